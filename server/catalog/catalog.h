@@ -85,6 +85,7 @@ class Catalog final : public ModelFinder {
   absl::StatusOr<int64_t> VersionOf(absl::string_view name, absl::string_view version) const {
     return table_.VersionOf(name, version);
   }
+  std::vector<int64_t> ServedVersions(absl::string_view name) const { return table_.ServedVersions(name); }
   std::vector<ModelSnapshot> List() const { return table_.List(); }
   std::vector<IndexEntry> Index() const { return table_.Index(); }
 

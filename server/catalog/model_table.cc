@@ -107,6 +107,17 @@ absl::StatusOr<ModelSnapshot> ModelTable::Describe(absl::string_view name, int64
   return SnapshotOf((*model)->first, (*model)->second, *chosen);
 }
 
+std::vector<int64_t> ModelTable::ServedVersions(absl::string_view name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<int64_t> served;
+  const auto model = models_.find(name);
+  if (model == models_.end()) return served;
+  for (const auto& [number, version] : model->second.versions) {
+    if (version.serving != nullptr) served.push_back(number);
+  }
+  return served;
+}
+
 std::vector<ModelSnapshot> ModelTable::List() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<ModelSnapshot> list;

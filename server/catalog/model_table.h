@@ -40,6 +40,9 @@ class ModelTable {
   // Describes a version in any state. A model without versions is described as version 0. NOT_FOUND as above.
   absl::StatusOr<ModelSnapshot> Describe(absl::string_view name, int64_t version) const;
 
+  // Ascending; empty for an unknown model.
+  std::vector<int64_t> ServedVersions(absl::string_view name) const;
+
   // Ordered by name and version.
   std::vector<ModelSnapshot> List() const;
   std::vector<IndexEntry> Index() const;

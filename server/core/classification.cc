@@ -38,6 +38,15 @@ std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t max) {
   return order;
 }
 
+// Like Triton: a number with six decimals, or an integer.
+template <typename T>
+std::string Printed(T value) {
+  if constexpr (std::is_floating_point_v<T>) return absl::StrFormat("%f", value);
+  // The unary plus keeps int8_t from being a character.
+  else
+    return absl::StrCat(+value);
+}
+
 template <typename T>
 Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_t classes,
                     const std::vector<std::string>& labels) {
@@ -48,9 +57,9 @@ Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_
   for (int64_t row = 0; row < rows; ++row) {
     const T* const begin = numbers.data() + row * elements;
     for (const int64_t index : Largest(begin, elements, max)) {
-      std::string& text =
-          made->texts.emplace_back(absl::StrFormat("%f:%d", static_cast<double>(begin[index]), index));
-      if (index < static_cast<int64_t>(labels.size())) absl::StrAppend(&text, ":", labels[index]);
+      std::string& text = made->texts.emplace_back(absl::StrCat(Printed(begin[index]), ":", index));
+      if (index < static_cast<int64_t>(labels.size()) && !labels[index].empty())
+        absl::StrAppend(&text, ":", labels[index]);
     }
   }
   made->bytes = JoinBytes(std::vector<std::string_view>(made->texts.begin(), made->texts.end()));

@@ -42,7 +42,14 @@ TEST(ClassificationTest, NoMoreThanThereAre) {
       Classify(Of(DataType::kInt64, {2}, values), int64_t{1} << 60, {}, /*batched=*/false);
   ASSERT_TRUE(classified.ok()) << classified.status();
   EXPECT_THAT(classified->shape, ElementsAre(2));
-  EXPECT_THAT(Texts(*classified), ElementsAre("9.000000:1", "-5.000000:0"));
+  EXPECT_THAT(Texts(*classified), ElementsAre("9:1", "-5:0"));
+}
+
+TEST(ClassificationTest, AnEmptyLabelIsLeftOut) {
+  const std::vector<uint8_t> values = {65, 66};
+  const auto classified = Classify(Of(DataType::kUint8, {2}, values), 2, {"cat", ""}, /*batched=*/false);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  EXPECT_THAT(Texts(*classified), ElementsAre("66:1", "65:0:cat"));
 }
 
 TEST(ClassificationTest, WhatIsNoNumberComesLast) {

@@ -11,7 +11,8 @@ namespace saccade::server {
 
 struct ModelInterface {
   std::string name;
-  int64_t version = 0;
+  // Of the model that is described, or all that are served if the caller named none; ascending.
+  std::vector<int64_t> versions = {};
   std::string platform = {};
   std::vector<TensorDescription> inputs = {};
   std::vector<TensorDescription> outputs = {};

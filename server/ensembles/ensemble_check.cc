@@ -49,10 +49,26 @@ std::vector<TensorDescription> FormsOf(const ModelInterface& model, const std::s
   return forms;
 }
 
-TensorDescription Described(const TensorSpec& spec, bool has_batch_dimension) {
-  TensorDescription tensor{.name = spec.name, .type = spec.type, .shape = spec.dims};
+bool FitsOneOf(const std::vector<TensorDescription>& forms, const TensorDescription& tensor) {
+  return std::any_of(forms.begin(), forms.end(),
+                     [&tensor](const TensorDescription& form) { return Fits(tensor, form); });
+}
+
+TensorDescription WithBatchOfOne(TensorDescription tensor) {
+  tensor.shape.insert(tensor.shape.begin(), 1);
+  return tensor;
+}
+
+TensorDescription Described(const TensorSpec& spec, const std::vector<int64_t>& dims,
+                            bool has_batch_dimension) {
+  TensorDescription tensor{.name = spec.name, .type = spec.type, .shape = dims};
   if (has_batch_dimension) tensor.shape.insert(tensor.shape.begin(), -1);
   return tensor;
+}
+
+// The tensor as steps see it.
+TensorDescription Reshaped(const TensorSpec& spec, bool has_batch_dimension) {
+  return Described(spec, spec.reshape.value_or(spec.dims), has_batch_dimension);
 }
 
 // Checks an ensemble and the ensembles among its steps, each once.
@@ -76,10 +92,12 @@ class Check {
  private:
   absl::Status Look(const Ensemble& ensemble) {
     const EnsemblePlan& plan = ensemble.plan;
+    const ModelSettings& settings = ensemble.settings;
     const ModelInterface own = InterfaceOf(ensemble);
     // Indexed like the plan's tensors; filled in the order of the steps.
     std::vector<TensorDescription> given(plan.tensors.size());
-    for (size_t i = 0; i < plan.inputs.size(); ++i) given[plan.inputs[i]] = own.inputs[i];
+    for (size_t i = 0; i < plan.inputs.size(); ++i)
+      given[plan.inputs[i]] = Reshaped(settings.inputs[i], settings.has_batch_dimension);
     for (size_t i = 0; i < plan.steps.size(); ++i) {
       absl::Status fits = LookAtStep(plan, i, own, given);
       if (!fits.ok())
@@ -87,19 +105,14 @@ class Check {
     }
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
       const TensorDescription& made = given[plan.outputs[i]];
-      if (Fits(made, own.outputs[i])) continue;
+      const TensorDescription declared = Reshaped(settings.outputs[i], settings.has_batch_dimension);
+      if (Fits(made, declared)) continue;
+      // The step may have made it for a batch of one.
+      if (!settings.has_batch_dimension && Fits(made, WithBatchOfOne(declared))) continue;
       return absl::FailedPreconditionError(
-          absl::StrCat("output '", own.outputs[i].name, "' is declared as ", TypeAndShape(own.outputs[i]),
-                       ", but the ", NameOf(plan, *plan.tensors[plan.outputs[i]].maker), " returns ",
-                       TypeAndShape(made), BatchNote(ensemble)));
-    }
-    for (const auto* specs : {&ensemble.settings.inputs, &ensemble.settings.outputs}) {
-      for (const TensorSpec& spec : *specs) {
-        if (!spec.reshape) continue;
-        return absl::FailedPreconditionError(
-            absl::StrCat("'", spec.name,
-                         "' has a reshape, which ensembles do not support; set it for the model of a step"));
-      }
+          absl::StrCat("output '", declared.name, "' is declared as ", TypeAndShape(declared), ", but the ",
+                       NameOf(plan, *plan.tensors[plan.outputs[i]].maker), " returns ", TypeAndShape(made),
+                       BatchNote(ensemble)));
     }
     return absl::OkStatus();
   }
@@ -118,7 +131,9 @@ class Check {
                                                         model.max_batch_size, ", lower than the ensemble's ",
                                                         own.max_batch_size, "; lower that of the ensemble"));
     }
-    if (absl::Status inputs = LookAtInputs(plan, step, model, given); !inputs.ok()) return inputs;
+    const bool batch_of_one = own.max_batch_size == 0 && model.max_batch_size > 0;
+    absl::Status inputs = LookAtInputs(plan, step, model, given, batch_of_one);
+    if (!inputs.ok()) return inputs;
     for (const EnsemblePlan::Port& port : step.outputs) {
       const TensorDescription* const made = Find(model.outputs, port.name);
       if (made == nullptr) {
@@ -131,7 +146,8 @@ class Check {
   }
 
   static absl::Status LookAtInputs(const EnsemblePlan& plan, const EnsemblePlan::Step& step,
-                                   const ModelInterface& model, const std::vector<TensorDescription>& given) {
+                                   const ModelInterface& model, const std::vector<TensorDescription>& given,
+                                   bool batch_of_one) {
     for (const TensorDescription& input : model.inputs) {
       const auto feeds = [&input](const EnsemblePlan::Port& port) { return port.name == input.name; };
       if (input.optional || std::any_of(step.inputs.begin(), step.inputs.end(), feeds)) continue;
@@ -145,8 +161,8 @@ class Check {
                                                           "', the model's are ", NamesOf(model.inputs)));
       }
       const TensorDescription& tensor = given[port.tensor];
-      const auto fits = [&tensor](const TensorDescription& form) { return Fits(tensor, form); };
-      if (std::any_of(forms.begin(), forms.end(), fits)) continue;
+      if (FitsOneOf(forms, tensor)) continue;
+      if (batch_of_one && FitsOneOf(forms, WithBatchOfOne(tensor))) continue;
       const auto text = [](std::string* out, const TensorDescription& form) {
         absl::StrAppend(out, TypeAndShape(form));
       };
@@ -173,6 +189,16 @@ absl::Status CheckEnsemble(const Ensemble& ensemble, const FindStep& find) {
   return Check(find).Run(ensemble);
 }
 
+void AddBatchOfOne(const ModelInterface& model, TensorCall& call) {
+  if (model.max_batch_size == 0) return;
+  for (Tensor& input : call.inputs) {
+    const std::vector<TensorDescription> forms = FormsOf(model, input.name);
+    const TensorDescription given{.name = input.name, .type = input.type, .shape = input.shape};
+    if (FitsOneOf(forms, given) || !FitsOneOf(forms, WithBatchOfOne(given))) continue;
+    input.shape.insert(input.shape.begin(), 1);
+  }
+}
+
 absl::Status CheckRunnable(const Ensemble& ensemble, const FindStep& find) {
   const absl::Status fits = CheckEnsemble(ensemble, find);
   if (fits.ok()) return fits;
@@ -184,18 +210,18 @@ ModelInterface InterfaceOf(const Ensemble& ensemble) {
   const ModelSettings& settings = ensemble.settings;
   ModelInterface interface{
       .name = settings.name,
-      .version = ensemble.version,
+      .versions = {ensemble.version},
       .platform = "ensemble",
       .inputs = {},
       .outputs = {},
       .other_inputs = {},
       .max_batch_size = settings.has_batch_dimension ? settings.batching.max_batch_size : 0};
   for (const TensorSpec& input : settings.inputs) {
-    interface.inputs.push_back(Described(input, settings.has_batch_dimension));
+    interface.inputs.push_back(Described(input, input.dims, settings.has_batch_dimension));
     interface.inputs.back().optional = input.optional;
   }
   for (const TensorSpec& output : settings.outputs)
-    interface.outputs.push_back(Described(output, settings.has_batch_dimension));
+    interface.outputs.push_back(Described(output, output.dims, settings.has_batch_dimension));
   return interface;
 }
 

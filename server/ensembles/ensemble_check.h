@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/model_interface.h"
+#include "server/core/tensor_call.h"
 #include "server/ensembles/ensemble_plan.h"
 
 namespace saccade::server {
@@ -17,8 +18,8 @@ namespace saccade::server {
 // The model of a step.
 struct StepModel {
   ModelInterface interface;
-  // The labels of the model's classes, as configured.
-  std::vector<std::string> labels = {};
+  // Null only in tests.
+  std::shared_ptr<const ModelSettings> settings = nullptr;
   // Set if the model is an ensemble itself; its steps are then checked too.
   std::shared_ptr<const Ensemble> ensemble = nullptr;
 };
@@ -28,8 +29,12 @@ using FindStep = std::function<absl::StatusOr<StepModel>(const std::string& mode
 
 // Returns OK, or why the ensemble cannot be run: a model that is not ready, a tensor of the wrong name, type
 // or shape, a max_batch_size that is too large for a step, or a cycle of ensembles. An extent of -1 on either
-// side matches any extent.
+// side matches any extent. A step with a batch dimension in an ensemble without one computes a batch of one.
 absl::Status CheckEnsemble(const Ensemble& ensemble, const FindStep& find);
+
+// Inserts a batch of one into the tensors of an ensemble without a batch dimension that need it to fit
+// `model`, which has one. REQUIRES: CheckEnsemble() accepted the ensemble.
+void AddBatchOfOne(const ModelInterface& model, TensorCall& call);
 
 // The same as an error for clients: UNAVAILABLE, with the ensemble's name and the reason.
 absl::Status CheckRunnable(const Ensemble& ensemble, const FindStep& find);

@@ -144,7 +144,45 @@ TEST_F(EnsembleCheckTest, WhatIsWrongIsNamed) {
 
   settings = Good();
   settings.outputs[0].reshape = std::vector<int64_t>{1};
-  ExpectWrong(settings, "'areas' has a reshape");
+  ExpectWrong(settings, "output 'areas' is declared as FP32 [-1,1], but the step");
+}
+
+TEST_F(EnsembleCheckTest, StepsSeeTheReshapedTensors) {
+  ModelSettings settings = Good();
+  settings.inputs[0] = Spec("picture", {1, 3, 64, 64});
+  ExpectWrong(settings, "but 'picture' is FP32 [-1,1,3,64,64]");
+  settings.inputs[0].reshape = std::vector<int64_t>{3, 64, 64};
+  settings.outputs[1] = Spec("boxes", {-1, 2, 2});
+  settings.outputs[1].reshape = std::vector<int64_t>{-1, 4};
+  EXPECT_TRUE(Check(settings).ok()) << Check(settings);
+}
+
+TEST_F(EnsembleCheckTest, WithoutABatchAStepComputesABatchOfOne) {
+  ModelSettings settings = Good();
+  settings.has_batch_dimension = false;
+  settings.inputs[0] = Spec("picture", {3, 64, 64});
+  EXPECT_TRUE(Check(settings).ok()) << Check(settings);
+  settings.inputs[0] = Spec("picture", {64, 64});
+  ExpectWrong(settings, "but 'picture' is FP32 [64,64]");
+  settings = Good();
+  settings.inputs[0] = Spec("picture", {64, 64});
+  ExpectWrong(settings, "but 'picture' is FP32 [-1,64,64]");
+}
+
+TEST_F(EnsembleCheckTest, ABatchOfOneIsAddedWhereItIsMissing) {
+  const ModelInterface& detector = models_["detector"].interface;
+  const auto shape_for = [](const ModelInterface& model, std::vector<int64_t> shape) {
+    TensorCall call;
+    call.inputs = {{.name = "image", .type = DataType::kFp32, .shape = std::move(shape), .data = {}}};
+    AddBatchOfOne(model, call);
+    return call.inputs[0].shape;
+  };
+  EXPECT_EQ(shape_for(detector, {3, 64, 64}), (std::vector<int64_t>{1, 3, 64, 64}));
+  EXPECT_EQ(shape_for(detector, {2, 3, 64, 64}), (std::vector<int64_t>{2, 3, 64, 64}));
+  EXPECT_EQ(shape_for(detector, {64, 64}), (std::vector<int64_t>{64, 64})) << "the step refuses it";
+  ModelInterface whole = detector;
+  whole.max_batch_size = 0;
+  EXPECT_EQ(shape_for(whole, {3, 64, 64}), (std::vector<int64_t>{3, 64, 64}));
 }
 
 TEST_F(EnsembleCheckTest, InputsThatModelsDoWithoutMayBeLeftOut) {

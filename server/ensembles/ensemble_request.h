@@ -17,8 +17,8 @@ absl::Status CheckRequest(const TensorCall& call, const ModelSettings& ensemble)
 // The number of items: the batch size, or 1 without a batch dimension. REQUIRES: CheckRequest() returned OK.
 int64_t ItemsOf(const TensorCall& call, const ModelSettings& ensemble);
 
-// INTERNAL if a step's output does not match the declaration. CheckEnsemble() cannot exclude that where the
-// model's description has free extents.
+// INTERNAL if a step's output does not match the declaration. CheckEnsemble() cannot exclude that, because a
+// model's description may have free extents, and a program may return other shapes than it says.
 absl::Status CheckAnswer(const Tensor& output, const TensorSpec& declared, bool has_batch_dimension);
 
 }  // namespace saccade::server

@@ -5,6 +5,7 @@
 
 #include "server/core/classification.h"
 #include "server/engine/counted_call.h"
+#include "server/engine/named_tensors.h"
 #include "server/ensembles/ensemble_request.h"
 
 namespace saccade::server {
@@ -20,6 +21,52 @@ struct Ensembles::Pending {
   TensorDone done;
 };
 
+namespace {
+
+// Gives the inputs the shapes that the steps take. REQUIRES: CheckRequest() returned OK.
+void ReshapeInputs(TensorCall& call, const ModelSettings& settings) {
+  for (Tensor& input : call.inputs) {
+    const auto declares = [&](const TensorSpec& spec) { return spec.name == input.name; };
+    const auto spec = std::find_if(settings.inputs.begin(), settings.inputs.end(), declares);
+    input.shape = ToProgram(*spec, settings.has_batch_dimension, input.shape);
+  }
+}
+
+// Turns a step's output into what clients get. INTERNAL if its shape does not allow that.
+absl::Status FinishOutput(Tensor& output, const TensorSpec& spec, const ModelSettings& settings) {
+  const bool batched = settings.has_batch_dimension;
+  const std::vector<int64_t> dims = spec.reshape.value_or(spec.dims);
+  if (!batched && output.shape.size() == dims.size() + 1 && output.shape[0] == 1)
+    output.shape.erase(output.shape.begin());
+  if (!spec.reshape && !settings.strict_output_shapes) return absl::OkStatus();
+  TensorSpec made = spec;
+  made.dims = dims;
+  if (absl::Status good = CheckAnswer(output, made, batched); !good.ok()) return good;
+  output.shape = ToClient(spec, batched, output.shape);
+  return absl::OkStatus();
+}
+
+// The labels of one output of a model, or else those of its classes.
+const std::vector<std::string>& LabelsOfOutput(const ModelSettings& model, const std::string& output) {
+  for (const TensorSpec& spec : model.outputs) {
+    if (spec.name == output && !spec.labels.empty()) return spec.labels;
+  }
+  return model.labels;
+}
+
+}  // namespace
+
+// For an ensemble without a batch dimension.
+InferStep Ensembles::WithBatchOfOne() const {
+  return [this](TensorCall call, TensorDone done) {
+    // If the model is gone, the call fails below.
+    if (const auto model = find_(call.model, call.version); model.ok()) {
+      AddBatchOfOne(model->interface, call);
+    }
+    infer_(std::move(call), std::move(done));
+  };
+}
+
 void Ensembles::Infer(std::shared_ptr<const ReadyModel> model, std::shared_ptr<const Ensemble> ensemble,
                       TensorCall call, TensorDone done) const {
   if (absl::Status ready = CheckReady(*ensemble); !ready.ok()) {
@@ -28,7 +75,9 @@ void Ensembles::Infer(std::shared_ptr<const ReadyModel> model, std::shared_ptr<c
     return;
   }
   const ModelSettings& settings = ensemble->settings;
-  const EnsembleRun::Deps deps{.plan = &ensemble->plan, .infer = infer_, .clock = pipeline_->deps().clock};
+  const EnsembleRun::Deps deps{.plan = &ensemble->plan,
+                               .infer = settings.has_batch_dimension ? infer_ : WithBatchOfOne(),
+                               .clock = pipeline_->deps().clock};
   CountedCall counted(pipeline_->deps(), model->metrics(), call);
   auto pending = std::make_unique<Pending>(Pending{.model = std::move(model),
                                                    .ensemble = std::move(ensemble),
@@ -44,6 +93,7 @@ void Ensembles::Infer(std::shared_ptr<const ReadyModel> model, std::shared_ptr<c
     return;
   }
   pending->items = ItemsOf(call, settings);
+  ReshapeInputs(call, settings);
   EnsembleRun::Start(deps, std::move(call),
                      [this, kept = std::move(pending)](absl::StatusOr<TensorAnswer> outcome) mutable {
                        if (outcome.ok()) outcome = ToAnswer(*std::move(outcome), *kept);
@@ -66,8 +116,7 @@ absl::StatusOr<TensorAnswer> Ensembles::ToAnswer(TensorAnswer answer, const Pend
   for (Tensor& output : answer.outputs) {
     const auto declares = [&](const TensorSpec& spec) { return spec.name == output.name; };
     const auto spec = std::find_if(settings.outputs.begin(), settings.outputs.end(), declares);
-    absl::Status good = CheckAnswer(output, *spec, settings.has_batch_dimension);
-    if (!good.ok()) return good;
+    if (absl::Status good = FinishOutput(output, *spec, settings); !good.ok()) return good;
     const auto asks = [&](const WantedOutput& one) { return one.name == output.name && one.classes > 0; };
     const auto wanted = std::find_if(pending.wanted.begin(), pending.wanted.end(), asks);
     if (wanted == pending.wanted.end()) continue;
@@ -89,9 +138,10 @@ std::vector<std::string> Ensembles::LabelsOf(const Ensemble& ensemble, const std
     const EnsemblePlan::Step& step = plan.steps[*plan.tensors[plan.outputs[i]].maker];
     const auto model = find_(step.model, step.version);
     if (!model.ok()) break;
-    if (model->ensemble == nullptr) return model->labels;
     for (const EnsemblePlan::Port& port : step.outputs) {
-      if (port.tensor == plan.outputs[i]) return LabelsOf(*model->ensemble, port.name);
+      if (port.tensor != plan.outputs[i]) continue;
+      return model->ensemble != nullptr ? LabelsOf(*model->ensemble, port.name)
+                                        : LabelsOfOutput(*model->settings, port.name);
     }
   }
   return {};

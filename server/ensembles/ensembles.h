@@ -34,8 +34,10 @@ class Ensembles {
  private:
   struct Pending;
 
+  // Computes a step, with a batch of one if the step's model has a batch dimension.
+  InferStep WithBatchOfOne() const;
   absl::StatusOr<TensorAnswer> ToAnswer(TensorAnswer answer, const Pending& pending) const;
-  // The labels configured for the output, or else those of the model that makes it.
+  // The labels configured for the output, or else for the output of the step that makes it.
   std::vector<std::string> LabelsOf(const Ensemble& ensemble, const std::string& output) const;
 
   Pipeline* const pipeline_;

@@ -12,8 +12,6 @@
 namespace saccade::server {
 namespace {
 
-constexpr size_t kShownMethodBytes = 20;
-
 // The rest of a request whose body is complete: it is decoded and handled, on the loop or on the pool.
 struct Work {
   std::shared_ptr<const HttpServiceCore> core;
@@ -85,15 +83,7 @@ std::optional<HttpResponse> HttpCall::CheckBody() {
     return HttpError(415, "this Content-Encoding is not known; send gzip, deflate, or the body as it is");
   }
   coding_ = *coding;
-  if (head.content_length.value_or(0) > 0) return CheckMethod();
   return std::nullopt;
-}
-
-// The response to a body of a method that has none.
-std::optional<HttpResponse> HttpCall::CheckMethod() const {
-  const std::string& method = exchange_->head().method;
-  if (method == "POST") return std::nullopt;
-  return HttpError(400, absl::StrCat(method.substr(0, kShownMethodBytes), " takes no body"));
 }
 
 void HttpCall::BeginBody() {
@@ -119,8 +109,6 @@ void HttpCall::ExpectBody() {
 
 void HttpCall::OnBody(absl::string_view bytes) {
   if (responded_) return;
-  // A body whose length is not announced may be empty, so it is not refused before it comes.
-  if (auto refusal = CheckMethod()) return Respond(*std::move(refusal));
   received_ += bytes.size();
   if (auto refused = body_->Append(bytes)) return Refuse(*std::move(refused));
   if (exchange_->head().content_length) return;

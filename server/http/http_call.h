@@ -45,7 +45,6 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   // The response for a request that may not be made, or whose body is not read. Otherwise sets match_.
   std::optional<HttpResponse> CheckHead();
   std::optional<HttpResponse> CheckBody();
-  std::optional<HttpResponse> CheckMethod() const;
   void BeginBody();
   void ExpectBody();
   std::shared_ptr<HttpRequest> MakeRequest();

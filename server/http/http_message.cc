@@ -17,7 +17,10 @@ HttpHandler Responding(std::function<HttpResponse(const HttpRequest&)> handle) {
 HttpResponse HttpError(int status, absl::string_view message) {
   const nlohmann::json body = {{"error", std::string(message)}};
   // The message may quote bytes of a client.
-  return {status, "application/json", body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+  HttpResponse response = {status, "application/json",
+                           body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+  response.compressible = false;
+  return response;
 }
 
 absl::string_view HttpReason(int status) {

@@ -45,6 +45,8 @@ struct HttpResponse {
   std::vector<BytePieces> attached = {};
   // Sent beside those that describe the body. Neither names nor values contain line ends.
   HttpHeaders headers = {};
+  // Whether a client that accepts compressed responses gets this one compressed.
+  bool compressible = true;
 };
 
 // Sends the response. Call it exactly once, on any thread. Dropped if the client has gone.
@@ -68,7 +70,8 @@ struct HttpRoute {
   bool may_block = false;
 };
 
-// {"error": message} with `status`. Bytes of `message` that are not UTF-8 are replaced.
+// {"error": message} with `status`, not compressed: some clients decompress only successful responses. Bytes
+// of `message` that are not UTF-8 are replaced.
 HttpResponse HttpError(int status, absl::string_view message);
 
 // "Not Found" for 404; empty for unknown statuses.

@@ -44,7 +44,7 @@ class Reply {
   void Send(HttpResponse response) {
     if (sent_.exchange(true)) return;
     const size_t size = SizeOf(response);
-    if (coding_.coding == ContentCoding::kIdentity || size < kMinEncoded) {
+    if (coding_.coding == ContentCoding::kIdentity || !response.compressible || size < kMinEncoded) {
       return ReplyPath::Deliver(path_, std::move(response));
     }
     if (size <= coding_.max_bytes_here) {

@@ -122,12 +122,13 @@ TEST_F(HttpServiceTest, ABodyThatIsRefusedIsNotAskedFor) {
   EXPECT_THAT(service_.Ask(*taken, "ok"), EndsWith("ok"));
 }
 
-TEST_F(HttpServiceTest, ABodyOfAGetIsRefused) {
+TEST_F(HttpServiceTest, ABodyOfAGetIsPassedOver) {
   const std::string chunked = "GET /empty HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-  EXPECT_THAT(Ask("GET /empty HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"),
-              AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("GET takes no body")));
-  EXPECT_THAT(Ask(chunked + "1\r\nx\r\n0\r\n\r\n"),
-              AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("GET takes no body")));
+  const std::string whole = "GET /empty HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx";
+  EXPECT_THAT(Ask(whole), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(Ask(chunked + "1\r\nx\r\n0\r\n\r\n"), StartsWith("HTTP/1.1 503 "));
+  // The next request on the connection is found.
+  EXPECT_THAT(Ask(whole + Post("/echo", "hello")), EndsWith("hello"));
   EXPECT_THAT(Ask(chunked + "0\r\n\r\n"), StartsWith("HTTP/1.1 503 ")) << "an empty one is none";
 }
 
@@ -258,6 +259,18 @@ TEST(HttpServiceResponseTest, LargeAnswersAreCompressedOnThePool) {
   EXPECT_THAT(answer.substr(0, 300),
               AllOf(HasSubstr("\r\nContent-Encoding: gzip\r\n"), HasSubstr("\r\nVary: Accept-Encoding\r\n")));
   EXPECT_LT(answer.size(), 100'000u);
+}
+
+TEST(HttpReplyTest, ErrorsAreNotCompressed) {
+  TestService service({{"GET", "/wrong", Responding([](const HttpRequest&) {
+                          return HttpError(400, std::string(100'000, 'x'));
+                        })}});
+  const auto connection = service.Connect();
+  connection->Send(Get("/wrong", "Accept-Encoding: gzip\r\n"));
+  service.FinishWork();
+  const std::string answer = connection->TakeOutput();
+  EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 400 "), Not(HasSubstr("gzip"))));
+  EXPECT_GT(answer.size(), 100'000u);
 }
 
 // A test's handle on requests whose replies come later.
@@ -425,9 +438,8 @@ class Http2ServiceTest : public HttpServiceTest {
   std::unique_ptr<SessionPipe> connection_;
 };
 
-// HPACK's indices of ":status: 200" and ":status: 400".
+// HPACK's index of ":status: 200".
 constexpr char kOk = '\x88';
-constexpr char kBadRequest = '\x8c';
 
 TEST_F(Http2ServiceTest, AnswersARequest) {
   const auto answer = AskFrames(Get(1, "/v2/health/live"));
@@ -458,10 +470,10 @@ TEST_F(Http2ServiceTest, AGetMayEndWithAnEmptyFrame) {
       AskFrames(HeadersFrame(1, GetFields("/v2/health/live"), kEndHeaders) + DataFrame(1, "", true));
   ASSERT_EQ(answer.size(), 2u);
   EXPECT_EQ(answer[1].payload, "live");
-  const auto refused =
+  const auto with_body =
       AskFrames(HeadersFrame(3, GetFields("/v2/health/live"), kEndHeaders) + DataFrame(3, "x", true));
-  ASSERT_GE(refused.size(), 1u);
-  EXPECT_EQ(refused[0].payload[0], kBadRequest);
+  ASSERT_EQ(with_body.size(), 2u);
+  EXPECT_EQ(with_body[1].payload, "live") << "the body is passed over";
 }
 
 TEST_F(Http2ServiceTest, ABodyOverTheBoundIsRefused) {

@@ -54,11 +54,10 @@ absl::StatusOr<TensorAnswer> ToAnswer(const absl::StatusOr<Response>& outcome, P
 }
 
 // Wraps `done` to write the shared outputs first.
-TensorDone Sharing(const SharedMemory* memory, std::vector<WantedOutput> wanted, TensorDone done) {
-  return [memory, wanted = std::move(wanted),
-          done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
+TensorDone Sharing(HeldRegions held, TensorDone done) {
+  return [held = std::move(held), done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
     if (answer.ok()) {
-      absl::Status shared = ShareOutputs(*memory, wanted, answer->outputs);
+      absl::Status shared = ShareOutputs(held, answer->outputs);
       if (!shared.ok()) answer = std::move(shared);
     }
     std::move(done)(std::move(answer));
@@ -87,7 +86,7 @@ ModelInterface InterfaceOfModel(const ServedModel& model) {
   const ModelSettings& settings = model.settings();
   if (IsProgram(settings)) {
     return {.name = model.name(),
-            .version = model.version(),
+            .versions = {model.version()},
             .platform = kProgramPlatform,
             .inputs = DescribeTensors(settings.inputs, settings.has_batch_dimension),
             .outputs = DescribeTensors(settings.outputs, settings.has_batch_dimension),
@@ -96,7 +95,7 @@ ModelInterface InterfaceOfModel(const ServedModel& model) {
   }
   const models::Description& description = model.description();
   return {.name = model.name(),
-          .version = model.version(),
+          .versions = {model.version()},
           .platform = kPlatform,
           .inputs = {DescribeImage(description.input)},
           .outputs = DescribeOutputs(description, model.settings().items),
@@ -110,7 +109,7 @@ FindStep StepsIn(const Catalog* catalog) {
     auto model = catalog->FindReady(name, version);
     if (!model.ok()) return model.status();
     return StepModel{.interface = InterfaceOfModel(**model),
-                     .labels = (*model)->settings().labels,
+                     .settings = {*model, &(*model)->settings()},
                      .ensemble = (*model)->ensemble()};
   };
 }
@@ -136,11 +135,12 @@ void Inference::Infer(TensorCall call, TensorDone done) {
   }
   if (call.record != nullptr) call.record->SetVersion((*model)->version());
   if (WantsShared(call.outputs)) {
-    if (absl::Status shared = CheckShared(*shared_memory_, call.outputs); !shared.ok()) {
-      pipeline_->CountMalformed(call.protocol, shared.code());
-      return std::move(done)(std::move(shared));
+    auto held = HoldRegions(*shared_memory_, call.outputs);
+    if (!held.ok()) {
+      pipeline_->CountMalformed(call.protocol, held.status().code());
+      return std::move(done)(held.status());
     }
-    done = Sharing(shared_memory_, call.outputs, std::move(done));
+    done = Sharing(*std::move(held), std::move(done));
   }
   if (const auto ensemble = (*model)->ensemble(); ensemble != nullptr) {
     return ensembles_.Infer(*std::move(model), ensemble, std::move(call), std::move(done));
@@ -174,7 +174,9 @@ void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call,
            done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
             const absl::Time computed = clock->Now();
             if (answer.ok()) answers->Keep(key, *answer);
-            metrics->RecordMiss(looked + (clock->Now() - computed));
+            // A request that is wrong was not looked for.
+            if (!absl::IsInvalidArgument(answer.status()))
+              metrics->RecordMiss(looked + (clock->Now() - computed));
             std::move(done)(std::move(answer));
           });
 }
@@ -216,7 +218,13 @@ absl::Status Inference::CheckReady(absl::string_view model, int64_t version) con
 absl::StatusOr<ModelInterface> Inference::Describe(absl::string_view model, int64_t version) const {
   auto found = FindReady(model, version);
   if (!found.ok()) return found.status();
-  return InterfaceOfModel(**found);
+  ModelInterface interface = InterfaceOfModel(**found);
+  // The version that was found may have been replaced meanwhile.
+  if (version == 0) {
+    if (auto served = catalog_->ServedVersions(model); !served.empty())
+      interface.versions = std::move(served);
+  }
+  return interface;
 }
 
 }  // namespace saccade::server

@@ -41,6 +41,7 @@ class Inference {
   // OK if a call would find the model ready; for an ensemble, also the models of its steps.
   absl::Status CheckReady(absl::string_view model, int64_t version) const;
 
+  // Describes the version, or for 0 the highest that is ready, and then lists all versions that are served.
   // NOT_FOUND or UNAVAILABLE unless the model is ready.
   absl::StatusOr<ModelInterface> Describe(absl::string_view model, int64_t version) const;
 

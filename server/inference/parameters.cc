@@ -37,12 +37,20 @@ bool IsNegative(const Parameter& value) {
   return number != nullptr && *number < 0;
 }
 
+// Whether a parameter of sequences says, as in Triton, that the request belongs to none.
+bool IsNone(const Parameter& value) {
+  if (const auto* text = std::get_if<std::string_view>(&value)) return text->empty();
+  if (const auto* flag = std::get_if<bool>(&value)) return !*flag;
+  return IntegerOf(value) == 0U && !IsNegative(value);
+}
+
 SharedRange& Made(std::optional<SharedRange>& range) { return range ? *range : range.emplace(); }
 
 }  // namespace
 
 absl::Status ApplyParameter(std::string_view name, const Parameter& value, TensorCall& call) {
   if (name == "sequence_id" || name == "sequence_start" || name == "sequence_end") {
+    if (IsNone(value)) return absl::OkStatus();
     return absl::UnimplementedError(absl::StrCat(
         "parameter ", std::string(name), ": sequences are not supported; send the request without it"));
   }

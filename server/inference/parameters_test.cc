@@ -60,7 +60,14 @@ TEST(ParametersTest, WhereBytesLieInSharedMemory) {
 TEST(ParametersTest, SequencesAreNotServed) {
   TensorCall call;
   for (const char* name : {"sequence_id", "sequence_start", "sequence_end"}) {
-    EXPECT_EQ(ApplyParameter(name, int64_t{1}, call).code(), absl::StatusCode::kUnimplemented);
+    for (const Parameter& some : {Parameter(int64_t{1}), Parameter(int64_t{-1}), Parameter(true),
+                                  Parameter(std::string_view("a")), Parameter(1.0)}) {
+      EXPECT_EQ(ApplyParameter(name, some, call).code(), absl::StatusCode::kUnimplemented) << name;
+    }
+    for (const Parameter& none :
+         {Parameter(int64_t{0}), Parameter(uint64_t{0}), Parameter(false), Parameter(std::string_view())}) {
+      EXPECT_TRUE(ApplyParameter(name, none, call).ok()) << name;
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
 #include "server/core/json_text.h"
+#include "server/inference/inference.h"
 
 namespace saccade::server {
 namespace {
@@ -38,6 +39,15 @@ absl::string_view NameOf(ModelSnapshot::State state) {
 
 std::vector<IndexEntry> IndexOf(const Catalog& catalog, bool ready_alone) {
   std::vector<IndexEntry> index = catalog.Index();
+  for (IndexEntry& entry : index) {
+    if (entry.state != ModelSnapshot::State::kReady) continue;
+    const auto model = catalog.FindReady(entry.name, entry.version);
+    if (!model.ok() || (*model)->ensemble() == nullptr) continue;
+    const absl::Status runnable = CheckSteps(*(*model)->ensemble(), catalog);
+    if (runnable.ok()) continue;
+    entry.state = ModelSnapshot::State::kUnavailable;
+    entry.reason = std::string(runnable.message());
+  }
   const auto is_left_out = [ready_alone](const IndexEntry& entry) {
     return ready_alone && entry.state != ModelSnapshot::State::kReady;
   };

@@ -14,7 +14,7 @@ namespace saccade::server {
 
 absl::string_view NameOf(ModelSnapshot::State state);
 
-// All models, or only the ready ones. Thread-safe.
+// All models, or only the ready ones. An ensemble with a step that is not ready is unavailable. Thread-safe.
 std::vector<IndexEntry> IndexOf(const Catalog& catalog, bool ready_alone);
 
 // From the parameters of a load: the configuration that replaces config.pbtxt, if given. INVALID_ARGUMENT for

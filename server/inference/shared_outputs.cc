@@ -21,25 +21,26 @@ bool WantsShared(const std::vector<WantedOutput>& wanted) {
                      [](const WantedOutput& output) { return output.shared.has_value(); });
 }
 
-absl::Status CheckShared(const SharedMemory& memory, const std::vector<WantedOutput>& wanted) {
+absl::StatusOr<HeldRegions> HoldRegions(const SharedMemory& memory, const std::vector<WantedOutput>& wanted) {
+  HeldRegions held;
   for (const WantedOutput& output : wanted) {
     if (!output.shared) continue;
-    if (absl::Status inside = memory.Check(*output.shared); !inside.ok()) return Named(inside, output.name);
+    auto region = memory.Hold(*output.shared);
+    if (!region.ok()) return Named(region.status(), output.name);
+    held.push_back({.output = output.name, .range = *output.shared, .region = *std::move(region)});
   }
-  return absl::OkStatus();
+  return held;
 }
 
-absl::Status ShareOutputs(const SharedMemory& memory, const std::vector<WantedOutput>& wanted,
-                          std::vector<Tensor>& outputs) {
-  for (const WantedOutput& want : wanted) {
-    if (!want.shared) continue;
+absl::Status ShareOutputs(const HeldRegions& held, std::vector<Tensor>& outputs) {
+  for (const HeldRegion& to : held) {
     const auto tensor = std::find_if(outputs.begin(), outputs.end(),
-                                     [&want](const Tensor& output) { return output.name == want.name; });
+                                     [&to](const Tensor& output) { return output.name == to.output; });
     if (tensor == outputs.end()) continue;
-    absl::Status written = memory.Write(*want.shared, tensor->data);
-    if (!written.ok()) return Named(written, want.name);
-    tensor->shared = SharedRange{
-        .region = want.shared->region, .offset = want.shared->offset, .size = tensor->data.size()};
+    absl::Status written = SharedMemory::Write(to.region, to.range, tensor->data);
+    if (!written.ok()) return Named(written, to.output);
+    tensor->shared =
+        SharedRange{.region = to.range.region, .offset = to.range.offset, .size = tensor->data.size()};
     tensor->data = {};
   }
   return absl::OkStatus();

@@ -120,9 +120,9 @@ TEST_F(CheckConfigTest, DrillsNeedAFlag) {
 }
 
 TEST_F(CheckConfigTest, WarningsComeFirstAndAreNoErrors) {
-  flags_.warnings = {"--id is ignored: the server's name is always saccade"};
+  flags_.warnings = {"--rate-limit is ignored: there is none"};
   Add("a", "m");
-  EXPECT_THAT(Lines(), ElementsAre("WARNING --id is ignored: the server's name is always saccade",
+  EXPECT_THAT(Lines(), ElementsAre("WARNING --rate-limit is ignored: there is none",
                                    "OK      m version 1 (identity)", "1 checked, 0 with errors"));
 }
 

@@ -210,7 +210,8 @@ void Daemon::CreateServices() {
                             .max_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});
   inference_ = std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get());
   inference_service_ = std::make_unique<InferenceService>(
-      InferenceService::Options{.server_version = SACCADE_VERSION,
+      InferenceService::Options{.server_name = flags_.id,
+                                .server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,
                                 .retry_jitter = retry_jitter_.get(),
                                 .ready = [this] { return readiness_.ready(); }},
@@ -219,7 +220,8 @@ void Daemon::CreateServices() {
                              .catalog = catalog_.get(),
                              .shared_memory = shared_memory_.get(),
                              .clock = clock});
-  rest_ = std::make_unique<RestService>(RestService::Options{.server_version = SACCADE_VERSION,
+  rest_ = std::make_unique<RestService>(RestService::Options{.server_name = flags_.id,
+                                                             .server_version = SACCADE_VERSION,
                                                              .max_message_bytes = flags_.max_message_bytes,
                                                              .retry_jitter = retry_jitter_.get(),
                                                              .pool = front_->pool(),

@@ -57,6 +57,8 @@ void SetFlagSources(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const auto& names = option->get_lnames();
     if (names.empty() || names[0] == "help" || names[0] == "version") continue;
+    // Like Triton, the last of several values counts.
+    if (option->get_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     option->envname(
         absl::StrCat("SACCADED_", absl::AsciiStrToUpper(absl::StrReplaceAll(names[0], {{"-", "_"}}))));
   }

@@ -69,6 +69,9 @@ void AddServing(CLI::App& app, Flags& flags) {
   port("--grpc-port", flags.grpc_port, "Port for gRPC; 0 picks a free port");
   port("--http-port", flags.http_port, "Port for REST, health over HTTP, and gRPC-web; 0 picks a free port");
   port("--metrics-port", flags.metrics_port, "Port for Prometheus metrics; 0 picks a free port");
+  app.add_option("--id", flags.id, "The server's name in its metadata, as clients see it")
+      ->capture_default_str()
+      ->type_name("NAME");
   app.add_option("--page", flags.page, "Serve the web page at / of the HTTP port")
       ->capture_default_str()
       ->type_name("true|false");
@@ -89,7 +92,7 @@ void AddModels(CLI::App& app, Flags& flags) {
                  "Which models are loaded: all at start (none), also later changes in the repository (poll), "
                  "or those that "
                  "--load-model and requests name (explicit)")
-      ->transform(Quiet(CLI::CheckedTransformer(kControls)))
+      ->transform(Quiet(CLI::CheckedTransformer(kControls, CLI::ignore_case)))
       ->default_str("none")
       ->type_name("MODE");
   app.add_option_function<double>(
@@ -241,12 +244,14 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->transform(Quiet(CLI::CheckedTransformer(kFormats)))
       ->default_str("text")
       ->type_name("FORMAT");
+  const std::map<std::string, int> levels = {{"true", 1}, {"false", 0}};
   app.add_option_function<int>(
          "--log-verbose",
          [&flags](const int& level) {
            if (level > 0) flags.log_level = LogLevel::kDebug;
          },
          "A value above 0 means --log-level=debug")
+      ->transform(Quiet(CLI::Transformer(levels, CLI::ignore_case)))
       ->check(Quiet(CLI::Range(0, 1000)))
       ->default_str("0")
       ->type_name("N");

@@ -31,6 +31,8 @@ struct Flags {
   int metrics_port = 8002;
   // The network front's threads, connections and limits.
   FrontFlags front;
+  // The server's name in its metadata.
+  std::string id = "saccade";
   // Serve the page at / of the HTTP port, and the route with the live load that it shows.
   bool page = true;
 

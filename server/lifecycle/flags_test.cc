@@ -436,5 +436,16 @@ TEST_F(FlagsTest, TheFileIsChecked) {
   std::filesystem::remove(file);
 }
 
+TEST_F(FlagsTest, ValuesAreTakenAsTritonTakesThem) {
+  EXPECT_EQ(Good({"--model-control-mode=EXPLICIT"}).model_control, ModelControl::kExplicit);
+  EXPECT_EQ(Good({"--log-verbose=true"}).log_level, LogLevel::kDebug);
+  EXPECT_EQ(Good({"--log-verbose=False"}).log_level, LogLevel::kInfo);
+  EXPECT_FALSE(Good({"--log-info=0"}).log_info);
+  EXPECT_FALSE(Good({"--strict-readiness=FALSE"}).strict_readiness);
+  EXPECT_EQ(Good({"--http-port=1", "--http-port=2"}).http_port, 2) << "the last one counts";
+  EXPECT_EQ(Good({"--load-model=a", "--load-model=b"}).load_models.size(), 2u);
+  EXPECT_EQ(Good({"--id=triton"}).id, "triton");
+}
+
 }  // namespace
 }  // namespace saccade::server

@@ -107,13 +107,20 @@ TEST(TritonFlagsTest, TheValueWithoutEffectIsSilent) {
       program.Parse({"--allow-http=true", "--log-file", "", "--trace-level=OFF", "--grpc-use-ssl=false"}),
       "");
   EXPECT_THAT(program.warnings(), IsEmpty());
+  EXPECT_EQ(
+      program.Parse({"--allow-http=TRUE", "--allow-grpc=1", "--grpc-use-ssl=0", "--reuse-grpc-port=False"}),
+      "");
+  EXPECT_THAT(program.warnings(), IsEmpty());
+  EXPECT_THAT(program.Parse({"--allow-http=0"}), HasSubstr("--allow-http: is '0'"));
 }
 
 TEST(TritonFlagsTest, FlagsWithoutEffectForClientsAreIgnoredWithAWarning) {
   Program program;
-  EXPECT_EQ(program.Parse({"--id=a", "--backend-config=tensorflow,version=2", "--backend-config=b,c=d"}), "");
+  EXPECT_EQ(
+      program.Parse({"--rate-limit=a", "--backend-config=tensorflow,version=2", "--backend-config=b,c=d"}),
+      "");
   EXPECT_THAT(program.warnings(),
-              ElementsAre(HasSubstr("--id is ignored: "), HasSubstr("--backend-config is ignored: "),
+              ElementsAre(HasSubstr("--rate-limit is ignored: "), HasSubstr("--backend-config is ignored: "),
                           HasSubstr("--backend-config is ignored: ")));
 }
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -36,7 +37,6 @@ constexpr auto kIgnored = TritonFlag::kIgnored;
 constexpr auto kRejected = TritonFlag::kRejected;
 
 constexpr TritonFlag kTritonFlags[] = {
-    {"id", nullptr, kIgnored, "the server's name is always saccade"},
     {"model-load-thread-count", nullptr, kIgnored, "models are loaded one after the other"},
     {"model-load-retry-count", "0", kIgnored, "loading a model is retried when its files change"},
     {"model-namespacing", "false", kRejected, "models have no namespaces"},
@@ -104,8 +104,21 @@ constexpr TritonFlag kTritonFlags[] = {
 // Escapes and shortens a value for use in an error.
 std::string Quotable(const std::string& value) { return absl::CHexEscape(value.substr(0, 64)); }
 
+// Triton's spellings of true and false; others are returned in lower case.
+std::string Normal(absl::string_view value) {
+  if (value == "1") return "true";
+  if (value == "0") return "false";
+  return absl::AsciiStrToLower(value);
+}
+
+// `accepted` is TritonFlag::accepted_value.
+bool IsAccepted(absl::string_view accepted, absl::string_view value) {
+  const bool is_boolean = accepted == "true" || accepted == "false";
+  return value == accepted || (is_boolean && Normal(value) == accepted);
+}
+
 void CheckValue(const TritonFlag& flag, const std::string& value, std::vector<std::string>* warnings) {
-  if (flag.accepted_value != nullptr && value == flag.accepted_value) return;
+  if (flag.accepted_value != nullptr && IsAccepted(flag.accepted_value, value)) return;
   const std::string name = absl::StrCat("--", flag.name);
   if (flag.otherwise == kRejected) {
     throw CLI::ValidationError(

@@ -184,7 +184,7 @@ absl::Status CheckSize(const InferenceAnswer& answer, int64_t max) {
 
 void ToMessage(const ModelInterface& model, inference::ModelMetadataResponse* message) {
   message->set_name(model.name);
-  message->add_versions(absl::StrCat(model.version));
+  for (const int64_t version : model.versions) message->add_versions(absl::StrCat(version));
   message->set_platform(model.platform);
   const auto describe = [](const TensorDescription& tensor, auto* described) {
     described->set_name(tensor.name);

@@ -287,12 +287,12 @@ TEST(InferenceMessagesTest, AnswersTellWhichRegionHasAnOutput) {
 TEST(InferenceMessagesTest, MetadataNamesTensors) {
   inference::ModelMetadataResponse message;
   ToMessage({.name = "m",
-             .version = 2,
+             .versions = {2, 5},
              .platform = "saccade",
              .inputs = {{.name = "image", .type = DataType::kBytes, .shape = {-1, 2}}},
              .outputs = {{.name = "disparity", .type = DataType::kFp32, .shape = {-1, -1, -1}}}},
             &message);
-  EXPECT_THAT(message.versions(), ElementsAre("2"));
+  EXPECT_THAT(message.versions(), ElementsAre("2", "5"));
   EXPECT_EQ(message.platform(), "saccade");
   EXPECT_EQ(message.inputs(0).datatype(), "BYTES");
   EXPECT_THAT(message.inputs(0).shape(), ElementsAre(-1, 2));

@@ -110,7 +110,7 @@ void InferenceService::AddMetadata(CallMethods& methods) {
   methods.push_back(AnsweredMethod<ServerMetadataRequest, ServerMetadataResponse>(
       InferencePath("ServerMetadata"),
       [this](const CallStart&, const ServerMetadataRequest&, ServerMetadataResponse* response) {
-        response->set_name("saccade");
+        response->set_name(options_.server_name);
         response->set_version(options_.server_version);
         for (std::string& extension : Extensions(*deps_.shared_memory)) {
           response->add_extensions(std::move(extension));

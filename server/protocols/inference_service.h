@@ -24,6 +24,7 @@ namespace saccade::server {
 class InferenceService {
  public:
   struct Options {
+    std::string server_name;
     std::string server_version;
     // Larger answers become errors that say so.
     int64_t max_message_bytes = 0;

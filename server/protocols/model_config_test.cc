@@ -15,7 +15,7 @@ ModelSettings Settings(const inference::ModelConfig& read) {
 
 ModelInterface Detector() {
   return {.name = "m",
-          .version = 1,
+          .versions = {1},
           .platform = "saccade",
           .inputs = {{.name = "image", .type = DataType::kBytes, .shape = {-1, 1}}},
           .outputs = {{.name = "num_detections", .type = DataType::kInt64, .shape = {-1}},

@@ -40,22 +40,23 @@ absl::Status NotInJson(absl::string_view problem) {
       absl::StrCat(problem, ", which JSON cannot express; ask for the output with {\"binary_data\": true}"));
 }
 
-// Appends the shortest text that parses to the same number.
+// Appends the shortest text that parses to the same number. JSON has no numbers that are not finite, so they
+// are strings, which NumPy and Python's float() read.
 template <typename T>
-bool AppendElement(T value, std::string& to) {
+void AppendElement(T value, std::string& to) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (!std::isfinite(value)) return false;
+    if (std::isnan(value)) return to.append("\"NaN\""), void();
+    if (std::isinf(value)) return to.append(value < 0 ? "\"-Infinity\"" : "\"Infinity\""), void();
   }
   std::array<char, 40> text;
   const auto end = std::to_chars(text.begin(), text.end(), value).ptr;
-  to.append(text.data(), static_cast<size_t>(end - text.data()));
-  return true;
+  const absl::string_view number(text.data(), static_cast<size_t>(end - text.data()));
+  to.append(number.data(), number.size());
+  // Clients of many languages take a number without a point for an integer.
+  if (std::is_floating_point_v<T> && number.find_first_of(".e") == number.npos) to.append(".0");
 }
 
-bool AppendElement(bool value, std::string& to) {
-  to += value ? "true" : "false";
-  return true;
-}
+void AppendElement(bool value, std::string& to) { to += value ? "true" : "false"; }
 
 // Writes one tensor's elements, and limits the size of the whole text.
 class ElementsWriter {
@@ -112,8 +113,7 @@ class ElementsWriter {
       reader.Read(sizeof(T), bytes.data());
       T value;
       std::memcpy(&value, bytes.data(), sizeof(T));
-      if (!AppendElement(value, to_))
-        return NotInJson(absl::StrCat("its element ", i, " is not a finite number"));
+      AppendElement(value, to_);
     }
     return absl::OkStatus();
   }

@@ -13,8 +13,7 @@ namespace saccade::server {
 
 // Binary tensors are referred to, not copied; of tensors in shared memory only type and shape are sent.
 // RESOURCE_EXHAUSTED, with advice for a smaller answer, if the answer has more than `max_bytes`;
-// INVALID_ARGUMENT for tensors that JSON cannot express: FP16, BF16, numbers that are not finite, BYTES that
-// are not UTF-8.
+// INVALID_ARGUMENT for tensors that JSON cannot express: FP16, BF16, BYTES that are not UTF-8.
 absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view id, const RestForm& form,
                                           int64_t max_bytes);
 

@@ -46,7 +46,7 @@ TEST(RestAnswerTest, TensorsAreJson) {
                               TensorOf<uint8_t>("y", DataType::kUint8, {})});
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->body, R"({"id":"7","model_name":"m","model_version":"3","outputs":[)"
-                          R"({"name":"x","datatype":"FP32","shape":[3],"data":[0.1,-2,3e+20]},)"
+                          R"({"name":"x","datatype":"FP32","shape":[3],"data":[0.1,-2.0,3e+20]},)"
                           R"({"name":"y","datatype":"UINT8","shape":[0],"data":[]}]})");
   EXPECT_EQ(answer->content_type, "application/json");
   EXPECT_THAT(answer->headers, IsEmpty());
@@ -65,15 +65,13 @@ TEST(RestAnswerTest, EveryTypeIsWrittenWhole) {
   EXPECT_EQ(DataOf(TensorOf<int64_t>("x", DataType::kInt64, {std::numeric_limits<int64_t>::min()})),
             "[-9223372036854775808]");
   EXPECT_EQ(DataOf(TensorOf<double>("x", DataType::kFp64, {1e300, 0.5})), "[1e+300,0.5]");
+  EXPECT_EQ(DataOf(TensorOf<float>("x", DataType::kFp32, {1, NAN})), R"([1.0,"NaN"])");
+  EXPECT_EQ(DataOf(TensorOf<double>("x", DataType::kFp64, {INFINITY, -INFINITY})),
+            R"(["Infinity","-Infinity"])");
   EXPECT_EQ(DataOf(Texts(std::string("\2\0\0\0a\"\0\0\0\0", 10), 2)), R"(["a\"",""])");
 }
 
 TEST(RestAnswerTest, WhatJsonCannotExpressIsAnError) {
-  EXPECT_THAT(
-      DataOf(TensorOf<float>("x", DataType::kFp32, {1, NAN})),
-      HasSubstr("output 'x': its element 1 is not a finite number, which JSON cannot express; ask for "
-                "the output with"));
-  EXPECT_THAT(DataOf(TensorOf<double>("x", DataType::kFp64, {INFINITY})), HasSubstr("element 0"));
   EXPECT_THAT(DataOf(TensorOf<uint16_t>("x", DataType::kFp16, {0})), HasSubstr("is FP16"));
   EXPECT_THAT(DataOf(TensorOf<uint16_t>("x", DataType::kBf16, {0})), HasSubstr("is BF16"));
   EXPECT_THAT(DataOf(Texts(std::string("\1\0\0\0\xff", 5), 1)), HasSubstr("element 0 is not UTF-8"));

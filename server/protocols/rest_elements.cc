@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -51,6 +52,15 @@ bool AppendInteger(const RestElement& element, std::string& to) {
   return true;
 }
 
+// The strings that stand for these numbers in answers, too. Nullopt for other texts.
+template <typename T>
+std::optional<T> NotFinite(absl::string_view text) {
+  if (text == "NaN") return std::numeric_limits<T>::quiet_NaN();
+  if (text == "Infinity") return std::numeric_limits<T>::infinity();
+  if (text == "-Infinity") return -std::numeric_limits<T>::infinity();
+  return std::nullopt;
+}
+
 template <typename T>
 bool AppendReal(const RestElement& element, std::string& to) {
   double value = 0;
@@ -60,6 +70,10 @@ bool AppendReal(const RestElement& element, std::string& to) {
     value = static_cast<double>(*natural);
   } else if (const auto* negative = std::get_if<int64_t>(&element)) {
     value = static_cast<double>(*negative);
+  } else if (const auto* text = std::get_if<absl::string_view>(&element)) {
+    const std::optional<T> special = NotFinite<T>(*text);
+    if (special) Append(*special, to);
+    return special.has_value();
   } else {
     return false;
   }
@@ -112,7 +126,7 @@ absl::string_view ExpectedOf(DataType type) {
       return "true or false";
     case DataType::kFp32:
     case DataType::kFp64:
-      return "a number within its range";
+      return "a number within its range, \"NaN\", \"Infinity\" or \"-Infinity\"";
     case DataType::kBytes:
       return "a string; send elements that are not UTF-8 as binary data";
     default:
@@ -122,11 +136,8 @@ absl::string_view ExpectedOf(DataType type) {
 
 }  // namespace
 
-RestElements::RestElements(DataType type, std::vector<int64_t> shape, size_t max, size_t reserved)
-    : type_(type),
-      shape_(std::move(shape)),
-      max_(max),
-      expected_(ElementCount(shape_).value_or(std::numeric_limits<int64_t>::max())) {
+RestElements::RestElements(DataType type, const std::vector<int64_t>& shape, size_t max, size_t reserved)
+    : type_(type), max_(max), expected_(ElementCount(shape).value_or(std::numeric_limits<int64_t>::max())) {
   bytes_.reserve(reserved);
 }
 
@@ -134,34 +145,7 @@ absl::Status RestElements::Wrong(absl::string_view problem) const {
   return absl::InvalidArgumentError(absl::StrCat("data: element ", count_, " ", problem));
 }
 
-absl::Status RestElements::StartArray() {
-  if (!open_.empty()) ++open_.back();
-  if (depth_ > 0 && open_.size() >= depth_)
-    return Wrong("is an array, but other elements are not; all elements must be nested equally deep");
-  if (open_.size() >= std::max<size_t>(shape_.size(), 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data: is nested deeper than the shape ", ShapeText(shape_),
-                     " has extents; send one flat array, or arrays nested like the shape"));
-  }
-  open_.push_back(0);
-  return absl::OkStatus();
-}
-
-absl::Status RestElements::EndArray() {
-  const int64_t entries = open_.back();
-  // The caller checks a flat array against the whole shape.
-  const bool nested = depth_ > 1 || (depth_ == 0 && open_.size() > 1);
-  const size_t level = open_.size() - 1;
-  if (nested && level < shape_.size() && entries != shape_[level]) {
-    return absl::InvalidArgumentError(absl::StrCat("data: an array that ends before element ", count_,
-                                                   " has ", entries, " entries; the shape ",
-                                                   ShapeText(shape_), " says ", shape_[level],
-                                                   "; send one flat array, or arrays nested like the shape"));
-  }
-  open_.pop_back();
-  ended_ = open_.empty();
-  return absl::OkStatus();
-}
+void RestElements::EndArray() { ended_ = --open_ == 0; }
 
 absl::Status RestElements::AddText(absl::string_view text) {
   if (text.size() > std::numeric_limits<uint32_t>::max()) return Wrong("is too long");
@@ -193,20 +177,9 @@ absl::Status RestElements::Add(const RestElement& element) {
     return absl::InvalidArgumentError(
         absl::StrCat("data: ", NameOf(type_), " cannot be sent as JSON; send it as binary data"));
   }
-  if (depth_ == 0) {
-    if (open_.size() > 1 && open_.size() != shape_.size()) {
-      return Wrong(absl::StrCat("is nested ", open_.size(),
-                                " arrays deep; expected one flat array, or nested arrays as the shape ",
-                                ShapeText(shape_), " says"));
-    }
-    depth_ = open_.size();
-  }
-  if (open_.size() != depth_)
-    return Wrong("is nested less deep than others; all elements must be nested equally deep");
   if (count_ < expected_) {
     if (absl::Status kept = Keep(element); !kept.ok()) return kept;
   }
-  ++open_.back();
   ++count_;
   return absl::OkStatus();
 }

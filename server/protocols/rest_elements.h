@@ -18,15 +18,16 @@ namespace saccade::server {
 // An integer is int64_t if it is negative, otherwise uint64_t. nullptr is JSON's null.
 using RestElement = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, absl::string_view>;
 
-// Accepts "data" as a flat array of all elements, or as arrays nested like the shape.
+// Accepts "data" as a flat array of all elements, or as arrays nested in any way: like Triton, takes the
+// elements in the order in which they are written.
 class RestElements {
  public:
   // `max` is the maximum size of all elements in bytes. `reserved` bytes are allocated at once.
-  RestElements(DataType type, std::vector<int64_t> shape, size_t max, size_t reserved = 0);
+  RestElements(DataType type, const std::vector<int64_t>& shape, size_t max, size_t reserved = 0);
 
+  void StartArray() { ++open_; }
+  void EndArray();
   // INVALID_ARGUMENT says which element is wrong and why.
-  absl::Status StartArray();
-  absl::Status EndArray();
   absl::Status Add(const RestElement& element);
 
   // True if the outermost array has ended.
@@ -45,16 +46,13 @@ class RestElements {
   absl::Status Wrong(absl::string_view problem) const;
 
   const DataType type_;
-  const std::vector<int64_t> shape_;
   const size_t max_;
   // What the shape says.
   const int64_t expected_;
   std::string bytes_;
   int64_t count_ = 0;
-  // The number of entries of each open array, the outermost first.
-  std::vector<int64_t> open_;
-  // The nesting depth of elements; 0 until the first element, or the first empty array, is known.
-  size_t depth_ = 0;
+  // The number of open arrays.
+  size_t open_ = 0;
   bool ended_ = false;
 };
 

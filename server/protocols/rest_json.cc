@@ -224,7 +224,8 @@ bool Reader::Start(bool object) {
     case Place::kData:
       if (object) return Unexpected("numbers, strings, true or false", "an object");
       places_.push_back(Place::kData);
-      return InTensor(elements_->StartArray());
+      elements_->StartArray();
+      return true;
     case Place::kShape:
     case Place::kParameters:
       return Unexpected(places_.back() == Place::kShape ? "integers" : "a string, a number, true or false",
@@ -289,7 +290,8 @@ bool Reader::StartData() {
   if (absl::Status charged = Charge(room); !charged.ok()) return Fail(std::move(charged));
   elements_.emplace(type, shape, left, room);
   places_.push_back(Place::kData);
-  return InTensor(elements_->StartArray());
+  elements_->StartArray();
+  return true;
 }
 
 bool Reader::EndObject() {
@@ -301,7 +303,7 @@ bool Reader::EndArray() {
   const Place place = places_.back();
   places_.pop_back();
   if (place != Place::kData) return true;
-  if (!InTensor(elements_->EndArray())) return false;
+  elements_->EndArray();
   if (!elements_->done()) return true;
   const auto expected = ElementCount(*Described().shape);
   if (!expected.ok()) return InTensor(expected.status());

@@ -45,10 +45,11 @@ constexpr Operation kOperations[] = {
     {"GET", "/v1/load", "The models' counters, and what is queued and in flight", "", "v1.Load"},
 
     {"GET", "/v2", "Name, version and extensions of the server", "", "v2.ServerMetadata"},
-    {"GET", "/v2/health/live", "Whether the server is live", "", "text/plain", 503, "a forward pass hangs"},
-    {"GET", "/v2/health/ready", "Whether the server is ready", "", "text/plain", 503, "loading or draining"},
+    {"GET", "/v2/health/live", "Whether the server is live", "", "v2.Live", 503, "a forward pass hangs"},
+    {"GET", "/v2/health/ready", "Whether the server is ready", "", "v2.Ready", 503, "loading or draining"},
     {"GET", "/v2/models/{model}", "Inputs and outputs of a model", "", "v2.ModelMetadata"},
-    {"GET", "/v2/models/{model}/ready", "Whether a model is ready", "", "text/plain", 503, "it is not ready"},
+    {"GET", "/v2/models/{model}/ready", "Whether a model is ready", "", "v2.ModelReady", 503,
+     "it is not ready"},
     {"POST", "/v2/models/{model}/infer", "Runs one request of the Open Inference Protocol", "v2.InferRequest",
      "v2.InferResponse", 501, "part of the protocol that is not supported, such as sequences"},
     {"GET", "/v2/models/{model}/config", "The completed configuration of a model", "", "v2.ModelConfig"},
@@ -127,6 +128,13 @@ constexpr char kWrittenSchemas[] = R"json({
         }
       }
     }
+  },
+  "v2.Live": {"type": "object", "required": ["live"], "properties": {"live": {"const": true}}},
+  "v2.Ready": {"type": "object", "required": ["ready"], "properties": {"ready": {"const": true}}},
+  "v2.ModelReady": {
+    "type": "object",
+    "required": ["name", "ready"],
+    "properties": {"name": {"type": "string"}, "ready": {"const": true}}
   },
   "v2.Any": {"type": "object"},
   "v2.Datatype": {

@@ -209,9 +209,11 @@ absl::StatusOr<bool> IsRawBody(const RestBody& body) {
 
 namespace {
 
-// The input's shape, with its one free extent computed from the size of `whole` bytes.
-absl::StatusOr<std::vector<int64_t>> ShapeOf(const TensorDescription& input, size_t whole) {
+// The input's shape, with its one free extent computed from the size of `whole` bytes. If another extent than
+// the batch is free, the batch is one, as in Triton.
+absl::StatusOr<std::vector<int64_t>> ShapeOf(const TensorDescription& input, size_t whole, bool batched) {
   std::vector<int64_t> shape = input.shape;
+  if (batched && std::count(shape.begin(), shape.end(), -1) > 1) shape[0] = 1;
   const auto open = std::find(shape.begin(), shape.end(), -1);
   const auto why = [&](absl::string_view problem) {
     return Invalid(
@@ -246,7 +248,8 @@ BytePieces OneElement(const RestBody& body) {
 
 }  // namespace
 
-absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const TensorDescription> inputs) {
+absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const TensorDescription> inputs,
+                                        bool batched) {
   if (inputs.size() != 1) {
     return Invalid(kJsonLengthHeader, absl::StrCat("0 requires a model with a single input; this one has ",
                                                    inputs.size(), "; send JSON that names them"));
@@ -259,7 +262,7 @@ absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const T
       return absl::InvalidArgumentError("the body is too large");
     tensor.data = OneElement(body);
   } else {
-    auto shape = ShapeOf(input, body.bytes.size());
+    auto shape = ShapeOf(input, body.bytes.size(), batched);
     if (!shape.ok()) return shape.status();
     tensor.shape = *std::move(shape);
     tensor.data = BytePieces({body.bytes.data(), body.bytes.size()}, body.owner);

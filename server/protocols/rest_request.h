@@ -57,7 +57,9 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
 absl::StatusOr<bool> IsRawBody(const RestBody& body);
 
 // Reads such a body for a model with `inputs`, which must be a single one. For BYTES the body is one element;
-// for other types it has as many rows as there are bytes for. All outputs are wanted as binary data.
-absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const TensorDescription> inputs);
+// for other types the size of the body determines the one free extent. If `batched`, the first extent is the
+// batch, which is one if another extent is free too. All outputs are wanted as binary data.
+absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const TensorDescription> inputs,
+                                        bool batched);
 
 }  // namespace saccade::server

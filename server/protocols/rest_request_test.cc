@@ -1,6 +1,9 @@
 #include "server/protocols/rest_request.h"
 
+#include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -109,6 +112,27 @@ TEST(RestRequestTest, DataMayStandBeforeWhatDescribesThem) {
       HasSubstr("input 'x': data: element 0 is 1, which is not a valid BOOL; expected true or false"));
 }
 
+TEST(RestRequestTest, NestingDoesNotMatter) {
+  const auto flat = Read(InputJson("FP32", "[2,2]", "[1,2,3,4]"));
+  ASSERT_TRUE(flat.ok()) << flat.status();
+  for (const char* data :
+       {"[[1,2,3],[4]]", "[[[1,2],[3,4]]]", "[1,[2,3],4]", "[[],[1,2,3,4]]", "[[[[1]]],2,[3],4]"}) {
+    const auto nested = Read(InputJson("FP32", "[2,2]", data));
+    ASSERT_TRUE(nested.ok()) << data << " " << nested.status();
+    EXPECT_EQ(BytesOf(nested->call.inputs[0]), BytesOf(flat->call.inputs[0])) << data;
+  }
+}
+
+TEST(RestRequestTest, StringsStandForWhatIsNotFinite) {
+  const auto read = Read(InputJson("FP32", "[3]", R"(["NaN","Infinity","-Infinity"])"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  std::array<float, 3> values;
+  read->call.inputs[0].data.CopyTo(reinterpret_cast<char*>(values.data()));
+  EXPECT_TRUE(std::isnan(values[0]));
+  EXPECT_EQ(values[1], std::numeric_limits<float>::infinity());
+  EXPECT_EQ(values[2], -std::numeric_limits<float>::infinity());
+}
+
 TEST(RestRequestTest, AnElementThatDoesNotBelongIsNamed) {
   const std::pair<std::string, std::string> cases[] = {
       {InputJson("UINT8", "[3]", "[1,2,256]"),
@@ -132,13 +156,9 @@ TEST(RestRequestTest, AnElementThatDoesNotBelongIsNamed) {
       {InputJson("BF16", "[1]", "[1]"), "BF16 cannot be sent as JSON"},
       {InputJson("FP32", "[2]", "[1,2,3]"), "data: has 3 elements, but the shape requires 2"},
       {InputJson("FP32", "[2]", "[1]"), "data: has 1 elements, but the shape requires 2"},
-      {InputJson("FP32", "[2,2]", "[[1,2,3],[4]]"),
-       "an array that ends before element 3 has 3 entries; the shape [2,2] says 2"},
-      {InputJson("FP32", "[2,2]", "[[1,2]]"), "has 1 entries; the shape [2,2] says 2"},
-      {InputJson("FP32", "[2,2,1]", "[[1,2],[3,4]]"), "is nested 2 arrays deep"},
-      {InputJson("FP32", "[3]", "[1,[2,3]]"), "element 1 is an array, but other elements are not"},
-      {InputJson("FP32", "[1,2]", "[[1,2],3]"), "element 2 is nested less deep than others"},
-      {InputJson("FP32", "[1]", "[[1]]"), "data: is nested deeper than the shape [1] has extents"},
+      {InputJson("FP32", "[2,2]", "[[1,2]]"), "data: has 2 elements, but the shape requires 4"},
+      {InputJson("FP32", "[1,2]", "[[1,2],3]"), "data: has 3 elements, but the shape requires 2"},
+      {InputJson("FP32", "[1]", "[\"nan\"]"), "element 0 is the string 'nan', which is not a valid FP32"},
       {InputJson("FP32", "[1]", "[{}]"), "expected numbers, strings, true or false, got an object"},
       {InputJson("FP64", "[20000]",
                  absl::StrCat(
@@ -334,11 +354,12 @@ TEST(RestRequestTest, BinaryTensorsAreChargedWithTheBody) {
   EXPECT_EQ(json->call.charged_bytes, 0);
 }
 
-absl::StatusOr<RestCall> ReadRaw(const std::string& bytes, DataType type, std::vector<int64_t> shape) {
+absl::StatusOr<RestCall> ReadRaw(const std::string& bytes, DataType type, std::vector<int64_t> shape,
+                                 bool batched = false) {
   const auto kept = std::make_shared<const std::string>(bytes);
   const RestBody body{.bytes = *kept, .owner = kept, .json_length = "0"};
   EXPECT_TRUE(*IsRawBody(body));
-  return ReadRawRequest(body, {{.name = "x", .type = type, .shape = std::move(shape)}});
+  return ReadRawRequest(body, {{.name = "x", .type = type, .shape = std::move(shape)}}, batched);
 }
 
 TEST(RestRequestTest, ABodyWithoutJsonIsTheOnlyInput) {
@@ -354,6 +375,11 @@ TEST(RestRequestTest, ABodyWithoutJsonIsTheOnlyInput) {
   EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {-1, 3})),
               HasSubstr("5 bytes without JSON are not rows of 12"));
   EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {-1, -1})), HasSubstr("do not determine its extents"));
+  const auto one = ReadRaw(std::string(24, 'x'), DataType::kFp32, {-1, -1, 3}, /*batched=*/true);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_THAT(one->call.inputs[0].shape, ElementsAre(1, 2, 3));
+  EXPECT_THAT(Why(ReadRaw(std::string(24, 'x'), DataType::kFp32, {-1, -1, -1}, /*batched=*/true)),
+              HasSubstr("do not determine its extents"));
   EXPECT_THAT(Why(ReadRaw("12345", DataType::kUint8, {4})), HasSubstr("holds 5 bytes"));
   EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {0, -1})), HasSubstr("are not rows of 0"));
   EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {int64_t{1} << 40, -1, 8})),
@@ -361,7 +387,7 @@ TEST(RestRequestTest, ABodyWithoutJsonIsTheOnlyInput) {
   EXPECT_THAT(Why(IsRawBody({.bytes = "{}", .owner = nullptr, .json_length = "x"})),
               HasSubstr("is 'x'; expected"));
   EXPECT_FALSE(*IsRawBody({.bytes = "{}", .owner = nullptr, .json_length = std::nullopt}));
-  EXPECT_THAT(Why(ReadRawRequest({.bytes = "", .owner = nullptr, .json_length = "0"}, {})),
+  EXPECT_THAT(Why(ReadRawRequest({.bytes = "", .owner = nullptr, .json_length = "0"}, {}, false)),
               HasSubstr("this one has 0"));
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/inference/extensions.h"
 #include "server/protocols/call_scope.h"
@@ -27,11 +28,22 @@ HttpResponse ToResponse(const Json& body) {
   return {200, "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
-HttpResponse Health(bool good, absl::string_view problem) {
-  if (good) return {200, "text/plain", "OK\n"};
+// Triton answers without a body; KServe's client reads one like this.
+HttpResponse Health(const char* what, bool good, absl::string_view problem) {
+  if (good) return ToResponse({{what, true}});
   HttpResponse response = HttpError(503, problem);
   response.headers.emplace_back("Retry-After", "1");
   return response;
+}
+
+// Triton's clients decompress only the answers to inferences.
+HttpHandler NotCompressing(HttpHandler handler) {
+  return [handler = std::move(handler)](std::shared_ptr<const HttpRequest> request, HttpReply reply) {
+    handler(std::move(request), [reply = std::move(reply)](HttpResponse response) {
+      response.compressible = false;
+      reply(std::move(response));
+    });
+  };
 }
 
 Json ToJson(const std::vector<TensorDescription>& tensors) {
@@ -76,15 +88,18 @@ HttpResponse RestService::ServerMetadata() const {
   // Extensions() has those of both transports; this one is HTTP's own.
   Json extensions = Json::array({"binary_tensor_data"});
   for (std::string& name : Extensions(*deps_.shared_memory)) extensions.push_back(std::move(name));
-  return ToResponse(
-      {{"name", "saccade"}, {"version", options_.server_version}, {"extensions", std::move(extensions)}});
+  return ToResponse({{"name", options_.server_name},
+                     {"version", options_.server_version},
+                     {"extensions", std::move(extensions)}});
 }
 
 HttpResponse RestService::ModelMetadata(const HttpRequest& request) const {
   const auto model = Describe(request);
   if (!model.ok()) return ToHttp(model.status(), options_.retry_jitter);
+  Json versions = Json::array();
+  for (const int64_t version : model->versions) versions.push_back(absl::StrCat(version));
   return ToResponse({{"name", model->name},
-                     {"versions", Json::array({absl::StrCat(model->version)})},
+                     {"versions", std::move(versions)},
                      {"platform", model->platform},
                      {"inputs", ToJson(model->inputs)},
                      {"outputs", ToJson(model->outputs)}});
@@ -93,7 +108,7 @@ HttpResponse RestService::ModelMetadata(const HttpRequest& request) const {
 HttpResponse RestService::ModelReady(const HttpRequest& request) const {
   const auto model = Describe(request);
   if (!model.ok()) return ToHttp(model.status(), options_.retry_jitter);
-  return Health(true, "");
+  return ToResponse({{"name", model->name}, {"ready", true}});
 }
 
 absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
@@ -105,7 +120,7 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
   if (!is_raw.ok()) return is_raw.status();
   const auto model = *is_raw ? Describe(request) : ModelInterface();
   if (!model.ok()) return model.status();
-  auto read = *is_raw ? ReadRawRequest(body, model->inputs)
+  auto read = *is_raw ? ReadRawRequest(body, model->inputs, model->max_batch_size > 0)
                       : ReadRestRequest(body, *deps_.shared_memory,
                                         {.max_bytes = static_cast<size_t>(options_.max_message_bytes),
                                          .ledger = deps_.pipeline->deps().admission,
@@ -164,10 +179,12 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
 std::vector<HttpRoute> RestService::Routes() {
   std::vector<HttpRoute> routes = {
       {"GET", "/v2", Responding([this](const HttpRequest&) { return ServerMetadata(); })},
-      {"GET", "/v2/health/live",
-       Responding([this](const HttpRequest&) { return Health(options_.live(), "a forward pass hangs"); })},
-      {"GET", "/v2/health/ready",
-       Responding([this](const HttpRequest&) { return Health(options_.ready(), "loading or draining"); })}};
+      {"GET", "/v2/health/live", Responding([this](const HttpRequest&) {
+         return Health("live", options_.live(), "a forward pass hangs");
+       })},
+      {"GET", "/v2/health/ready", Responding([this](const HttpRequest&) {
+         return Health("ready", options_.ready(), "loading or draining");
+       })}};
   const auto add = [&routes](std::vector<HttpRoute> more) {
     std::move(more.begin(), more.end(), std::back_inserter(routes));
   };
@@ -182,6 +199,7 @@ std::vector<HttpRoute> RestService::Routes() {
   add(extensions_.Routes());
   add(repository_.Routes());
   for (HttpRoute& route : routes) {
+    if (!absl::EndsWith(route.path, "/infer")) route.handler = NotCompressing(std::move(route.handler));
     if (route.method == "POST") route.handler = TakingJsonOrBinary(std::move(route.handler));
   }
   return routes;

@@ -27,6 +27,7 @@ namespace saccade::server {
 class RestService {
  public:
   struct Options {
+    std::string server_name;
     std::string server_version;
     // Maximum size of an answer, and of the elements sent as JSON.
     int64_t max_message_bytes = 0;

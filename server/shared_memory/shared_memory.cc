@@ -94,8 +94,7 @@ absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view
   return list;
 }
 
-absl::StatusOr<std::shared_ptr<const SharedMemory::Open>> SharedMemory::Opened(
-    const SharedRange& range) const {
+absl::StatusOr<SharedMemory::Held> SharedMemory::Hold(const SharedRange& range) const {
   if (!options_.allowed) return Off();
   std::shared_ptr<const Open> open;
   {
@@ -119,10 +118,10 @@ absl::StatusOr<std::shared_ptr<const SharedMemory::Open>> SharedMemory::Opened(
   return open;
 }
 
-absl::Status SharedMemory::Check(const SharedRange& range) const { return Opened(range).status(); }
+absl::Status SharedMemory::Check(const SharedRange& range) const { return Hold(range).status(); }
 
 absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range) const {
-  const auto open = Opened(range);
+  const auto open = Hold(range);
   if (!open.ok()) return open.status();
   const size_t size = range.size;
   // Not value-initialised: Read() overwrites all of it.
@@ -132,16 +131,14 @@ absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range) const {
   return BytePieces({bytes.get(), size}, bytes);
 }
 
-absl::Status SharedMemory::Write(const SharedRange& range, const BytePieces& bytes) const {
-  const auto open = Opened(range);
-  if (!open.ok()) return open.status();
+absl::Status SharedMemory::Write(const Held& region, const SharedRange& range, const BytePieces& bytes) {
   if (bytes.size() > range.size) {
     return absl::InvalidArgumentError(
         absl::StrCat("shared_memory_byte_size is ", range.size, "; the output has ", bytes.size(), " bytes"));
   }
-  uint64_t at = (*open)->region.offset + range.offset;
+  uint64_t at = region->region.offset + range.offset;
   for (const std::string_view piece : bytes.pieces()) {
-    absl::Status written = (*open)->file.Write(at, {piece.data(), piece.size()});
+    absl::Status written = region->file.Write(at, {piece.data(), piece.size()});
     if (!written.ok()) return written;
     at += piece.size();
   }

@@ -34,6 +34,10 @@ struct SharedRegion {
 // Thread-safe. Calls block only for operations on the in-memory file system.
 class SharedMemory {
  public:
+  // A registered region, which can be used as long as it is held, even if it is unregistered meanwhile.
+  struct Open;
+  using Held = std::shared_ptr<const Open>;
+
   struct Options {
     // If false, clients cannot register or use shared memory.
     bool allowed = false;
@@ -75,14 +79,14 @@ class SharedMemory {
   // after its registration.
   absl::StatusOr<BytePieces> Read(const SharedRange& range) const;
 
-  // Writes `bytes` to the start of the range. INVALID_ARGUMENT if the range is too small; other errors as
-  // Read.
-  absl::Status Write(const SharedRange& range, const BytePieces& bytes) const;
+  // Holds the region for a later Write() to `range`. Errors as Check.
+  absl::StatusOr<Held> Hold(const SharedRange& range) const;
+
+  // Writes `bytes` to the start of the range. INVALID_ARGUMENT if the range is too small; FAILED_PRECONDITION
+  // if the file was truncated. REQUIRES: `region` was held for `range`.
+  static absl::Status Write(const Held& region, const SharedRange& range, const BytePieces& bytes);
 
  private:
-  struct Open;
-  absl::StatusOr<std::shared_ptr<const Open>> Opened(const SharedRange& range) const;
-
   const Options options_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<const Open>, std::less<>> regions_ ABSL_GUARDED_BY(mutex_);

@@ -50,6 +50,23 @@ std::string Text(const BytePieces& bytes) {
   return text;
 }
 
+absl::Status Write(const SharedMemory& memory, const SharedRange& range, const BytePieces& bytes) {
+  const auto held = memory.Hold(range);
+  return held.ok() ? SharedMemory::Write(*held, range, bytes) : held.status();
+}
+
+TEST_F(SharedMemoryTest, ARegionThatIsHeldCanBeWrittenAfterItIsUnregistered) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
+  const SharedRange range = {.region = "r", .offset = 1, .size = 2};
+  const auto held = memory.Hold(range);
+  ASSERT_TRUE(held.ok()) << held.status();
+  memory.Unregister("r");
+  EXPECT_EQ(CodeOf(memory.Check(range)), absl::StatusCode::kNotFound);
+  EXPECT_EQ(SharedMemory::Write(*held, range, BytePieces(std::string_view("AB"))), absl::OkStatus());
+  EXPECT_EQ(Content("frames"), "0AB3456789");
+}
+
 TEST_F(SharedMemoryTest, BytesGoBothWays) {
   SharedMemory memory(options_);
   ASSERT_EQ(memory.Register({.name = "r", .key = "/frames", .offset = 2, .size = 6}), absl::OkStatus());
@@ -59,7 +76,7 @@ TEST_F(SharedMemoryTest, BytesGoBothWays) {
   BytePieces pieces;
   pieces.Add("AB");
   pieces.Add("C");
-  ASSERT_EQ(memory.Write({.region = "r", .offset = 2, .size = 4}, pieces), absl::OkStatus());
+  ASSERT_EQ(Write(memory, {.region = "r", .offset = 2, .size = 4}, pieces), absl::OkStatus());
   EXPECT_EQ(Content("frames"), "0123ABC789");
 }
 
@@ -134,7 +151,7 @@ TEST_F(SharedMemoryTest, RangesOutsideAreRefused) {
   EXPECT_EQ(memory.Check({.region = "r", .offset = 4, .size = 0}), absl::OkStatus());
   EXPECT_EQ(CodeOf(memory.Read({.region = "all", .size = 9}).status()), absl::StatusCode::kInvalidArgument)
       << "above max_tensor_bytes";
-  EXPECT_EQ(CodeOf(memory.Write({.region = "r", .size = 2}, BytePieces(std::string_view("123")))),
+  EXPECT_EQ(CodeOf(Write(memory, {.region = "r", .size = 2}, BytePieces(std::string_view("123")))),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf(memory.Check({.region = "other", .size = 1})), absl::StatusCode::kNotFound);
 }
@@ -144,7 +161,7 @@ TEST_F(SharedMemoryTest, AFileThatIsCutIsAnErrorAndNoSignal) {
   ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
   fs::resize_file(folder_ / "frames", 4);
   EXPECT_EQ(CodeOf(memory.Read({.region = "r", .size = 8}).status()), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(CodeOf(memory.Write({.region = "r", .size = 8}, BytePieces(std::string_view("12345")))),
+  EXPECT_EQ(CodeOf(Write(memory, {.region = "r", .size = 8}, BytePieces(std::string_view("12345")))),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(fs::file_size(folder_ / "frames"), 4u);
   EXPECT_TRUE(memory.Read({.region = "r", .size = 4}).ok());
@@ -206,7 +223,7 @@ TEST_F(SharedMemoryTest, EmptyRangesAreReadAndWritten) {
   SharedMemory memory(options_);
   ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
   EXPECT_EQ(memory.Read({.region = "r", .offset = 8, .size = 0})->size(), 0U);
-  EXPECT_EQ(memory.Write({.region = "r", .size = 0}, BytePieces()), absl::OkStatus());
+  EXPECT_EQ(Write(memory, {.region = "r", .size = 0}, BytePieces()), absl::OkStatus());
   EXPECT_EQ(Content("frames"), "0123456789");
 }
 
