@@ -36,7 +36,7 @@ struct Ports {
 
   Ports() {
     http = rest.Routes();
-    for (std::vector<HttpRoute> more : {vision.Routes(), PageRoutes(), {LiveLoadRoute(nullptr, nullptr)}})
+    for (std::vector<HttpRoute> more : {vision.Routes(), PageRoutes(), {LiveLoadRoute(nullptr, nullptr, {})}})
       http.insert(http.end(), more.begin(), more.end());
     for (const HttpRoute& route : http) {
       if (absl::StartsWith(route.path, "/v2/health/")) metrics.push_back(route);
