@@ -257,7 +257,8 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   add(vision_rest_->Routes());
   if (flags_.page) {
     add(PageRoutes());
-    add({LiveLoadRoute(catalog_.get(), pipeline_.get(), flags_.max_message_bytes)});
+    add({LiveLoadRoute(catalog_.get(), pipeline_.get(),
+                       {.max_message_bytes = flags_.max_message_bytes, .grpc_port = flags_.grpc_port})});
   }
   return routes;
 }

@@ -10,6 +10,7 @@ extern const std::string_view kPageCss;
 extern const std::string_view kPageJs;
 extern const std::string_view kAttentionJs;
 extern const std::string_view kClipJs;
+extern const std::string_view kCodeJs;
 extern const std::string_view kFindingsJs;
 extern const std::string_view kLoadJs;
 extern const std::string_view kOverlayJs;

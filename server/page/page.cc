@@ -38,6 +38,7 @@ std::vector<HttpRoute> PageRoutes() {
           File("/page.js", kScript, page::kPageJs),
           File("/attention.js", kScript, page::kAttentionJs),
           File("/clip.js", kScript, page::kClipJs),
+          File("/code.js", kScript, page::kCodeJs),
           File("/findings.js", kScript, page::kFindingsJs),
           File("/load.js", kScript, page::kLoadJs),
           File("/overlay.js", kScript, page::kOverlayJs),

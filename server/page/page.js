@@ -2,14 +2,16 @@
 
 import {mapsOf} from "./attention.js";
 import {chooseAction, listenToClip, showClip} from "./clip.js";
+import {cocoOf, codeOf, save, showCode} from "./code.js";
 import {accept, listenToFiles} from "./files.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {watch} from "./load.js";
 import {turbo} from "./overlay.js";
 import {blankOf, pictureOf} from "./picture.js";
 import {checkSize, requestOf, sendRequest} from "./request.js";
-import {chooseFinding, listenToViewer, offerFilter, offerMaps, refresh, showAnswerOn, showPicture, visibleOf} from "./shown.js";
-import {ask as get, takeToken} from "./token.js";
+import {canCutOut, chooseFinding, cutOutPng, listenToViewer, offerFilter, offerMaps, overlayPng, showAnswerOn, showPicture,
+        visibleOf} from "./shown.js";
+import {ask as get, hasToken, takeToken} from "./token.js";
 import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
 const $ = (id) => document.getElementById(id);
@@ -24,11 +26,17 @@ const SENT = {
   restoration: ["Volume (TIFF)", ".tif,.tiff,image/tiff"],
 };
 const TASKS = Object.keys(SENT);
+// Names of files in the code, as long as none is chosen.
+const EXAMPLES = {
+  classification: ["picture.jpg"], detection: ["picture.jpg"], segmentation: ["picture.jpg"], stereo: ["left.png", "right.png"],
+  actions: ["clip.mp4"], restoration: ["volume.tif"],
+};
 
 let models = [];
 let files = [];
 let running = null;
 let maxMessageBytes = 0;
+let grpcPort = 0;
 // The answer that is shown, and what it is about: {answer, sent, model}. Null while there is none.
 let shown = null;
 
@@ -83,6 +91,23 @@ function chooseModel() {
       (chosen.task === "restoration" ? ". For volumes larger than a message, use the command: saccade restore" : "")
     : others ? "The models that are ready take tensors, which this page does not support; see docs/api.md."
       : "No model is ready yet.";
+  showUse();
+}
+
+// The code for the request that the form has now. A clip's frames are not shown as code, but as a video is.
+function showUse() {
+  const chosen = model(), isCoco = Boolean(shown?.answer.detections);
+  $("save-json").disabled = !shown;
+  $("save-picture").disabled = !shown || canvas.hidden;
+  $("save-coco").disabled = !isCoco;
+  $("save-cut-out").disabled = !canCutOut();
+  if (!$("code").open || !TASKS.includes(chosen?.task)) return;
+  const isClip = chosen.task === "actions" && files[0]?.type.startsWith("image/");
+  const names = EXAMPLES[chosen.task].map((name, i) => (isClip ? null : files[i]?.name) ?? name);
+  showCode($("codes"), codeOf({
+    model: chosen.name, task: chosen.task, files: names, layer: $("attention").value, origin: location.origin,
+    grpc: `${location.hostname}:${grpcPort || 8001}`, secured: location.protocol === "https:", token: hasToken(),
+  }));
 }
 
 const isPicture = (task, file) => task !== "restoration" && !(task === "actions" && !file.type.startsWith("image/"));
@@ -94,6 +119,7 @@ function forget(text) {
   for (const id of ["clip", "volume", "scale", "attention-part", "classes-field"]) $(id).hidden = true;
   for (const id of ["findings", "timings", "stages", "histogram", "classes"]) $(id).replaceChildren();
   canvas.ariaLabel = "The picture, without an answer yet";
+  showUse();
   $("video").pause();
 }
 
@@ -114,7 +140,10 @@ async function preview(sent, chosen, mine) {
 // Shows the finding that was chosen in the list, on the picture or on the timeline.
 async function choose(place) {
   const {answer, sent} = shown;
-  if (!answer.actions) return chooseFinding(place);
+  if (!answer.actions) {
+    chooseFinding(place);
+    return showUse();
+  }
   chooseAction(answer.actions, place);
   // If the clip consists of frames, show the first frame of the action.
   if (!canvas.hidden && place !== null) {
@@ -139,9 +168,10 @@ function press(place) {
 }
 
 function filter() {
-  if (!shown) return;
+  if (!shown) return showUse();
   list();
   chooseFinding(null);
+  showUse();
 }
 
 async function showAnswer(sent, picture, maps, answer, roundTrip, chosen) {
@@ -156,6 +186,7 @@ async function showAnswer(sent, picture, maps, answer, roundTrip, chosen) {
   if (!answer.actions) $("video").pause();
   if (volume) showVolume(volume);
   list();
+  showUse();
   offerMaps(answer, maps);
   showTimings($("stages"), $("timings"), answer.timings, roundTrip);
   $("scale").hidden = !answer.disparity;
@@ -223,6 +254,7 @@ function take(given, slot) {
     $("slot-0").querySelector(".slot-file").textContent = `${names.length} frames, ${names[0]} to ${names.at(-1)}`;
   }
   ask();
+  showUse();
 }
 
 function soon(action, wait) {
@@ -253,6 +285,14 @@ function listen() {
   for (const id of ["score", "classes"]) $(id).addEventListener("input", filter);
   const askSoon = soon(ask, 150);
   for (const id of ["mask", "top"]) $(id).addEventListener("input", askSoon);
+  for (const id of ["mask", "top", "attention"]) $(id).addEventListener("input", showUse);
+  $("code").ontoggle = showUse;
+  const json = (value) => new Blob([JSON.stringify(value, null, 1)], {type: "application/json"});
+  const nameOf = () => shown.sent[0].name.replace(/\.[^.]*$/, "");
+  $("save-json").onclick = () => save(`${nameOf()}.json`, json(shown.answer));
+  $("save-coco").onclick = () => save(`${nameOf()}.coco.json`, json(cocoOf(shown.answer)));
+  $("save-picture").onclick = async () => save(`${nameOf()}.overlay.png`, await overlayPng());
+  $("save-cut-out").onclick = async () => save(`${nameOf()}.cut-out.png`, await cutOutPng());
 }
 
 function colourScale() {
@@ -275,6 +315,7 @@ watch($("models"), $("held"), (load, wrong) => {
     return;
   }
   maxMessageBytes = load.max_message_bytes;
+  grpcPort = load.grpc_port;
   // The set of ready models may have changed.
   const ready = load.models.map((one) => `${one.name} ${one.version}`).join();
   if (ready !== listed) listModels().catch((error) => complain(error.message));

@@ -30,7 +30,8 @@ function paint(context, view) {
   const {picture, answer, over, masks, map} = now, opacity = Number($("opacity").value);
   if (!picture) return;
   drawPicture(context, picture, view);
-  const place = [view.x, view.y, view.scale * picture.full.width, view.scale * picture.full.height];
+  const {width, height} = masks && !map ? {width: masks.step * masks.width, height: masks.step * masks.height} : picture.full;
+  const place = [view.x, view.y, view.scale * width, view.scale * height];
   const layer = map ?? over;
   if (layer && (map || !masks || $("show-masks").checked)) {
     context.globalAlpha = opacity;
@@ -142,6 +143,32 @@ export function chooseFinding(place) {
   now.chosen = place;
   now.hovered = null;
   refresh();
+}
+
+// The picture with all that is drawn over it, as PNG; small ones are enlarged, so that labels can be read.
+export function overlayPng() {
+  const {width, height} = now.picture.full, scale = Math.max(1, Math.ceil(800 / Math.max(width, height)));
+  const canvas = new OffscreenCanvas(scale * width, scale * height);
+  paint(canvas.getContext("2d"), {scale, x: 0, y: 0, width: canvas.width, height: canvas.height});
+  return canvas.convertToBlob({type: "image/png"});
+}
+
+export const canCutOut = () => Boolean(now.masks) && now.chosen !== null;
+
+// The box of the chosen detection, without what is not of its mask.
+export function cutOutPng() {
+  const {picture: {full}, answer, masks, chosen} = now, {box} = answer.detections.detections[chosen];
+  const left = Math.max(0, Math.floor(box.x_min)), top = Math.max(0, Math.floor(box.y_min));
+  const width = Math.max(1, Math.min(full.width, Math.ceil(box.x_max)) - left);
+  const canvas = new OffscreenCanvas(width, Math.max(1, Math.min(full.height, Math.ceil(box.y_max)) - top));
+  const context = canvas.getContext("2d");
+  context.drawImage(full, -left, -top);
+  if (masks.masks[chosen]) {
+    context.globalCompositeOperation = "destination-in";
+    context.imageSmoothingEnabled = false;
+    context.drawImage(masks.tint([chosen]), -left, -top, masks.step * masks.width, masks.step * masks.height);
+  }
+  return canvas.convertToBlob({type: "image/png"});
 }
 
 // Shows the maps beside the picture; the one that is pressed lies over it, in place of the answer's own overlay.

@@ -11,6 +11,8 @@ export const tokenHeaders = () => {
   return token ? {Authorization: `Bearer ${token}`} : {};
 };
 
+export const hasToken = () => sessionStorage.getItem(KEY) !== null;
+
 // A missing token is asked for; of others the daemon says what is wrong, which `error` is.
 export const refusalOf = (error) => sessionStorage.getItem(KEY) ? `refuses this token: ${error}` : "requires a token";
 

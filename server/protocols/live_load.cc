@@ -45,7 +45,7 @@ Json ToJson(const ModelStatistics& model, int64_t queued) {
           {"answered_by_seconds", std::move(latency)}};
 }
 
-HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, int64_t max_message_bytes) {
+HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, const LiveLoadOptions& options) {
   std::map<std::pair<std::string, int64_t>, int64_t> queued;
   for (const ModelSnapshot& model : catalog.List()) queued[{model.name, model.version}] = model.queued;
   Json models = Json::array();
@@ -56,7 +56,8 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, int64_t ma
   const Inflight held = pipeline.deps().admission->inflight();
   const Json answer = {
       {"time", absl::ToDoubleSeconds(pipeline.deps().clock->Now() - absl::UnixEpoch())},
-      {"max_message_bytes", max_message_bytes},
+      {"max_message_bytes", options.max_message_bytes},
+      {"grpc_port", options.grpc_port},
       {"inflight",
        {{"requests", held.requests}, {"bytes", held.bytes}, {"decoded_bytes", held.decoded_bytes}}},
       {"models", std::move(models)}};
@@ -68,11 +69,11 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, int64_t ma
 
 }  // namespace
 
-HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, int64_t max_message_bytes) {
+HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, LiveLoadOptions options) {
   return {.method = "GET",
           .path = "/v1/load",
-          .handler = Responding([catalog, pipeline, max_message_bytes](const HttpRequest&) {
-            return Answer(*catalog, *pipeline, max_message_bytes);
+          .handler = Responding([catalog, pipeline, options](const HttpRequest&) {
+            return Answer(*catalog, *pipeline, options);
           }),
           .may_block = true};
 }

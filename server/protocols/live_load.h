@@ -9,9 +9,15 @@
 
 namespace saccade::server {
 
-// Responds with counters of the models, which only grow, with what is queued and in flight, and with the size
-// that a message may have. Clients compute rates as differences of two responses. Both pointers must outlive
-// the route's server.
-HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, int64_t max_message_bytes);
+struct LiveLoadOptions {
+  int64_t max_message_bytes = 0;
+  // As --grpc-port has it; 0 if the system chose it.
+  int grpc_port = 0;
+};
+
+// Responds with counters of the models, which only grow, with what is queued and in flight, and with the
+// options, which the page needs. Clients compute rates as differences of two responses. Both pointers must
+// outlive the route's server.
+HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, LiveLoadOptions options);
 
 }  // namespace saccade::server

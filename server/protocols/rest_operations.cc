@@ -27,6 +27,7 @@ constexpr Operation kOperations[] = {
     {"GET", "/masks.js", "A script of the page", "", kScript},
     {"GET", "/files.js", "A script of the page", "", kScript},
     {"GET", "/boxes.js", "A script of the page", "", kScript},
+    {"GET", "/code.js", "A script of the page", "", kScript},
     {"GET", "/load.js", "A script of the page", "", kScript},
     {"GET", "/overlay.js", "A script of the page", "", kScript},
     {"GET", "/request.js", "A script of the page", "", kScript},
@@ -94,10 +95,11 @@ constexpr char kWrittenSchemas[] = R"json({
   "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
   "v1.Load": {
     "type": "object",
-    "required": ["time", "max_message_bytes", "inflight", "models"],
+    "required": ["time", "max_message_bytes", "grpc_port", "inflight", "models"],
     "properties": {
       "time": {"type": "number"},
       "max_message_bytes": {"type": "integer"},
+      "grpc_port": {"type": "integer"},
       "inflight": {
         "type": "object",
         "required": ["requests", "bytes", "decoded_bytes"],

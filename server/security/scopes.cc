@@ -65,6 +65,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/tiff.js", Scope::kOpen},
     {"GET", "/token.js", Scope::kOpen},
     {"GET", "/volume.js", Scope::kOpen},
+    {"GET", "/code.js", Scope::kOpen},
     {"GET", "/findings.js", Scope::kOpen},
     {"GET", "/load.js", Scope::kOpen},
     {"GET", "/overlay.js", Scope::kOpen},
