@@ -15,6 +15,7 @@ extern const std::string_view kFindingsJs;
 extern const std::string_view kLoadJs;
 extern const std::string_view kOverlayJs;
 extern const std::string_view kRequestJs;
+extern const std::string_view kStripJs;
 extern const std::string_view kTiffJs;
 extern const std::string_view kTokenJs;
 extern const std::string_view kVolumeJs;

@@ -1,23 +1,33 @@
 // Takes files: chosen, dropped anywhere on the page, or pasted.
 
+import {MAX_FILES} from "./strip.js";
+
 const $ = (id) => document.getElementById(id);
 
 // The first slot of an input that takes several is sorted by name; "2" comes before "10".
 const sortedOf = (given) => [...given].sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
 
-// The files that a model's input takes of those given, in `files`, by slot, and what was left out, as text or "".
+// Tasks of a single picture, for which several pictures are a strip.
+export const STRIPS = ["classification", "detection", "segmentation"];
+
+// The files that a model's input takes of those given, in `files`, by slot; what was left out, as text or ""; and those
+// of a strip.
 export function accept(task, given, slot, files) {
   const sorted = sortedOf(given);
-  if (task === "actions" && sorted[0].type.startsWith("image/")) return {files: sorted, left: ""};
+  if (task === "actions" && sorted[0].type.startsWith("image/")) return {files: sorted, left: "", strip: []};
+  if (STRIPS.includes(task) && sorted.length > 1) {
+    const left = sorted.length > MAX_FILES ? `${sorted.length} files were given, and ${MAX_FILES} of them were taken.` : "";
+    return {files: [sorted[0]], left, strip: sorted.slice(0, MAX_FILES)};
+  }
   const room = task === "stereo" && sorted.length > 1 ? 2 : 1, taken = sorted.slice(0, room);
   const left = sorted.length > room
     ? `${sorted.length} files were given, and this model takes ${room === 2 ? "two" : "one"} at a time: ` +
       `${taken.map((file) => file.name).join(" and ")} ${room === 2 ? "were" : "was"} taken.`
     : "";
-  if (room === 2) return {files: taken, left};
+  if (room === 2) return {files: taken, left, strip: []};
   const others = task === "stereo" ? [...files.slice(0, 2)] : [];
   others[task === "stereo" ? slot : 0] = taken[0];
-  return {files: others, left};
+  return {files: others, left, strip: []};
 }
 
 // Calls `take(files, slot)` for each way to give files. What is dropped beside the slots goes to the first.

@@ -43,6 +43,7 @@ std::vector<HttpRoute> PageRoutes() {
           File("/load.js", kScript, page::kLoadJs),
           File("/overlay.js", kScript, page::kOverlayJs),
           File("/request.js", kScript, page::kRequestJs),
+          File("/strip.js", kScript, page::kStripJs),
           File("/tiff.js", kScript, page::kTiffJs),
           File("/token.js", kScript, page::kTokenJs),
           File("/volume.js", kScript, page::kVolumeJs),

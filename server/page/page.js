@@ -3,7 +3,7 @@
 import {mapsOf} from "./attention.js";
 import {chooseAction, listenToClip, showClip} from "./clip.js";
 import {cocoOf, codeOf, save, showCode} from "./code.js";
-import {accept, listenToFiles} from "./files.js";
+import {STRIPS, accept, listenToFiles} from "./files.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {watch} from "./load.js";
 import {turbo} from "./overlay.js";
@@ -11,6 +11,7 @@ import {blankOf, pictureOf} from "./picture.js";
 import {checkSize, requestOf, sendRequest} from "./request.js";
 import {canCutOut, chooseFinding, cutOutPng, listenToViewer, offerFilter, offerMaps, overlayPng, showAnswerOn, showPicture,
         visibleOf} from "./shown.js";
+import {answerStrip, clearStrip, showStrip} from "./strip.js";
 import {ask as get, hasToken, takeToken} from "./token.js";
 import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
@@ -242,8 +243,35 @@ async function ask() {
   canvas.classList.remove("waiting");
 }
 
+// What the summary says of the file's answer, in a few words.
+async function summarise(file, signal) {
+  const chosen = model();
+  checkSize(chosen, [file], maxMessageBytes);
+  const answer = await sendRequest(await requestOf(chosen, [file], null), signal, () => {});
+  const least = Number($("score").value), found = answer.detections?.detections.filter(({score}) => score >= least);
+  return summaryOf(answer, found?.length).split(" · ")[0];
+}
+
+// The model or an option has changed.
+function askAll() {
+  ask();
+  if ($("strip").hidden) return;
+  if (STRIPS.includes(model()?.task)) answerStrip(summarise);
+  else clearStrip();
+}
+
 function take(given, slot) {
   const task = model()?.task, taken = accept(task, given, slot, files);
+  clearStrip();
+  if (taken.strip.length) {
+    showStrip(taken.strip, (file) => put({files: [file], left: ""}));
+    answerStrip(summarise);
+  }
+  put(taken);
+}
+
+function put(taken) {
+  const task = model()?.task;
   files = taken.files;
   $("left").textContent = taken.left;
   const names = wanted().map((file) => file?.name);
@@ -269,9 +297,9 @@ function listen() {
   listenToFiles(take);
   $("model").onchange = () => {
     chooseModel();
-    ask();
+    askAll();
   };
-  $("attention").onchange = ask;
+  $("attention").onchange = askAll;
   $("form").onsubmit = (event) => {
     event.preventDefault();
     ask();
@@ -283,7 +311,7 @@ function listen() {
     $(id).addEventListener("input", show);
   }
   for (const id of ["score", "classes"]) $(id).addEventListener("input", filter);
-  const askSoon = soon(ask, 150);
+  const askSoon = soon(askAll, 150);
   for (const id of ["mask", "top"]) $(id).addEventListener("input", askSoon);
   for (const id of ["mask", "top", "attention"]) $(id).addEventListener("input", showUse);
   $("code").ontoggle = showUse;

@@ -4,7 +4,9 @@ import {pictureOfTiff} from "./tiff.js";
 
 // Of larger pictures a smaller copy is drawn as long as it suffices.
 const SMALL = 2048;
-const opened = new WeakMap();
+// Pictures of many millions of pixels are kept, so only the last few of them.
+const KEPT = 4;
+const opened = new Map();
 
 const isTiff = (file) => /tiff$/.test(file.type) || /\.tiff?$/i.test(file.name);
 
@@ -38,11 +40,14 @@ async function open(file) {
   return /jpeg$/.test(file.type) ? {full: bitmap, small} : {full: await withoutAlpha(file, bitmap), small: null};
 }
 
-// Returns {full, small}, bitmaps of which `small` may be null; null if this browser cannot read the file. A file is
-// opened once.
+// Returns {full, small}, bitmaps of which `small` may be null; null if this browser cannot read the file. The
+// last few files are not opened again.
 export function pictureOf(file) {
-  if (!opened.has(file)) opened.set(file, open(file).catch(() => null));
-  return opened.get(file);
+  const picture = opened.get(file) ?? open(file).catch(() => null);
+  opened.delete(file);
+  opened.set(file, picture);
+  if (opened.size > KEPT) opened.delete(opened.keys().next().value);
+  return picture;
 }
 
 export function blankOf(width, height) {

@@ -28,6 +28,7 @@ constexpr Operation kOperations[] = {
     {"GET", "/files.js", "A script of the page", "", kScript},
     {"GET", "/boxes.js", "A script of the page", "", kScript},
     {"GET", "/code.js", "A script of the page", "", kScript},
+    {"GET", "/strip.js", "A script of the page", "", kScript},
     {"GET", "/load.js", "A script of the page", "", kScript},
     {"GET", "/overlay.js", "A script of the page", "", kScript},
     {"GET", "/request.js", "A script of the page", "", kScript},

@@ -62,6 +62,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/attention.js", Scope::kOpen},
     {"GET", "/clip.js", Scope::kOpen},
     {"GET", "/request.js", Scope::kOpen},
+    {"GET", "/strip.js", Scope::kOpen},
     {"GET", "/tiff.js", Scope::kOpen},
     {"GET", "/token.js", Scope::kOpen},
     {"GET", "/volume.js", Scope::kOpen},

@@ -126,21 +126,58 @@ def test_every_control_has_a_name(open_page):
     assert unnamed == []
 
 
-def test_files_come_from_everywhere(open_page):
+def test_files_come_from_everywhere(open_page, shots):
     page = open_page()
     page.select_option("#model", "detector")
     scene = SCENE.read_bytes()
     page.dispatch_event("#answer", "drop", {"dataTransfer": transfer(page, [(f"{n}.png", scene) for n in range(20, 0, -1)])})
     expect(page.locator("#slot-0 .slot-file")).to_have_text("1.png")
-    expect(page.locator("#left")).to_have_text("20 files were given, and this model takes one at a time: 1.png was taken.")
+    # All twenty are answered, and the one that is pressed is shown.
     expect(page.locator("#summary")).to_contain_text("found")
+    expect(page.locator("#strip .where", has_text="8 found")).to_have_count(20)
+    second = page.locator("#strip button").nth(1)
+    second.click()
+    expect(page.locator("#slot-0 .slot-file")).to_have_text("2.png")
+    expect(second).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#canvas.waiting")).to_have_count(0)
+    page.screenshot(path=shots / "desk-strip.png", full_page=True)
+    page.select_option("#model", "segmenter")
+    expect(page.locator("#strip .where", has_text="classes")).to_have_count(20)
+    # A model of volumes takes none of them.
+    page.select_option("#model", "volumes")
+    expect(page.locator("#strip")).to_be_hidden()
+    open_page.complaints.clear()
+    page.select_option("#model", "matcher")
+    page.dispatch_event("#answer", "drop", {"dataTransfer": transfer(page, [(f"{n}.png", scene) for n in range(3)])})
+    expect(page.locator("#left")).to_have_text(
+        "3 files were given, and this model takes two at a time: 0.png and 1.png were taken.")
+    expect(page.locator("#summary")).to_contain_text("px of disparity")
+    page.select_option("#model", "detector")
     page.evaluate(
         """(data) => document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true}))""",
         transfer(page, [("pasted.png", scene)]),
     )
     expect(page.locator("#slot-0 .slot-file")).to_have_text("pasted.png")
     expect(page.locator("#left")).to_be_empty()
+    expect(page.locator("#strip")).to_be_hidden()
     expect(page.locator("#summary")).to_contain_text("found")
+
+
+def test_no_more_than_two_of_a_strip_are_asked_at_once(open_page):
+    page = open_page()
+    page.select_option("#model", "sanet_shapes")
+    held, open_gate = [], []
+    page.route(PREDICT, lambda route: route.continue_() if open_gate else held.append(route))
+    page.dispatch_event("#answer", "drop", {"dataTransfer": transfer(page, [(f"{n}.png", SCENE.read_bytes()) for n in range(6)])})
+    expect(page.locator("#strip .where", has_text="asked")).to_have_count(2)
+    expect(page.locator("#strip .where", has_text="waiting")).to_have_count(4)
+    # Those two, and the request for the picture that is shown.
+    page.wait_for_function("() => document.getElementById('summary').textContent === 'sending'")
+    assert len(held) <= 3
+    open_gate.append(True)
+    for route in held:
+        route.continue_()
+    expect(page.locator("#strip .where", has_text="%")).to_have_count(6)
 
 
 def test_the_filter_acts_without_a_request(open_page, shots):
