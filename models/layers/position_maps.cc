@@ -119,15 +119,17 @@ void ProbeDotProducts(const std::string& layer, const at::Tensor& x, const DotPr
 void ProbeGlobal(const std::string& layer, const at::Tensor& x, const GlobalQueries& how) {
   const bool global = how.content == "global";
   const auto start = [&](const at::Tensor& seen) -> HeadMaps {
-    const at::Tensor keys =
-        how.content == "none" ? at::Tensor() : SplitHeads(TransformedMap(seen, how.key_weight), how.heads);
+    const at::Tensor keys = how.content == "none"
+                                ? at::Tensor()
+                                : SplitHeads(TransformedMap(seen, how.key_weight, how.key_bias), how.heads);
     const at::Tensor gathered = global ? keys.flatten(2).softmax(2).view(keys.sizes()) : at::Tensor();
     return [&how, seen, keys, gathered](int64_t head, Cell cell) {
       const bool axial = how.content == "axial";
       // Each position of the row has its own weights along its column; they are multiplied by the row's
       // weights.
       const at::Tensor row_of_x = seen.select(1, cell.row);
-      const at::Tensor queries = SplitHeads(Transformed(row_of_x, how.query_weight), how.heads)[head];
+      const at::Tensor queries =
+          SplitHeads(Transformed(row_of_x, how.query_weight, how.query_bias), how.heads)[head];
       const at::Tensor query = queries.narrow(1, cell.column, 1);
       const at::Tensor columns =
           AxisWeights(queries, EmbeddingsFrom(how.column_embedding, cell.row, seen.size(1)),

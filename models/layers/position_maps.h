@@ -32,7 +32,9 @@ void ProbeDotProducts(const std::string& layer, const at::Tensor& x, const DotPr
 struct GlobalQueries {
   std::string content;  // "global", "axial" or "none"
   at::Tensor query_weight;
+  std::optional<at::Tensor> query_bias = std::nullopt;
   std::optional<at::Tensor> key_weight = std::nullopt;
+  std::optional<at::Tensor> key_bias = std::nullopt;
   at::Tensor column_embedding;
   at::Tensor row_embedding;
   int64_t heads = 1;

@@ -117,17 +117,24 @@ TEST(PositionMapsTest, GlobalSelfAttentionAnswersByWhatIsShown) {
   // The embeddings cover larger maps than this one.
   const at::Tensor columns = at::randn({13, 2});
   const at::Tensor rows = at::randn({15, 2});
-  const auto project = [&](const at::Tensor& weight) { return at::einsum("kc,bcxy->bkxy", {weight, x}); };
+  // The biases are those of folded batch norms.
+  const at::Tensor query_bias = at::randn({4});
+  const at::Tensor key_bias = at::randn({4});
+  const auto project = [&](const at::Tensor& weight, const at::Tensor& bias) {
+    return at::einsum("kc,bcxy->bkxy", {weight, x}) + bias.view({-1, 1, 1});
+  };
   for (const std::string content : {"global", "axial", "none"}) {
     const bool keyed = content != "none";
     const at::Tensor out = kernels::gsa(
-        project(query), keyed ? std::optional(project(key)) : std::nullopt, x,
+        project(query, query_bias), keyed ? std::optional(project(key, key_bias)) : std::nullopt, x,
         {.heads = kHeads, .column_embedding = columns, .row_embedding = rows, .content = content})[0];
     const Explanation shown = Explained(Wish(), [&] {
       ProbeGlobal("place", x,
                   {.content = content,
                    .query_weight = query,
+                   .query_bias = query_bias,
                    .key_weight = keyed ? std::optional(key) : std::nullopt,
+                   .key_bias = keyed ? std::optional(key_bias) : std::nullopt,
                    .column_embedding = columns,
                    .row_embedding = rows,
                    .heads = kHeads});

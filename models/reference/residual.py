@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from models.reference.explicit_attention import MAPS, ExpAttConv
-from models.reference.options import choice, scaled
+from models.reference.options import choice, flag, scaled
 
 CONTENTS = ("global", "axial", "none")
 GROUPS = ("1-4", "2-4", "3-4", "4")
@@ -15,9 +15,10 @@ ATTENDED = (8, 16, 24, 56)
 
 
 class GlobalSelfAttention(nn.Module):
-    """Content attention over the whole map, and attention along columns and then rows by relative position."""
+    """Content attention over the whole map, and attention along columns and then rows by relative position. With
+    `transform_norms`, batch norms follow the transforms of queries, keys and values."""
 
-    def __init__(self, channels: int, side: int, stride: int, heads: int, content: str):
+    def __init__(self, channels: int, side: int, stride: int, heads: int, content: str, transform_norms: bool):
         super().__init__()
         self.heads = heads
         self.content = content
@@ -26,6 +27,9 @@ class GlobalSelfAttention(nn.Module):
         if content != "none":
             self.key = nn.Conv2d(channels, channels, 1, bias=False)
         self.value = nn.Conv2d(channels, channels, 1, bias=False)
+        norm = nn.BatchNorm2d if transform_norms else nn.Identity
+        self.query_norm, self.value_norm = norm(channels), norm(channels)
+        self.key_norm = norm(channels) if content != "none" else None
         # One row for each relative offset from 1 - side to side - 1, shared by the heads.
         self.column_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
         self.row_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
@@ -44,8 +48,9 @@ class GlobalSelfAttention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         split = (self.heads, -1)
-        query, value = self.query(x).unflatten(1, split), self.value(x).unflatten(1, split)
-        key = self.key(x).unflatten(1, split) if self.content != "none" else None
+        query = self.query_norm(self.query(x)).unflatten(1, split)
+        value = self.value_norm(self.value(x)).unflatten(1, split)
+        key = self.key_norm(self.key(x)).unflatten(1, split) if self.content != "none" else None
         columns = self.along_columns(query, key, value, self.column_embedding)
         columns = self.middle(columns.flatten(1, 2)).unflatten(1, split)
         turned = [None if y is None else y.transpose(3, 4) for y in (query, key, columns)]
@@ -148,13 +153,13 @@ def plain(default_blocks: str, basic: bool = False, *, blocks=None, crop_size=22
     return ResidualClassifier(None, blocks or default_blocks, basic, input_size=crop_size, **sizes)
 
 
-def gsa(default_blocks: str, *, attention="gsa", content="global", heads=8, groups="1-4", blocks=None,
-        **sizes) -> ResidualClassifier:
+def gsa(default_blocks: str, *, attention="gsa", content="global", heads=8, transform_norms=False, groups="1-4",
+        blocks=None, **sizes) -> ResidualClassifier:
     choice("content", content, CONTENTS)
 
     def attend(_, inputs: int, outputs: int, stride: int, side: int) -> nn.Module:
         assert inputs == outputs
-        return GlobalSelfAttention(inputs, side, stride, int(heads), content)
+        return GlobalSelfAttention(inputs, side, stride, int(heads), content, flag(transform_norms))
 
     attends = choice("attention", attention, ("gsa", "none")) == "gsa"
     return ResidualClassifier(attend if attends else None, blocks or default_blocks, groups=groups, **sizes)

@@ -119,6 +119,7 @@ def test_radii_that_make_no_map_are_refused(tmp_path: pathlib.Path, kind: str, r
     ("expatt_resnet50", {"attention": "none"}),
     *(("gsa_resnet50", {"content": content, "groups": groups})
       for content in ("global", "axial", "none") for groups in ("1-4", "3-4")),
+    *(("gsa_resnet50", {"content": content, "transform_norms": True}) for content in ("global", "axial", "none")),
     ("gsa_resnet50", {"heads": 2, "groups": "2-4"}), ("gsa_resnet50", {"groups": "4"}),
     ("gsa_resnet50", {"attention": "none"}),
 ], ids=str)

@@ -58,6 +58,7 @@ void ReadAttention(const std::string& architecture, OptionReader& reader, Residu
   } else {
     parsed.content = reader.Choice("content", "global", {"global", "axial", "none"});
     parsed.heads = reader.PowerOfTwoHeads(parsed.heads);
+    parsed.transform_norms = reader.Flag("transform_norms", parsed.transform_norms);
   }
   // ExpAtt's paper has attention in the last three stages, and on CIFAR in all four; GSA's in all.
   const std::string groups = reader.Choice("groups", expatt && !parsed.cifar ? "2-4" : "1-4", kGroups);
@@ -97,6 +98,7 @@ Options AsText(const std::string& architecture, const ResidualOptions& options) 
   } else {
     text["content"] = options.content;
     text["heads"] = std::to_string(options.heads);
+    text["transform_norms"] = FlagText(options.transform_norms);
   }
   return text;
 }

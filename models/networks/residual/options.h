@@ -21,6 +21,9 @@ struct ResidualOptions {
   int64_t first_group = 1;                    // groups=1-4|2-4|3-4|4: first residual group with attention
   std::string map = "gaussian";               // map=..., only ExpAtt: see kernels/expatt
   std::string content = "global";             // content=global|axial|none, only GSA
+  // transform_norms=true|false, only GSA: batch norms behind the transforms of queries, keys and values. "All
+  // 1x1 convolutions and GSA modules are followed by batch normalization" may mean these too.
+  bool transform_norms = false;
   bool cifar = false;  // form=imagenet|cifar: cifar has a stem of stride 1 and no pooling after it
   int64_t heads = 8;   // heads=1|2|4|8, only GSA
   std::array<int64_t, 4> blocks = {3, 4, 6, 3};  // blocks=a,b,c,d

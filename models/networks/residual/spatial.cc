@@ -27,7 +27,7 @@ SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& optio
       MakeExpAtt(options.map, tensors);
       break;
     case Spatial::kGsa:
-      MakeGsa(tensors);
+      MakeGsa(tensors, options.transform_norms);
       break;
   }
 }
@@ -43,7 +43,15 @@ void SpatialPath::MakeExpAtt(const std::string& map, const TensorMap& tensors) {
   expatt_.emplace(tensors, layer_.name, PartOf(affine, convolved, layer_.attended), map);
 }
 
-void SpatialPath::MakeGsa(const TensorMap& tensors) {
+void SpatialPath::FoldTransformNorm(const TensorMap& tensors, const char* part, at::Tensor& weight,
+                                    std::optional<at::Tensor>& bias) const {
+  const Affine norm = FoldBatchNorm(tensors, layer_.name + part + "_norm.");
+  const at::Tensor folded = tensors.at(layer_.name + part + ".weight").flatten(1).to(at::kDouble);
+  weight = Owned(folded.mul(norm.scale.unsqueeze(1)), tensors.target);
+  bias = Owned(norm.shift, tensors.target);
+}
+
+void SpatialPath::MakeGsa(const TensorMap& tensors, bool transform_norms) {
   const auto own = [&](const char* part) { return Owned(tensors.at(layer_.name + part), tensors.target); };
   const Affine middle = FoldBatchNorm(tensors, layer_.name + ".middle.");
   const Affine affine = FoldBatchNorm(tensors, layer_.norm + ".");
@@ -52,11 +60,18 @@ void SpatialPath::MakeGsa(const TensorMap& tensors) {
                    .column_embedding = own(".column_embedding"),
                    .row_embedding = own(".row_embedding"),
                    .key_weight = std::nullopt,
+                   .query_bias = std::nullopt,
+                   .key_bias = std::nullopt,
+                   .value_bias = std::nullopt,
                    .middle_scale = Owned(middle.scale, tensors.target),
                    .middle_shift = Owned(middle.shift, tensors.target),
                    .scale = Owned(affine.scale, tensors.target),
                    .shift = Owned(affine.shift, tensors.target)});
   if (content_ != "none") gsa_->key_weight = own(".key.weight");
+  if (!transform_norms) return;
+  FoldTransformNorm(tensors, ".query", gsa_->query_weight, gsa_->query_bias);
+  FoldTransformNorm(tensors, ".value", gsa_->value_weight, gsa_->value_bias);
+  if (gsa_->key_weight) FoldTransformNorm(tensors, ".key", *gsa_->key_weight, gsa_->key_bias);
 }
 
 at::Tensor SpatialPath::Explicit(const at::Tensor& x) const {
@@ -74,7 +89,9 @@ at::Tensor SpatialPath::Global(const at::Tensor& x) const {
   ProbeGlobal(layer_.name, x,
               {.content = content_,
                .query_weight = gsa_->query_weight,
+               .query_bias = gsa_->query_bias,
                .key_weight = gsa_->key_weight,
+               .key_bias = gsa_->key_bias,
                .column_embedding = gsa_->column_embedding,
                .row_embedding = gsa_->row_embedding,
                .heads = heads_});
@@ -82,6 +99,9 @@ at::Tensor SpatialPath::Global(const at::Tensor& x) const {
                                      {.query_weight = gsa_->query_weight,
                                       .key_weight = gsa_->key_weight,
                                       .value_weight = gsa_->value_weight,
+                                      .query_bias = gsa_->query_bias,
+                                      .key_bias = gsa_->key_bias,
+                                      .value_bias = gsa_->value_bias,
                                       .scale = gsa_->scale,
                                       .shift = gsa_->shift},
                                      {.heads = heads_,

@@ -1,5 +1,7 @@
 #include "models/networks/residual/table.h"
 
+#include <string_view>
+
 #include "models/layers/explicit_maps.h"
 #include "models/networks/width.h"
 
@@ -70,6 +72,11 @@ void RecordGsa(const SpatialLayer& layer, const ResidualOptions& options, Ledger
               .parameters = parameters,
               .madds = madds},
              tensors);
+  if (options.transform_norms) {
+    for (const char* part : {".query_norm", ".key_norm", ".value_norm"}) {
+      if (content || part != std::string_view(".key_norm")) ledger.BatchNorm(layer.name + part, channels);
+    }
+  }
   ledger.BatchNorm(layer.name + ".middle", channels);
 }
 
