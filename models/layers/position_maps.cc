@@ -131,21 +131,29 @@ void ProbeGlobal(const std::string& layer, const at::Tensor& x, const GlobalQuer
       const at::Tensor queries =
           SplitHeads(Transformed(row_of_x, how.query_weight, how.query_bias), how.heads)[head];
       const at::Tensor query = queries.narrow(1, cell.column, 1);
-      const at::Tensor columns =
-          AxisWeights(queries, EmbeddingsFrom(how.column_embedding, cell.row, seen.size(1)),
-                      axial ? keys[head] : at::Tensor());
-      const at::Tensor row = AxisWeights(query, EmbeddingsFrom(how.row_embedding, cell.column, seen.size(2)),
-                                         axial ? keys[head].select(1, cell.row).unsqueeze(2) : at::Tensor());
+      at::Tensor columns;
+      if (how.column_embedding) {
+        columns = AxisWeights(queries, EmbeddingsFrom(*how.column_embedding, cell.row, seen.size(1)),
+                              axial ? keys[head] : at::Tensor());
+      }
+      at::Tensor row;
+      if (how.row_embedding) {
+        row = AxisWeights(query, EmbeddingsFrom(*how.row_embedding, cell.column, seen.size(2)),
+                          axial ? keys[head].select(1, cell.row).unsqueeze(2) : at::Tensor());
+      }
       std::vector<NamedMap> maps;
       if (gathered.defined())
         maps.push_back({" content", at::einsum("kxy,k->xy", {gathered[head], query.squeeze(1)})});
-      maps.push_back({" axial", columns * row.transpose(0, 1)});
-      maps.push_back({" column", columns.narrow(1, cell.column, 1)});
-      maps.push_back({" row", row.transpose(0, 1)});
+      if (columns.defined() && row.defined()) maps.push_back({" axial", columns * row.transpose(0, 1)});
+      if (columns.defined()) maps.push_back({" column", columns.narrow(1, cell.column, 1)});
+      if (row.defined()) maps.push_back({" row", row.transpose(0, 1)});
       return maps;
     };
   };
-  Probe(layer, x, std::nullopt, how.heads, global ? 4 : 3, start);
+  const bool columns = how.column_embedding.has_value();
+  const bool rows = how.row_embedding.has_value();
+  const int64_t maps = (global ? 1 : 0) + (columns ? 1 : 0) + (rows ? 1 : 0) + (columns && rows ? 1 : 0);
+  Probe(layer, x, std::nullopt, how.heads, maps, start);
 }
 
 }  // namespace saccade::models

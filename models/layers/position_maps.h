@@ -35,13 +35,14 @@ struct GlobalQueries {
   std::optional<at::Tensor> query_bias = std::nullopt;
   std::optional<at::Tensor> key_weight = std::nullopt;
   std::optional<at::Tensor> key_bias = std::nullopt;
-  at::Tensor column_embedding;
-  at::Tensor row_embedding;
+  std::optional<at::Tensor> column_embedding = std::nullopt;
+  std::optional<at::Tensor> row_embedding = std::nullopt;
   int64_t heads = 1;
 };
 // For each position and head the weights of all positions in its result: "position 0 head 0 content", if
-// `content` is "global", and "... axial", the product of the attention along columns and the attention along
-// rows. "... column" and "... row" are the weights in the position's own column and row. The batch norm
+// `content` is "global", and, if there are both embeddings, "... axial", the product of the attention along
+// columns and the attention along rows. "... column" and "... row" are the weights in the position's own
+// column and row, each if there is its embedding. The batch norm
 // between the two steps is left out. Weights may have any sign; "... axial" sums to one if `content` is
 // "axial".
 void ProbeGlobal(const std::string& layer, const at::Tensor& x, const GlobalQueries& how);

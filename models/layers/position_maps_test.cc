@@ -161,5 +161,33 @@ TEST(PositionMapsTest, GlobalSelfAttentionAnswersByWhatIsShown) {
   }
 }
 
+TEST(PositionMapsTest, GlobalSelfAttentionAlongOneAxisAnswersByWhatIsShown) {
+  at::manual_seed(5);
+  const at::Tensor x = at::randn({1, kChannels, 5, 7});
+  const at::Tensor query = at::randn({4, kChannels});
+  const at::Tensor q = at::einsum("kc,bcxy->bkxy", {query, x});
+  const std::optional<at::Tensor> embedding = at::randn({15, 2});
+  for (const bool along_columns : {true, false}) {
+    const std::optional<at::Tensor> columns = along_columns ? embedding : std::nullopt;
+    const std::optional<at::Tensor> rows = along_columns ? std::nullopt : embedding;
+    const at::Tensor out = kernels::gsa(
+        q, std::nullopt, x,
+        {.heads = kHeads, .column_embedding = columns, .row_embedding = rows, .content = "none"})[0];
+    const Explanation shown = Explained(Wish(), [&] {
+      ProbeGlobal("place", x,
+                  {.content = "none",
+                   .query_weight = query,
+                   .column_embedding = columns,
+                   .row_embedding = rows,
+                   .heads = kHeads});
+    });
+    ASSERT_EQ(shown.maps.size(), 4U);
+    EXPECT_EQ(shown.maps[3].name, std::string("position 1 head 1 ") + (along_columns ? "column" : "row"));
+    const at::Tensor values = OfHead(x[0], 1);
+    const at::Tensor seen = along_columns ? values.narrow(2, 4, 1) : values.narrow(1, 1, 1);
+    EXPECT_TRUE(Answered(shown.maps[3], seen).allclose(OfHead(out, 1).select(1, 1).select(1, 4), 1e-4, 1e-4));
+  }
+}
+
 }  // namespace
 }  // namespace saccade::models

@@ -9,6 +9,7 @@ from models.reference.explicit_attention import MAPS, ExpAttConv
 from models.reference.options import choice, flag, scaled
 
 CONTENTS = ("global", "axial", "none")
+AXES = ("both", "column", "row", "none")
 GROUPS = ("1-4", "2-4", "3-4", "4")
 # Attention's channels in each stage of bottlenecks. These fit the published parameter counts; a rounded tenth does not.
 ATTENDED = (8, 16, 24, 56)
@@ -18,10 +19,12 @@ class GlobalSelfAttention(nn.Module):
     """Content attention over the whole map, and attention along columns and then rows by relative position. With
     `transform_norms`, batch norms follow the transforms of queries, keys and values."""
 
-    def __init__(self, channels: int, side: int, stride: int, heads: int, content: str, transform_norms: bool):
+    def __init__(self, channels: int, side: int, stride: int, heads: int, content: str, axes: str,
+                 transform_norms: bool):
         super().__init__()
         self.heads = heads
         self.content = content
+        self.axes = axes
         self.side = side
         self.query = nn.Conv2d(channels, channels, 1, bias=False)
         if content != "none":
@@ -31,9 +34,11 @@ class GlobalSelfAttention(nn.Module):
         self.query_norm, self.value_norm = norm(channels), norm(channels)
         self.key_norm = norm(channels) if content != "none" else None
         # One row for each relative offset from 1 - side to side - 1, shared by the heads.
-        self.column_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
-        self.row_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
-        self.middle = nn.BatchNorm2d(channels)
+        if axes in ("both", "column"):
+            self.column_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
+        if axes in ("both", "row"):
+            self.row_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
+        self.middle = nn.BatchNorm2d(channels) if axes == "both" else None
         self.pool = nn.AvgPool2d(stride, ceil_mode=True) if stride > 1 else nn.Identity()
 
     def along_columns(self, query, key, value, embedding) -> torch.Tensor:
@@ -51,13 +56,18 @@ class GlobalSelfAttention(nn.Module):
         query = self.query_norm(self.query(x)).unflatten(1, split)
         value = self.value_norm(self.value(x)).unflatten(1, split)
         key = self.key_norm(self.key(x)).unflatten(1, split) if self.content != "none" else None
-        columns = self.along_columns(query, key, value, self.column_embedding)
-        columns = self.middle(columns.flatten(1, 2)).unflatten(1, split)
-        turned = [None if y is None else y.transpose(3, 4) for y in (query, key, columns)]
-        result = self.along_columns(*turned, self.row_embedding).transpose(3, 4)
+        result = 0
         if self.content == "global":
             context = key.flatten(3).softmax(dim=3) @ value.flatten(3).transpose(2, 3)
-            result = result + (context.transpose(2, 3) @ query.flatten(3)).view_as(result)
+            result = (context.transpose(2, 3) @ query.flatten(3)).view_as(value)
+        if self.axes == "column":
+            result = result + self.along_columns(query, key, value, self.column_embedding)
+        if self.axes == "both":
+            columns = self.along_columns(query, key, value, self.column_embedding)
+            value = self.middle(columns.flatten(1, 2)).unflatten(1, split)
+        if self.axes in ("both", "row"):
+            turned = [None if y is None else y.transpose(3, 4) for y in (query, key, value)]
+            result = result + self.along_columns(*turned, self.row_embedding).transpose(3, 4)
         return self.pool(result.flatten(1, 2))
 
 
@@ -153,13 +163,14 @@ def plain(default_blocks: str, basic: bool = False, *, blocks=None, crop_size=22
     return ResidualClassifier(None, blocks or default_blocks, basic, input_size=crop_size, **sizes)
 
 
-def gsa(default_blocks: str, *, attention="gsa", content="global", heads=8, transform_norms=False, groups="1-4",
-        blocks=None, **sizes) -> ResidualClassifier:
+def gsa(default_blocks: str, *, attention="gsa", content="global", axes="both", heads=8, transform_norms=False,
+        groups="1-4", blocks=None, **sizes) -> ResidualClassifier:
     choice("content", content, CONTENTS)
+    choice("axes", axes, AXES if content == "global" else AXES[:3] if content == "none" else AXES[:1])
 
     def attend(_, inputs: int, outputs: int, stride: int, side: int) -> nn.Module:
         assert inputs == outputs
-        return GlobalSelfAttention(inputs, side, stride, int(heads), content, flag(transform_norms))
+        return GlobalSelfAttention(inputs, side, stride, int(heads), content, axes, flag(transform_norms))
 
     attends = choice("attention", attention, ("gsa", "none")) == "gsa"
     return ResidualClassifier(attend if attends else None, blocks or default_blocks, groups=groups, **sizes)

@@ -120,6 +120,9 @@ def test_radii_that_make_no_map_are_refused(tmp_path: pathlib.Path, kind: str, r
     *(("gsa_resnet50", {"content": content, "groups": groups})
       for content in ("global", "axial", "none") for groups in ("1-4", "3-4")),
     *(("gsa_resnet50", {"content": content, "transform_norms": True}) for content in ("global", "axial", "none")),
+    # The paper's table 4: content alone, content with one axis, one axis alone.
+    *(("gsa_resnet50", {"axes": axes}) for axes in ("column", "row", "none")),
+    *(("gsa_resnet50", {"content": "none", "axes": axes}) for axes in ("column", "row")),
     ("gsa_resnet50", {"heads": 2, "groups": "2-4"}), ("gsa_resnet50", {"groups": "4"}),
     ("gsa_resnet50", {"attention": "none"}),
 ], ids=str)

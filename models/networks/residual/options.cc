@@ -36,6 +36,16 @@ bool IsExpAtt(const std::string& architecture) { return architecture.starts_with
 
 bool IsTorchvisions(const std::string& architecture) { return architecture.starts_with("resnet"); }
 
+// GSA's paper has one axis or none beside the content (table 4), and the content along both axes (table 2).
+void CheckAxes(const std::string& architecture, const ResidualOptions& options) {
+  const bool legal = options.content == "global" || options.axes == "both" ||
+                     (options.content == "none" && options.axes != "none");
+  if (legal) return;
+  RefuseOption(architecture, "axes", options.axes,
+               std::string(options.content == "none" ? "both, column or row" : "both") + " with content " +
+                   options.content + ", or any with content global");
+}
+
 PictureDefaults PicturesOf(const std::string& architecture, bool cifar) {
   if (IsTorchvisions(architecture)) {
     // torchvision has no second weights of the small ones.
@@ -57,6 +67,8 @@ void ReadAttention(const std::string& architecture, OptionReader& reader, Residu
     parsed.cifar = reader.Choice("form", "imagenet", {"imagenet", "cifar"}) == "cifar";
   } else {
     parsed.content = reader.Choice("content", "global", {"global", "axial", "none"});
+    parsed.axes = reader.Choice("axes", parsed.axes, {"both", "column", "row", "none"});
+    CheckAxes(architecture, parsed);
     parsed.heads = reader.PowerOfTwoHeads(parsed.heads);
     parsed.transform_norms = reader.Flag("transform_norms", parsed.transform_norms);
   }
@@ -97,6 +109,7 @@ Options AsText(const std::string& architecture, const ResidualOptions& options) 
     text["form"] = options.cifar ? "cifar" : "imagenet";
   } else {
     text["content"] = options.content;
+    text["axes"] = options.axes;
     text["heads"] = std::to_string(options.heads);
     text["transform_norms"] = FlagText(options.transform_norms);
   }

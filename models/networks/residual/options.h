@@ -21,6 +21,7 @@ struct ResidualOptions {
   int64_t first_group = 1;                    // groups=1-4|2-4|3-4|4: first residual group with attention
   std::string map = "gaussian";               // map=..., only ExpAtt: see kernels/expatt
   std::string content = "global";             // content=global|axial|none, only GSA
+  std::string axes = "both";                  // axes=both|column|row|none, only GSA: positional attention
   // transform_norms=true|false, only GSA: batch norms behind the transforms of queries, keys and values. "All
   // 1x1 convolutions and GSA modules are followed by batch normalization" may mean these too.
   bool transform_norms = false;
@@ -33,6 +34,14 @@ struct ResidualOptions {
   int64_t input_size = 224;
   ImageInput pictures = {};  // see models/networks/picture_options.h
 };
+
+// Whether the positional attention along columns, or along rows, is there.
+inline bool AttendsColumns(const ResidualOptions& options) {
+  return options.axes == "both" || options.axes == "column";
+}
+inline bool AttendsRows(const ResidualOptions& options) {
+  return options.axes == "both" || options.axes == "row";
+}
 
 // Parses the options of expatt_resnet34, 50, 101 and 152, of gsa_resnet38, 50 and 101, and of torchvision's
 // resnet18, 34, 50, 101 and 152, which have no attention and no options for it. Throws a LoadError

@@ -27,7 +27,7 @@ SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& optio
       MakeExpAtt(options.map, tensors);
       break;
     case Spatial::kGsa:
-      MakeGsa(tensors, options.transform_norms);
+      MakeGsa(options, tensors);
       break;
   }
 }
@@ -51,24 +51,30 @@ void SpatialPath::FoldTransformNorm(const TensorMap& tensors, const char* part, 
   bias = Owned(norm.shift, tensors.target);
 }
 
-void SpatialPath::MakeGsa(const TensorMap& tensors, bool transform_norms) {
+void SpatialPath::MakeGsa(const ResidualOptions& options, const TensorMap& tensors) {
   const auto own = [&](const char* part) { return Owned(tensors.at(layer_.name + part), tensors.target); };
-  const Affine middle = FoldBatchNorm(tensors, layer_.name + ".middle.");
   const Affine affine = FoldBatchNorm(tensors, layer_.norm + ".");
   gsa_.emplace(Gsa{.query_weight = own(".query.weight"),
                    .value_weight = own(".value.weight"),
-                   .column_embedding = own(".column_embedding"),
-                   .row_embedding = own(".row_embedding"),
+                   .column_embedding = std::nullopt,
+                   .row_embedding = std::nullopt,
                    .key_weight = std::nullopt,
                    .query_bias = std::nullopt,
                    .key_bias = std::nullopt,
                    .value_bias = std::nullopt,
-                   .middle_scale = Owned(middle.scale, tensors.target),
-                   .middle_shift = Owned(middle.shift, tensors.target),
+                   .middle_scale = std::nullopt,
+                   .middle_shift = std::nullopt,
                    .scale = Owned(affine.scale, tensors.target),
                    .shift = Owned(affine.shift, tensors.target)});
   if (content_ != "none") gsa_->key_weight = own(".key.weight");
-  if (!transform_norms) return;
+  if (AttendsColumns(options)) gsa_->column_embedding = own(".column_embedding");
+  if (AttendsRows(options)) gsa_->row_embedding = own(".row_embedding");
+  if (AttendsColumns(options) && AttendsRows(options)) {
+    const Affine middle = FoldBatchNorm(tensors, layer_.name + ".middle.");
+    gsa_->middle_scale = Owned(middle.scale, tensors.target);
+    gsa_->middle_shift = Owned(middle.shift, tensors.target);
+  }
+  if (!options.transform_norms) return;
   FoldTransformNorm(tensors, ".query", gsa_->query_weight, gsa_->query_bias);
   FoldTransformNorm(tensors, ".value", gsa_->value_weight, gsa_->value_bias);
   if (gsa_->key_weight) FoldTransformNorm(tensors, ".key", *gsa_->key_weight, gsa_->key_bias);

@@ -28,14 +28,16 @@ class SpatialPath {
 
  private:
   struct Gsa {
-    at::Tensor query_weight, value_weight, column_embedding, row_embedding;
+    at::Tensor query_weight, value_weight;
+    std::optional<at::Tensor> column_embedding, row_embedding;
     std::optional<at::Tensor> key_weight;
     std::optional<at::Tensor> query_bias, key_bias, value_bias;  // of the transforms' batch norms
-    at::Tensor middle_scale, middle_shift, scale, shift;
+    std::optional<at::Tensor> middle_scale, middle_shift;        // only between both axes
+    at::Tensor scale, shift;
   };
 
   void MakeExpAtt(const std::string& map, const TensorMap& tensors);
-  void MakeGsa(const TensorMap& tensors, bool transform_norms);
+  void MakeGsa(const ResidualOptions& options, const TensorMap& tensors);
   // Folds the batch norm behind a transform of Q, K or V into its weight and bias.
   void FoldTransformNorm(const TensorMap& tensors, const char* part, at::Tensor& weight,
                          std::optional<at::Tensor>& bias) const;

@@ -54,11 +54,12 @@ void RecordGsa(const SpatialLayer& layer, const ResidualOptions& options, Ledger
   std::vector<TensorSpec> tensors = {{layer.name + ".query.weight", transform}};
   if (content) tensors.push_back({layer.name + ".key.weight", transform});
   tensors.push_back({layer.name + ".value.weight", transform});
-  for (const char* axis : {"column", "row"}) {
-    tensors.push_back({layer.name + "." + axis + "_embedding", {layer.offsets(), channels / options.heads}});
-  }
-  int64_t parameters = 2 * layer.offsets() * (channels / options.heads);
-  int64_t madds = 4 * positions * layer.side * channels;  // q r and their sums of values, along both axes
+  const std::vector<int64_t> embedding = {layer.offsets(), channels / options.heads};
+  if (AttendsColumns(options)) tensors.push_back({layer.name + ".column_embedding", embedding});
+  if (AttendsRows(options)) tensors.push_back({layer.name + ".row_embedding", embedding});
+  const int64_t axes = (AttendsColumns(options) ? 1 : 0) + (AttendsRows(options) ? 1 : 0);
+  int64_t parameters = axes * layer.offsets() * (channels / options.heads);
+  int64_t madds = axes * 2 * positions * layer.side * channels;  // q r and their sums of values
   const int64_t transforms = content ? 3 : 2;
   parameters += transforms * channels * channels;
   madds += transforms * positions * channels * channels;
@@ -77,7 +78,7 @@ void RecordGsa(const SpatialLayer& layer, const ResidualOptions& options, Ledger
       if (content || part != std::string_view(".key_norm")) ledger.BatchNorm(layer.name + part, channels);
     }
   }
-  ledger.BatchNorm(layer.name + ".middle", channels);
+  if (axes == 2) ledger.BatchNorm(layer.name + ".middle", channels);
 }
 
 void RecordSpatial(const SpatialLayer& layer, const ResidualOptions& options, Ledger& ledger) {

@@ -61,7 +61,7 @@ Window ResidualStemWindow(const ResidualOptions& options);
 inline constexpr Window kResidualPool{.kernel = 3, .stride = 2, .padding = 1};
 
 // Records all layers. ExpAtt's multiply-adds are those of convolutions and transforms; its map costs nothing,
-// as in the paper's counts. GSA's are 2 N Ck C / heads for the content and 4 N L C for the axes, for N
+// as in the paper's counts. GSA's are 2 N Ck C / heads for the content and 2 N L C for each axis, for N
 // positions on a map of side L.
 Ledger RecordResidual(const ResidualPlan& plan);
 

@@ -78,6 +78,21 @@ TEST(ResidualCounts, OfGlobalSelfAttentionMayHaveNormedTransforms) {
   EXPECT_EQ(Parameters("gsa_resnet101", normed), 30'447'160);
 }
 
+// Table 4, "comparison of different variants of the proposed GSA module": without an axis there is neither
+// its embedding nor the batch norm between both.
+TEST(ResidualCounts, OfGlobalSelfAttentionsVariants) {
+  int64_t embeddings = 0;
+  int64_t middles = 0;
+  for (const ResidualBlock& block : MakeResidualPlan(ParseResidualOptions("gsa_resnet50", {})).blocks) {
+    const SpatialLayer& layer = block.spatial.front();
+    embeddings += layer.offsets() * layer.inputs / 8;
+    middles += 2 * layer.inputs;
+  }
+  EXPECT_EQ(Parameters("gsa_resnet50", {{"axes", "none"}}), 18'052'856 - 2 * embeddings - middles);
+  for (const char* axis : {"column", "row"})
+    EXPECT_EQ(Parameters("gsa_resnet50", {{"axes", axis}}), 18'052'856 - embeddings - middles) << axis;
+}
+
 TEST(ResidualCounts, WithoutAttentionAreTorchvisions) {
   const Options none = {{"attention", "none"}};
   EXPECT_EQ(Parameters("expatt_resnet34", none), 21'797'672);
@@ -151,6 +166,15 @@ TEST(ResidualOptions, AreReadAndRefused) {
   EXPECT_THAT(error({{"std", "0,1,1"}}), HasSubstr("from 0.001 to 1"));
   EXPECT_THAT(error({{"interpolation", "lanczos"}}), HasSubstr("bilinear"));
   EXPECT_THAT(error({{"resize_size", "31"}}), HasSubstr("32 to 4096"));
+  for (const Options& given :
+       {Options{{"content", "none"}, {"axes", "none"}}, Options{{"content", "axial"}, {"axes", "row"}}}) {
+    try {
+      ParseResidualOptions("gsa_resnet50", given);
+      ADD_FAILURE() << given.at("axes");
+    } catch (const LoadError& refused) {
+      EXPECT_THAT(refused.what(), HasSubstr("or any with content global"));
+    }
+  }
   for (const char* blocks : {"", "1", "1,2,3", "1,2,3,0", "1,2,3,4,5", "1,2,3,x"}) {
     EXPECT_THAT(error({{"blocks", blocks}}), HasSubstr("blocks")) << blocks;
   }
