@@ -101,6 +101,8 @@ ROOMS = {
     "client/cli/input": "client/cpp client/cli/output client/cli/input client/cli/testing std absl",
     "client/cli/testing": "client/cpp client/cli std absl",
     "client/cli/commands": "client/cpp client/load client/cli std absl json cli",
+    "client/cli/commands/init.cc": "client/cli models std absl",
+    "client/cli/commands/init_test.cc": "client/cli models std absl",
     "client/cli/commands/params.cc": "client/cli models std absl json",
     "client/bench": "client/cpp client/load client/bench client/cli/output std absl grpc protobuf json cli",
     "tests/fuzz": "tests/fuzz server models std absl protobuf",

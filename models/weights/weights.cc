@@ -97,19 +97,14 @@ bool IsUnused(const std::string& name, const WeightNames& names) {
                      [&](const std::string& beginning) { return name.starts_with(beginning); });
 }
 
-// Returns the entries by the network's names, without the prefix that torch.nn.DataParallel adds to all
-// names.
+// Returns the entries by the network's names, without WrappersPrefix().
 std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>& entries,
                                                  const WeightNames& names) {
-  constexpr std::string_view kPrefix = "module.";
-  const bool prefixed =
-      !entries.empty() && std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
-        return entry.name.starts_with(kPrefix);
-      });
+  const size_t prefix = WrappersPrefix(entries).size();
   std::map<std::string, const TensorEntry*> by_name;
   for (const TensorEntry& entry : entries) {
     if (entry.name.ends_with(".num_batches_tracked")) continue;
-    const std::string name = entry.name.substr(prefixed ? kPrefix.size() : 0);
+    const std::string name = entry.name.substr(prefix);
     if (IsUnused(name, names)) continue;
     const std::string known = names.rename ? names.rename(name) : name;
     if (!by_name.emplace(known, &entry).second) {
@@ -169,6 +164,21 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
   return loaded;
 }
 
+// Parses the file. The error for a file that torch.save should have written does not speak of safetensors.
+std::vector<TensorEntry> ParseNamed(const std::string& path, Bytes file) {
+  const bool torch = path.ends_with(".pt") || path.ends_with(".pth");
+  const std::string_view start(reinterpret_cast<const char*>(file.data()), file.size());
+  try {
+    return ParseWeights(file);
+  } catch (const LoadError&) {
+    if (!torch || start.starts_with("PK") || start.starts_with("\x80")) throw;
+    throw LoadError(
+        "is not a file that torch.save writes: such a file is a zip archive; save model.state_dict() again, "
+        "or "
+        "name a safetensors file .safetensors");
+  }
+}
+
 }  // namespace
 
 TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
@@ -186,7 +196,7 @@ LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>
                           const WeightNames& names) {
   const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxFileBytes);
   try {
-    return Match(ParseWeights(file->bytes()), expected, names, file);
+    return Match(ParseNamed(path, file->bytes()), expected, names, file);
   } catch (const LoadError& error) {
     throw LoadError(path + ": " + error.what());
   }

@@ -78,6 +78,8 @@ TEST_F(WeightsTest, TakesOldNamesAndPassesOverWhatIsNotNeeded) {
 // As torch.nn.DataParallel saves.
 TEST_F(WeightsTest, TakesNamesThatAllBeginWithTheWrappersPrefix) {
   EXPECT_EQ(Load({{"module.stem.weight", {4, 3}}}).tensors.count("stem.weight"), 1U);
+  EXPECT_EQ(Load({{"model.stem.weight", {4, 3}}}).tensors.count("stem.weight"), 1U);
+  EXPECT_EQ(Load({{"model._orig_mod.module.stem.weight", {4, 3}}}).tensors.count("stem.weight"), 1U);
   EXPECT_THAT(Error({{"module.stem.weight", {4, 3}}, {"stem.weight", {4, 3}}}),
               HasSubstr("'module.stem.weight'"));
 }

@@ -2,6 +2,7 @@
 picture on: a state_dict as it is, and a configuration that names the architecture alone."""
 
 import io
+import subprocess
 
 import PIL.Image
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torchvision.models import get_model, get_model_weights
 from torchvision.transforms import functional
 
-from harness import Daemon
+from harness import Daemon, binary, run_to_end
 from messages import get_model_request, predict_request
 from models.reference.served import settle
 from pictures import encoded
@@ -133,6 +134,37 @@ def test_every_default_is_that_of_torchvisions_weights(daemon):
             assert [float(value) for value in options["std"].split(",")] == of_weights.std
 
 
+def test_init_makes_a_folder_that_is_served_alike(networks, tmp_path):
+    """The names of a wrapped network are passed over, and the number of classes is found."""
+    wrapped = torch.nn.ModuleDict({"model": networks["mobilenet_v2"]})
+    torch.save(wrapped.state_dict(), tmp_path / "mine.pt")
+    (tmp_path / "labels").write_text("".join(f"thing {at}\n" for at in range(CLASSES)))
+    command = [binary("saccade").resolve(), "init", "mine.pt", "-o", "models/mine", "--labels", "labels"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"of mobilenet_v2 with {CLASSES} classes" in made.stdout and "prefix 'model.'" in made.stdout
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}")
+    assert checked.returncode == 0 and "OK      mine version 1 (mobilenet_v2)" in checked.stdout, checked.stdout
+    file = encoded(picture(301, 467, seed=4))
+    with torch.inference_mode():
+        expected = networks["mobilenet_v2"](preset("mobilenet_v2")(decoded(file))[None])[0]
+    with Daemon(tmp_path / "models", log_folder=tmp_path) as running:
+        assert agree(served(running.await_ready(), "mine", file), expected) < 1e-3
+
+
+def test_a_program_among_weights_is_told_apart(networks, tmp_path):
+    folder = tmp_path / "models" / "mine" / "1"
+    folder.mkdir(parents=True)
+    torch.jit.script(networks["resnet18"]).save(folder / "weights.pt")
+    (folder.parent / "config.pbtxt").write_text(
+        'backend: "saccade"\nparameters { key: "architecture" value { string_value: "resnet18" } }\n')
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}")
+    assert checked.returncode == 1 and "this is a TorchScript program" in checked.stdout, checked.stdout
+    command = [binary("saccade"), "init", folder / "weights.pt", "-o", tmp_path / "models" / "program"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "is a TorchScript program" in made.stdout
+    assert (tmp_path / "models" / "program" / "1" / "model.pt").exists()
+
+
 def test_how_far_pillows_resize_is_from_a_tensors():
     """docs/api.md states these differences."""
     worst, means = 0, []
@@ -142,5 +174,4 @@ def test_how_far_pillows_resize_is_from_a_tensors():
         pillows = functional.pil_to_tensor(functional.resize(PIL.Image.fromarray(pixels), [232])).float()
         difference = (ours - pillows).abs()
         worst, means = max(worst, float(difference.max())), [*means, float(difference.mean())]
-    print(worst, max(means))
     assert worst <= 1.1 and max(means) <= 0.35, (worst, max(means))

@@ -11,6 +11,7 @@
 #include "client/cli/commands/classify.h"
 #include "client/cli/commands/detect.h"
 #include "client/cli/commands/flags.h"
+#include "client/cli/commands/init.h"
 #include "client/cli/commands/models.h"
 #include "client/cli/commands/params.h"
 #include "client/cli/commands/restore.h"
@@ -225,6 +226,20 @@ void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
   AddFormat(command, options.format, console);
 }
 
+void AddInit(CLI::App& app, InitCommand& options) {
+  CLI::App* command = app.add_subcommand(
+      "init", "Make a model's folder from a weights file, and say what the file is; needs no daemon");
+  command
+      ->add_option(
+          "WEIGHTS", options.weights,
+          "A safetensors file, a state_dict (.pt), a TorchScript program or a package of AOTInductor")
+      ->required();
+  command->add_option("-o,--output", options.folder, "Folder to make, e.g. models/NAME")->required();
+  command->add_option("--labels", options.labels, "File with a label per line, one for each class");
+  command->add_option("--architecture", options.architecture,
+                      "The network, if its weights do not say it; saccade params lists them");
+}
+
 void AddParams(CLI::App& app, ParamsCommand& options, Console& console) {
   CLI::App* command =
       app.add_subcommand("params", "Count a network's parameters and multiply-adds; needs no daemon");
@@ -254,6 +269,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   BenchCommand bench;
   ModelsCommand models;
   StatusCommand status;
+  InitCommand init;
   ParamsCommand params;
   AddClassify(app, classify, console);
   AddDetect(app, detect, console);
@@ -264,6 +280,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   AddBench(app, bench, console);
   AddModels(app, models, console);
   AddStatus(app, status, console);
+  AddInit(app, init);
   AddParams(app, params, console);
 
   std::reverse(arguments.begin(), arguments.end());
@@ -283,6 +300,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   if (app.got_subcommand("bench")) return RunBench(bench, console);
   if (app.got_subcommand("models")) return RunModels(models, console);
   if (app.got_subcommand("status")) return RunStatus(status, console);
+  if (app.got_subcommand("init")) return RunInit(init, console);
   if (app.got_subcommand("params")) return RunParams(params, console);
   console.err << app.help();
   return kExitUsage;

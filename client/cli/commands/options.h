@@ -138,6 +138,16 @@ struct StatusCommand {
   double watch_seconds = 0;
 };
 
+struct InitCommand {
+  std::string weights;
+  // The model's folder, which is made.
+  std::string folder;
+  // File with a label per line; empty for none.
+  std::string labels;
+  // Empty to recognise it from the weights.
+  std::string architecture;
+};
+
 struct ParamsCommand {
   std::string architecture;
   // KEY=VALUE each.

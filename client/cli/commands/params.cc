@@ -1,4 +1,4 @@
-// The only part of the client that includes models/, for the tables of networks.
+// Includes models/ for the tables of networks.
 #include "client/cli/commands/params.h"
 
 #include <algorithm>

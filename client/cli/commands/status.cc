@@ -1,5 +1,6 @@
 #include "client/cli/commands/status.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -96,13 +97,37 @@ int Watch(const StatusCommand& command, Client& client, DaemonStatus first, absl
   return kExitFailure;
 }
 
+// How long a wait is silent before it says what it waits for.
+constexpr absl::Duration kSilentWait = absl::Seconds(3);
+
+std::string WhyNotServing(Client& client, const StatusCommand& command) {
+  const auto health = client.CheckHealth("");
+  if (health.ok()) return "the daemon answers, and is not ready yet; saccade models shows what it loads";
+  const FailureText why = TextOf(health.status(), command.connection.url);
+  return why.advice.empty() ? why.what : absl::StrCat(why.what, ": ", why.advice);
+}
+
+absl::Status AwaitServing(Client& client, const StatusCommand& command, Console& console) {
+  const absl::Duration all = absl::Seconds(command.wait_seconds);
+  absl::Status waited = client.WaitUntilServing("", std::min(all, kSilentWait));
+  if (!absl::IsDeadlineExceeded(waited)) return waited;
+  if (all > kSilentWait) {
+    Complain(console, absl::StrCat("still waiting: ", WhyNotServing(client, command)));
+    waited = client.WaitUntilServing("", all - kSilentWait);
+    if (!absl::IsDeadlineExceeded(waited)) return waited;
+  }
+  return absl::DeadlineExceededError(absl::StrCat("the daemon at ", command.connection.url,
+                                                  " was not serving within ", absl::FormatDuration(all), ": ",
+                                                  WhyNotServing(client, command)));
+}
+
 }  // namespace
 
 int RunStatus(const StatusCommand& command, Console& console) {
   const auto client = ConnectOrComplain(console, command.connection);
   if (client == nullptr) return kExitUsage;
   if (command.wait_seconds > 0) {
-    const absl::Status waited = client->WaitUntilServing("", absl::Seconds(command.wait_seconds));
+    const absl::Status waited = AwaitServing(*client, command, console);
     if (!waited.ok()) {
       Complain(console, waited.message());
       return ExitCodeOf(waited);

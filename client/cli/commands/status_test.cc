@@ -203,7 +203,7 @@ TEST(Status, DoesNotWaitForever) {
   daemon.SetHealth("", false);
   const RunResult run = RunWith({"status", "--wait", "0.05", "--url", daemon.url()});
   EXPECT_EQ(run.exit_code, 68);
-  EXPECT_THAT(run.err, HasSubstr("was not serving within 50ms"));
+  EXPECT_THAT(run.err, HasSubstr("was not serving within 50ms: the daemon answers, and is not ready yet"));
 }
 
 }  // namespace

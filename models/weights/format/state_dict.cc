@@ -23,6 +23,24 @@ struct Saved {
 
 [[noreturn]] void Fail(const std::string& message) { throw LoadError("state_dict: " + message); }
 
+// A program is an archive too, of code that this reader does not execute. Its compressed entries would
+// otherwise be the error.
+void RefusePrograms(Bytes file) {
+  for (const std::string& name : ZipNames(file)) {
+    if (name.ends_with("/constants.pkl")) {
+      throw LoadError(
+          "this is a TorchScript program, not a state_dict: name it model.pt and set backend: \"pytorch\" in "
+          "config.pbtxt, or save model.state_dict()");
+    }
+    if (name.ends_with("/archive_format")) {
+      throw LoadError(
+          "this is a program that torch.export saved, not a state_dict: compile it with "
+          "torch._inductor.aoti_compile_and_package, name the package model.pt2 and set backend: \"pytorch\" "
+          "in config.pbtxt, or save model.state_dict()");
+    }
+  }
+}
+
 // Returns the folder of the archive's records, which is named after the file they were first saved to.
 std::string Folder(const Archive& archive) {
   constexpr std::string_view kPickle = "/data.pkl";
@@ -96,6 +114,7 @@ TensorEntry MakeEntry(const std::string& name, const Saved& saved, const PickleV
 }
 
 Saved ReadArchive(Bytes file) {
+  RefusePrograms(file);
   const Archive archive = ReadZip(file);
   const std::string folder = Folder(archive);
   RequireLittleEndian(archive, folder);

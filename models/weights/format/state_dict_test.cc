@@ -136,6 +136,14 @@ TEST(SavedStream, BoundsCopiesOfOneList) {
   EXPECT_THAT(Error(testing::SavedStream(pickle + ".", {})), HasSubstr("more than 2000000 values"));
 }
 
+TEST(StateDict, SaysThatAProgramIsNone) {
+  EXPECT_THAT(
+      Error(Zip({{"w/data.pkl", ""}, {"w/code/__torch__.py", ""}, {"w/constants.pkl", ""}})),
+      AllOf(HasSubstr("TorchScript program"), HasSubstr("name it model.pt and set backend: \"pytorch\"")));
+  EXPECT_THAT(Error(Zip({{"w/archive_format", "pt2"}, {"w/models/model.json", ""}})),
+              AllOf(HasSubstr("torch.export"), HasSubstr("name the package model.pt2")));
+}
+
 TEST(StateDict, ReadsStridedViews) {
   const std::string file = WithTensor(6, 1, {2, 2}, {1, 2});
   const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(file));

@@ -1,5 +1,7 @@
 #include "models/weights/format/weights_format.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "models/weights/format/safetensors.h"
@@ -15,6 +17,26 @@ std::vector<TensorEntry> ParseWeights(Bytes file) {
   const bool pickle = start.starts_with("\x80\x02") && !(start.size() > 8 && start[8] == '{');
   if (archive || pickle) return ParseStateDict(file);
   return ParseSafetensors(file);
+}
+
+std::string WrappersPrefix(const std::vector<TensorEntry>& entries) {
+  constexpr std::array<std::string_view, 3> kWrappers = {"module.", "model.", "_orig_mod."};
+  std::string prefix;
+  if (entries.empty()) return prefix;
+  const auto all_begin_with = [&](const std::string& beginning) {
+    return std::all_of(entries.begin(), entries.end(),
+                       [&](const TensorEntry& entry) { return entry.name.starts_with(beginning); });
+  };
+  for (bool found = true; found;) {
+    found = false;
+    for (const std::string_view wrapper : kWrappers) {
+      const std::string longer = prefix + std::string(wrapper);
+      if (!all_begin_with(longer)) continue;
+      prefix = longer;
+      found = true;
+    }
+  }
+  return prefix;
 }
 
 }  // namespace saccade::models

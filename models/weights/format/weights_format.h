@@ -1,6 +1,7 @@
 // Parses weights files of any supported format, recognised by content.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "models/weights/format/tensor_entry.h"
@@ -9,5 +10,10 @@ namespace saccade::models {
 
 // Parses a zip archive and a pickle as a state_dict, and anything else as safetensors. Throws LoadError.
 std::vector<TensorEntry> ParseWeights(Bytes file);
+
+// Returns the prefix that wrappers have put before all names: torch.nn.DataParallel, a module that holds the
+// network as `model` (such as PyTorch Lightning's), torch.compile. None of the networks has such names
+// itself.
+std::string WrappersPrefix(const std::vector<TensorEntry>& entries);
 
 }  // namespace saccade::models

@@ -96,28 +96,44 @@ void RefuseOverlaps(std::vector<Range> entries) {
   }
 }
 
-}  // namespace
-
-std::map<std::string, Bytes> ReadZip(Bytes file) {
-  const Directory directory = FindDirectory(file);
+// Returns the records of the central directory.
+std::vector<Bytes> RecordsOf(Bytes file, const Directory& directory) {
   Bytes left = file.subspan(directory.begin, directory.size);
-  std::map<std::string, Bytes> contents;
-  std::vector<Range> ranges;
+  std::vector<Bytes> records;
   for (uint64_t i = 0; i < directory.entries; ++i) {
     if (left.size() < kCentralHeaderBytes || Little(left, 0, 4) != kCentralHeader) {
       FailArchive("its directory is damaged at entry " + std::to_string(i));
     }
     const uint64_t record_bytes =
         kCentralHeaderBytes + Little(left, 28, 2) + Little(left, 30, 2) + Little(left, 32, 2);
-    const Bytes record = Part(left, 0, record_bytes, "an entry of its directory");
+    records.push_back(Part(left, 0, record_bytes, "an entry of its directory"));
+    left = left.subspan(record_bytes);
+  }
+  if (!left.empty()) FailArchive("its directory has bytes after the last entry");
+  return records;
+}
+
+}  // namespace
+
+std::vector<std::string> ZipNames(Bytes file) {
+  std::vector<std::string> names;
+  for (const Bytes record : RecordsOf(file, FindDirectory(file))) {
+    names.emplace_back(Text(Part(record, kCentralHeaderBytes, Little(record, 28, 2), "a name")));
+  }
+  return names;
+}
+
+std::map<std::string, Bytes> ReadZip(Bytes file) {
+  const Directory directory = FindDirectory(file);
+  std::map<std::string, Bytes> contents;
+  std::vector<Range> ranges;
+  for (const Bytes record : RecordsOf(file, directory)) {
     const Range entry = Locate(file, record, directory.begin);
     if (!contents.emplace(entry.name, file.subspan(entry.begin, entry.end - entry.begin)).second) {
       FailArchive("it contains " + Quote(entry.name) + " twice");
     }
     ranges.push_back(entry);
-    left = left.subspan(record_bytes);
   }
-  if (!left.empty()) FailArchive("its directory has bytes after the last entry");
   RefuseOverlaps(std::move(ranges));
   return contents;
 }

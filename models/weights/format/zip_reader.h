@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "models/weights/format/tensor_entry.h"
 
@@ -13,5 +14,9 @@ namespace saccade::models {
 // overlapping entries, and archives beyond 4 GiB. Does not verify checksums, as PyTorch can be configured not
 // to write them. Throws LoadError.
 std::map<std::string, Bytes> ReadZip(Bytes file);
+
+// Returns the names in the archive's directory, whatever its entries are. Throws LoadError if there is no
+// directory.
+std::vector<std::string> ZipNames(Bytes file);
 
 }  // namespace saccade::models

@@ -1,0 +1,186 @@
+// Includes models/ to read weights files as the daemon does.
+#include "client/cli/commands/init.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/output/failure.h"
+#include "client/cli/output/output_file.h"
+#include "models/api/error.h"
+#include "models/api/registry.h"
+#include "models/networks/recognise.h"
+#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/safetensors.h"
+#include "models/weights/format/weights_format.h"
+#include "models/weights/format/zip_reader.h"
+
+namespace saccade::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxWeightsBytes = int64_t{8} << 30;
+constexpr int64_t kMaxLabelsBytes = int64_t{16} << 20;
+
+// What goes into the folder.
+struct Made {
+  std::string what;
+  std::string config = {};
+  // Name of the copied file in the version's folder.
+  std::string file_name;
+  int64_t classes = 0;
+  std::vector<std::string> notes;
+};
+
+std::string ParameterLine(const std::string& key, const std::string& value) {
+  return absl::StrCat("parameters { key: \"", key, "\" value { string_value: \"", value, "\" } }\n");
+}
+
+bool HasName(const std::vector<std::string>& names, const std::string& part) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return absl::StrContains(name, part); });
+}
+
+Made MadeOfProgram(const std::string& what, const std::string& file_name) {
+  return {.what = what,
+          .config =
+              "backend: \"pytorch\"\nmax_batch_size: 8\n"
+              "input [ { name: \"INPUT__0\" data_type: TYPE_FP32 dims: [ 3, -1, -1 ] } ]\n"
+              "output [ { name: \"OUTPUT__0\" data_type: TYPE_FP32 dims: [ -1 ] } ]\n",
+          .file_name = file_name,
+          .notes = {"the inputs and outputs in config.pbtxt are an example: write the program's own there",
+                    "a program is code; the daemon loads it only with --allow-executable-models"}};
+}
+
+bool IsZip(models::Bytes file) {
+  return std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).starts_with("PK");
+}
+
+// Returns nothing if the file holds weights and not a program.
+std::optional<Made> ProgramOf(models::Bytes file) {
+  if (!IsZip(file)) return std::nullopt;
+  const std::vector<std::string> names = models::ZipNames(file);
+  if (HasName(names, "/constants.pkl")) return MadeOfProgram("a TorchScript program", "model.pt");
+  if (HasName(names, "/aotinductor/")) return MadeOfProgram("a package of AOTInductor", "model.pt2");
+  return std::nullopt;
+}
+
+models::Recognised NetworkOf(const InitCommand& command, models::Bytes file, bool safetensors) {
+  const std::vector<models::TensorEntry> entries = models::ParseWeights(file);
+  models::Recognised named;
+  named.architecture = command.architecture;
+  if (!named.architecture.empty()) return named;
+  if (safetensors) {
+    const auto metadata = models::SafetensorsMetadata(file);
+    if (const auto found = metadata.find("saccade.architecture"); found != metadata.end()) {
+      named.architecture = found->second;
+      named.notes.emplace_back("its metadata name the architecture and the options");
+      return named;
+    }
+  }
+  return models::Recognise(entries);
+}
+
+Made MadeOfWeights(const InitCommand& command, models::Bytes file) {
+  const bool safetensors = !IsZip(file);
+  const models::Recognised found = NetworkOf(command, file, safetensors);
+  const models::Description description = models::Describe(found.architecture, found.options);
+  Made made{
+      .what = absl::StrCat(safetensors ? "a safetensors file" : "a state_dict", " of ", found.architecture,
+                           found.classes > 0 ? absl::StrCat(" with ", found.classes, " classes") : ""),
+      .file_name = safetensors ? "weights.safetensors" : "weights.pt",
+      .classes = found.classes,
+      .notes = found.notes};
+  const int batch = description.task == models::Task::kClassification ? 8 : 2;
+  made.config = absl::StrCat("backend: \"saccade\"\nmax_batch_size: ", batch, "\n",
+                             ParameterLine("architecture", found.architecture));
+  for (const auto& [name, value] : found.options) absl::StrAppend(&made.config, ParameterLine(name, value));
+  return made;
+}
+
+// Reads the labels and compares their number with the classes'. Throws LoadError.
+std::string ReadLabels(const std::string& path, int64_t classes) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error) throw models::LoadError(absl::StrCat(path, ": cannot be read: ", error.message()));
+  if (size > kMaxLabelsBytes)
+    throw models::LoadError(
+        absl::StrCat(path, ": has ", size, " bytes; labels have at most ", kMaxLabelsBytes));
+  std::ifstream file(path, std::ios::binary);
+  std::string labels{std::istreambuf_iterator<char>(file), {}};
+  if (!labels.empty() && labels.back() != '\n') labels += '\n';
+  const auto lines = std::count(labels.begin(), labels.end(), '\n');
+  if (classes > 0 && lines != classes) {
+    throw models::LoadError(absl::StrCat(path, ": has ", lines, " labels; the network has ", classes,
+                                         " classes (a detector's include the background, in the first line); "
+                                         "write one label per line"));
+  }
+  return labels;
+}
+
+absl::Status WriteFolder(const fs::path& folder, const Made& made, const std::string& weights,
+                         const std::string& labels) {
+  std::error_code error;
+  fs::create_directories(folder / "1", error);
+  if (!error) fs::copy_file(weights, folder / "1" / made.file_name, error);
+  // A daemon usually runs as another user than the one whose file it is.
+  constexpr fs::perms kReadable =
+      fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read | fs::perms::others_read;
+  if (!error) fs::permissions(folder / "1" / made.file_name, kReadable, error);
+  if (error) return absl::FailedPreconditionError(absl::StrCat(folder.string(), ": ", error.message()));
+  if (!labels.empty()) {
+    if (absl::Status written = WriteFile(folder / "labels.txt", {labels}); !written.ok()) return written;
+  }
+  return WriteFile(folder / "config.pbtxt", {made.config});
+}
+
+Made Inspect(const InitCommand& command) {
+  const auto file = models::MappedFile::Open(command.weights, kMaxWeightsBytes);
+  try {
+    if (auto program = ProgramOf(file->bytes())) return *std::move(program);
+    return MadeOfWeights(command, file->bytes());
+  } catch (const models::LoadError& error) {
+    throw models::LoadError(absl::StrCat(command.weights, ": ", error.what()));
+  }
+}
+
+}  // namespace
+
+int RunInit(const InitCommand& command, Console& console) {
+  const fs::path folder = command.folder;
+  std::error_code ignored;
+  if (fs::exists(folder / "config.pbtxt", ignored) || fs::exists(folder / "1", ignored)) {
+    Complain(console, absl::StrCat(command.folder, " holds a model already; name a new folder, such as ",
+                                   (folder.parent_path() / "NAME").string()));
+    return kExitUsage;
+  }
+  try {
+    const Made made = Inspect(command);
+    const std::string labels = command.labels.empty() ? "" : ReadLabels(command.labels, made.classes);
+    if (absl::Status written = WriteFolder(folder, made, command.weights, labels); !written.ok()) {
+      Complain(console, written.message());
+      return kExitFailure;
+    }
+    console.out << Printable(absl::StrCat(command.weights, " is ", made.what)) << '\n';
+    for (const std::string& note : made.notes) console.out << "  " << Printable(note) << '\n';
+    if (labels.empty() && made.classes > 0)
+      console.out << "  it has no labels; write one per line into "
+                  << Printable((folder / "labels.txt").string()) << '\n';
+    console.out << "wrote " << Printable(command.folder) << "; check it with saccaded --check-config "
+                << "--model-repository " << Printable((folder / "..").lexically_normal().string()) << '\n';
+  } catch (const models::LoadError& error) {
+    Complain(console, error.what());
+    return kExitFailure;
+  }
+  return Flush(console) ? kExitOk : kExitFailure;
+}
+
+}  // namespace saccade::client
