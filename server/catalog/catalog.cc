@@ -57,6 +57,11 @@ absl::Status Catalog::Scan() {
   for (const std::string& repository : options_.repositories) {
     const auto names = ListModels(repository);
     if (!names.ok()) return names.status();
+    if (names->empty()) {
+      Log(LogLevel::kWarning, "the model repository holds no models",
+          {{"repository", repository},
+           {"expected", "a folder for each model, with config.pbtxt and the weights in its folder 1"}});
+    }
     settling_[repository];
     for (const std::string& name : *names) {
       if (found_in.emplace(name, repository).second) {

@@ -287,6 +287,15 @@ void CheckSecurity(Flags& flags) {
                                : "--insecure: tokens are sent over the network without TLS");
 }
 
+void CheckLoadModels(const Flags& flags) {
+  const auto names = [](const std::string& name) { return !name.empty(); };
+  if (flags.model_control == ModelControl::kExplicit) return;
+  if (std::none_of(flags.load_models.begin(), flags.load_models.end(), names)) return;
+  throw CLI::ValidationError("--load-model",
+                             "needs --model-control-mode=explicit; in the other modes every model of the "
+                             "repository is loaded, so leave it out");
+}
+
 void AddAccessLog(CLI::App& app, Flags& flags) {
   CLI::Option* const wanted =
       app.add_flag("--access-log", flags.access_log, "Write a line for each call, at level info");
@@ -336,6 +345,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     app.parse(SplitWords(argc, argv));
     // Checked here, because a required option would hide errors about unknown flags.
     if (flags.model_repositories.empty()) throw CLI::RequiredError("--model-repository DIR");
+    CheckLoadModels(flags);
     if (!flags.check_config) CheckSecurity(flags);
     flags.admission.max_message_bytes = flags.max_message_bytes;
   } catch (const CLI::ParseError& error) {

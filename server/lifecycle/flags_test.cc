@@ -366,7 +366,10 @@ TEST_F(FlagsTest, TheRepositoryIsRequiredAndExists) {
   EXPECT_THAT(Error({"--model-repository=/no/such/folder"}), HasSubstr("/no/such/folder"));
   EXPECT_THAT(Good({"--model-store=" + testing::TempDir()}).model_repositories,
               ElementsAre(testing::TempDir(), testing::TempDir()));
-  EXPECT_THAT(Good({"--load-model=a", "--load-model=b"}).load_models, ElementsAre("a", "b"));
+  EXPECT_THAT(Good({"--model-control-mode=explicit", "--load-model=a", "--load-model=b"}).load_models,
+              ElementsAre("a", "b"));
+  EXPECT_THAT(Error({"--load-model=a"}), HasSubstr("--load-model: needs --model-control-mode=explicit"));
+  EXPECT_THAT(Error({"--load-model=a", "--model-control-mode=poll"}), HasSubstr("--load-model"));
 }
 
 TEST_F(FlagsTest, UnknownFlagsAndWordsAreNamed) {

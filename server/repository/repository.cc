@@ -13,6 +13,7 @@
 #include "server/repository/config_file.h"
 #include "server/repository/files.h"
 #include "server/repository/labels.h"
+#include "server/repository/stamps.h"
 #include "server/repository/version_policy.h"
 #include "server/repository/versions.h"
 
@@ -29,8 +30,24 @@ bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("._-+% ", c);
 }
 
+// The name of a model inside what should be a model's folder; empty if there is none.
+std::string ModelInside(const RepositoryPath& folder) {
+  const auto entries = folder.List();
+  if (!entries.ok()) return "";
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory && (folder / entry.name / "config.pbtxt").Exists()) return entry.name;
+  }
+  return "";
+}
+
 // The error for a missing config.pbtxt; `status` is the error of the model without it.
-absl::Status WithoutConfig(const RepositoryPath& path, const absl::Status& status) {
+absl::Status WithoutConfig(const RepositoryPath& model, const RepositoryPath& path,
+                           const absl::Status& status) {
+  if (const std::string inside = ModelInside(model); !inside.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(model.shown(), " is no model, but holds the model '", absl::CHexEscape(inside),
+                     "'; if it is a folder of models, give it to --model-repository"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       path.shown(), " is missing, so the architecture is unknown; create it with at least ",
       "parameters { key: \"architecture\" value { string_value: \"sanet\" } }, or put the name into ",
@@ -54,7 +71,7 @@ absl::StatusOr<ConfigFile> ReadConfig(const RepositoryPath& model, absl::string_
   if (!completed.ok()) return completed;
   auto config = ReadSettings(*parsed, options.config_json ? kRequest : path.shown(), name);
   if (config.ok() || options.config_json || path.Exists()) return config;
-  return WithoutConfig(path, config.status());
+  return WithoutConfig(model, path, config.status());
 }
 
 absl::StatusOr<std::vector<std::string>> ReadLabels(const RepositoryPath& model, const std::string& named) {
@@ -197,17 +214,15 @@ absl::StatusOr<ModelEntry> ReadModel(const std::string& repository, absl::string
 absl::StatusOr<Scan> ScanRepository(const std::string& repository, const ReadOptions& options) {
   const auto root = RepositoryPath::Root(repository);
   if (!root.ok()) return root.status();
-  const auto entries = root->List();
-  if (!entries.ok()) return entries.status();
+  const auto names = ListModels(repository);
+  if (!names.ok()) return names.status();
   Scan scan;
-  for (const DirectoryEntry& entry : *entries) {
-    // Most file systems have a folder lost+found at their root.
-    if (entry.is_file || entry.name == "lost+found") continue;
-    auto model = ReadModelFrom(*root, entry.name, options);
+  for (const std::string& name : *names) {
+    auto model = ReadModelFrom(*root, name, options);
     if (model.ok()) {
       scan.models.push_back(*std::move(model));
     } else {
-      scan.broken.push_back({absl::CHexEscape(entry.name), model.status()});
+      scan.broken.push_back({absl::CHexEscape(name), model.status()});
     }
   }
   return scan;

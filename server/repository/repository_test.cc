@@ -8,6 +8,7 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::Field;
@@ -43,6 +44,23 @@ TEST(RepositoryTest, ReadsAModel) {
   EXPECT_THAT(model->versions[0].weights_path, EndsWith("m/9/weights.pt"));
   EXPECT_EQ(model->versions[1].version, 10);
   EXPECT_THAT(model->versions[1].weights_path, EndsWith("m/10/weights.safetensors"));
+}
+
+TEST(RepositoryTest, APathThatIsOneLevelOffIsNamed) {
+  TestRepository repository;
+  repository.Write("models/m/config.pbtxt", kConfig);
+  repository.Write("models/m/1/weights.safetensors", "w");
+  repository.Write("models/bare/1/weights.pt", "w");
+  const std::string below = (repository.path() / "models" / "m").string();
+  EXPECT_THAT(std::string(ScanRepository(below).status().message()),
+              AllOf(HasSubstr(below), HasSubstr("is a model's own folder: it holds config.pbtxt"),
+                    HasSubstr("give the folder above it")));
+  EXPECT_THAT(
+      std::string(ScanRepository((repository.path() / "models" / "bare").string()).status().message()),
+      HasSubstr("it holds the version 1 with weights.pt"));
+  EXPECT_TRUE(ScanRepository((repository.path() / "models").string()).ok());
+  EXPECT_THAT(ErrorOf(repository, "models"),
+              HasSubstr("models is no model, but holds the model 'm'; if it is a folder of models"));
 }
 
 TEST(RepositoryTest, OneBrokenModelDoesNotHideTheOthers) {

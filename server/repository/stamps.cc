@@ -5,10 +5,12 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/repository/files.h"
 #include "server/repository/repository.h"
+#include "server/repository/versions.h"
 
 namespace saccade::server {
 namespace {
@@ -45,6 +47,24 @@ void StampFolder(const RepositoryPath& folder, int depth, std::string* stamp) {
   }
 }
 
+// An error if these are the entries of a model's own folder, and not of a folder of models.
+absl::Status CheckAboveModels(const RepositoryPath& root, const std::vector<DirectoryEntry>& entries) {
+  if ((root / "config.pbtxt").Exists())
+    return absl::InvalidArgumentError("is a model's own folder: it holds config.pbtxt");
+  for (const DirectoryEntry& entry : entries) {
+    const bool number = std::all_of(entry.name.begin(), entry.name.end(), absl::ascii_isdigit);
+    if (!entry.is_directory || !number) continue;
+    const auto files = (root / entry.name).List();
+    if (!files.ok()) continue;
+    for (const DirectoryEntry& file : *files) {
+      if (!file.is_file || !IsWeightsName(file.name)) continue;
+      return absl::InvalidArgumentError(absl::StrCat("is a model's own folder: it holds the version ",
+                                                     entry.name, " with ", absl::CHexEscape(file.name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ModelStamp> StampModel(const std::string& repository, absl::string_view name) {
@@ -76,6 +96,11 @@ absl::StatusOr<std::vector<std::string>> ListModels(const std::string& repositor
   if (!root.ok()) return root.status();
   const auto entries = root->List();
   if (!entries.ok()) return entries.status();
+  if (absl::Status above = CheckAboveModels(*root, *entries); !above.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model-repository is '", absl::CHexEscape(repository), "', which ", above.message(),
+                     "; give the folder above it, which holds a folder for each model"));
+  }
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : *entries) {
     // Most file systems have a folder lost+found at their root.

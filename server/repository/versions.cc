@@ -62,6 +62,15 @@ absl::StatusOr<ModelVersion> ReadVersion(const RepositoryPath& folder, absl::str
 
 }  // namespace
 
+bool IsWeightsName(absl::string_view name) {
+  for (const Backend backend : {Backend::kSaccade, Backend::kPytorch}) {
+    for (const absl::string_view ending : NamesOf(backend).endings) {
+      if (absl::EndsWith(name, ending)) return true;
+    }
+  }
+  return false;
+}
+
 absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend backend,
                                           const std::string& weights_file) {
   const auto entries = folder.List();

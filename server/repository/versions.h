@@ -27,4 +27,7 @@ absl::StatusOr<std::vector<ModelVersion>> ReadVersions(const RepositoryPath& mod
 absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend backend,
                                           const std::string& weights_file);
 
+// Whether a file of this name can hold a model's weights or program.
+bool IsWeightsName(absl::string_view name);
+
 }  // namespace saccade::server
