@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/http/http_message.h"
@@ -27,6 +28,10 @@ std::string MediaTypeOf(const HttpRequest& request);
 // with any body, but not from a browser: pages of other sites can send forms without asking first.
 std::optional<HttpResponse> CheckMediaType(const HttpRequest& request,
                                            absl::Span<const absl::string_view> types);
+
+// The error for a body that should be JSON and begins like a picture or a video: it says where files go. OK
+// for any other body.
+absl::Status CheckIsNoFile(absl::string_view body);
 
 // `handler` for requests that CheckMediaType() accepts, for JSON or binary data.
 HttpHandler TakingJsonOrBinary(HttpHandler handler);

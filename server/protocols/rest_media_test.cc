@@ -8,6 +8,7 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr absl::string_view kTypes[] = {"image/png", "application/octet-stream"};
@@ -37,6 +38,20 @@ TEST(RestMediaTest, OtherTypesAreRefused) {
     EXPECT_EQ(refusal->status, 415);
     EXPECT_THAT(refusal->body, HasSubstr("expected image/png, application/octet-stream, or none"));
   }
+}
+
+TEST(RestMediaTest, AFileInPlaceOfJsonIsToldWhereItGoes) {
+  for (const absl::string_view body :
+       {absl::string_view("\xFF\xD8\xFF\xE0"), absl::string_view("\x89PNG\r\n"),
+        absl::string_view("RIFF1234WEBP"), absl::string_view("II*\0....", 8),
+        absl::string_view("\0\0\0\x18"
+                          "ftypmp42",
+                          12)}) {
+    EXPECT_THAT(std::string(CheckIsNoFile(body).message()),
+                AllOf(HasSubstr("/v1/predict/MODEL"), HasSubstr("Inference-Header-Content-Length: 0")));
+  }
+  for (const char* body : {"", "{", "{}", " {\"inputs\": []}", "RIF", "ftyp"})
+    EXPECT_TRUE(CheckIsNoFile(body).ok()) << body;
 }
 
 TEST(RestMediaTest, FormsAreCurlsAndNotABrowsers) {

@@ -11,6 +11,7 @@
 #include "server/inference/parameters.h"
 #include "server/inference/shared_inputs.h"
 #include "server/protocols/rest_json.h"
+#include "server/protocols/rest_media.h"
 
 namespace saccade::server {
 namespace {
@@ -182,7 +183,9 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
                                          const RestLimits& limits) {
   const auto json_bytes = JsonBytes(body);
   if (!json_bytes.ok()) return json_bytes.status();
-  auto request = ParseRestJson(body.bytes.substr(0, *json_bytes), limits);
+  const absl::string_view json = body.bytes.substr(0, *json_bytes);
+  if (absl::Status text = CheckIsNoFile(json); !text.ok()) return text;
+  auto request = ParseRestJson(json, limits);
   if (!request.ok()) return request.status();
   RestCall read;
   read.charges = std::move(request->charges);

@@ -1,6 +1,7 @@
 """Tests POST /v1/predict/MODEL: the body is a file, the options are in the query. The answer must be Predict's."""
 
 import http.client
+import itertools
 import json
 import subprocess
 import urllib.parse
@@ -10,7 +11,7 @@ import pytest
 from google.protobuf import json_format
 
 import pictures
-from harness import DEADLINE_SECONDS, Daemon
+from harness import DEADLINE_SECONDS, ROOT, Daemon
 from messages import message, predict_request
 from tiny_models import smooth_volumes, tiny_actions, tiny_restorer, write_model
 
@@ -118,6 +119,42 @@ def test_curl(tasks_daemon, tmp_path):
             capture_output=True, check=True,
         )
         assert "detections" in json.loads(done.stdout)
+
+
+def documented(words, port, **replaced):
+    """The command of docs/api.md that has these words, with its placeholders replaced; it goes on while lines do."""
+    lines = (ROOT / "docs" / "api.md").read_text().splitlines()
+    begin = next(at for at, line in enumerate(lines) if words in line)
+    command = "\n".join(itertools.takewhile(lambda line: line.startswith("    "), lines[begin:]))
+    for name, value in {"HOST:8000": f"127.0.0.1:{port}", **replaced}.items():
+        command = command.replace(name, value)
+    return command
+
+
+def test_a_pair_of_photos_as_documented(tasks_daemon, tmp_path):
+    """Each picture alone is longer than an argument of a command line may be."""
+    for name, seed in (("left", 1), ("right", 2)):
+        noise = numpy.random.default_rng(seed).integers(0, 256, (360, 480, 3), dtype=numpy.uint8)
+        (tmp_path / f"{name}.png").write_bytes(pictures.encoded(noise))
+        assert (tmp_path / f"{name}.png").stat().st_size > 128 * 1024
+    command = documented('"model": "STEREO"', tasks_daemon.http_port, STEREO="stereo")
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=True)
+    answer = json.loads(done.stdout)
+    assert "disparity" in answer, answer
+
+
+def test_a_picture_sent_to_infer_is_told_where_it_goes(tasks_daemon, tmp_path):
+    (tmp_path / "cat.jpg").write_bytes(pictures.encoded(pictures.pixels(1), "JPEG"))
+    url = f"http://127.0.0.1:{tasks_daemon.http_port}/v2/models/detector/infer"
+    for more in ([], ["-H", "Content-Type: image/jpeg"], ["-H", "Content-Type: application/octet-stream"]):
+        done = subprocess.run(["curl", "-sS", *more, "--data-binary", f"@{tmp_path / 'cat.jpg'}", url],
+                              capture_output=True, check=True)
+        error = json.loads(done.stdout)["error"]
+        assert "/v1/predict/MODEL" in error and "Inference-Header-Content-Length: 0" in error, error
+    command = documented("@cat.jpg", tasks_daemon.http_port, DETECTOR="detector").splitlines()[0]
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=True)
+    # Binary data follow the JSON.
+    assert json.JSONDecoder().raw_decode(done.stdout.decode("latin-1"))[0]["outputs"]
 
 
 @pytest.mark.parametrize(
