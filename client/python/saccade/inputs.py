@@ -29,7 +29,7 @@ class Pixels:
 
 
 Path = Union[str, "os.PathLike[str]"]
-# A path or bytes: an encoded picture (JPEG, PNG, WebP, BMP), sent unchanged. An array: uint8 [height, width, 3] in RGB,
+# A path or bytes: an encoded picture (JPEG, PNG, WebP, TIFF, BMP), sent unchanged. An array: uint8 [height, width, 3] in RGB,
 # or [height, width]. Of a PIL image only the pixels are sent, without the EXIF orientation.
 Picture = Union[Path, bytes, NDArray[numpy.uint8], Pixels, "Image"]
 # A path or bytes: a video file. A sequence of pictures, or an array [frames, height, width, 3]: the frames.

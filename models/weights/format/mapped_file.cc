@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <string>
 #include <system_error>
 
 #include "models/api/error.h"
@@ -15,7 +16,12 @@ namespace saccade::models {
 namespace {
 
 [[noreturn]] void FailWithErrno(const std::string& path, const std::string& what) {
-  throw LoadError(path + ": " + what + ": " + std::generic_category().message(errno));
+  const int error = errno;
+  // A file of mode 0600 in the folder of an image that runs as another user.
+  const std::string advice = error == EACCES ? "; this process runs as user " + std::to_string(geteuid()) +
+                                                   ": make the file readable to it (chmod a+r)"
+                                             : "";
+  throw LoadError(path + ": " + what + ": " + std::generic_category().message(error) + advice);
 }
 
 // Closes the file on destruction; the mapping outlives it.

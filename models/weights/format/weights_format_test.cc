@@ -86,6 +86,26 @@ TEST_F(MappedFileTest, OutlivesTheName) {
   EXPECT_EQ(file->bytes()[0], std::byte{'c'});
 }
 
+TEST_F(MappedFileTest, AFileOfAnotherUserIsToldWithWhoReadsIt) {
+  const std::string path = folder_ + "/private";
+  std::ofstream(path) << "content";
+  ASSERT_EQ(chmod(path.c_str(), 0), 0);
+  // Root reads every file, so another user asks for it.
+  constexpr uid_t kNobody = 65534;
+  const bool is_root = geteuid() == 0;
+  if (is_root && seteuid(kNobody) != 0) GTEST_SKIP() << "this machine's root may not become another user";
+  std::string error;
+  try {
+    MappedFile::Open(path, 100);
+  } catch (const LoadError& refused) {
+    error = refused.what();
+  }
+  const std::string user = std::to_string(geteuid());
+  ASSERT_EQ(is_root ? seteuid(0) : 0, 0);
+  EXPECT_THAT(error, ::testing::AllOf(::testing::HasSubstr("runs as user " + user),
+                                      ::testing::HasSubstr("chmod a+r")));
+}
+
 TEST_F(MappedFileTest, WhatIsLetGoIsReadAgainWhenItIsAskedFor) {
   const std::string path = folder_ + "/weights";
   std::ofstream(path) << std::string(1 << 20, 'x');
