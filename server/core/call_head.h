@@ -18,7 +18,7 @@ struct CallHead {
   std::string model;
   // 0 selects the highest version that is ready.
   int64_t version = 0;
-  // Key for the per-client limits, e.g. the peer's address without its port.
+  // Key of the client for its limits (server/http/caller.h).
   std::string client;
   std::string id;
   // Higher values are scheduled first. For a model with priority levels, level n is -n and 0 is the default

@@ -12,7 +12,7 @@
 namespace saccade::server {
 
 absl::StatusOr<std::shared_ptr<ReadyModel>> Pipeline::Find(const Request& request) {
-  auto found = deps_.models->FindModel(request.model, request.version);
+  auto found = FindAllowed(request);
   if (found.ok() && (*found)->is_ensemble()) {
     found = absl::InvalidArgumentError(absl::StrCat("model '", (*found)->name(),
                                                     "' is an ensemble, which takes tensors only; call "
@@ -20,6 +20,16 @@ absl::StatusOr<std::shared_ptr<ReadyModel>> Pipeline::Find(const Request& reques
   }
   if (!found.ok()) deps_.metrics->RecordUnknownModel(request.protocol, found.status().code());
   return found;
+}
+
+absl::StatusOr<std::shared_ptr<ReadyModel>> Pipeline::FindAllowed(const Request& request) const {
+  if (absl::Status allowed = CheckModel(request); !allowed.ok()) return allowed;
+  return deps_.models->FindModel(request.model, request.version);
+}
+
+absl::Status Pipeline::CheckModel(const CallHead& call) const {
+  if (deps_.check_model == nullptr || call.nested) return absl::OkStatus();
+  return deps_.check_model(call.client, call.model);
 }
 
 absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Request& request, int64_t bytes,

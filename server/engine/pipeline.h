@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ class Pipeline {
     DecodeLimits decode_limits;
     // Null if no calls are sampled or logged.
     const CallWatch* watch = nullptr;
+    // Whether a client may compute a model. Null: every client may compute all.
+    std::function<absl::Status(absl::string_view client, absl::string_view model)> check_model = nullptr;
   };
 
   explicit Pipeline(const Deps& deps) : deps_(deps) {}
@@ -48,6 +51,9 @@ class Pipeline {
   // accepts it, and that it is within admission's bounds. The ticket holds what was admitted. Rejected
   // requests are counted.
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> Admit(const Request& request, int64_t bytes);
+
+  // What `check_model` says of a call. The steps of an ensemble are computed for whoever may compute that.
+  absl::Status CheckModel(const CallHead& call) const;
 
   // Counts a message of a stream towards its client's rate; a stream's first message was counted as the
   // stream itself, when it arrived. Errors of Admission::CountRequest, which count as shed.
@@ -65,6 +71,7 @@ class Pipeline {
 
  private:
   absl::StatusOr<std::shared_ptr<ReadyModel>> Find(const Request& request);
+  absl::StatusOr<std::shared_ptr<ReadyModel>> FindAllowed(const Request& request) const;
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(const Request& request, int64_t bytes,
                                                                 const ReadyModel& model);
   PredictCall::Deps DepsOfCall(std::shared_ptr<const ReadyModel> model) const;

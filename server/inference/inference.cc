@@ -128,14 +128,15 @@ Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMem
                  [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }) {}
 
 void Inference::Infer(TensorCall call, TensorDone done) {
-  auto model = catalog_->FindReady(call.model, call.version);
+  absl::Status allowed = pipeline_->CheckModel(call);
+  auto model = allowed.ok() ? catalog_->FindReady(call.model, call.version) : allowed;
   if (!model.ok()) {
     pipeline_->CountMalformed(call.protocol, model.status().code());
     return std::move(done)(model.status());
   }
   if (call.record != nullptr) call.record->SetVersion((*model)->version());
   if (WantsShared(call.outputs)) {
-    auto held = HoldRegions(*shared_memory_, call.outputs);
+    auto held = HoldRegions(*shared_memory_, call.client, call.outputs);
     if (!held.ok()) {
       pipeline_->CountMalformed(call.protocol, held.status().code());
       return std::move(done)(held.status());

@@ -9,7 +9,7 @@ namespace saccade::server {
 absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& range) {
   absl::Status status =
       range ? CheckParameters(range) : absl::InvalidArgumentError("is not in shared memory");
-  if (status.ok()) status = memory_.Check(*range);
+  if (status.ok()) status = memory_.Check(*range, client_);
   if (!status.ok()) return status;
   // SharedMemory::Check() limits the size of each range, so this does not overflow.
   if (range->size > memory_.max_tensor_bytes() - taken_) {
@@ -18,7 +18,7 @@ absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& 
                      " bytes, more than --max-message-bytes ", memory_.max_tensor_bytes()));
   }
   taken_ += range->size;
-  return memory_.Read(*range);
+  return memory_.Read(*range, client_);
 }
 
 }  // namespace saccade::server

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/tensor.h"
 #include "server/shared_memory/shared_memory.h"
@@ -15,8 +16,9 @@ namespace saccade::server {
 // that of a message; otherwise a small request that names one range many times could exhaust memory.
 class SharedInputs {
  public:
-  // `memory` must outlive this object.
-  explicit SharedInputs(const SharedMemory& memory) : memory_(memory) {}
+  // `memory` and `client` must outlive this object. `client` is SharedMemory's.
+  explicit SharedInputs(const SharedMemory& memory, absl::string_view client = "")
+      : memory_(memory), client_(client) {}
 
   // Copies the input that the parameters locate, after all of them were applied. INVALID_ARGUMENT if a part
   // of the range is missing, or the request's inputs are too large; other errors as SharedMemory::Read.
@@ -24,6 +26,7 @@ class SharedInputs {
 
  private:
   const SharedMemory& memory_;
+  const absl::string_view client_;
   uint64_t taken_ = 0;
 };
 

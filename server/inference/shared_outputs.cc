@@ -21,11 +21,12 @@ bool WantsShared(const std::vector<WantedOutput>& wanted) {
                      [](const WantedOutput& output) { return output.shared.has_value(); });
 }
 
-absl::StatusOr<HeldRegions> HoldRegions(const SharedMemory& memory, const std::vector<WantedOutput>& wanted) {
+absl::StatusOr<HeldRegions> HoldRegions(const SharedMemory& memory, absl::string_view client,
+                                        const std::vector<WantedOutput>& wanted) {
   HeldRegions held;
   for (const WantedOutput& output : wanted) {
     if (!output.shared) continue;
-    auto region = memory.Hold(*output.shared);
+    auto region = memory.Hold(*output.shared, client);
     if (!region.ok()) return Named(region.status(), output.name);
     held.push_back({.output = output.name, .range = *output.shared, .region = *std::move(region)});
   }

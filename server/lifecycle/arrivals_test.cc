@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <fstream>
@@ -33,6 +34,7 @@ class ArrivalsTest : public testing::Test {
   ArrivalsTest() {
     const std::string path = testing::TempDir() + "/arrivals_test_tokens";
     std::ofstream(path) << kToken << " predict\n";
+    chmod(path.c_str(), 0600);
     tokens_ = Tokens::Open(path).value();
     std::remove(path.c_str());
     check_ = CheckArrivals(tokens_.get(), [this](absl::string_view client) {

@@ -147,13 +147,20 @@ absl::Status Daemon::CreateComponents() {
                           }});
   if (!pool.ok()) return pool.status();
   decode_pool_ = *std::move(pool);
+  std::function<absl::Status(absl::string_view, absl::string_view)> check_model;
+  if (tokens_ != nullptr) {
+    check_model = [tokens = tokens_.get()](absl::string_view client, absl::string_view model) {
+      return tokens->CheckModel(client, model);
+    };
+  }
   pipeline_ = std::make_unique<Pipeline>(Pipeline::Deps{.clock = clock,
                                                         .metrics = metrics_.get(),
                                                         .models = catalog_.get(),
                                                         .admission = admission_.get(),
                                                         .decode_pool = decode_pool_.get(),
                                                         .decode_limits = flags_.decode,
-                                                        .watch = observability_->watch()});
+                                                        .watch = observability_->watch(),
+                                                        .check_model = std::move(check_model)});
   CreateServices();
   metrics_->SetScrapeHook([this] { RefreshGauges(); });
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <fstream>
@@ -102,6 +103,7 @@ TEST_F(FrontTest, TheMetricsPortServesMetricsAndHealth) {
 TEST_F(FrontTest, TokensAreNeededForBothProtocols) {
   const std::string path = testing::TempDir() + "/front_test_tokens";
   std::ofstream(path) << kToken << " predict\n";
+  chmod(path.c_str(), 0600);
   const auto tokens = Tokens::Open(path).value();
   std::remove(path.c_str());
   ASSERT_TRUE(Open(tokens.get()).ok());
@@ -120,6 +122,7 @@ TEST_F(FrontTest, TokensAreNeededForBothProtocols) {
 TEST_F(FrontTest, PlainMetricsNeedNoToken) {
   const std::string path = testing::TempDir() + "/front_test_plain_tokens";
   std::ofstream(path) << kToken << " predict\n";
+  chmod(path.c_str(), 0600);
   const auto tokens = Tokens::Open(path).value();
   std::remove(path.c_str());
   ASSERT_TRUE(Open(tokens.get(), /*plain_metrics=*/true).ok());

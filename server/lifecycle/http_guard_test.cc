@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <fstream>
@@ -22,6 +23,7 @@ class HttpGuardTest : public testing::Test {
  protected:
   HttpGuardTest() : path_(testing::TempDir() + "/http_guard_test_tokens") {
     std::ofstream(path_) << kUser << " predict\n";
+    chmod(path_.c_str(), 0600);
     tokens_ = Tokens::Open(path_).value();
     std::remove(path_.c_str());
     guard_ = TokenGuard(tokens_.get());

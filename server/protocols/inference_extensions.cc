@@ -80,24 +80,25 @@ void InferenceService::AddSystemSharedMemory(CallMethods& methods) {
   using UnregisterResponse = inference::SystemSharedMemoryUnregisterResponse;
   methods.push_back(AnsweredMethod<StatusRequest, StatusResponse>(
       InferencePath("SystemSharedMemoryStatus"),
-      [this](const CallStart&, const StatusRequest& request, StatusResponse* response) {
-        const auto regions = deps_.shared_memory->Status(request.name());
+      [this](const CallStart& start, const StatusRequest& request, StatusResponse* response) {
+        const auto regions = deps_.shared_memory->Status(request.name(), start.client);
         if (!regions.ok()) return regions.status();
         for (const SharedRegion& region : *regions) ToMessage(region, response);
         return absl::OkStatus();
       }));
   methods.push_back(AnsweredMethod<RegisterRequest, RegisterResponse>(
       InferencePath("SystemSharedMemoryRegister"),
-      [this](const CallStart&, const RegisterRequest& request, RegisterResponse*) {
+      [this](const CallStart& start, const RegisterRequest& request, RegisterResponse*) {
         return deps_.shared_memory->Register({.name = request.name(),
                                               .key = request.key(),
                                               .offset = request.offset(),
-                                              .size = request.byte_size()});
+                                              .size = request.byte_size()},
+                                             start.client);
       }));
   methods.push_back(AnsweredMethod<UnregisterRequest, UnregisterResponse>(
       InferencePath("SystemSharedMemoryUnregister"),
-      [this](const CallStart&, const UnregisterRequest& request, UnregisterResponse*) {
-        deps_.shared_memory->Unregister(request.name());
+      [this](const CallStart& start, const UnregisterRequest& request, UnregisterResponse*) {
+        deps_.shared_memory->Unregister(request.name(), start.client);
         return absl::OkStatus();
       }));
 }

@@ -100,12 +100,11 @@ absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const Byt
   return tensor;
 }
 
-absl::Status ReadInputs(const InferenceRequest& received, const SharedMemory& memory, TensorCall& call) {
+absl::Status ReadInputs(const InferenceRequest& received, SharedInputs shared, TensorCall& call) {
   if (absl::Status raws = CheckRaws(received); !raws.ok()) return raws;
   const Message& message = received.fields;
   call.inputs.reserve(message.inputs_size());
   auto raw = received.raws.begin();
-  SharedInputs shared(memory);
   for (const Message::InferInputTensor& input : message.inputs()) {
     const bool is_raw = received.raw_count > 0 && !IsShared(input);
     auto tensor = InputOf(input, is_raw ? &*raw++ : nullptr, shared);
@@ -141,7 +140,8 @@ void ToParameters(const SharedRange& range, Parameters& parameters) {
 }  // namespace
 
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
-                                       VersionReader version_of, absl::Time arrival, absl::Time deadline) {
+                                       VersionReader version_of, absl::Time arrival, absl::Time deadline,
+                                       absl::string_view client) {
   const Message& message = received.fields;
   TensorCall call;
   call.model = message.model_name();
@@ -152,7 +152,7 @@ absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const S
   auto version = version_of(message.model_name(), message.model_version());
   if (!version.ok()) return version.status();
   call.version = *version;
-  absl::Status status = ReadInputs(received, shared_memory, call);
+  absl::Status status = ReadInputs(received, SharedInputs(shared_memory, client), call);
   if (status.ok()) status = ReadOutputs(message, call);
   if (status.ok()) status = ApplyAll(message.parameters(), call);
   if (!status.ok()) return status;

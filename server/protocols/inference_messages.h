@@ -20,11 +20,13 @@ namespace saccade::server {
 using VersionReader =
     absl::FunctionRef<absl::StatusOr<int64_t>(absl::string_view model, absl::string_view version)>;
 
-// The result refers to `received`, which must outlive it; inputs in shared memory are copied. The caller sets
-// cancellation and client. INVALID_ARGUMENT names the tensor or field; UNIMPLEMENTED names an unsupported
-// parameter that would change the answer; other errors are those of `version_of` and of SharedInputs::Read.
+// The result refers to `received`, which must outlive it; inputs in shared memory are copied,
+// from regions of `client`. The caller sets cancellation and client. INVALID_ARGUMENT names the tensor or
+// field; UNIMPLEMENTED names an unsupported parameter that would change the answer; other errors are those of
+// `version_of` and of SharedInputs::Read.
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
-                                       VersionReader version_of, absl::Time arrival, absl::Time deadline);
+                                       VersionReader version_of, absl::Time arrival, absl::Time deadline,
+                                       absl::string_view client = "");
 
 InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id);
 

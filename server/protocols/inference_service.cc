@@ -136,7 +136,7 @@ void InferenceService::ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces re
     return deps_.inference->VersionOf(model, version);
   };
   auto parsed = read.ok() ? FromMessage(infer->request, *deps_.shared_memory, version_of, scope.arrival(),
-                                        scope.deadline())
+                                        scope.deadline(), scope.client())
                           : absl::StatusOr<TensorCall>(read);
   if (!parsed.ok()) {
     deps_.pipeline->CountMalformed("oip", parsed.status().code());

@@ -45,7 +45,7 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
     return server_.inference->VersionOf(model, version);
   };
   auto call = received.ok() ? FromMessage(*request, *server_.shared_memory, version_of, scope.arrival(),
-                                          scope.deadline())
+                                          scope.deadline(), scope.client())
                             : absl::StatusOr<TensorCall>(received);
   if (!call.ok()) {
     server_.pipeline->CountMalformed("oip", call.status().code());

@@ -81,7 +81,7 @@ RestExtensions::Answer RestExtensions::Statistics(const HttpRequest& request) co
 }
 
 RestExtensions::Answer RestExtensions::RegionStatus(const HttpRequest& request) const {
-  const auto regions = deps_.shared_memory->Status(ValueIn(request, "region"));
+  const auto regions = deps_.shared_memory->Status(ValueIn(request, "region"), request.client);
   if (!regions.ok()) return regions.status();
   Json list = Json::array();
   for (const SharedRegion& region : *regions) {
@@ -99,7 +99,7 @@ RestExtensions::Answer RestExtensions::Register(const HttpRequest& request) cons
   for (const auto& [name, value] : *members) {
     if (absl::Status taken = TakeMember(name, value, region); !taken.ok()) return taken;
   }
-  return DoneOr(deps_.shared_memory->Register(region));
+  return DoneOr(deps_.shared_memory->Register(region, request.client));
 }
 
 std::vector<HttpRoute> RestExtensions::ModelRoutes() const {
@@ -131,7 +131,7 @@ std::vector<HttpRoute> RestExtensions::SharedMemoryRoutes() const {
   const auto answering = [this](auto handle) { return Answering(deps_.retry_jitter, handle); };
   const auto status = answering([this](const HttpRequest& request) { return RegionStatus(request); });
   const auto unregister = answering([this](const HttpRequest& request) -> Answer {
-    deps_.shared_memory->Unregister(ValueIn(request, "region"));
+    deps_.shared_memory->Unregister(ValueIn(request, "region"), request.client);
     return Done();
   });
   const auto cuda_status = answering([](const HttpRequest& request) -> Answer {

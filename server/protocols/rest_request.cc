@@ -196,7 +196,7 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
   if (!binary.ok()) return binary.status();
   read.form.binary_by_default = binary->value_or(false);
   absl::Status status =
-      ReadInputs(*request, Binary(body, *json_bytes), SharedInputs(shared_memory), read.call);
+      ReadInputs(*request, Binary(body, *json_bytes), SharedInputs(shared_memory, limits.client), read.call);
   read.call.charged_bytes += static_cast<int64_t>(charged);
   if (status.ok()) status = ReadOutputs(*request, read.call, read.form);
   if (status.ok()) status = ApplyAll(request->parameters, read.call);

@@ -187,7 +187,7 @@ absl::Status RequireClientCertificates(SSL_CTX& context, const std::string& path
 
 absl::Status ReadAll(const CertificateFiles& files, Certificate& to) {
   const auto read = [](const char* flag, const std::string& path, std::string& text) {
-    auto whole = ReadSecretFile(flag, path);
+    auto whole = flag == kKeyFlag ? ReadSecretFile(flag, path) : ReadPublicFile(flag, path);
     if (!whole.ok()) return whole.status();
     text = *std::move(whole);
     return absl::OkStatus();

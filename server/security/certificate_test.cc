@@ -7,6 +7,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -73,7 +74,10 @@ class CertificateTest : public testing::Test {
   ~CertificateTest() override { std::filesystem::remove_all(folder_); }
 
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }
-  void Write(const std::string& name, const std::string& text) const { std::ofstream(Path(name)) << text; }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name)) << text;
+    chmod(Path(name).c_str(), 0600);
+  }
   void Write(const Pair& pair) const {
     Write("cert.pem", pair.certificate);
     Write("key.pem", pair.key);

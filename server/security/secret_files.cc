@@ -1,8 +1,10 @@
 #include "server/security/secret_files.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <openssl/crypto.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,20 +47,47 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
   return whole;
 }
 
-}  // namespace
+// Kubernetes mounts a Secret as a folder in memory whose files are links through "..data".
+bool IsMountedByKubernetes(int fd, const std::string& path) {
+  struct statfs system{};
+  if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) return false;
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
+  struct stat link{};
+  return lstat(absl::StrCat(folder, "/..data").c_str(), &link) == 0 && S_ISLNK(link.st_mode);
+}
 
-absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path) {
+absl::Status CheckMode(int fd, mode_t mode, absl::string_view subject, const std::string& path) {
+  if ((mode & S_IRWXO) == 0 || IsMountedByKubernetes(fd, path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(subject, " is open to other users: its mode is 0", absl::Hex(mode >> 6 & 7),
+                   absl::Hex(mode >> 3 & 7), absl::Hex(mode & 7),
+                   ", expected no rights for others; chmod 600 it, and give it to the daemon's user"));
+}
+
+absl::StatusOr<std::string> ReadFile(absl::string_view flag, const std::string& path, bool is_secret) {
   const std::string subject = absl::StrCat(flag, " ", path);
   // O_NONBLOCK: opening a FIFO must not block the daemon.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return Unreadable(subject, errno);
   struct stat file{};
-  absl::StatusOr<std::string> text =
-      fstat(fd, &file) == 0 && S_ISREG(file.st_mode)
-          ? ReadAll(fd, subject)
-          : absl::InvalidArgumentError(absl::StrCat(subject, " is not a regular file"));
+  absl::Status allowed = fstat(fd, &file) == 0 && S_ISREG(file.st_mode)
+                             ? absl::OkStatus()
+                             : absl::InvalidArgumentError(absl::StrCat(subject, " is not a regular file"));
+  if (allowed.ok() && is_secret) allowed = CheckMode(fd, file.st_mode, subject, path);
+  absl::StatusOr<std::string> text = allowed.ok() ? ReadAll(fd, subject) : allowed;
   close(fd);
   return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path) {
+  return ReadFile(flag, path, true);
+}
+
+absl::StatusOr<std::string> ReadPublicFile(absl::string_view flag, const std::string& path) {
+  return ReadFile(flag, path, false);
 }
 
 void Wipe(std::string& secret) {

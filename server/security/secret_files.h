@@ -16,8 +16,13 @@ namespace saccade::server {
 
 inline constexpr size_t kMaxSecretBytes = size_t{1} << 20;
 
-// Reads a regular file of at most kMaxSecretBytes. An error states `flag`, the path and the problem.
+// Reads a regular file of at most kMaxSecretBytes, whose mode gives other users no rights. A file of a Secret
+// that Kubernetes has mounted may have any mode: only the pod sees it. An error states `flag`, the path and
+// the problem.
 absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path);
+
+// The same for a file that everybody may read, as a certificate.
+absl::StatusOr<std::string> ReadPublicFile(absl::string_view flag, const std::string& path);
 
 // Overwrites the bytes of `secret` and clears it.
 void Wipe(std::string& secret);

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <filesystem>
 #include <fstream>
@@ -23,6 +25,7 @@ class SecretFilesTest : public testing::Test {
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   std::string Write(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name)) << text;
+    chmod(Path(name).c_str(), 0600);
     return Path(name);
   }
 
@@ -45,6 +48,44 @@ TEST_F(SecretFilesTest, TellsWhatCannotBeRead) {
   EXPECT_TRUE(ReadSecretFile("--flag", Write("full", std::string(kMaxSecretBytes, 'x'))).ok());
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(said(Path("pipe")), HasSubstr("is not a regular file"));
+}
+
+TEST_F(SecretFilesTest, WhatOthersMayReadIsNoSecret) {
+  const std::string path = Write("a", "secret");
+  for (const mode_t mode : {0644, 0604, 0602, 0777}) {
+    chmod(path.c_str(), mode);
+    EXPECT_THAT(std::string(ReadSecretFile("--flag", path).status().message()),
+                HasSubstr("is open to other users: its mode is 0"));
+    EXPECT_TRUE(ReadPublicFile("--flag", path).ok());
+  }
+  for (const mode_t mode : {0600, 0640, 0400}) {
+    chmod(path.c_str(), mode);
+    EXPECT_TRUE(ReadSecretFile("--flag", path).ok());
+  }
+}
+
+TEST_F(SecretFilesTest, ASecretThatKubernetesMountedMayHaveAnyMode) {
+  // In memory, as Kubernetes mounts them.
+  std::string name = "/dev/shm/saccade-secretsXXXXXX";
+  const std::filesystem::path mount = mkdtemp(name.data());
+  std::filesystem::create_directory(mount / "..2026");
+  std::ofstream(mount / "..2026" / "tokens") << "secret";
+  chmod((mount / "..2026" / "tokens").c_str(), 0644);
+  std::filesystem::create_symlink("..data/tokens", mount / "tokens");
+  std::filesystem::create_symlink("..2026", mount / "..data");
+  EXPECT_EQ(ReadSecretFile("--flag", (mount / "tokens").string()).value(), "secret");
+  std::ofstream(mount / "plain") << "secret";
+  chmod((mount / "plain").c_str(), 0644);
+  std::filesystem::remove(mount / "..data");
+  EXPECT_FALSE(ReadSecretFile("--flag", (mount / "plain").string()).ok()) << "not mounted by Kubernetes";
+  std::filesystem::remove_all(mount);
+  // The same folder on a disk.
+  std::filesystem::create_symlink("nowhere", folder_ / "..data");
+  const std::string path = Write("a", "secret");
+  chmod(path.c_str(), 0644);
+  struct statfs system{};
+  ASSERT_EQ(statfs(path.c_str(), &system), 0);
+  EXPECT_EQ(ReadSecretFile("--flag", path).ok(), system.f_type == TMPFS_MAGIC);
 }
 
 TEST_F(SecretFilesTest, AChangeCountsOnceItRests) {

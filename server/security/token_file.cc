@@ -5,15 +5,25 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/core/client_key.h"
 
 namespace saccade::server {
 namespace {
 
-constexpr char kForm[] = "expected 'TOKEN SCOPE[,SCOPE...]' with the scopes predict, admin and metrics";
+// Bytes of a digest that name a token.
+constexpr size_t kKeyBytes = 8;
+
+constexpr char kForm[] =
+    "expected 'TOKEN SCOPE[,SCOPE...]' with the scopes predict, admin and metrics, or 'TOKEN "
+    "predict:MODEL[,MODEL...]'";
 
 // The characters allowed after "Bearer" (RFC 6750).
 bool IsTokenByte(char byte) {
@@ -30,6 +40,29 @@ uint8_t ScopesOf(absl::string_view names) {
     scopes |= static_cast<uint8_t>(*scope);
   }
   return scopes;
+}
+
+constexpr absl::string_view kLimited = "predict:";
+
+// What a token's second word allows. `scopes` is 0 if the word is wrong.
+struct Permissions {
+  uint8_t scopes = 0;
+  std::vector<std::string> models;
+};
+
+Permissions PermissionsOf(absl::string_view word) {
+  // "predict:" begins the word, or follows the comma after other scopes.
+  uint8_t others = 0;
+  if (!absl::StartsWith(word, kLimited)) {
+    const size_t comma = word.find(absl::StrCat(",", kLimited));
+    others = ScopesOf(word.substr(0, comma));
+    if (comma == absl::string_view::npos || others == 0) return {.scopes = others, .models = {}};
+    word.remove_prefix(comma + 1);
+  }
+  std::vector<std::string> models = absl::StrSplit(word.substr(kLimited.size()), ',');
+  if (models.size() > kMaxModelsOfToken || absl::c_linear_search(models, "")) return {};
+  return {.scopes = static_cast<uint8_t>(others | static_cast<uint8_t>(Scope::kPredict)),
+          .models = std::move(models)};
 }
 
 // Describes the problem of a line; empty if there is none. Does not quote the line: if its columns are
@@ -57,6 +90,11 @@ TokenDigest DigestOf(absl::string_view token) {
   return digest;
 }
 
+std::string TokenKeyOf(const TokenDigest& digest) {
+  const absl::string_view start(reinterpret_cast<const char*>(digest.data()), kKeyBytes);
+  return absl::StrCat(kTokenKeyPrefix, absl::BytesToHexString(start));
+}
+
 absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject, absl::string_view text) {
   std::vector<KnownToken> tokens;
   std::map<TokenDigest, int> line_of;
@@ -67,8 +105,8 @@ absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject
     if (line.empty() || line[0] == '#') continue;
     const std::vector<absl::string_view> fields =
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-    const uint8_t scopes = fields.size() == 2 ? ScopesOf(fields[1]) : 0;
-    const std::string problem = Problem(fields[0], fields.size(), scopes);
+    Permissions permissions = fields.size() == 2 ? PermissionsOf(fields[1]) : Permissions();
+    const std::string problem = Problem(fields[0], fields.size(), permissions.scopes);
     if (!problem.empty())
       return absl::InvalidArgumentError(absl::StrCat(subject, " line ", number, ": ", problem));
     if (tokens.size() == kMaxTokens) {
@@ -81,7 +119,7 @@ absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject
       return absl::InvalidArgumentError(
           absl::StrCat(subject, " line ", number, ": the token is a duplicate of line ", known->second));
     }
-    tokens.push_back({digest, scopes});
+    tokens.push_back({digest, TokenKeyOf(digest), permissions.scopes, std::move(permissions.models)});
   }
   if (tokens.empty()) return absl::InvalidArgumentError(absl::StrCat(subject, " contains no token; ", kForm));
   return tokens;

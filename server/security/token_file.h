@@ -17,19 +17,29 @@ using TokenDigest = std::array<unsigned char, 32>;
 
 TokenDigest DigestOf(absl::string_view token);
 
+// Names a token in limits, logs and errors: "token:" and the first 16 hexadecimal digits of its digest.
+std::string TokenKeyOf(const TokenDigest& digest);
+
 // Holds only the digest of a token, not the token itself.
 struct KnownToken {
   TokenDigest digest;
+  std::string key;
   // Bitwise or of its Scope values.
   uint8_t scopes = 0;
+  // The models that it may compute; empty: all.
+  std::vector<std::string> models = {};
 };
 
 inline constexpr size_t kMaxTokens = 1000;
 inline constexpr size_t kMinTokenBytes = 16;
 inline constexpr size_t kMaxTokenBytes = 512;
 
-// Each line is "TOKEN SCOPE[,SCOPE...]"; empty lines and lines that begin with # are skipped. An error begins
-// with `subject` and the line number, and never quotes the file.
+// Maximum number of models that one line names.
+inline constexpr size_t kMaxModelsOfToken = 256;
+
+// Each line is "TOKEN SCOPE[,SCOPE...]", where the scope predict may come last with the models that the token
+// is limited to: "TOKEN metrics,predict:model1,model2". Empty lines and lines that begin with # are skipped.
+// An error begins with `subject` and the line number, and never quotes the file.
 absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject, absl::string_view text);
 
 }  // namespace saccade::server

@@ -28,6 +28,20 @@ TEST(TokenFileTest, ReadsTokensAndScopes) {
   EXPECT_EQ((*tokens)[1].scopes, static_cast<int>(Scope::kAdmin));
 }
 
+TEST(TokenFileTest, ATokenMayBeLimitedToModels) {
+  const auto tokens =
+      ParseTokenFile("t", absl::StrCat(kToken, " predict:a,b\nanother-token-of-enough metrics,predict:c"));
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ((*tokens)[0].scopes, static_cast<int>(Scope::kPredict));
+  EXPECT_THAT((*tokens)[0].models, testing::ElementsAre("a", "b"));
+  EXPECT_EQ((*tokens)[1].scopes, static_cast<int>(Scope::kPredict) | static_cast<int>(Scope::kMetrics));
+  EXPECT_THAT((*tokens)[1].models, testing::ElementsAre("c"));
+  for (const char* word :
+       {"predict:", "predict:a,", "predict:,a", "root,predict:a", ",predict:a", "admin:a"}) {
+    EXPECT_THAT(Said(absl::StrCat(kToken, " ", word)), HasSubstr("not a list of scopes")) << word;
+  }
+}
+
 TEST(TokenFileTest, TellsTheLineAndWhatIsWrong) {
   EXPECT_THAT(Said("# nobody\n"), HasSubstr("contains no token"));
   EXPECT_THAT(Said(absl::StrCat("\n", kToken)),

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -14,8 +15,8 @@ namespace saccade::server {
 namespace {
 
 constexpr absl::string_view kScheme = "Bearer";
-// Bytes of a digest that name a token.
-constexpr size_t kIdentityBytes = 8;
+// Maximum bytes of a model's name in an error.
+constexpr size_t kShownModel = 100;
 
 // Returns the text after "Bearer "; empty if the header has another form or the token is too long.
 absl::string_view TokenOf(absl::string_view authorization) {
@@ -70,9 +71,18 @@ std::shared_ptr<const Tokens::Known> Tokens::known() const {
 std::string Tokens::IdentityOf(absl::Span<const absl::string_view> authorizations) const {
   const absl::string_view token = authorizations.size() == 1 ? TokenOf(authorizations[0]) : "";
   if (token.empty() || ScopesOf(*known(), token) == 0) return "";
-  const TokenDigest digest = DigestOf(token);
-  return absl::StrCat("token:", absl::BytesToHexString(absl::string_view(
-                                    reinterpret_cast<const char*>(digest.data()), kIdentityBytes)));
+  return TokenKeyOf(DigestOf(token));
+}
+
+absl::Status Tokens::CheckModel(absl::string_view client, absl::string_view model) const {
+  for (const KnownToken& one : *known()) {
+    if (one.key != client) continue;
+    if (one.models.empty() || absl::c_linear_search(one.models, model)) return absl::OkStatus();
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the token is limited to other models than '", absl::CHexEscape(model.substr(0, kShownModel)),
+        "'; call one of those, or add this one to its line in --token-file"));
+  }
+  return absl::PermissionDeniedError("the token is not known any more; it may have been revoked");
 }
 
 absl::Status Tokens::Check(absl::Span<const absl::string_view> authorizations,

@@ -32,6 +32,10 @@ class Tokens {
   // token. Thread-safe. The time does not depend on which token matches.
   std::string IdentityOf(absl::Span<const absl::string_view> authorizations) const;
 
+  // Whether the client may compute `model`. `client` is what IdentityOf() named; PERMISSION_DENIED if its
+  // token is limited to other models, or is not known any more. Thread-safe.
+  absl::Status CheckModel(absl::string_view client, absl::string_view model) const;
+
   // Checks a call that has the given authorization headers and requires the scope `needed`; nullopt rejects
   // every call. UNAUTHENTICATED unless there is exactly one header, with a known token; PERMISSION_DENIED if
   // the token lacks the scope. Thread-safe. The time does not depend on which token matches.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdio>
@@ -28,7 +29,10 @@ class TokensTest : public testing::Test {
   }
   ~TokensTest() override { std::remove(path_.c_str()); }
 
-  void Write(const std::string& text) const { std::ofstream(path_) << text; }
+  void Write(const std::string& text) const {
+    std::ofstream(path_) << text;
+    chmod(path_.c_str(), 0600);
+  }
   void ReloadTwice() const {
     tokens_->ReloadIfChanged();
     tokens_->ReloadIfChanged();
@@ -129,6 +133,18 @@ TEST_F(TokensTest, CallsAreCheckedWhileTheFileIsReloaded) {
 TEST(TokensOpenTest, AFileThatIsNotThereIsTold) {
   const auto tokens = Tokens::Open("/no/such/file");
   EXPECT_THAT(std::string(tokens.status().message()), HasSubstr("--token-file /no/such/file"));
+}
+
+TEST_F(TokensTest, ATokenIsLimitedToItsModels) {
+  const std::string user = tokens_->IdentityOf({absl::StrCat("Bearer ", kUser)});
+  EXPECT_TRUE(tokens_->CheckModel(user, "any").ok());
+  Write(absl::StrCat(kUser, " predict:one,two\n"));
+  ReloadTwice();
+  EXPECT_TRUE(tokens_->CheckModel(user, "two").ok());
+  EXPECT_EQ(tokens_->CheckModel(user, "three").code(), absl::StatusCode::kPermissionDenied);
+  Write(absl::StrCat(kAdmin, " predict\n"));
+  ReloadTwice();
+  EXPECT_EQ(tokens_->CheckModel(user, "one").code(), absl::StatusCode::kPermissionDenied) << "revoked";
 }
 
 TEST_F(TokensTest, ATokenIsNamedByItsDigest) {

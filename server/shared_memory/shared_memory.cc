@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/core/client_key.h"
 #include "server/shared_memory/shared_file.h"
 
 namespace saccade::server {
@@ -14,6 +15,8 @@ constexpr size_t kMaxRegionNameBytes = 256;
 std::string RegionSubject(absl::string_view name) {
   return absl::StrCat("shared memory region '", absl::CHexEscape(name.substr(0, kMaxRegionNameBytes)), "'");
 }
+
+std::string OwnerOf(absl::string_view client) { return IsTokenKey(client) ? std::string(client) : ""; }
 
 // Whether [offset, offset + size) lies within [0, room). Does not overflow.
 bool Fits(uint64_t offset, uint64_t size, uint64_t room) { return size <= room && offset <= room - size; }
@@ -46,7 +49,7 @@ SharedMemory::SharedMemory(Options options) : options_(std::move(options)) {}
 
 SharedMemory::~SharedMemory() = default;
 
-absl::Status SharedMemory::Register(const SharedRegion& region) {
+absl::Status SharedMemory::Register(const SharedRegion& region, absl::string_view client) {
   if (!options_.allowed) return Off();
   if (absl::Status sane = CheckRegion(region); !sane.ok()) return sane;
   auto file = SharedFile::Open(options_.folder, region.key);
@@ -64,29 +67,31 @@ absl::Status SharedMemory::Register(const SharedRegion& region) {
     return absl::ResourceExhaustedError(absl::StrCat(
         regions_.size(), " shared memory regions are registered, the maximum; unregister one first"));
   }
-  if (!regions_.emplace(region.name, open).second) {
+  if (!regions_.emplace(std::make_pair(OwnerOf(client), region.name), open).second) {
     return absl::AlreadyExistsError(
         absl::StrCat(RegionSubject(region.name), " is registered already; unregister it first"));
   }
   return absl::OkStatus();
 }
 
-void SharedMemory::Unregister(absl::string_view name) {
+void SharedMemory::Unregister(absl::string_view name, absl::string_view client) {
+  const std::string owner = OwnerOf(client);
   // Destroyed after the lock is released, because that closes files.
-  decltype(regions_) gone;
+  Regions gone;
   const absl::MutexLock lock(&mutex_);
-  if (name.empty()) {
-    gone.swap(regions_);
-  } else if (const auto found = regions_.find(name); found != regions_.end()) {
-    gone.insert(regions_.extract(found));
+  for (auto at = regions_.lower_bound({owner, std::string(name)}); at != regions_.end();) {
+    if (at->first.first != owner || (!name.empty() && at->first.second != name)) break;
+    gone.insert(regions_.extract(at++));
   }
 }
 
-absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view name) const {
+absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view name,
+                                                               absl::string_view client) const {
+  const std::string owner = OwnerOf(client);
   const absl::MutexLock lock(&mutex_);
   std::vector<SharedRegion> list;
   for (const auto& [known, open] : regions_) {
-    if (name.empty() || name == known) list.push_back(open->region);
+    if (known.first == owner && (name.empty() || name == known.second)) list.push_back(open->region);
   }
   if (list.empty() && !name.empty()) {
     return absl::NotFoundError(absl::StrCat(RegionSubject(name), " is not registered"));
@@ -94,12 +99,13 @@ absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view
   return list;
 }
 
-absl::StatusOr<SharedMemory::Held> SharedMemory::Hold(const SharedRange& range) const {
+absl::StatusOr<SharedMemory::Held> SharedMemory::Hold(const SharedRange& range,
+                                                      absl::string_view client) const {
   if (!options_.allowed) return Off();
   std::shared_ptr<const Open> open;
   {
     const absl::MutexLock lock(&mutex_);
-    const auto found = regions_.find(range.region);
+    const auto found = regions_.find({OwnerOf(client), range.region});
     if (found == regions_.end()) {
       return absl::NotFoundError(absl::StrCat(RegionSubject(range.region), " is not registered"));
     }
@@ -118,10 +124,12 @@ absl::StatusOr<SharedMemory::Held> SharedMemory::Hold(const SharedRange& range) 
   return open;
 }
 
-absl::Status SharedMemory::Check(const SharedRange& range) const { return Hold(range).status(); }
+absl::Status SharedMemory::Check(const SharedRange& range, absl::string_view client) const {
+  return Hold(range, client).status();
+}
 
-absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range) const {
-  const auto open = Hold(range);
+absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range, absl::string_view client) const {
+  const auto open = Hold(range, client);
   if (!open.ok()) return open.status();
   const size_t size = range.size;
   // Not value-initialised: Read() overwrites all of it.

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -31,6 +32,10 @@ struct SharedRegion {
   uint64_t size = 0;
 };
 
+// A region belongs to the token with which it was registered: other tokens neither see nor use nor unregister
+// it, and may use its name for regions of their own. `client` is the key of the client that calls
+// (CallHead::client); all clients without a token share their regions.
+//
 // Thread-safe. Calls block only for operations on the in-memory file system.
 class SharedMemory {
  public:
@@ -61,35 +66,39 @@ class SharedMemory {
   // plain name, or the file is not a regular file, is shorter than the region, or is not accessible to the
   // daemon's user (see SharedFile::Open). NOT_FOUND if the file does not exist; ALREADY_EXISTS if the name is
   // registered; RESOURCE_EXHAUSTED if there are too many regions.
-  absl::Status Register(const SharedRegion& region);
+  absl::Status Register(const SharedRegion& region, absl::string_view client = "");
 
-  // Unregisters a region, or all regions if `name` is empty; ignores unknown names. Calls that already use a
-  // region can finish with it.
-  void Unregister(absl::string_view name);
+  // Unregisters a region, or all of the client's regions if `name` is empty; ignores unknown names. Calls
+  // that already use a region can finish with it.
+  void Unregister(absl::string_view name, absl::string_view client = "");
 
-  // Returns the region of that name, or all regions if `name` is empty. NOT_FOUND if the name is not
-  // registered.
-  absl::StatusOr<std::vector<SharedRegion>> Status(absl::string_view name) const;
+  // Returns the region of that name, or all of the client's regions if `name` is empty. NOT_FOUND if the name
+  // is not registered.
+  absl::StatusOr<std::vector<SharedRegion>> Status(absl::string_view name,
+                                                   absl::string_view client = "") const;
 
   // Checks that `range` can be used. UNIMPLEMENTED unless allowed; NOT_FOUND if the region is not registered;
   // INVALID_ARGUMENT if the range is not inside the region or exceeds the maximum tensor size.
-  absl::Status Check(const SharedRange& range) const;
+  absl::Status Check(const SharedRange& range, absl::string_view client = "") const;
 
   // Copies the range's bytes into one piece. Errors as Check; FAILED_PRECONDITION if the file was truncated
   // after its registration.
-  absl::StatusOr<BytePieces> Read(const SharedRange& range) const;
+  absl::StatusOr<BytePieces> Read(const SharedRange& range, absl::string_view client = "") const;
 
   // Holds the region for a later Write() to `range`. Errors as Check.
-  absl::StatusOr<Held> Hold(const SharedRange& range) const;
+  absl::StatusOr<Held> Hold(const SharedRange& range, absl::string_view client = "") const;
 
   // Writes `bytes` to the start of the range. INVALID_ARGUMENT if the range is too small; FAILED_PRECONDITION
   // if the file was truncated. REQUIRES: `region` was held for `range`.
   static absl::Status Write(const Held& region, const SharedRange& range, const BytePieces& bytes);
 
  private:
+  // By the owner's key and the region's name.
+  using Regions = std::map<std::pair<std::string, std::string>, std::shared_ptr<const Open>>;
+
   const Options options_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<const Open>, std::less<>> regions_ ABSL_GUARDED_BY(mutex_);
+  Regions regions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace saccade::server

@@ -67,6 +67,34 @@ TEST_F(SharedMemoryTest, ARegionThatIsHeldCanBeWrittenAfterItIsUnregistered) {
   EXPECT_EQ(Content("frames"), "0AB3456789");
 }
 
+TEST_F(SharedMemoryTest, ARegionBelongsToTheTokenThatRegisteredIt) {
+  SharedMemory memory(options_);
+  const SharedRegion region{.name = "r", .key = "frames", .offset = 0, .size = 4};
+  const SharedRange range{.region = "r", .offset = 0, .size = 4};
+  ASSERT_EQ(memory.Register(region, "token:1"), absl::OkStatus());
+  EXPECT_TRUE(memory.Read(range, "token:1").ok());
+  for (const char* other : {"token:2", "", "ipv4:127.0.0.1"}) {
+    EXPECT_EQ(CodeOf(memory.Check(range, other)), absl::StatusCode::kNotFound) << other;
+    EXPECT_EQ(CodeOf(memory.Read(range, other).status()), absl::StatusCode::kNotFound) << other;
+    EXPECT_EQ(CodeOf(memory.Hold(range, other).status()), absl::StatusCode::kNotFound) << other;
+    EXPECT_TRUE(memory.Status("", other)->empty()) << other;
+    memory.Unregister("r", other);
+    memory.Unregister("", other);
+  }
+  EXPECT_EQ(memory.Status("r", "token:1")->size(), 1u) << "still there";
+  ASSERT_EQ(memory.Register(region, "token:2"), absl::OkStatus()) << "names of others are free";
+  memory.Unregister("", "token:1");
+  EXPECT_EQ(CodeOf(memory.Check(range, "token:1")), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(memory.Check(range, "token:2").ok());
+}
+
+TEST_F(SharedMemoryTest, ClientsWithoutTokensShareTheirRegions) {
+  SharedMemory memory(options_);
+  ASSERT_EQ(memory.Register({.name = "r", .key = "frames", .offset = 0, .size = 4}, "ipv4:127.0.0.1"),
+            absl::OkStatus());
+  EXPECT_TRUE(memory.Read({.region = "r", .offset = 0, .size = 4}, "ipv6:[::/64]").ok());
+}
+
 TEST_F(SharedMemoryTest, BytesGoBothWays) {
   SharedMemory memory(options_);
   ASSERT_EQ(memory.Register({.name = "r", .key = "/frames", .offset = 2, .size = 6}), absl::OkStatus());

@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import pictures
 from busy import HEAVY, Busy
-from harness import DEADLINE_SECONDS, SERVING, binary, eventually, run_to_end
+from harness import DEADLINE_SECONDS, SERVING, binary, eventually, run_to_end, write_secret
 from messages import Inference, Vision, infer_request, message, predict_request, stream
 from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
 from tiny_models import write_model
@@ -110,7 +110,7 @@ def test_every_request_counts_at_the_door(start, repository, light):
 
 def test_a_token_has_a_rate_of_its_own(start, repository, tmp_path):
     tokens = [f"{name}-0123456789abcdef" for name in ("one", "two")]
-    (tmp_path / "tokens").write_text("".join(f"{token} predict\n" for token in tokens))
+    write_secret(tmp_path / "tokens", "".join(f"{token} predict\n" for token in tokens))
     daemon = start(repository, *ONE_A_HOUR, f"--token-file={tmp_path / 'tokens'}").await_ports()
 
     def status(token=None):

@@ -3,6 +3,7 @@
 import itertools
 import os
 import pathlib
+import shutil
 import subprocess
 import typing
 
@@ -48,4 +49,5 @@ def put(file, target):
     """Replaces the file atomically, as tools that renew certificates do."""
     beside = target.with_suffix(".new")
     beside.write_bytes(file.read_bytes())
+    shutil.copymode(file, beside)
     os.replace(beside, target)

@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import front_attackers
 import http2_frames
-from harness import SERVING, Daemon, eventually
+from harness import SERVING, Daemon, eventually, write_secret
 from messages import Inference, infer_request
 from tiny_models import Identity, write_model
 
@@ -179,7 +179,7 @@ def test_nothing_is_left_of_them(daemon, innocent, rest):
 
 def test_headers_that_ended_grpcs_server(start, tmp_path):
     """Where there are tokens, each header of a call without one is looked at."""
-    (tmp_path / "tokens").write_text("predict-0123456789abcdef predict\n")
+    write_secret(tmp_path / "tokens", "predict-0123456789abcdef predict\n")
     write_model(tmp_path / "models", "served", Identity(), max_batch_size=4)
     guarded = start(tmp_path / "models", f"--token-file={tmp_path / 'tokens'}", "--warm-up-seconds=0").await_ready()
     for field in front_attackers.ODD_FIELDS:

@@ -170,6 +170,13 @@ class Daemon:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
 
+def write_secret(path, text):
+    """Writes a file that other users may not read, as the daemon expects of tokens; returns `path`."""
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return path
+
+
 def run_to_end(*arguments):
     """Runs saccaded with arguments that it should reject; returns the finished process."""
     return subprocess.run(

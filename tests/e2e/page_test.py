@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 import pictures
-from harness import DEADLINE_SECONDS, ROOT, Daemon
+from harness import DEADLINE_SECONDS, ROOT, Daemon, write_secret
 from messages import message, predict_request, stub
 from page_fixtures import DEMO, LOOKS, PAIR, SCENE, TASKS, ask, browser, colours, daemon, open_page, repository, shots
 
@@ -428,7 +428,7 @@ def test_without_a_page(repository, tmp_path):
 
 
 def test_a_token_is_asked_for(browser, repository, tmp_path):
-    (tmp_path / "tokens").write_text("predict-0123456789abcdef predict\n")
+    write_secret(tmp_path / "tokens", "predict-0123456789abcdef predict\n")
     with Daemon(repository, f"--token-file={tmp_path / 'tokens'}", "--warm-up-seconds=0", log_folder=tmp_path) as running:
         running.await_ready()
         page = browser.new_page()

@@ -1,8 +1,11 @@
 """Tests access control: tokens and their scopes over every protocol, and flags that the daemon rejects at start."""
 
+import json
+import pathlib
 import re
 import urllib.error
 import urllib.request
+import uuid
 
 import grpc
 import pytest
@@ -14,8 +17,8 @@ from tritonclient.utils import InferenceServerException
 
 import pictures
 from certificates import Authority
-from harness import DEADLINE_SECONDS, Daemon, eventually, run_to_end
-from messages import predict_request
+from harness import DEADLINE_SECONDS, Daemon, eventually, run_to_end, write_secret
+from messages import Inference, Vision, infer_request, message, predict_request, stream
 
 PREDICT, ADMIN, METRICS, BOTH = (f"{name}-0123456789abcdef" for name in ("predict", "admin", "metrics", "both"))
 TOKENS = f"""# who may what
@@ -46,8 +49,7 @@ def authority(tmp_path_factory):
 @pytest.fixture(scope="module")
 def token_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("tokens") / "tokens"
-    file.write_text(TOKENS)
-    return file
+    return write_secret(file, TOKENS)
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +201,76 @@ def test_tokens_come_and_go_while_it_runs(daemon, token_file):
     assert daemon.log().count("tokens not reloaded") == 1
 
 
+def infer(channel, kind, model, token, tensor):
+    """The code of a call that computes `model`, in one of the ways there are; an error's text on a stream."""
+    request = predict_request(model=model, encoded=pictures.encoded(pictures.pixels(1), "JPEG"))
+    try:
+        if kind == "predict":
+            Vision(channel).predict(request, metadata=bearer(token))
+        elif kind == "predict stream":
+            request = message("saccade.v1.PredictStreamRequest")(request=request)
+            answer = next(Vision(channel).predict_stream(iter([request]), metadata=bearer(token)))
+            return answer.error.message or grpc.StatusCode.OK
+        elif kind == "infer":
+            Inference(channel).model_infer(infer_request(model, tensor.shape, tensor.tobytes()), metadata=bearer(token))
+        elif kind == "infer stream":
+            call = stream(channel, "inference.GRPCInferenceService", "ModelStreamInfer")
+            answer = next(call(iter([infer_request(model, tensor.shape, tensor.tobytes())]), metadata=bearer(token)))
+            return answer.error_message or grpc.StatusCode.OK
+    except grpc.RpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+def test_a_token_computes_its_models_alone(start, repository, tiny, tmp_path):
+    tensor = tiny.random_batch(1, seed=0)
+    limited, free = "limited-0123456789abcdef", "free-0123456789abcdef"
+    tokens = write_secret(tmp_path / "tokens", f"{limited} predict:tiny\n{free} predict\n")
+    daemon = start(repository, f"--token-file={tokens}", "--warm-up-seconds=0").await_ready()
+    with daemon.channel() as channel:
+        for kind in ("predict", "predict stream", "infer", "infer stream"):
+            assert infer(channel, kind, "tiny", limited, tensor) == grpc.StatusCode.OK, kind
+            assert infer(channel, kind, "gathering", free, tensor) == grpc.StatusCode.OK, kind
+            refused = infer(channel, kind, "gathering", limited, tensor)
+            assert refused == grpc.StatusCode.PERMISSION_DENIED or "limited to other models" in str(refused), (kind, refused)
+    picture = pictures.encoded(pictures.pixels(1), "JPEG")
+    for model, token, expected in (("tiny", limited, 200), ("gathering", limited, 403), ("gathering", free, 200)):
+        request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v1/predict/{model}", picture,
+                                         {"Authorization": f"Bearer {token}", "Content-Type": "image/jpeg"})
+        try:
+            status = urllib.request.urlopen(request, timeout=DEADLINE_SECONDS).status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        assert status == expected, (model, token)
+
+
+def test_shared_memory_belongs_to_its_token(start, repository, tmp_path):
+    one, two = "one-0123456789abcdef", "two-0123456789abcdef"
+    tokens = write_secret(tmp_path / "tokens", f"{one} admin\n{two} admin\n")
+    daemon = start(repository, f"--token-file={tokens}", "--allow-shared-memory", "--warm-up-seconds=0").await_ready()
+    key = f"saccade_test_{uuid.uuid4().hex}"
+    file = pathlib.Path("/dev/shm") / key
+    write_secret(file, "0123456789")
+    try:
+        url = f"http://127.0.0.1:{daemon.http_port}/v2/systemsharedmemory"
+
+        def post(path, token, body=b"{}"):
+            request = urllib.request.Request(url + path, body, {"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
+                return answer.status
+
+        regions = lambda token: len(json.loads(fetch(daemon, "/v2/systemsharedmemory/status", token)[2]))
+        body = json.dumps({"key": key, "offset": 0, "byte_size": 10}).encode()
+        assert post("/region/r/register", one, body) == 200
+        assert [regions(one), regions(two)] == [1, 0]
+        post("/unregister", two)
+        post("/region/r/unregister", two)
+        assert regions(one) == 1
+        assert post("/region/r/register", two, body) == 200, "names of others are free"
+    finally:
+        file.unlink()
+
+
 def test_no_token_stands_in_the_log(daemon):
     """Covers everything sent above, with debug lines."""
     log = daemon.log()
@@ -212,10 +284,16 @@ def wrong_files(authority, tmp_path_factory):
     """Files by name: valid ones and ones with different defects."""
     folder = tmp_path_factory.mktemp("wrong")
     good, other, expired = authority.issue("here"), authority.issue("other"), authority.issue("here", days=-1)
-    (folder / "tokens").write_text(TOKENS)
-    (folder / "no-tokens").write_text(f"\n{PREDICT} everything\n")
+    write_secret(folder / "tokens", TOKENS)
+    write_secret(folder / "no-tokens", f"\n{PREDICT} everything\n")
+    (folder / "open-tokens").write_text(TOKENS)
+    (folder / "open-tokens").chmod(0o644)
+    open_key = folder / "open.key"
+    open_key.write_bytes(good.key.read_bytes())
+    open_key.chmod(0o604)
     return {"CERT": good.certificate, "KEY": good.key, "OTHER": other.key, "OLD": expired.certificate, "OLD_KEY": expired.key,
-            "TOKENS": folder / "tokens", "NO_TOKENS": folder / "no-tokens"}
+            "TOKENS": folder / "tokens", "NO_TOKENS": folder / "no-tokens", "OPEN_TOKENS": folder / "open-tokens",
+            "OPEN_KEY": open_key}
 
 
 # Flags, exit code, and words that the message must contain. Other errors are in the unit tests of server/security,
@@ -226,6 +304,8 @@ REFUSED = [
     ("--tls-cert=CERT --tls-key=OTHER", 1, ["--tls-key", "OTHER", "is not the key of", "CERT"]),
     ("--tls-cert=OLD --tls-key=OLD_KEY", 1, ["--tls-cert", "OLD", "the certificate expired on"]),
     ("--token-file=NO_TOKENS", 1, ["--token-file", "NO_TOKENS", "line 2", "not a list of scopes"]),
+    ("--token-file=OPEN_TOKENS", 1, ["--token-file", "OPEN_TOKENS", "its mode is 0644", "chmod 600"]),
+    ("--tls-cert=CERT --tls-key=OPEN_KEY", 1, ["--tls-key", "OPEN_KEY", "its mode is 0604", "chmod 600"]),
 ]
 
 

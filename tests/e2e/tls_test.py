@@ -15,7 +15,7 @@ import tritonclient.http as triton_http
 
 import pictures
 from certificates import Authority, put
-from harness import DEADLINE_SECONDS, Daemon, eventually
+from harness import DEADLINE_SECONDS, Daemon, eventually, write_secret
 from messages import Vision, predict_request
 
 TOKEN = "predict-0123456789abcdef"
@@ -42,7 +42,7 @@ def pair(authority, tmp_path_factory):
 @pytest.fixture(scope="module")
 def daemon(repository, authority, pair, tmp_path_factory):
     tokens = tmp_path_factory.mktemp("tokens") / "tokens"
-    tokens.write_text(f"{TOKEN} predict,metrics\n")
+    write_secret(tokens, f"{TOKEN} predict,metrics\n")
     flags = [f"--tls-cert={pair[0]}", f"--tls-key={pair[1]}", f"--token-file={tokens}", "--warm-up-seconds=0",
              # Allowed because both TLS and tokens are set.
              "--grpc-address=0.0.0.0"]

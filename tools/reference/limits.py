@@ -117,6 +117,7 @@ LIMITS = {
     ],
     "Tokens and certificates": [
         ("token_file.h", "kMaxTokens", COUNT, "Tokens in `--token-file`", "the file is rejected"),
+        ("token_file.h", "kMaxModelsOfToken", COUNT, "Models that a token is limited to", "the file is rejected"),
         ("token_file.h", "kMinTokenBytes", BYTES, "A token, at least", "the file is rejected"),
         ("token_file.h", "kMaxTokenBytes", BYTES, "A token, at most", "the file is rejected"),
         ("secret_files.h", "kMaxSecretBytes", BYTES, "A file with a certificate, a key or tokens",
