@@ -181,6 +181,12 @@ def test_only_the_ports_are_open_and_nothing_is_let_out_but_traces(resources):
     assert bool(policy.get("egress")) == traces
     opened = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
     assert opened == {port["name"] for port in container(resources)["ports"]}
+    assert all(rule["from"] for rule in policy["ingress"]), "nobody is admitted without being named"
+
+
+def test_only_the_demo_is_open(resources):
+    demo = flags(resources)["model-repository"] == "/opt/saccade/demo"
+    assert flags(resources).get("insecure") == ("true" if demo else None)
 
 
 def test_traces_are_let_out_to_where_they_are_sent(traced):

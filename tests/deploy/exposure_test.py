@@ -1,5 +1,5 @@
-"""Tests that the daemon starts with the flags of the image and of the manifests, although it then listens on all
-interfaces. Without secrets the chart's flags are those of kustomize (helm_test.py)."""
+"""Tests what the daemon says to the flags of the image and of the manifests, with which it listens on all interfaces.
+Without secrets the chart's flags are those of kustomize (helm_test.py)."""
 
 import contextlib
 import json
@@ -35,7 +35,9 @@ def secrets(tmp_path):
     """The content of the Secrets, in the folders where the chart mounts them."""
     for folder in ("saccade-tls", "saccade-tokens", "saccade-client-ca"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "saccade-tokens" / "tokens").write_text("0123456789abcdef predict\n")
+    tokens = tmp_path / "saccade-tokens" / "tokens"
+    tokens.write_text("0123456789abcdef predict\n")
+    tokens.chmod(0o600)
     made = [tmp_path / "saccade-tls" / name for name in ("tls.key", "tls.crt")]
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=here", "-keyout", made[0],
                     "-out", made[1], "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
@@ -60,15 +62,16 @@ def command_of(name, folder):
 
 
 @contextlib.contextmanager
-def running(name, secrets):
-    """Runs the daemon as configured by `name`, on free ports. Yields (process, first line of its output)."""
+def running(name, secrets, insecure=False):
+    """Runs the daemon as configured by `name`, on free ports; `insecure` is what users write to open it. Yields (process, first line of its output)."""
     ours = [f"--{port}-port=0" for port in ("grpc", "http", "metrics")]
     ours.append(f"--model-repository={ROOT / 'models/demo/repository'}")
     ours.append("--warm-up-seconds=0")
     replaced = {flag.partition("=")[0] for flag in ours}
     theirs = [flag for flag in command_of(name, secrets) if flag.partition("=")[0] not in replaced]
     daemon = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccaded"
-    with subprocess.Popen([daemon, *theirs, *ours], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([daemon, *theirs, *ours], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, **({"SACCADED_INSECURE": "true"} if insecure else {})}) as process:
         try:
             yield process, process.stdout.readline()
         finally:
@@ -77,11 +80,21 @@ def running(name, secrets):
 
 @pytest.mark.parametrize("name", ["image", "KServe", "kustomize", *CHART_VALUES])
 def test_it_starts(name, secrets):
-    with running(name, secrets) as (process, line):
+    insecure = name not in CHART_VALUES
+    with running(name, secrets, insecure) as (process, line):
         process.kill()
         _, said = process.communicate(timeout=50)
     assert line.startswith("listening grpc=0.0.0.0:"), said
-    assert ("has full access" in said) == (name not in CHART_VALUES)
+    assert ("has full access" in said) == insecure
+
+
+@pytest.mark.parametrize("name", ["image", "KServe", "kustomize"])
+def test_it_does_not_start_before_somebody_says_who_may_call(name, secrets):
+    with running(name, secrets) as (process, line):
+        _, said = process.communicate(timeout=50)
+    assert (line, process.returncode) == ("", 2)
+    for way in ("--token-file", "--tls-client-ca", "--insecure"):
+        assert way in said
 
 
 def answers(url, context=None):

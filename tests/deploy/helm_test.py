@@ -1,5 +1,5 @@
 """Tests the chart, rendered with Helm's own library. Its defaults must yield the same resources as
-deploy/kustomize/base."""
+deploy/kustomize/base, once they are said to be open."""
 
 import copy
 import json
@@ -63,16 +63,17 @@ VARIANTS = {
 }
 
 
-def render(values=None, name="saccade"):
+def render(values=None, name="saccade", insecure=True):
     with helm.Chart.load(CHART) as chart:
-        files = chart.render(values or {}, name=name, namespace="vision")
+        files = chart.render({"insecure": insecure, **(values or {})}, name=name, namespace="vision")
     return [resource for file, text in files.items() if file.endswith(".yaml")
             for resource in yaml.safe_load_all(text) if resource]
 
 
 def notes(values=None):
     with helm.Chart.load(CHART) as chart:
-        return chart.render(values or {}, name="saccade", namespace="vision")["saccade/templates/NOTES.txt"]
+        filled = {"insecure": True, **(values or {})}
+        return chart.render(filled, name="saccade", namespace="vision")["saccade/templates/NOTES.txt"]
 
 
 def config(resources):
@@ -137,7 +138,7 @@ def without_labels(resource):
 def test_the_defaults_are_the_base():
     chart = render({"serviceMonitor": {"enabled": True}})
     base = kustomize(KUSTOMIZE / "base")
-    assert config(chart) == flags(base)
+    assert config(chart) == {"insecure": "true", **flags(base)}
     by_kind = lambda resources: {one["kind"]: without_labels(one) for one in resources if one["kind"] != "ConfigMap"}
     ours, theirs = by_kind(chart), by_kind(base)
     assert set(ours) == set(theirs)
@@ -204,6 +205,14 @@ def test_what_is_open_is_said_to_be(set_ones):
             assert keys is None or file in keys
 
 
+@pytest.mark.parametrize("values", [{}, {"tls": SECRETS["tls"]}, {"tokens": SECRETS["tokens"]}], ids=str)
+def test_the_chart_asks_who_may_call(values):
+    with pytest.raises(helm.HelmError, match="insecure: is false, but nothing identifies callers"):
+        render(values, insecure=False)
+    for guarded in (SECRETS, MUTUAL):
+        assert "insecure" not in config(render(guarded, insecure=False))
+
+
 def test_probes_of_a_daemon_that_wants_certificates_go_where_it_wants_none():
     """The kubelet has no client certificate. exposure_test.py tests the probes with a daemon."""
     resources = render(MUTUAL)
@@ -241,8 +250,13 @@ def test_only_those_who_may_come_in():
     (asking, scraping) = only(render(VARIANTS["everything"]), "NetworkPolicy")["spec"]["ingress"]
     assert [port["port"] for port in asking["ports"]] == ["grpc", "http"] and asking["from"] == FROM
     assert [port["port"] for port in scraping["ports"]] == ["metrics"] and scraping["from"] == FROM
-    for rule in only(render(), "NetworkPolicy")["spec"]["ingress"]:
-        assert "from" not in rule
+    (asking, scraping) = only(render(), "NetworkPolicy")["spec"]["ingress"]
+    assert asking["from"] == [{"podSelector": {}}], "the release's namespace"
+    assert scraping["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    (scraping,) = only(render({"networkPolicy": {"from": []}}), "NetworkPolicy")["spec"]["ingress"]
+    assert [port["port"] for port in scraping["ports"]] == ["metrics"]
+    nobody = only(render({"networkPolicy": {"from": [], "metricsFrom": []}}), "NetworkPolicy")["spec"]
+    assert "Ingress" in nobody["policyTypes"] and "ingress" not in nobody
     assert not of_kind(render({"networkPolicy": {"enabled": False}}), "NetworkPolicy")
 
 

@@ -79,6 +79,7 @@ SERVICE = {
                                                 "properties": {"name": {"type": "string"}, "version": {"type": "string"}}},
                                 "protocolVersion": {"enum": ["v1", "v2", "grpc-v1", "grpc-v2"]},
                                 "storageUri": {"type": "string", "pattern": "^(pvc|s3|gs|https?)://"},
+                                "env": {"type": "array"},
                                 "ports": {"type": "array"},
                             },
                         },
@@ -112,7 +113,7 @@ def pod_of(service):
     """The pod that KServe makes: the runtime's container, merged with the service's settings, beside KServe's own
     volumes."""
     predictor = copy.deepcopy(service["spec"]["predictor"])
-    merged = {**container(), **({"ports": predictor["model"]["ports"]} if "ports" in predictor["model"] else {})}
+    merged = {**container(), **{name: predictor["model"][name] for name in ("env", "ports") if name in predictor["model"]}}
     spec = {"containers": [merged], "volumes": runtime()["spec"]["volumes"],
             "terminationGracePeriodSeconds": predictor["terminationGracePeriodSeconds"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": service["metadata"]["name"]}, "spec": spec}
@@ -135,6 +136,12 @@ def test_a_misspelt_field_is_found():
 @pytest.mark.parametrize("number", range(2))
 def test_kubernetes_takes_the_pod(number, version):
     kubernetes_validate.validate(pod_of(services()[number]), version, strict=True)
+
+
+def test_each_service_says_itself_that_it_is_open():
+    assert "insecure" not in flags()
+    for service in services():
+        assert service["spec"]["predictor"]["model"]["env"] == [{"name": "SACCADED_INSECURE", "value": "true"}]
 
 
 def test_the_runtime_serves_what_the_services_ask_for():

@@ -75,6 +75,9 @@ grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- define "saccade.config" -}}
 host=0.0.0.0
 {{- if not (include "saccade.guarded" .) }}
+{{- if not .Values.insecure }}
+{{- fail "insecure: is false, but nothing identifies callers; set tls.secretName with tokens.secretName or tls.clientCASecretName, or set insecure to true if everyone whom networkPolicy admits may do everything" }}
+{{- end }}
 insecure=true
 {{- end }}
 {{- with .Values.tls.secretName }}
@@ -96,7 +99,7 @@ metrics-port=8002
 model-repository={{ if .Values.models.demo }}/opt/saccade/demo{{ else }}{{ .Values.models.path }}{{ end }}
 {{- range $flag, $value := .Values.config }}
 {{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics") }}
-{{- fail (printf "config.%s: is set by the chart; use models.path for the repository, tls and tokens for certificates and tokens, and service for the Service's ports" $flag) }}
+{{- fail (printf "config.%s: is set by the chart; use models.path for the repository, insecure, tls and tokens for access, and service for the Service's ports" $flag) }}
 {{- end }}
 {{- /* Helm passes numbers as floats; large ones would be printed with an exponent. */}}
 {{ $flag }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
