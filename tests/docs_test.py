@@ -182,6 +182,14 @@ def test_the_tests_that_hold_security_are_there():
     assert not (missing := missing_tests(page)), missing
 
 
+def test_every_row_of_the_threat_model_has_a_test():
+    page = (ROOT / "docs" / "threat-model.md").read_text()
+    rows = [line for line in page.partition("## What may a stranger")[2].splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if not row.startswith("| attempt |")]
+    assert len(rows) > 25 and all("::" in row for row in rows), "a row without a test"
+    assert not (missing := missing_tests(page)), missing
+
+
 @pytest.mark.parametrize("name", ["tests/docs_test.py::test_nothing", "tests/nowhere_test.py::test_x",
                                   "server/security/tokens_test.cc::TokensTest.Nothing"])
 def test_a_planted_test_is_missed(name):
