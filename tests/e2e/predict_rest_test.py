@@ -126,7 +126,8 @@ def test_load_is_what_the_metrics_count(tasks_daemon):
     labels = {"model": "segmenter", "version": "1"}
     assert after["answered"] == before["answered"] + 3
     assert after["answered"] == metrics.total("nv_inference_request_success", **labels)
-    assert after["failed"] == before["failed"] + 1
+    # A picture that is none is no failure of the model.
+    assert after["failed"] == before["failed"]
     assert after["failed"] == metrics.total("nv_inference_request_failure", **labels)
     assert after["pictures"] == metrics.total("nv_inference_count", **labels)
     assert after["passes"] == metrics.total("nv_inference_exec_count", **labels)

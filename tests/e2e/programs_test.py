@@ -331,9 +331,7 @@ def test_nothing_is_run_without_the_flag(programs, start):
         (of_add_sub("FP32").replace("INPUT__1", "INPUT__3"), "input 'INPUT__3' is number 3"),
         (tensor("input", "a", "FP32", "[ 1 ]"), "m/config.pbtxt: output: is missing"),
         (of_add_sub("FP32").replace("OUTPUT__1", "OUTPUT__2"), "output 'OUTPUT__2' is number 2"),
-        (of_add_sub("FP32") + "parameters { key: 'colour' value { string_value: 'red' } }", "parameter 'colour'"),
-        (of_add_sub("INT64").replace("output { name: 'OUTPUT__0' data_type: TYPE_INT64", "output { name: 'OUTPUT__0' data_type: TYPE_FP32"),
-         "warming up with 1 rows of zeros: output 'OUTPUT__0': the program returned INT64"),
+        (of_add_sub("FP32") + "parameters { key: 'INFERENCE_MODE' value { string_value: 'red' } }", "parameter INFERENCE_MODE"),
     ],
 )
 def test_configurations_that_do_not_fit_are_told(tmp_path, start, config, complaint):

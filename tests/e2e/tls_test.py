@@ -118,7 +118,7 @@ def test_tritons_clients_over_tls(daemon, authority, tiny):
 
 def test_curl_over_tls(daemon, authority):
     trusted = ["--cacert", authority.root, "-H", f"Authorization: Bearer {TOKEN}"]
-    assert curl(daemon.http_port, "/v2/health/ready", *trusted) == (0, "OK\n")
+    assert curl(daemon.http_port, "/v2/health/ready", *trusted) == (0, '{"ready":true}')
     assert "nv_inference_count" in curl(daemon.metrics_port, "/metrics", *trusted)[1]
     code, said = curl(daemon.http_port, "/v2/health/ready")
     assert code == 60 and "certificate" in said

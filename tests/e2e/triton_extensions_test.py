@@ -181,7 +181,7 @@ def test_statistics_agree_with_the_metrics(start, tmp_path):
     assert model.inference_count == total("nv_inference_count") > 0
     assert model.execution_count == total("nv_inference_exec_count") > 0
     assert stats.success.count == total("nv_inference_request_success") > 0
-    assert stats.fail.count == total("nv_inference_request_failure") >= 32
+    assert stats.fail.count == total("nv_inference_request_failure") >= 12
     assert stats.fail.ns > 0
     for stage, metric in STAGES.items():
         spent = getattr(stats, stage)

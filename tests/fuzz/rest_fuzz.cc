@@ -132,7 +132,7 @@ void CheckRequest(const server::RestBody& body) {
   if (!is_raw.ok()) return CheckRefusal(is_raw.status());
   if (*is_raw) {
     for (const server::DataType type : {server::DataType::kBytes, server::DataType::kFp32}) {
-      const auto read = server::ReadRawRequest(body, {{.name = "x", .type = type, .shape = {-1, 2}}});
+      const auto read = server::ReadRawRequest(body, {{.name = "x", .type = type, .shape = {-1, 2}}}, true);
       if (read.ok()) {
         CheckCall(*read);
       } else {

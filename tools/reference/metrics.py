@@ -18,6 +18,8 @@ from tools.reference.document import document
 CONFIG = 'backend: "saccade"\nparameters { key: "architecture" value { string_value: "identity" } }\n'
 # safetensors without tensors: the length of an empty header, and the header.
 NO_WEIGHTS = (2).to_bytes(8, "little") + b"{}"
+# A request that a model refuses.
+WRONG = b'{"inputs": [{"name": "image", "datatype": "FP32", "shape": [1], "data": [1]}]}'
 REQUESTS = "saccade_requests_total"
 # Labels whose values come from a short list, all of which exist from the start.
 LISTED = ("reason", "stage")
@@ -107,14 +109,15 @@ def scrape(folder):
         daemon.await_ports()
         ready = lambda: daemon.get("/v2/health/ready", daemon.metrics_port)[0] == 200
         eventually(ready, "the models of the reference are ready")
-        # The only family without samples until the first request.
-        request = urllib.request.Request(f"https://127.0.0.1:{daemon.http_port}/v2/models/unknown/infer", b"{}",
-                                         {"Content-Type": "application/json"})
-        try:
-            urllib.request.urlopen(request, timeout=DEADLINE_SECONDS,
-                                   context=ssl.create_default_context(cafile=authority.root))
-        except urllib.error.HTTPError as error:
-            assert error.code in (400, 404), error
+        # Histograms of a model, and one family, have no samples until the first request.
+        context = ssl.create_default_context(cafile=authority.root)
+        for model in ("unknown", "plain", "cached"):
+            request = urllib.request.Request(f"https://127.0.0.1:{daemon.http_port}/v2/models/{model}/infer", WRONG,
+                                             {"Content-Type": "application/json"})
+            try:
+                urllib.request.urlopen(request, timeout=DEADLINE_SECONDS, context=context)
+            except urllib.error.HTTPError as error:
+                assert error.code in (400, 404), error
         return daemon.get("/metrics", daemon.metrics_port)[2]
 
 
