@@ -63,8 +63,8 @@ absl::StatusOr<Scan> ScanRepository(const std::string& repository, const ReadOpt
 absl::StatusOr<ModelEntry> ReadModel(const std::string& repository, absl::string_view name,
                                      const ReadOptions& options = {});
 
-// INVALID_ARGUMENT unless `name` matches [A-Za-z0-9._+% -]{1,128}, does not begin with a dot, and neither begins
-// nor ends with a space. Other names are never used as paths.
+// INVALID_ARGUMENT unless `name` matches [A-Za-z0-9._+% -]{1,128}, does not begin with a dot, and neither
+// begins nor ends with a space. Other names are never used as paths.
 absl::Status CheckModelName(absl::string_view name);
 
 }  // namespace saccade::server

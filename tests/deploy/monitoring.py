@@ -12,6 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, Daemon, eventually  # noqa: F401
 
+# A request that a model refuses.
+WRONG = b'{"inputs": [{"name": "image", "datatype": "FP32", "shape": [1], "data": [1]}]}'
 PROMTOOL = pathlib.Path(sys.prefix) / "prometheus" / "usr" / "bin" / "promtool"
 
 
@@ -31,10 +33,13 @@ def page_of_the_daemon(tmp_path_factory):
     """The metrics of a daemon with the demo models."""
     with Daemon(DEMO_REPOSITORY, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("daemon")) as daemon:
         daemon.await_ready()
-        # One failed request, so that saccade_requests_total has a series.
-        asked = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/none/infer", data=b"{}")
-        with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(asked, timeout=DEADLINE_SECONDS)
+        # Requests that fail: saccade_requests_total, and a model's histograms, have no series before.
+        models = [folder.name for folder in DEMO_REPOSITORY.iterdir() if (folder / "config.pbtxt").exists()]
+        assert models
+        for model in ["none", *models]:
+            asked = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/{model}/infer", WRONG)
+            with pytest.raises(urllib.error.HTTPError):
+                urllib.request.urlopen(asked, timeout=DEADLINE_SECONDS)
         return daemon.metrics()
 
 
