@@ -17,12 +17,12 @@ namespace saccade::models {
 namespace {
 
 // A position on a layer's grid.
-struct Cell {
+struct GridCell {
   int64_t row = 0;
   int64_t column = 0;
 };
 
-Cell CellOf(const MapPosition& position, const at::Tensor& seen) {
+GridCell GridCellOf(const MapPosition& position, const at::Tensor& seen) {
   const auto along = [](float where, int64_t cells) {
     return std::clamp<int64_t>(static_cast<int64_t>(where * static_cast<float>(cells)), 0, cells - 1);
   };
@@ -35,7 +35,7 @@ struct NamedMap {
   at::Tensor values;  // [height, width]
 };
 // Makes the maps of a head of one sample, for the query at `cell`.
-using HeadMaps = std::function<std::vector<NamedMap>(int64_t head, Cell cell)>;
+using HeadMaps = std::function<std::vector<NamedMap>(int64_t head, GridCell cell)>;
 
 // Hands the layer's maps to the calling thread's probe, if there is one. `start` computes what a sample's
 // maps share; the function that it returns makes `maps` maps for each position and head.
@@ -57,7 +57,7 @@ void Probe(const std::string& layer, const at::Tensor& x, const std::optional<at
     for (size_t made = 0; explanation.maps.size() < count; ++made) {
       const size_t position = made / static_cast<size_t>(heads);
       const auto head = static_cast<int64_t>(made % static_cast<size_t>(heads));
-      for (const NamedMap& map : make(head, CellOf(positions[position], seen))) {
+      for (const NamedMap& map : make(head, GridCellOf(positions[position], seen))) {
         if (explanation.maps.size() == count) break;
         const auto name = [&](int64_t) {
           return "position " + std::to_string(position) + " " + HeadName(head) + map.what;
@@ -79,7 +79,9 @@ at::Tensor TransformedMap(const at::Tensor& seen, const std::optional<at::Tensor
 }
 
 // The channels of one cell, [C].
-at::Tensor At(const at::Tensor& seen, Cell cell) { return seen.select(1, cell.row).select(1, cell.column); }
+at::Tensor At(const at::Tensor& seen, GridCell cell) {
+  return seen.select(1, cell.row).select(1, cell.column);
+}
 
 // The embeddings of the distances from cell `from` to the `count` cells of an axis, [count, channels].
 at::Tensor EmbeddingsFrom(const at::Tensor& embedding, int64_t from, int64_t count) {
@@ -105,7 +107,7 @@ void ProbeDotProducts(const std::string& layer, const at::Tensor& x, const DotPr
     if (how.kind == "pool")
       read = at::max_pool2d(seen.unsqueeze(0), {2, 2}, {2, 2}, {0, 0}, {1, 1}, /*ceil_mode=*/true)[0];
     const at::Tensor keys = SplitHeads(TransformedMap(read, how.key_weight, how.key_bias), how.heads);
-    return [&how, seen, keys](int64_t head, Cell cell) -> std::vector<NamedMap> {
+    return [&how, seen, keys](int64_t head, GridCell cell) -> std::vector<NamedMap> {
       const at::Tensor query =
           SplitHeads(Transformed(At(seen, cell).unsqueeze(1), how.query_weight, how.query_bias), how.heads);
       const at::Tensor similar = at::matmul(keys[head].flatten(1).transpose(0, 1), query[head]).squeeze(1);
@@ -123,7 +125,7 @@ void ProbeGlobal(const std::string& layer, const at::Tensor& x, const GlobalQuer
                                 ? at::Tensor()
                                 : SplitHeads(TransformedMap(seen, how.key_weight, how.key_bias), how.heads);
     const at::Tensor gathered = global ? keys.flatten(2).softmax(2).view(keys.sizes()) : at::Tensor();
-    return [&how, seen, keys, gathered](int64_t head, Cell cell) {
+    return [&how, seen, keys, gathered](int64_t head, GridCell cell) {
       const bool axial = how.content == "axial";
       // Each position of the row has its own weights along its column; they are multiplied by the row's
       // weights.

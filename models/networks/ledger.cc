@@ -90,6 +90,25 @@ void Ledger::Linear(const std::string& name, int64_t inputs, int64_t outputs, in
 void Ledger::EfficientAttention(const std::string& name, int64_t channels, int64_t key_channels,
                                 int64_t value_channels, bool reprojected,
                                 const std::vector<int64_t>& output) {
+  LayerCount count = Projections(name, channels, key_channels, value_channels, reprojected, output);
+  count.operation = "efficient attention, " + count.operation;
+  count.madds += Product(output) * 2 * key_channels * value_channels;
+  count.attention_bytes += 4 * key_channels * value_channels;
+  counts_.layers.push_back(count);
+}
+
+void Ledger::NonLocal(const std::string& name, int64_t channels, int64_t key_channels, int64_t value_channels,
+                      const std::vector<int64_t>& output) {
+  LayerCount count = Projections(name, channels, key_channels, value_channels, /*reprojected=*/true, output);
+  const int64_t positions = Product(output);
+  count.operation = "non-local block, " + count.operation;
+  count.madds += positions * positions * (key_channels + value_channels);
+  count.attention_bytes += 4 * positions * positions;
+  counts_.layers.push_back(count);
+}
+
+LayerCount Ledger::Projections(const std::string& name, int64_t channels, int64_t key_channels,
+                               int64_t value_channels, bool reprojected, const std::vector<int64_t>& output) {
   int64_t weights = 0;
   int64_t biases = 0;
   const auto projection = [&](const char* part, int64_t inputs, int64_t outputs) {
@@ -107,16 +126,14 @@ void Ledger::EfficientAttention(const std::string& name, int64_t channels, int64
   const int64_t positions = Product(output);
   // Without reprojection the values have the map's channels, and one map less is held.
   const int64_t maps = 2 * (key_channels + value_channels) + (reprojected ? 2 : 1) * channels;
-  const int64_t floats = positions * maps + key_channels * value_channels;
-  counts_.layers.push_back({.name = name,
-                            .operation = "efficient attention, " + std::to_string(channels) + " channels, " +
-                                         std::to_string(key_channels) + " keys, " +
-                                         std::to_string(value_channels) + " values, " + ExtentText(output),
-                            .attention = true,
-                            .parameters = weights,
-                            .other_parameters = biases,
-                            .madds = positions * (weights + 2 * key_channels * value_channels),
-                            .attention_bytes = 4 * floats});
+  return {.name = name,
+          .operation = std::to_string(channels) + " channels, " + std::to_string(key_channels) + " keys, " +
+                       std::to_string(value_channels) + " values, " + ExtentText(output),
+          .attention = true,
+          .parameters = weights,
+          .other_parameters = biases,
+          .madds = positions * weights,
+          .attention_bytes = 4 * positions * maps};
 }
 
 void Ledger::Add(const LayerCount& count, const std::vector<TensorSpec>& tensors) {

@@ -45,6 +45,10 @@ class Ledger {
   // dk + 2 dv + d) + dk dv) bytes.
   void EfficientAttention(const std::string& name, int64_t channels, int64_t key_channels,
                           int64_t value_channels, bool reprojected, const std::vector<int64_t>& output);
+  // Records a non-local block with the same tensors, reprojected. The counts are those of the same paper: N
+  // (2 d dk + 2 d dv) + N^2 (dk + dv) multiply-adds and 4 (N (2 dk + 2 dv + 2 d) + N^2) bytes.
+  void NonLocal(const std::string& name, int64_t channels, int64_t key_channels, int64_t value_channels,
+                const std::vector<int64_t>& output);
   // Records a module whose cost the caller has computed.
   void Add(const LayerCount& count, const std::vector<TensorSpec>& tensors);
 
@@ -52,6 +56,10 @@ class Ledger {
   const Counts& counts() const { return counts_; }
 
  private:
+  // Records the tensors of query, key, value and out. Returns their costs, and the maps' bytes.
+  LayerCount Projections(const std::string& name, int64_t channels, int64_t key_channels,
+                         int64_t value_channels, bool reprojected, const std::vector<int64_t>& output);
+
   std::vector<TensorSpec> tensors_;
   Counts counts_;
 };

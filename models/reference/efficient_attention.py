@@ -4,6 +4,9 @@ Complexities"."""
 import torch
 from torch import nn
 
+from models.reference.options import choice
+
+OPERATORS = ("efficient", "non_local")
 NORMALIZATIONS = ("softmax", "scaling")
 
 
@@ -11,11 +14,13 @@ class EfficientAttention(nn.Module):
     """E(Q, K, V) = rho_q(Q) (rho_k(K)^T V) over a map's positions, added to the map.
 
     Q, K and V are 1x1 convolutions with biases. A fourth restores the map's channels; without `reprojected` it is left
-    out, and the values must have as many channels as the map. Works on maps with two or three dimensions.
+    out, and the values must have as many channels as the map. Works on maps with two or three dimensions. The operator
+    "non_local" is what the paper compares with: every position attends to every position, V softmax(K^T Q) or divided by N.
     """
 
     def __init__(self, channels: int, key_channels: int, value_channels: int, heads: int = 1,
-                 normalization: str = "softmax", reprojected: bool = True, dimensions: int = 2):
+                 normalization: str = "softmax", reprojected: bool = True, dimensions: int = 2,
+                 operator: str = "efficient"):
         super().__init__()
         if key_channels % heads or value_channels % heads:
             raise ValueError(f"key_channels {key_channels} and value_channels {value_channels} must be multiples of "
@@ -27,6 +32,7 @@ class EfficientAttention(nn.Module):
         convolution = {2: nn.Conv2d, 3: nn.Conv3d}[dimensions]
         self.heads = heads
         self.normalization = normalization
+        self.operator = choice("operator", operator, OPERATORS)
         self.query = convolution(channels, key_channels, 1)
         self.key = convolution(channels, key_channels, 1)
         self.value = convolution(channels, value_channels, 1)
@@ -40,6 +46,10 @@ class EfficientAttention(nn.Module):
         """Returns the term that is added to x."""
         query, key, value = (part(x).flatten(2).unflatten(1, (self.heads, -1))  # [B, heads, d, N]
                              for part in (self.query, self.key, self.value))
+        if self.operator == "non_local":
+            similar = key.transpose(2, 3) @ query
+            similar = similar.softmax(dim=2) if self.normalization == "softmax" else similar / similar.shape[2]
+            return self.out((value @ similar).reshape(len(x), -1, *x.shape[2:]))
         if self.normalization == "softmax":
             query, key = query.softmax(dim=2), key.softmax(dim=3)
         else:

@@ -142,7 +142,8 @@ class Backbone(nn.Module):
 class EaMaskRcnn(MaskRCNN):
     """Has the interface of torchvision's detectors: lists of pictures in 0..1, of any sizes; losses in training."""
 
-    def __init__(self, blocks, resnext=False, fpn="paper", attention=",".join(PLACES), normalization="softmax", heads=1,
+    def __init__(self, blocks, resnext=False, fpn="paper", attention=",".join(PLACES), operator="efficient",
+                 normalization="softmax", heads=1,
                  key_channels=64, value_channels=64, classes=91, short_side=800, long_side=1333, buckets=None,
                  score_threshold=0.05, nms_threshold=0.5, detections=100, proposals=1000, batch_norm_epsilon=1e-5,
                  exact=None, width=1.0):
@@ -153,7 +154,7 @@ class EaMaskRcnn(MaskRCNN):
         body = Body([int(count) for count in str(blocks).split(",")], width, resnext, paper, float(batch_norm_epsilon))
         backbone = Backbone(body, (PaperPyramid if paper else TorchvisionPyramid)(body.outputs, channels), channels,
                             places(attention), key_channels=int(key_channels), value_channels=int(value_channels),
-                            heads=int(heads), normalization=normalization)
+                            heads=int(heads), normalization=normalization, operator=operator)
         sizes = tuple((32 << level,) for level in range(4 if paper else 5))
         super().__init__(
             backbone, min_size=int(short_side), max_size=int(long_side),

@@ -98,6 +98,8 @@ def test_what_padding_does_at_full_size(tmp_path: pathlib.Path):
     ("r50", {"attention": "res4,fpn2,fpn5"}),
     ("r50", {"attention": "res3,fpn5", "fpn": "torchvision", "normalization": "scaling"}),
     ("r50", {"heads": 4, "key_channels": 16, "value_channels": 32}),
+    ("r50", {"operator": "non_local"}),
+    ("r50", {"operator": "non_local", "normalization": "scaling", "attention": "res3,fpn3", "heads": 2}),
     ("r50", {"score_threshold": 0.1, "nms_threshold": 0.3, "detections": 10, "batch_norm_epsilon": 0.001}),
     ("r101", {"blocks": "1,2,3,1"}),
     ("x101", {}),

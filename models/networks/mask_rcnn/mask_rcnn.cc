@@ -139,6 +139,7 @@ std::unique_ptr<Model> LoadMaskRcnn(const std::string& architecture, const Optio
     const std::string name = AttentionName(place);
     if (weights.tensors.contains(name + ".out.weight")) description.attention_layers.push_back(name);
   }
+  description.attention_by_position = !table.options.efficient && !description.attention_layers.empty();
   if (!weights.absent.empty()) description.notes.push_back(AbsentNote(weights.absent));
   return std::make_unique<MaskRcnn>(std::move(description), table, std::move(weights.tensors));
 }

@@ -52,6 +52,7 @@ MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Opti
     parsed.attention.push_back(
         static_cast<AttentionPlace>(std::find(names.begin(), names.end(), name) - names.begin()));
   }
+  parsed.efficient = reader.Choice("operator", "efficient", {"efficient", "non_local"}) == "efficient";
   parsed.softmax = reader.Choice("normalization", "softmax", {"softmax", "scaling"}) == "softmax";
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);
@@ -82,6 +83,7 @@ Options AsText(const MaskRcnnOptions& options) {
   for (const AttentionPlace place : options.attention) places.emplace_back(PlaceName(place));
   return {{"fpn", options.paper_pyramid ? "paper" : "torchvision"},
           {"attention", NamesText(places)},
+          {"operator", options.efficient ? "efficient" : "non_local"},
           {"normalization", options.softmax ? "softmax" : "scaling"},
           {"heads", std::to_string(options.heads)},
           {"key_channels", std::to_string(options.key_channels)},

@@ -25,8 +25,10 @@ struct MaskRcnnOptions {
                                            AttentionPlace::kFpn1, AttentionPlace::kFpn2,
                                            AttentionPlace::kFpn3, AttentionPlace::kFpn4,
                                            AttentionPlace::kFpn5};  // attention=none, or a list with commas
-  bool softmax = true;                                              // normalization=softmax|scaling
-  int64_t heads = 1;                                                // heads=1..64
+  // operator=efficient|non_local: non_local is what EA's paper compares its attention with.
+  bool efficient = true;
+  bool softmax = true;               // normalization=softmax|scaling
+  int64_t heads = 1;                 // heads=1..64
   int64_t key_channels = 64;         // key_channels=1..1024, a multiple of heads
   int64_t value_channels = 64;       // value_channels=1..1024, a multiple of heads
   int64_t classes = 91;              // classes=2..10000, the background included, which is class 0

@@ -5,6 +5,9 @@
 
 #include <utility>
 
+#include "models/layers/efficient_attention.h"
+#include "models/layers/non_local.h"
+
 namespace saccade::models {
 
 Pyramid::Pyramid(const MaskRcnnTable& table, TensorMap tensors)
@@ -19,8 +22,12 @@ Pyramid::Pyramid(const MaskRcnnTable& table, TensorMap tensors)
   for (const AttentionPlace place : table.options.attention) {
     const std::string name = AttentionName(place);
     if (!tensors.contains(name + ".out.weight")) continue;
-    attention_.try_emplace(place, tensors, name, table.options.heads,
-                           table.options.softmax ? "softmax" : "scaling");
+    if (table.options.efficient) {
+      attention_.try_emplace(place, EfficientAttention(tensors, name, table.options.heads,
+                                                       table.options.softmax ? "softmax" : "scaling"));
+    } else {
+      attention_.try_emplace(place, NonLocal(tensors, name, table.options.heads, table.options.softmax));
+    }
   }
 }
 

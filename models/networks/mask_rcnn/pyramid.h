@@ -3,12 +3,12 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "models/layers/convolution.h"
-#include "models/layers/efficient_attention.h"
 #include "models/networks/mask_rcnn/table.h"
 #include "models/networks/resnet/resnet.h"
 #include "models/weights/weights.h"
@@ -40,7 +40,8 @@ class Pyramid {
   std::optional<Convolution> top_;
   std::vector<Convolution> laterals_;
   std::vector<Convolution> outputs_;
-  std::map<AttentionPlace, EfficientAttention> attention_;
+  using Attention = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& valid)>;
+  std::map<AttentionPlace, Attention> attention_;
 };
 
 }  // namespace saccade::models

@@ -113,8 +113,14 @@ class Recorder {
 
   void Attention(AttentionPlace place, int64_t channels, Size size) {
     if (!table_.options.Attends(place)) return;
-    ledger_.EfficientAttention(AttentionName(place), channels, table_.options.key_channels,
-                               table_.options.value_channels, /*reprojected=*/true, SidesOf(size));
+    const MaskRcnnOptions& options = table_.options;
+    if (options.efficient) {
+      ledger_.EfficientAttention(AttentionName(place), channels, options.key_channels, options.value_channels,
+                                 /*reprojected=*/true, SidesOf(size));
+    } else {
+      ledger_.NonLocal(AttentionName(place), channels, options.key_channels, options.value_channels,
+                       SidesOf(size));
+    }
   }
 
   const MaskRcnnTable& table_;

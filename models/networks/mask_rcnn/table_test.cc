@@ -49,6 +49,29 @@ TEST(MaskRcnnCounts, AttentionCostsWhatThePaperSays) {
   EXPECT_NEAR(static_cast<double>(counts.AttentionMadds()), 8.847e9, 5e5);
 }
 
+// The right half of EA's table 2. The paper adds up 22.4 G and 712 G.
+TEST(MaskRcnnCounts, NonLocalBlocksCostWhatThePaperSays) {
+  struct PaperRow {
+    const char* place;
+    double bytes, bytes_digit, madds, madds_digit;
+  };
+  constexpr PaperRow kRows[] = {
+      {"res3", 122e6, 1e6, 3.74e9, 1e7},  {"res4", 24.5e6, 1e5, 748e6, 1e6},
+      {"fpn1", 20.8e9, 1e8, 662e9, 1e9},  {"fpn2", 1.34e9, 1e7, 42.3e9, 1e8},
+      {"fpn3", 94.0e6, 1e5, 2.86e9, 1e7}, {"fpn4", 8.46e6, 1e4, 234e6, 1e6},
+      {"fpn5", 1.17e6, 1e4, 28.4e6, 1e5},
+  };
+  const Counts counts = CountMaskRcnn(kR50, {{"operator", "non_local"}});
+  for (const PaperRow& row : kRows) {
+    const LayerCount& layer = Row(counts, std::string("backbone.attention.") + row.place);
+    EXPECT_NEAR(static_cast<double>(layer.attention_bytes), row.bytes, row.bytes_digit / 2) << row.place;
+    EXPECT_NEAR(static_cast<double>(layer.madds), row.madds, row.madds_digit / 2) << row.place;
+  }
+  EXPECT_NEAR(static_cast<double>(counts.AttentionBytes()), 22.4e9, 5e7);
+  EXPECT_NEAR(static_cast<double>(counts.AttentionMadds()), 712e9, 5e8);
+  EXPECT_EQ(counts.AllParameters(), CountMaskRcnn(kR50, {}).AllParameters());
+}
+
 TEST(MaskRcnnCounts, AttentionAddsTheParametersOfThePaper) {
   const Counts with = CountMaskRcnn(kR50, {});
   const Counts without = CountMaskRcnn(kR50, {{"attention", "none"}});
