@@ -116,7 +116,6 @@ def test_every_control_has_a_name(open_page):
     ask(page, "detector")
     for name in ("Score from", "Masks from probability", "Overlay"):
         expect(page.get_by_role("slider", name=name, exact=True)).to_be_visible()
-    page.select_option("#model", "volumes")
     assert page.locator("#plane").evaluate("(one) => [...one.labels].map((label) => label.textContent)") == ["Plane"]
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("input, select, button")].filter((one) =>
