@@ -84,7 +84,8 @@ void AddFrontFlags(CLI::App& app, FrontFlags* flags) {
   };
   app.add_option_function<std::vector<std::string>>(
          "--allowed-hosts", hosts,
-         "Host name under which clients of REST, gRPC-web and the page may reach the server, without the port, "
+         "Host name under which clients of REST, gRPC-web and the page may reach the server, without the "
+         "port, "
          "and from whose pages browsers may ask; may be repeated, '*' allows all. Numeric addresses are "
          "always allowed")
       ->allow_extra_args(false)
