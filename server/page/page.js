@@ -86,9 +86,11 @@ function chooseModel() {
   if (layers.includes(before)) $("attention").value = before;
   $("attention-field").hidden = !layers.length;
   const others = models.length && models.every((one) => !TASKS.includes(one.task));
+  // Volumes have no largest size.
+  const size = chosen?.input_width ? `${chosen.input_width}×${chosen.input_height}, ` : "";
   $("about").textContent = chosen
     ? `${chosen.architecture}${chosen.labels.length ? `, ${chosen.labels.length} classes` : ""}, ` +
-      `${chosen.input_width}×${chosen.input_height}, batches of up to ${chosen.max_batch_size}` +
+      `${size}batches of up to ${chosen.max_batch_size}` +
       (chosen.task === "restoration" ? ". For volumes larger than a message, use the command: saccade restore" : "")
     : others ? "The models that are ready take tensors, which this page does not support; see docs/api.md."
       : "No model is ready yet.";
