@@ -446,7 +446,8 @@ TEST_F(FlagsTest, ValuesAreTakenAsTritonTakesThem) {
   EXPECT_FALSE(Good({"--log-info=0"}).log_info);
   EXPECT_FALSE(Good({"--strict-readiness=FALSE"}).strict_readiness);
   EXPECT_EQ(Good({"--http-port=1", "--http-port=2"}).http_port, 2) << "the last one counts";
-  EXPECT_EQ(Good({"--load-model=a", "--load-model=b"}).load_models.size(), 2u);
+  EXPECT_EQ(Good({"--model-control-mode=explicit", "--load-model=a", "--load-model=b"}).load_models.size(),
+            2u);
   EXPECT_EQ(Good({"--id=triton"}).id, "triton");
 }
 

@@ -19,6 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 // Parses one command line of a fresh program, in which only these flags exist.
 class Program {
@@ -119,9 +120,9 @@ TEST(TritonFlagsTest, FlagsWithoutEffectForClientsAreIgnoredWithAWarning) {
   EXPECT_EQ(
       program.Parse({"--rate-limit=a", "--backend-config=tensorflow,version=2", "--backend-config=b,c=d"}),
       "");
-  EXPECT_THAT(program.warnings(),
-              ElementsAre(HasSubstr("--rate-limit is ignored: "), HasSubstr("--backend-config is ignored: "),
-                          HasSubstr("--backend-config is ignored: ")));
+  EXPECT_THAT(program.warnings(), UnorderedElementsAre(HasSubstr("--rate-limit is ignored: "),
+                                                       HasSubstr("--backend-config is ignored: "),
+                                                       HasSubstr("--backend-config is ignored: ")));
 }
 
 TEST(TritonFlagsTest, FlagsThatClientsWouldMissAreRejectedWithAdvice) {

@@ -92,9 +92,9 @@ def blue_first():
 
 def pair_weights(module, x):
     """Attention weights [heads, height, width, queries] of the keys."""
-    query, key = module.query(x) if hasattr(module, "query") else x, module.key(x) if hasattr(module, "key") else x
-    if module.kind == "pool":
-        key = torch.nn.functional.max_pool2d(key, 2, ceil_mode=True)
+    read = torch.nn.functional.max_pool2d(x, 2, ceil_mode=True) if module.kind == "pool" else x
+    query = module.query(x) if hasattr(module, "query") else x
+    key = module.key(read) if hasattr(module, "key") else read
     shape = key.shape[2:]
     query, key = (y.flatten(2).unflatten(1, (module.heads, -1)) for y in (query, key))
     similar = key.transpose(2, 3) @ query

@@ -87,7 +87,7 @@ def test_more_connections_than_there_is_room_for(start, repository):
         connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30)
         connection.request("GET", "/v2/health/live")
         kept.append(connection)
-        return connection.getresponse().read() == b"OK\n"
+        return json.loads(connection.getresponse().read()) == {"live": True}
 
     for _ in range(40):
         # An idle connection is closed to accept the next one; a connection that was just answered may not be idle yet.

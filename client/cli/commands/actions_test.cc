@@ -212,7 +212,7 @@ TEST_F(ActionsTest, DrawsInvalidTimes) {
                   {5, 2, 2, 0, "", 0, 0},
                   {-1e300, 1e300, 1, 1, "", 0, 0},
                   {0, INFINITY, 1, 1, "", 0, 0}};
-  EXPECT_EQ(Timeline(answer).rows, 20 + 3 * 40 + 48);
+  EXPECT_EQ(Timeline(answer).rows, 20 + 4 * 40 + 48) << "two of one class overlap";
   answer.items.clear();
   for (int i = 0; i < 100; ++i) answer.items.push_back({1.0 * i, 2.0 * i, 0.5f, i, "", 0, 0});
   EXPECT_EQ(Timeline(answer).rows, 20 + 30 * 40 + 48);
