@@ -70,7 +70,6 @@ def test_what_attention_looked_at(open_page, shots, look):
     ask(page, "detector")
     assert not page.locator("#attention-part").is_visible()
     picture = "() => document.getElementById('canvas').toDataURL()"
-    before = page.evaluate(picture)
     page.select_option("#attention", index=1)
     layer = page.locator("#attention").input_value()
     expect(page.locator("#attention-title")).to_have_text(f"Attention of {layer}")
@@ -83,13 +82,18 @@ def test_what_attention_looked_at(open_page, shots, look):
       return new Set(new Uint32Array(data.buffer)).size;
     }""")
     assert shades > 10
+    # The canvas is drawn some frames after the answer has come.
+    before = ""
+    while before != (before := page.evaluate(picture)):
+        page.wait_for_timeout(200)
     first.click()
     expect(first).to_have_attribute("aria-pressed", "true")
-    assert page.evaluate(picture) != before
+    page.wait_for_function(f"(before) => ({picture})() !== before", arg=before)
+    first.click()
+    page.wait_for_function(f"(before) => ({picture})() === before", arg=before)
+    first.click()
+    # Last, because a screenshot of the whole page moves what is under the pointer.
     page.screenshot(path=shots / f"{look}-attention.png", full_page=True)
-    first.click()
-    assert page.evaluate(picture) == before
-    first.click()
     page.locator("#findings button").first.click()
     expect(first).to_have_attribute("aria-pressed", "false")
     # A classifier sees only a part of the picture, so its maps are shown beside the picture.
