@@ -197,6 +197,7 @@ const Scheduler::Impl::Offer* Scheduler::Impl::ChooseAt(Device& device, NanoTime
   for (const Offer& offer : device.offers) {
     if (offer.due && (min == nullptr || before(offer, *min))) min = &offer;
   }
+  if (min == nullptr) return nullptr;
   device.served = std::max(device.served, min->used);
   // A model with an urgent deadline goes first, as long as its use is at most `limit`.
   const Nanos limit = min->used + kMaxCreditPasses * device.longest / min->on_device->model->weight();
