@@ -15,7 +15,7 @@ struct Recognised {
   // Options that differ from the architecture's defaults.
   Options options = {};
   int64_t classes = 0;
-  // What was noticed, one sentence each, for the user.
+  // Remarks for the user about the file, one sentence each.
   std::vector<std::string> notes = {};
 };
 

@@ -41,24 +41,16 @@ Row Mobile(const char* architecture, const Options& options, const char* row, do
 
 Row ExpAtt(const char* architecture, const Options& options, const char* row, double parameters,
            double multiply_adds, const char* remark = "") {
-  return {.architecture = architecture,
-          .options = options,
-          .row = row,
-          .parameters = parameters,
-          .multiply_adds = multiply_adds,
-          .every_parameter = true,
-          .remark = remark};
+  Row counted = Mobile(architecture, options, row, parameters, multiply_adds, remark);
+  counted.every_parameter = true;
+  return counted;
 }
 
 Row Gsa(const char* architecture, const Options& options, const char* row, double parameters,
         double multiply_adds) {
-  return {.architecture = architecture,
-          .options = options,
-          .row = row,
-          .parameters = parameters,
-          .multiply_adds = multiply_adds,
-          .every_parameter = true,
-          .per_multiply_add = 2};
+  Row counted = ExpAtt(architecture, options, row, parameters, multiply_adds);
+  counted.per_multiply_add = 2;
+  return counted;
 }
 
 // A network whose paper gives no counts.

@@ -44,8 +44,8 @@ struct Scheduler::Impl {
     int offer = -1;
   };
 
-  // What is known of a model's next batch. It stays true until something happens to the model, except that
-  // tasks become late; so a look has an age.
+  // A look says whether and when a batch of the model is due. It stays true until something happens to the
+  // model, except that tasks become late; so a look has an age.
   struct Look {
     // True if a batch is due.
     bool found = false;
@@ -145,32 +145,13 @@ struct Scheduler::Impl {
   void ReleaseCoresOfLongPasses(NanoTime now);
   // Changes ModelOnDevice::used.
   static void Use(ModelOnDevice& on_device, Nanos used);
-  // Returns the batch that starts next, after a fresh look at its model, or null if none may start. Sets
-  // `next_wake`.
+  // Returns the model whose batch starts next, and where, after a fresh look at it; null if none may start.
+  // Sets `next_wake`.
   ModelOnDevice* Choose(NanoTime now, std::vector<Dropped>* dropped);
   Batch Start(ModelOnDevice& on_device, ModelQueue::Tasks tasks, NanoTime now);
   // Removes a model that rests.
   void Remove(Model& model);
 
- private:
-  bool HasCores(const Device& device, const Offer& offer) const {
-    return device.held == 0 || device.held + offer.threads <= options.cores;
-  }
-  void TrackIndices(Model& model);
-  void TrackOffer(ModelOnDevice& on_device);
-  static void MarkDue(ModelOnDevice& on_device, const Look& look);
-  // Updates Device::contended.
-  void Contend(Device& device);
-  // A look at the model before the next choice.
-  void LookLater(Model& model);
-  void LookNow(Model& model, NanoTime now, std::vector<Dropped>* dropped);
-  // Looks at the models that changed, whose batch is due now, or that nobody looked at for long.
-  void LookAround(NanoTime now, std::vector<Dropped>* dropped);
-  void ForgetLook(Model& model);
-  // Returns the offer that starts next on `device`, or null if none may start.
-  const Offer* ChooseAt(Device& device, NanoTime now);
-
- public:
   const SchedulerOptions options;
   // By id; null for a removed model.
   std::vector<std::unique_ptr<Model>> models;
@@ -182,6 +163,23 @@ struct Scheduler::Impl {
   Nanos demand = {};
 
  private:
+  bool HasCores(const Device& device, const Offer& offer) const {
+    return device.held == 0 || device.held + offer.threads <= options.cores;
+  }
+  void TrackIndices(Model& model);
+  void TrackOffer(ModelOnDevice& on_device);
+  static void MarkDue(ModelOnDevice& on_device, const Look& look);
+  // Updates Device::contended.
+  void Contend(Device& device);
+  // The next choice begins with a look at the model.
+  void LookLater(Model& model);
+  void LookNow(Model& model, NanoTime now, std::vector<Dropped>* dropped);
+  // Looks at the models that changed, whose batch is due now, or that nobody looked at for long.
+  void LookAround(NanoTime now, std::vector<Dropped>* dropped);
+  void ForgetLook(Model& model);
+  // Returns the offer that starts next on `device`, or null if none may start.
+  const Offer* ChooseAt(Device& device, NanoTime now);
+
   // Models to look at before the next choice.
   std::vector<Model*> changed;
   // Models without a due batch, by Look::due_at.

@@ -11,7 +11,7 @@ namespace saccade::server {
 
 struct ModelInterface {
   std::string name;
-  // Of the model that is described, or all that are served if the caller named none; ascending.
+  // The version that the caller named, or all that are served if it named none; ascending.
   std::vector<int64_t> versions = {};
   std::string platform = {};
   std::vector<TensorDescription> inputs = {};

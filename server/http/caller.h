@@ -1,4 +1,4 @@
-// Who sends a request.
+// The caller: the client that sends a request, by its token or its address.
 #pragma once
 
 #include <functional>

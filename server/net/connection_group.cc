@@ -24,8 +24,8 @@ void ConnectionGroup::Add(ClientSocket socket) {
   if (closing_) return;
   List& list = ListOf(Rank::kNew);
   list.push_back(std::make_unique<Connection>(this, std::move(socket)));
-  // What was counted for the announcement counts for the connection from here, so that the port never sees
-  // one too many.
+  // The announced connection was counted already, and that count is its own from here. A second one, even for
+  // a moment, would make the port prefer other loops.
   std::move(forget).Cancel();
   Connection& added = *list.back();
   added.entry() = {Rank::kNew, false, loop_->Now(), std::prev(list.end())};

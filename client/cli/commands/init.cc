@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxWeightsBytes = int64_t{8} << 30;
 constexpr int64_t kMaxLabelsBytes = int64_t{16} << 20;
 
-// What goes into the folder.
+// The contents of the new folder.
 struct Made {
   std::string what;
   std::string config = {};

@@ -196,7 +196,7 @@ class Model:
     architecture: str
     task: str
     options: dict[str, str]
-    # Of a model that takes pictures of many sizes, the largest size; 0 for volumes and named tensors.
+    # The size of the input; the largest one if the model takes pictures of many sizes, 0 for volumes and named tensors.
     input_width: int
     input_height: int
     classes: int

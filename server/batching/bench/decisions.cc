@@ -1,7 +1,6 @@
 #include "server/batching/bench/decisions.h"
 
 #include <algorithm>
-#include <ctime>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -13,8 +12,6 @@ namespace {
 constexpr int kOpenRequests = 16;
 // Items in a batch.
 constexpr int64_t kBatch = 4;
-
-absl::Duration CpuTime() { return absl::Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
 
 // Runs passes on virtual time: a device starts the next pass when its last one is over.
 class Loop {

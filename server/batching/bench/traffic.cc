@@ -1,7 +1,6 @@
 #include "server/batching/bench/traffic.h"
 
 #include <algorithm>
-#include <ctime>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -14,8 +13,6 @@ namespace saccade::server::bench {
 namespace {
 
 constexpr int64_t kBatch = 32;
-
-absl::Duration CpuTime() { return absl::Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
 
 // A model with a thread for each of its instances.
 class Served {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <string>
 #include <utility>
@@ -36,6 +37,9 @@ struct World {
 
 // What a pass over `size` items takes.
 inline absl::Duration PassTime(int64_t size) { return absl::Microseconds(200 + 100 * size); }
+
+// CPU time of the process so far.
+inline absl::Duration CpuTime() { return absl::Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
 
 // Ends the program if a measurement is not of what it says.
 inline void Require(bool holds, const char* what) {
