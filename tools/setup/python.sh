@@ -52,6 +52,15 @@ ensure_bench_python() {
   ensure_requirements bench "Python packages of the benchmarks (about 60 MB)" --no-deps
 }
 
+# Ray, Spark and Parquet for ./dev test-bulk, in an environment of their own.
+ensure_bulk_python() {
+  local folder="$cache/bulk" wanted=$requirements/bulk.txt
+  cmp -s "$wanted" "$folder/.done" && return
+  make_environment "$folder" python3
+  pip_install "Ray, Spark and Parquet from PyPI (about 600 MB)" "$folder/bin/python" "$wanted"
+  cp "$wanted" "$folder/.done"
+}
+
 # What makes the wheels of ./dev package, in an environment of its own.
 ensure_package_python() {
   local folder="$cache/package" wanted=$requirements/package.txt

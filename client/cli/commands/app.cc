@@ -10,6 +10,7 @@
 #include "client/cli/commands/bench.h"
 #include "client/cli/commands/classify.h"
 #include "client/cli/commands/detect.h"
+#include "client/cli/commands/external.h"
 #include "client/cli/commands/flags.h"
 #include "client/cli/commands/init.h"
 #include "client/cli/commands/models.h"
@@ -282,6 +283,12 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   AddStatus(app, status, console);
   AddInit(app, init);
   AddParams(app, params, console);
+  app.add_subcommand("bulk",
+                     "Send whole folders, tar and Parquet files; runs saccade-bulk of the Python package");
+  if (IsExternalCommand(arguments)) {
+    Complain(console, RunExternalCommand(arguments));
+    return kExitFailure;
+  }
 
   std::reverse(arguments.begin(), arguments.end());
   try {

@@ -134,6 +134,17 @@ TEST(App, AdvisesToStartADaemon) {
                          ": start one with saccaded --model-repository DIR, or name another with --url\n");
 }
 
+TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
+  const char* path = std::getenv("PATH");
+  const std::string before = path == nullptr ? "" : path;
+  setenv("PATH", "/nowhere", 1);
+  const auto run = RunWith({"bulk", "folder"});
+  setenv("PATH", before.c_str(), 1);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("saccade-bulk is not in PATH; it comes with the Python package: pip install "
+                                 "'saccade[bulk]'"));
+}
+
 TEST(App, FailsIfItsOutputIsClosed) {
   FakeDaemon daemon;
   daemon.SetModels(TwoModels());

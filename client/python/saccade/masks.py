@@ -99,3 +99,23 @@ def decode(counts: str, height: int, width: int) -> NDArray[numpy.bool_]:
     inside = numpy.arange(len(runs)) % 2 == 1
     # COCO's order is column by column.
     return numpy.repeat(inside, runs).reshape(width, height).T
+
+
+def encode(inside: NDArray[numpy.bool_]) -> str:
+    """Returns the compressed run lengths of a mask [height, width], the opposite of `decode`."""
+    flat = numpy.asarray(inside, bool).T.ravel()
+    edges = numpy.flatnonzero(flat[1:] != flat[:-1]) + 1
+    # The first run is of zeros, and may be empty.
+    starts = [0] if flat.size == 0 or not flat[0] else [0, 0]
+    runs = numpy.diff(numpy.concatenate([starts, edges, [flat.size]])).tolist()
+    text = []
+    for at, run in enumerate(runs):
+        number = run - runs[at - 2] if at > 2 else run
+        while True:
+            digit = number & 31
+            number >>= 5
+            more = number != (-1 if digit & 16 else 0)
+            text.append(chr(48 + (digit | 32 if more else digit)))
+            if not more:
+                break
+    return "".join(text)

@@ -1,0 +1,89 @@
+"""Writes the parts of a detection job as one JSON file in COCO's form. Memory does not grow with the job."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+from saccade.bulk.failures import BulkError
+from saccade.bulk.plan import Plan
+
+_ROWS_AT_ONCE = 256
+
+
+def _rows(made: Plan) -> Iterator[dict[str, Any]]:
+    import pyarrow.parquet
+
+    for entry in made.entries:
+        with pyarrow.parquet.ParquetFile(made.part(entry.id)) as part:
+            for batch in part.iter_batches(_ROWS_AT_ONCE):
+                yield from batch.to_pylist()
+
+
+def check(made: Plan) -> None:
+    """Rejects a job whose results COCO's form cannot hold. Call it when there is a part."""
+    import pyarrow.parquet
+
+    kind = pyarrow.parquet.read_schema(made.part(made.entries[0].id)).field("result").type.value_type
+    if "box" not in [field.name for field in kind]:
+        raise BulkError("COCO JSON holds detections; write this model's results to a folder, as Parquet files")
+
+
+def _annotation(index: int, number: int, found: dict[str, Any]) -> dict[str, Any]:
+    left, top, right, bottom = found["box"]
+    width, height = right - left, bottom - top
+    made = {"id": number, "image_id": index, "category_id": found["class"], "score": found["score"],
+            "bbox": [left, top, width, height], "area": width * height, "iscrowd": 0}
+    if found["mask"] is not None:
+        made["segmentation"] = found["mask"]
+    return made
+
+
+def _list(file: IO[str], name: str, values: Iterator[Any]) -> None:
+    file.write(f',\n"{name}": [')
+    for number, value in enumerate(values):
+        file.write(("," if number else "") + "\n" + json.dumps(value))
+    file.write("\n]")
+
+
+def write(made: Plan, path: str) -> None:
+    """`images` has the inputs with an answer, `errors` those without."""
+    categories: dict[int, str] = {}
+
+    def images() -> Iterator[dict[str, Any]]:
+        for row in _rows(made):
+            if row["error_code"] is None:
+                yield {"id": row["index"], "file_name": row["key"], "width": row["width"], "height": row["height"]}
+
+    def annotations() -> Iterator[dict[str, Any]]:
+        number = 0
+        for row in _rows(made):
+            for found in row["result"] or ():
+                number += 1
+                categories[found["class"]] = found["label"]
+                yield _annotation(row["index"], number, found)
+
+    def errors() -> Iterator[dict[str, Any]]:
+        for row in _rows(made):
+            if row["error_code"] is not None:
+                yield {"id": row["index"], "file_name": row["key"], "code": row["error_code"], "error": row["error"]}
+
+    unfinished = f"{path}.unfinished"
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            file.write('{"info": ' + json.dumps({"description": f"detections of model {made.question.model}"}))
+            _list(file, "images", images())
+            _list(file, "annotations", annotations())
+            _list(file, "errors", errors())
+            named = ({"id": index, "name": label or str(index)} for index, label in sorted(categories.items()))
+            _list(file, "categories", named)
+            file.write("}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        if os.path.exists(unfinished):
+            os.unlink(unfinished)
+        raise BulkError(f"{path} cannot be written: {error.strerror}; make room, and repeat the command") from error

@@ -1,0 +1,168 @@
+"""The command saccade-bulk, which `saccade bulk` runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+from saccade.bulk.daemons import command as daemon_command
+from saccade.bulk.engines import ENGINES, Service
+from saccade.bulk.failures import BulkError
+from saccade.bulk.job import Job, Progress, Report, run
+from saccade.bulk.plan import Question
+from saccade.bulk.sources import Columns
+from saccade.bulk.worker import Limits
+
+
+def _bounded(kind: type, least: float, most: float):  # type: ignore[no-untyped-def]
+    def parse(text: str) -> float:
+        value = kind(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"is {text}; expected {least:g} to {most:g}")
+        return value
+
+    parse.__name__ = "number"
+    return parse
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="saccade bulk",
+        description="Sends all inputs through a model, and writes one row per input. A job that was interrupted goes "
+        "on when the same command is given again.",
+        epilog="Exit codes: 0 every input has a row, 1 the job could not be finished, 2 usage.",
+    )
+    add = parser.add_argument
+    add("inputs", nargs="+", metavar="INPUT",
+        help="folder of pictures, clips, .tar (WebDataset) and .parquet files; such a file; .txt with a path per line")
+    add("-o", "--output", required=True, help="folder for Parquet files, or a .json file for detections as COCO")
+    add("--model", required=True, help="name of the model")
+    add("--model-version", type=_bounded(int, 0, 2**31 - 1), default=0, help="0 is the newest that is ready")
+    add("--score-threshold", type=_bounded(float, 0, 1), help="leave out results with a lower score or probability")
+    add("--top-k", type=_bounded(int, 0, 1000), default=0, help="most results per input; 0 is the model's own bound")
+    add("--no-masks", action="store_true", help="leave masks out")
+    add("--priority", type=_bounded(int, -100, 100), default=-100,
+        help="of the requests; the default gives way to everything else")
+    add("--timeout", type=_bounded(float, 0.1, 3600), default=60.0, help="seconds for one request")
+    where = parser.add_argument_group("daemons")
+    where.add_argument("--url", action="append", default=[], metavar="HOST:PORT",
+                       help="gRPC address of a daemon or service; may be repeated (default 127.0.0.1:8001)")
+    where.add_argument("--token-file", help="file with the token that is sent")
+    where.add_argument("--tls", action="store_true", help="connect with TLS")
+    where.add_argument("--model-repository", help="start a daemon on every machine, with the models in this folder")
+    where.add_argument("--saccaded", default="saccaded", help="the daemon's program (default: the one in PATH)")
+    where.add_argument("--saccaded-flag", action="append", default=[], metavar="FLAG",
+                       help="flag for the daemons that are started, as --saccaded-flag=--cores=4; may be repeated")
+    how = parser.add_argument_group("engine")
+    how.add_argument("--on", choices=sorted(ENGINES), default="local", help="where the job runs (default local)")
+    how.add_argument("--engine-address", help="address of the Ray cluster, or Spark's master")
+    how.add_argument("--shard-items", type=_bounded(int, 1, 100_000), default=256,
+                     help="inputs in one part of the output")
+    how.add_argument("--max-in-flight", type=_bounded(int, 1, 1024), default=64,
+                     help="most requests that one worker has sent and that are not answered")
+    how.add_argument("--patience-seconds", type=_bounded(float, 1, 86400), default=600.0,
+                     help="how long to wait for a daemon that answers nothing")
+    parquet = parser.add_argument_group("Parquet")
+    parquet.add_argument("--column", help="column with the encoded pictures (default: the only column of bytes)")
+    parquet.add_argument("--key-column", help="column with the inputs' names (default: file and row number)")
+    return parser
+
+
+def _token(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except (OSError, ValueError) as error:
+        raise BulkError(f"--token-file {path} cannot be read: {error}") from None
+
+
+def _service(given: argparse.Namespace) -> Service:
+    if given.model_repository is None:
+        if given.saccaded_flag:
+            raise BulkError("--saccaded-flag is for daemons that are started; add --model-repository")
+        urls = tuple(given.url) or ("127.0.0.1:8001",)
+        return Service(addresses=urls, token=_token(given.token_file), tls=given.tls or None)
+    if given.url:
+        raise BulkError("--url and --model-repository exclude each other: use running daemons, or start some")
+    if given.on == "local" and shutil.which(given.saccaded) is None:
+        raise BulkError(f"{given.saccaded} is not a program; name it with --saccaded")
+    if not os.path.isdir(given.model_repository):
+        raise BulkError(f"--model-repository {given.model_repository} is not a folder")
+    command = daemon_command(given.saccaded, given.model_repository, given.saccaded_flag)
+    return Service(command=tuple(command))
+
+
+def _job(given: argparse.Namespace) -> Job:
+    question = Question(
+        model=given.model, version=given.model_version, score_threshold=given.score_threshold, top_k=given.top_k,
+        masks=not given.no_masks, priority=given.priority, timeout=given.timeout,
+    )
+    return Job(
+        inputs=given.inputs, output=given.output, question=question, service=_service(given), engine=given.on,
+        engine_options={"address": given.engine_address} if given.engine_address else {},
+        shard_items=given.shard_items, columns=Columns(given.column, given.key_column),
+        limits=Limits(given.max_in_flight, given.patience_seconds),
+    )
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
+
+
+def _line(progress: Progress) -> str:
+    rate = (progress.done - progress.before) / progress.seconds
+    left = f", {_clock((progress.inputs - progress.done) / rate)} left" if rate > 0 else ""
+    share = 100 * progress.done / progress.inputs
+    return f"{progress.done:,} of {progress.inputs:,} inputs ({share:.0f} %), {rate:,.1f}/s{left}"
+
+
+class _Teller:
+    """Progress on standard error: one line that changes on a terminal, a line a minute elsewhere."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._told = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if self._terminal:
+            print(f"\r\033[K{_line(progress)}", end="", file=sys.stderr, flush=True)
+        elif progress.seconds - self._told >= 60:
+            self._told = progress.seconds
+            print(_line(progress), file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._terminal:
+            print("\r\033[K", end="", file=sys.stderr)
+
+
+def _tell(given: argparse.Namespace, report: Report) -> None:
+    resumed = f", {report.resumed:,} of them by an earlier run" if report.resumed else ""
+    print(f"{report.inputs:,} inputs in {_clock(report.seconds)}{resumed}: {given.output}")
+    if report.failed:
+        print(f"{report.failed:,} have no result; their rows say why in error_code and error")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    teller = _Teller()
+    try:
+        report = run(_job(given), teller)
+    except BulkError as error:
+        teller.end()
+        print(f"saccade bulk: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        teller.end()
+        print("saccade bulk: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        return 1
+    teller.end()
+    _tell(given, report)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""The engines of a job. An engine only hands out shards: whatever runs a shard, and however often, its part is written as
+a whole under one name, so nothing is in the output twice."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import logging
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from saccade.bulk import daemons, plan
+from saccade.bulk.failures import BulkError
+from saccade.bulk.sender import Connections
+from saccade.bulk.worker import SHARDS_AT_ONCE, Limits, Worker
+from saccade.connection import TLS
+
+# Shards in one unit of work of an engine.
+_SHARDS_PER_TASK = 2 * SHARDS_AT_ONCE
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """Where the daemons are: at addresses that are given, or started by the workers with `command`. Sent to the
+    workers."""
+
+    addresses: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    start_seconds: float = 300.0
+    token: str | None = None
+    tls: TLS | bool | None = None
+
+    def connections(self, job: str, machine: str, number: int = 0) -> Connections:
+        """`machine` names the machine, or the part of one that has a daemon of its own; `number` chooses an address."""
+        if self.command:
+            lease = daemons.Lease(job, machine, list(self.command), self.start_seconds)
+            return Connections(lease.address, lease.close)
+        address = self.addresses[number % len(self.addresses)]
+        return Connections(lambda: address, token=self.token, tls=self.tls)
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What a worker needs to know. Sent to the workers."""
+
+    folder: str
+    service: Service
+    limits: Limits
+
+    def worker(self, machine: str, number: int = 0) -> Worker:
+        return Worker(self.folder, self.service.connections(self.folder, machine, number), self.limits)
+
+
+def run_local(work: Work, entries: list[plan.Entry], _options: dict[str, str]) -> None:
+    """One event loop with one worker for each daemon; a worker takes the next shard when it is done with one."""
+
+    async def all_workers() -> None:
+        left = iter(entries)
+        workers = [work.worker("local", number) for number in range(max(1, len(work.service.addresses)))]
+        running = [asyncio.ensure_future(worker.process_all(left)) for worker in workers]
+        try:
+            await asyncio.gather(*running)
+        finally:
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            for worker in workers:
+                await worker.close()
+
+    asyncio.run(all_workers())
+
+
+def _tasks(entries: list[plan.Entry]) -> Iterator[list[plan.Entry]]:
+    for start in range(0, len(entries), _SHARDS_PER_TASK):
+        yield entries[start:start + _SHARDS_PER_TASK]
+
+
+class _RayWorker:
+    """An actor. Actors on one node share its daemon."""
+
+    def __init__(self, work: Work) -> None:
+        import ray
+
+        context = ray.get_runtime_context()
+        # Actors choose different addresses if several are given.
+        number = int(context.get_actor_id()[:8], 16)
+        self._worker = work.worker(context.get_node_id(), number)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        entries = [plan.Entry(*(int(batch[field.name][row]) for field in dataclasses.fields(plan.Entry)))
+                   for row in range(len(batch["id"]))]
+        self._worker.process(entries)
+        return {"id": batch["id"]}
+
+
+def run_ray(work: Work, entries: list[plan.Entry], options: dict[str, str]) -> None:
+    """Ray Data: an actor for each node of the cluster takes batches of shards. A node that is lost gives its shards
+    back."""
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(address=options.get("address"), log_to_driver=False)
+    nodes = sum(1 for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
+    if nodes == 0:
+        raise BulkError("the Ray cluster has no node with a CPU; start one with: ray start")
+    # The job tells its own progress.
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    rows = [dataclasses.asdict(entry) for entry in entries]
+    blocks = max(1, -(-len(rows) // _SHARDS_PER_TASK))
+    done = (
+        ray.data.from_items(rows, override_num_blocks=blocks)
+        .map_batches(
+            _RayWorker,
+            fn_constructor_args=(work,),
+            batch_size=_SHARDS_PER_TASK,
+            # Ray spreads the actors over the nodes.
+            compute=ray.data.ActorPoolStrategy(size=nodes),
+            num_cpus=1,
+        )
+    )
+    try:
+        for _ in done.iter_batches(batch_size=None):
+            pass
+    except ray.exceptions.RayError as error:
+        raise _engine_failed("Ray", error) from error
+
+
+def _engine_failed(name: str, error: Exception) -> BulkError:
+    return BulkError(f"{name} failed: {error}; mend the cluster, and repeat the command: it goes on where it stopped")
+
+
+@functools.lru_cache(maxsize=1)
+def _spark_worker(work: Work) -> Worker:
+    # Python's workers of one executor have the same parent, and share a daemon.
+    return work.worker(str(os.getppid()), os.getpid())
+
+
+def run_spark(work: Work, entries: list[plan.Entry], options: dict[str, str]) -> None:
+    """Spark: each partition is a batch of shards. A lost executor gives its partitions back."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("saccade bulk")
+    if "address" in options:
+        builder = builder.master(options["address"])
+    spark = builder.getOrCreate()
+    names = [field.name for field in dataclasses.fields(plan.Entry)]
+
+    def process(frames: Any) -> Any:
+        for frame in frames:
+            if len(frame):
+                found = [plan.Entry(*(int(row[name]) for name in names)) for _, row in frame.iterrows()]
+                _spark_worker(work).process(found)
+            yield frame[["id"]]
+
+    partitions = [[dataclasses.astuple(entry) for entry in task] for task in _tasks(entries)]
+    context = spark.sparkContext
+    # One element is one partition; createDataFrame would cut by its own measure.
+    rows = context.parallelize(partitions, len(partitions)).flatMap(lambda task: task)
+    frame = spark.createDataFrame(rows, ", ".join(f"{name} long" for name in names))
+    try:
+        frame.mapInPandas(process, "id long").collect()
+    except PySparkException as error:
+        raise _engine_failed("Spark", error) from error
+
+
+ENGINES = {"local": run_local, "ray": run_ray, "spark": run_spark}

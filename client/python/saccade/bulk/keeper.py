@@ -1,0 +1,168 @@
+"""Runs one daemon for the workers of a job on this machine: `python -m saccade.bulk.keeper FOLDER COMMAND...`.
+
+The keeper starts the daemon, starts it again when it ends, and stops it when no worker needs it any more. Workers and
+keeper meet in a folder: each worker holds a shared lock on `leases` while it lives, so the end of a worker is seen
+however it ends. The keeper writes the daemon's address to `address`, or to `failed` why there is none.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from typing import IO
+
+# saccaded prints this line when its ports are open.
+LISTENING = re.compile(r"listening grpc=(\S+:\d+) http=(\S+:\d+)")
+_LOOK_SECONDS = 0.2
+# A worker that ends is often followed by another.
+_IDLE_SECONDS = 5.0
+_MAX_FAILURES = 5
+_MAX_PAUSE_SECONDS = 10.0
+# A daemon that served this long has started well; its end is not counted with earlier ones.
+_SERVED_SECONDS = 60.0
+_STOP_SECONDS = 60.0
+_LOCK_ATTEMPTS = 10
+_LOCK_PAUSE_SECONDS = 0.02
+_PR_SET_PDEATHSIG = 1
+
+
+def write(path: str, text: str) -> None:
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(f"{path}.new", path)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Daemon:
+    """One run of the daemon."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.started = time.monotonic()
+        self.address: str | None = None
+        self._http: str | None = None
+        self.last_lines: collections.deque[str] = collections.deque(maxlen=20)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", preexec_fn=_end_with_parent,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.last_lines.append(line.rstrip())
+            if found := LISTENING.search(line):
+                self._http = found[2]
+                self.address = found[1]
+
+    def is_ready(self) -> bool:
+        if self.address is None:
+            return False
+        try:
+            with urllib.request.urlopen(f"http://{self._http}/v2/health/ready", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def why(self) -> str:
+        self._reader.join(2)
+        lines = "\n".join(self.last_lines)
+        return f"saccaded ended with code {self.process.returncode}; its last lines:\n{lines}"
+
+    def stop(self) -> None:
+        if not self.ended():
+            self.process.terminate()
+            try:
+                self.process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+
+
+class Leases:
+    """Knows whether a worker still needs the daemon."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "a")
+        self._needed = time.monotonic()
+
+    def are_over(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._needed = time.monotonic()
+            return False
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        return time.monotonic() - self._needed > _IDLE_SECONDS
+
+
+def keep(folder: str, command: list[str]) -> None:
+    """Runs the daemon until no worker needs it, or until it failed too often."""
+    address, failed = os.path.join(folder, "address"), os.path.join(folder, "failed")
+    leases, failures = Leases(os.path.join(folder, "leases")), 0
+    while True:
+        daemon = Daemon(command)
+        told = False
+        try:
+            while not daemon.ended():
+                if leases.are_over():
+                    return
+                if not told and daemon.is_ready():
+                    write(address, str(daemon.address))
+                    told = True
+                time.sleep(_LOOK_SECONDS)
+        finally:
+            daemon.stop()
+            if os.path.exists(address):
+                os.unlink(address)
+        failures = 1 if told and time.monotonic() - daemon.started > _SERVED_SECONDS else failures + 1
+        if failures == _MAX_FAILURES:
+            write(failed, daemon.why())
+            return
+        time.sleep(min(_MAX_PAUSE_SECONDS, 0.5 * 2 ** (failures - 1)))
+
+
+def _is_first(lock: IO[str]) -> bool:
+    # Workers that look whether there is a keeper hold the lock for an instant.
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_SECONDS)
+    return False
+
+
+def main() -> int:
+    folder, command = sys.argv[1], sys.argv[2:]
+    # SystemExit runs the blocks that stop the daemon.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with open(os.path.join(folder, "keeper"), "w") as lock:
+        if not _is_first(lock):
+            return 0
+        try:
+            keep(folder, command)
+        except OSError as error:
+            write(os.path.join(folder, "failed"), f"{command[0]} cannot be started: {error.strerror or error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""Turns answers into rows of the output: one row per input, with the model's result or the reason why there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from saccade import requests, types
+from saccade.bulk.failures import BulkError
+from saccade.bulk.plan import Question
+from saccade.bulk.sources import Item
+from saccade.masks import encode
+
+Row = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """How inputs of one task are sent and their results stored in column `result`."""
+
+    request: Callable[[Question, bytes], requests.Request[Any]]
+    # The fields of one element of the column, as name and type of pyarrow.
+    fields: Callable[[Any], list[tuple[str, Any]]]
+    results: Callable[[Any], list[Row]]
+
+
+def _options(question: Question) -> dict[str, Any]:
+    return {"version": question.version, "priority": question.priority, "timeout": question.timeout}
+
+
+def _threshold(question: Question) -> dict[str, Any]:
+    return {"score_threshold": question.score_threshold, "top_k": question.top_k}
+
+
+def _classify(question: Question, data: bytes) -> requests.Request[Any]:
+    return requests.Classify(
+        question.model, data, top_k=question.top_k, probability_threshold=question.score_threshold,
+        **_options(question),
+    )
+
+
+def _classes(answer: types.Classification) -> list[Row]:
+    return [{"class": one.index, "label": one.label, "probability": one.probability} for one in answer.classes]
+
+
+def _detect(question: Question, data: bytes) -> requests.Request[Any]:
+    return requests.Detect(
+        question.model, data, masks=question.masks, **_threshold(question), **_options(question)
+    )
+
+
+def _detections(answer: types.Detections) -> list[Row]:
+    return [
+        {"class": one.class_index, "label": one.label, "score": one.score, "box": list(dataclasses.astuple(one.box)),
+         "mask": one.mask.coco if one.mask is not None else None}
+        for one in answer.detections
+    ]
+
+
+def _segment(question: Question, data: bytes) -> requests.Request[Any]:
+    return requests.Segment(question.model, data, label_map=question.masks, **_options(question))
+
+
+def _areas(answer: types.Segmentation) -> list[Row]:
+    found = []
+    for area in answer.areas:
+        mask = None
+        if answer.label_map is not None:
+            inside = answer.label_map == area.class_index
+            mask = {"size": list(inside.shape), "counts": encode(numpy.asarray(inside))}
+        found.append({"class": area.class_index, "label": area.label, "pixels": area.pixels,
+                      "fraction": area.fraction, "mask": mask})
+    return found
+
+
+def _find_actions(question: Question, data: bytes) -> requests.Request[Any]:
+    return requests.FindActions(question.model, data, **_threshold(question), **_options(question))
+
+
+def _actions(answer: types.Actions) -> list[Row]:
+    return [
+        {"class": one.class_index, "label": one.label, "score": one.score, "start_seconds": one.start_seconds,
+         "end_seconds": one.end_seconds}
+        for one in answer.actions
+    ]
+
+
+def _named(arrow: Any) -> list[tuple[str, Any]]:
+    return [("class", arrow.int32()), ("label", arrow.string())]
+
+
+def _mask(arrow: Any) -> Any:
+    return arrow.struct([("size", arrow.list_(arrow.int32())), ("counts", arrow.string())])
+
+
+_TASKS = {
+    "classification": Task(_classify, lambda arrow: [*_named(arrow), ("probability", arrow.float32())], _classes),
+    "detection": Task(
+        _detect,
+        lambda arrow: [*_named(arrow), ("score", arrow.float32()), ("box", arrow.list_(arrow.float32())),
+                       ("mask", _mask(arrow))],
+        _detections,
+    ),
+    "segmentation": Task(
+        _segment,
+        lambda arrow: [*_named(arrow), ("pixels", arrow.int64()), ("fraction", arrow.float64()),
+                       ("mask", _mask(arrow))],
+        _areas,
+    ),
+    "actions": Task(
+        _find_actions,
+        lambda arrow: [*_named(arrow), ("score", arrow.float32()), ("start_seconds", arrow.float64()),
+                       ("end_seconds", arrow.float64())],
+        _actions,
+    ),
+}
+
+
+def task_of(model: types.Model) -> Task:
+    if model.task not in _TASKS:
+        raise BulkError(
+            f"model {model.name} has the task {model.task}; a bulk job sends one picture or one clip at a time, for "
+            f"{', '.join(_TASKS)}"
+        )
+    return _TASKS[model.task]
+
+
+def schema(task: Task) -> Any:
+    """The columns of the output."""
+    import pyarrow
+
+    return pyarrow.schema([
+        pyarrow.field("index", pyarrow.int64(), nullable=False),
+        pyarrow.field("key", pyarrow.string(), nullable=False),
+        ("error_code", pyarrow.string()),
+        ("error", pyarrow.string()),
+        ("model_version", pyarrow.int64()),
+        ("width", pyarrow.int32()),
+        ("height", pyarrow.int32()),
+        ("result", pyarrow.list_(pyarrow.struct(task.fields(pyarrow)))),
+    ])
+
+
+def answered(item: Item, task: Task, answer: types.Answer) -> Row:
+    return {"index": item.index, "key": item.key, "error_code": None, "error": None, "model_version": answer.version,
+            "width": answer.width, "height": answer.height, "result": task.results(answer)}
+
+
+def failed(item: Item, code: str, error: str) -> Row:
+    return {"index": item.index, "key": item.key, "error_code": code, "error": error, "model_version": None,
+            "width": None, "height": None, "result": None}

@@ -1,0 +1,166 @@
+"""Sends inputs to one daemon until each has an answer or a reason why it has none."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+import grpc
+
+from saccade import errors, types
+from saccade.aio import AsyncClient
+from saccade.bulk import rows
+from saccade.bulk.failures import BulkError
+from saccade.bulk.plan import Question
+from saccade.bulk.sources import Item
+from saccade.bulk.window import Window
+from saccade.connection import TLS
+from saccade.retry import Retry
+
+# Failures that concern the job, not the input: every other input would fail in the same way.
+_FATAL = (errors.Unauthenticated, errors.PermissionDenied, errors.NotFound, errors.Unimplemented, errors.Untrusted)
+_GONE = (errors.Unavailable, errors.Cancelled)
+# Failures that the input may have caused itself, and the attempts before it is given up. UNKNOWN comes from proxies.
+_REPEATED = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
+_ATTEMPTS = 3
+# gRPC waits longer and longer between its own attempts to connect; a new connection starts afresh.
+_RECONNECT_SECONDS = 5.0
+_MAX_PAUSE_SECONDS = 10.0
+
+
+class Connections:
+    """How a daemon is reached: its current address, which changes when it was started again, and who asks."""
+
+    def __init__(
+        self,
+        address: Callable[[], str],
+        close: Callable[[], None] = lambda: None,
+        token: str | None = None,
+        tls: TLS | bool | None = None,
+    ) -> None:
+        self.address = address
+        self.close = close
+        self._token = token
+        self._tls = tls
+
+    def open(self) -> AsyncClient:
+        return AsyncClient(self.address(), timeout=None, retry=Retry(attempts=1), token=self._token, tls=self._tls)
+
+
+class _Connection:
+    """A client that is closed when it was replaced and its last request has ended."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.client = client
+        self._users = 0
+        self._replaced = False
+
+    async def __aenter__(self) -> AsyncClient:
+        self._users += 1
+        return self.client
+
+    async def __aexit__(self, *_: object) -> None:
+        self._users -= 1
+        await self._close_if_unused()
+
+    async def replaced(self) -> None:
+        self._replaced = True
+        await self._close_if_unused()
+
+    async def _close_if_unused(self) -> None:
+        if self._replaced and self._users == 0:
+            await self.client.close()
+
+
+class Sender:
+    """Belongs to the event loop in which it is created."""
+
+    def __init__(
+        self, connections: Connections, question: Question, max_in_flight: int, patience_seconds: float
+    ) -> None:
+        self._connections = connections
+        self._question = question
+        self._patience = patience_seconds
+        self.window = Window(max_in_flight)
+        self._connection = _Connection(connections.open())
+        self._opened = self._heard = time.monotonic()
+        self._task: rows.Task | None = None
+        self._opening = asyncio.Lock()
+
+    async def close(self) -> None:
+        await self._connection.replaced()
+
+    async def task(self) -> rows.Task:
+        """Asks for the model's task once. Waits while the daemon or the model is not ready."""
+        async with self._opening:
+            pause = 0.1
+            while self._task is None:
+                try:
+                    async with self._connection as client:
+                        model = await client.model(self._question.model, self._question.version, timeout=10)
+                    self._heard = time.monotonic()
+                    if model.state != types.ModelState.READY:
+                        raise errors.Unavailable(f"model {model.name} is {model.state.value}: {model.reason}",
+                                                 grpc.StatusCode.UNAVAILABLE)
+                    self._task = rows.task_of(model)
+                except _FATAL as error:
+                    raise self._ended(error) from error
+                except errors.SaccadeError as error:
+                    await self._wait(error, pause)
+                    pause = min(_MAX_PAUSE_SECONDS, pause * 2)
+        return self._task
+
+    async def row(self, item: Item) -> rows.Row:
+        """Returns the input's row. Raises BulkError if the job cannot go on."""
+        if item.data is None:
+            return rows.failed(item, "UNREADABLE", item.error or "the input cannot be read")
+        task = await self.task()
+        attempts, pause = 0, 0.1
+        while True:
+            number = await self.window.enter()
+            try:
+                async with self._connection as client:
+                    answer = await client.ask(task.request(self._question, item.data))
+            except _FATAL as error:
+                raise self._ended(error) from error
+            except errors.SaccadeError as error:
+                failure = error
+            else:
+                self._heard = time.monotonic()
+                self.window.answered()
+                return await asyncio.to_thread(rows.answered, item, task, answer)
+            finally:
+                await self.window.leave()
+            if isinstance(failure, _GONE):
+                await self._wait(failure, pause)
+                pause = min(_MAX_PAUSE_SECONDS, pause * 2)
+                continue
+            self._heard = time.monotonic()
+            if isinstance(failure, errors.ResourceExhausted) and failure.retry_after is not None:
+                self.window.rejected(number)
+                await asyncio.sleep(failure.retry_after * random.uniform(1.0, 1.5))
+                continue
+            attempts += 1
+            if isinstance(failure, errors.DeadlineExceeded):
+                self.window.rejected(number)
+            if attempts == _ATTEMPTS or failure.code not in _REPEATED:
+                return rows.failed(item, failure.code.name, failure.message)
+
+    def _ended(self, error: errors.SaccadeError) -> BulkError:
+        return BulkError(f"{self._connections.address()} rejects the job: {error.message}")
+
+    async def _wait(self, error: errors.SaccadeError, seconds: float) -> None:
+        """Waits for a daemon that does not answer. Raises BulkError after the job's patience has run out."""
+        now = time.monotonic()
+        if now - self._heard > self._patience:
+            raise BulkError(
+                f"nothing was answered at {self._connections.address()} for {self._patience:g} s ({error.message}); "
+                "start the daemon, and repeat the command: it goes on where it stopped"
+            )
+        await asyncio.sleep(seconds * random.uniform(0.5, 1.0))
+        if time.monotonic() - self._opened > _RECONNECT_SECONDS:
+            self._opened = time.monotonic()
+            before, self._connection = self._connection, _Connection(self._connections.open())
+            await before.replaced()

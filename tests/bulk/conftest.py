@@ -1,0 +1,47 @@
+"""Tests of bulk jobs. They run in an environment with Ray and Spark: ./dev test-bulk."""
+
+import os
+import pathlib
+import sys
+import time
+
+import pytest
+
+from processes import processes
+from saccade.bulk.engines import Service
+from stand_in import StandIn
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+REPOSITORY = ROOT / "models" / "demo" / "repository"
+# A classifier of small pictures.
+MODEL = "sanet_shapes"
+
+
+@pytest.fixture
+def stand_in():
+    with StandIn() as running:
+        yield running
+
+
+@pytest.fixture
+def service(tmp_path):
+    """Daemons that the job starts. Their command names a folder of the test, so that the test finds their processes."""
+    from saccade.bulk.daemons import command
+
+    saccaded = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]).resolve() / "bin" / "saccaded"
+    repository = tmp_path / "repository"
+    repository.symlink_to(REPOSITORY)
+    yield Service(command=tuple(command(str(saccaded), str(repository), ["--cores=1"])))
+    # The keepers end with the workers; nothing may be left.
+    end = time.monotonic() + 120
+    while processes(str(repository)):
+        assert time.monotonic() < end, processes(str(repository))
+        time.sleep(0.1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def environment_of_workers():
+    # Spark's and Ray's workers are started by programs that know nothing of this environment.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

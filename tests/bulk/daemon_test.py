@@ -1,0 +1,97 @@
+"""Jobs with real daemons that the job starts on this machine."""
+
+import json
+import os
+import pathlib
+import signal
+
+import pycocotools.coco
+import pytest
+
+from conftest import MODEL
+from contents import check_each_once, rows_of, write_files
+from processes import after_parts, processes
+from saccade.bulk import BulkError, Job, run
+from saccade.bulk.daemons import Lease
+from saccade.bulk.engines import Service
+from saccade.bulk.plan import Question
+
+
+def job_of(tmp_path, service, inputs, **options):
+    given = {"shard_items": 10, "output": str(tmp_path / "out"), "question": Question(MODEL), **options}
+    return Job(inputs=[str(inputs)], service=service, **given)
+
+
+def test_a_damaged_picture_in_a_hundred_and_a_daemon_that_is_killed_cost_no_input(tmp_path, service):
+    inputs = write_files(tmp_path / "in", 300, damaged={7, 123, 299})
+    killed = []
+
+    def kill():
+        (daemon,) = processes("bin/saccaded ", str(tmp_path / "repository"), "!keeper")
+        killed.append(daemon)
+        os.kill(daemon, signal.SIGKILL)
+
+    watcher = after_parts(tmp_path / "out", 5, kill)
+    report = run(job_of(tmp_path, service, inputs))
+    watcher.join()
+    assert killed and (report.inputs, report.failed) == (300, 3)
+    rows = rows_of(tmp_path / "out")
+    check_each_once(rows, 300)
+    for row in rows:
+        assert row["key"] == f"{row['index']:05}.jpg"
+        if row["index"] in (7, 123, 299):
+            assert row["error_code"] == "INVALID_ARGUMENT" and "not a readable picture" in row["error"]
+        else:
+            assert (row["width"], row["height"], row["model_version"]) == (48, 32, 1) and row["result"]
+
+
+def test_detections_become_one_file_in_coco_s_form(tmp_path, service):
+    scenes = pathlib.Path(__file__).parents[2] / "models" / "demo" / "scenes"
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    for path in sorted(scenes.iterdir())[:3]:
+        (inputs / path.name).write_bytes(path.read_bytes())
+    (inputs / "damaged.png").write_bytes(b"no picture")
+    output = tmp_path / "found.json"
+    report = run(job_of(tmp_path, service, inputs, output=str(output), question=Question("detector")))
+    assert report.failed == 1
+    found = pycocotools.coco.COCO(str(output))
+    assert sorted(image["file_name"] for image in found.imgs.values()) == sorted(
+        path.name for path in inputs.iterdir() if path.name != "damaged.png")
+    assert found.anns, "the scenes have objects"
+    for annotation in found.anns.values():
+        mask = found.annToMask(annotation)
+        image = found.imgs[annotation["image_id"]]
+        assert mask.shape == (image["height"], image["width"]) and mask.any()
+        left, top, width, height = annotation["bbox"]
+        assert 0 <= left and left + width <= image["width"] + 1e-3 and 0 <= annotation["score"] <= 1
+    assert [one["code"] for one in json.loads(output.read_text())["errors"]] == ["INVALID_ARGUMENT"]
+
+
+def test_results_that_coco_cannot_hold_are_rejected(tmp_path, service):
+    inputs = write_files(tmp_path / "in", 2)
+    with pytest.raises(BulkError, match="COCO JSON holds detections"):
+        run(job_of(tmp_path, service, inputs, output=str(tmp_path / "found.json")))
+
+
+def test_workers_on_a_machine_share_a_daemon_that_ends_with_the_last_of_them(tmp_path, service):
+    leases = [Lease("job", "machine", list(service.command), 120) for _ in range(3)]
+    addresses = {lease.address() for lease in leases}
+    other = Lease("job", "another machine", list(service.command), 120)
+    assert len(addresses) == 1 and other.address() not in addresses
+    assert len(processes("bin/saccaded ", str(tmp_path / "repository"), "!keeper")) == 2
+    for lease in [*leases, other]:
+        lease.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("/nothing/saccaded",), "/nothing/saccaded cannot be started: No such file"),
+        (("/bin/sh", "-c", "echo what is wrong; exit 3"), "code 3; its last lines:\nwhat is wrong"),
+    ],
+)
+def test_a_daemon_that_does_not_start_ends_the_job_with_its_last_lines(tmp_path, command, said):
+    with pytest.raises(BulkError, match="the daemon does not start") as error:
+        run(job_of(tmp_path, Service(command=(*command, str(tmp_path))), write_files(tmp_path / "in", 2)))
+    assert said in str(error.value)

@@ -1,0 +1,154 @@
+"""A job's folder: what may lie in it, who may write to it, and how it goes on."""
+
+import dataclasses
+import fcntl
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+
+import grpc
+import pytest
+
+from contents import check_each_once, rows_of
+from saccade.bulk import BulkError, run
+from sender_test import job_of
+from stand_in import failed
+
+
+def test_other_options_are_rejected_while_the_folder_holds_a_job(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    run(job)
+    for other in (
+        dataclasses.replace(job, shard_items=17),
+        dataclasses.replace(job, question=dataclasses.replace(job.question, model="b")),
+        dataclasses.replace(job, inputs=[str(tmp_path)]),
+    ):
+        with pytest.raises(BulkError, match="holds a job with other"):
+            run(other)
+    # The same job again finds everything done.
+    before = sum(stand_in.answered.values())
+    assert run(job).resumed == 100
+    assert sum(stand_in.answered.values()) == before
+
+
+def test_inputs_that_came_later_are_not_mixed_into_a_job(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    run(job)
+    (tmp_path / "in" / "0000a.jpg").write_bytes(b"later")
+    (tmp_path / "out" / "part-000003.parquet").unlink()
+    run(job)
+    rows = rows_of(tmp_path / "out")
+    check_each_once(rows, 100)
+    assert all(row["result"][0]["class"] == row["index"] + 1 for row in rows)
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path, stand_in):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(BulkError, match="is not empty .mine.txt is in it"):
+        run(job_of(tmp_path, stand_in))
+    assert [path.name for path in (tmp_path / "out").glob("*") if path.name != "_job"] == ["mine.txt"]
+
+
+def test_two_jobs_do_not_write_to_one_folder(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    run(job)
+    with open(tmp_path / "out" / "_job" / "lock") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(BulkError, match="another job is writing"):
+            run(job)
+
+
+def test_a_damaged_part_is_named(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    run(job)
+    part = tmp_path / "out" / "part-000002.parquet"
+    part.write_bytes(part.read_bytes()[:-9])
+    with pytest.raises(BulkError, match="part-000002.parquet cannot be read"):
+        run(job)
+    part.unlink()
+    assert run(job).resumed == 84
+    check_each_once(rows_of(tmp_path / "out"), 100)
+
+
+def long_failure(content):
+    text = random.Random(len(content)).randbytes(1000).hex()
+    return failed(grpc.StatusCode.INVALID_ARGUMENT, text)
+
+
+def command(job, stand_in, *more):
+    return [sys.executable, "-m", "saccade.bulk.command", *job.inputs, "-o", job.output, "--model", "any", "--url",
+            stand_in.address, "--shard-items", "16", *more]
+
+
+def test_a_job_that_was_killed_goes_on_with_the_same_command(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    killed = {}
+
+    def plan(content, attempt):
+        if len(stand_in.answered) > 50 and not killed:
+            killed[0] = True
+            running.send_signal(signal.SIGKILL)
+
+    stand_in.plan = plan
+    running = subprocess.Popen(command(job, stand_in), stdout=subprocess.PIPE, text=True)
+    assert running.wait(60) == -signal.SIGKILL
+    again = subprocess.run(command(job, stand_in), capture_output=True, text=True, timeout=60)
+    assert again.returncode == 0, again.stderr
+    assert "100 inputs" in again.stdout and "by an earlier run" in again.stdout
+    check_each_once(rows_of(tmp_path / "out"), 100)
+    assert not list((tmp_path / "out" / "_job" / "unfinished").iterdir())
+
+
+@pytest.mark.parametrize(("most_bytes", "said"), [(100, "the plan cannot be written"), (4500, "a part cannot be written")])
+def test_a_disk_that_is_full_ends_the_job_without_a_broken_part(tmp_path, stand_in, most_bytes, said):
+    job = job_of(tmp_path, stand_in)
+    # Texts that do not compress make the later parts larger than the earlier ones.
+    stand_in.plan = lambda content, attempt: long_failure(content) if len(content) > 40 else None
+
+    def with_small_files():
+        # A file that may not grow fails like a disk without room. Python ignores the signal.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+    ended = subprocess.run(command(job, stand_in), capture_output=True, text=True, timeout=60,
+                           preexec_fn=with_small_files)
+    assert ended.returncode == 1
+    assert said in ended.stderr and "Traceback" not in ended.stderr, ended.stderr
+    for part in (tmp_path / "out").glob("*.parquet"):
+        assert len(rows_of(part)) == 16
+    again = subprocess.run(command(job, stand_in), capture_output=True, text=True, timeout=60)
+    assert again.returncode == 0, again.stderr
+    check_each_once(rows_of(tmp_path / "out"), 100)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--model-repository", "/tmp"], "exclude each other"),
+        (["--saccaded-flag=--cores=1"], "is for daemons that are started"),
+        (["--token-file", "/nothing"], "--token-file /nothing cannot be read"),
+        (["--shard-items", "0"], "expected 1 to 100000"),
+        (["--priority", "101"], "expected -100 to 100"),
+    ],
+)
+def test_wrong_options_say_what_is_expected(tmp_path, stand_in, more, said):
+    job = job_of(tmp_path, stand_in, count=1)
+    ended = subprocess.run(command(job, stand_in, *more), capture_output=True, text=True, timeout=60)
+    assert ended.returncode in (1, 2)
+    assert said in ended.stderr
+
+
+def test_a_plan_of_a_stranger_is_rejected(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    run(job)
+    path = tmp_path / "out" / "_job" / "plan.json"
+    described = json.loads(path.read_text())
+    path.write_text(json.dumps({**described, "shards": 99}))
+    with pytest.raises(BulkError, match="expected 99"):
+        run(job)
+    path.write_text("{")
+    with pytest.raises(BulkError, match="cannot be read"):
+        run(job)

@@ -1,0 +1,143 @@
+"""How a job treats what daemons answer, against a stand-in that answers as told."""
+
+import random
+import threading
+
+import grpc
+import pytest
+
+from contents import check_each_once, rows_of
+from saccade.bulk import BulkError, Job, run
+from saccade.bulk.engines import Service
+from saccade.bulk.plan import Question
+from saccade.bulk.worker import Limits
+from stand_in import failed, overloaded
+
+
+def job_of(tmp_path, *stand_ins, count=100, **options):
+    """Every input has another content and another size, so that its row tells which answer it got."""
+    inputs = tmp_path / "in"
+    inputs.mkdir(exist_ok=True)
+    for number in range(count):
+        (inputs / f"{number:04}.jpg").write_bytes(b"x" * (number + 1))
+    given = {"shard_items": 16, "service": Service(addresses=tuple(one.address for one in stand_ins)), **options}
+    return Job(inputs=[str(inputs)], output=str(tmp_path / "out"), question=Question("any"), **given)
+
+
+def check_rows(tmp_path, count, without=()):
+    rows = rows_of(tmp_path / "out")
+    check_each_once(rows, count)
+    for row in rows:
+        if row["index"] not in without:
+            assert row["error_code"] is None, row
+            assert row["result"][0]["class"] == row["index"] + 1
+    return {row["index"]: row for row in rows}
+
+
+def test_rejections_and_failures_are_repeated_until_each_input_has_its_answer_once(tmp_path, stand_in):
+    chance = random.Random(5)
+    unlucky = [overloaded(), failed(grpc.StatusCode.UNAVAILABLE), failed(grpc.StatusCode.CANCELLED)]
+
+    def plan(content, attempt):
+        return chance.choice(unlucky) if attempt < 4 and chance.random() < 0.4 else None
+
+    stand_in.plan = plan
+    report = run(job_of(tmp_path, stand_in, count=300))
+    assert (report.inputs, report.failed) == (300, 0)
+    check_rows(tmp_path, 300)
+    assert len(stand_in.answered) == 300 and set(stand_in.answered.values()) == {1}
+
+
+def test_a_failure_of_one_input_is_its_row(tmp_path, stand_in):
+    told = {
+        b"x" * 11: failed(grpc.StatusCode.INVALID_ARGUMENT, "not a picture"),
+        b"x" * 12: failed(grpc.StatusCode.INTERNAL, "the pass failed"),
+        # Without a hint when to come again, it is the input that is too large.
+        b"x" * 13: failed(grpc.StatusCode.RESOURCE_EXHAUSTED, "too large"),
+        b"x" * 14: failed(grpc.StatusCode.DEADLINE_EXCEEDED, "too late"),
+    }
+    stand_in.plan = lambda content, attempt: told.get(content)
+    assert run(job_of(tmp_path, stand_in)).failed == 4
+    rows = check_rows(tmp_path, 100, without=range(10, 14))
+    codes = {index: (rows[index]["error_code"], rows[index]["error"]) for index in range(10, 14)}
+    assert codes == {10: ("INVALID_ARGUMENT", "not a picture"), 11: ("INTERNAL", "the pass failed"),
+                     12: ("RESOURCE_EXHAUSTED", "too large"), 13: ("DEADLINE_EXCEEDED", "too late")}
+    attempts = [stand_in.attempts[b"x" * size] for size in range(11, 15)]
+    assert attempts == [1, 3, 1, 3]
+
+
+@pytest.mark.parametrize("code", ["UNAUTHENTICATED", "PERMISSION_DENIED", "NOT_FOUND", "UNIMPLEMENTED"])
+def test_what_would_fail_for_every_input_ends_the_job(tmp_path, stand_in, code):
+    stand_in.plan = lambda content, attempt: failed(grpc.StatusCode[code], "as told")
+    with pytest.raises(BulkError, match="rejects the job: as told"):
+        run(job_of(tmp_path, stand_in))
+    assert not list((tmp_path / "out").glob("*.parquet"))
+    assert not list((tmp_path / "out" / "_job" / "unfinished").iterdir())
+
+
+def test_a_model_of_another_task_ends_the_job(tmp_path, stand_in):
+    stand_in.task = "stereo"
+    with pytest.raises(BulkError, match="has the task stereo"):
+        run(job_of(tmp_path, stand_in))
+
+
+def test_no_more_requests_are_in_flight_than_are_allowed(tmp_path, stand_in):
+    stand_in.seconds = 0.005
+    run(job_of(tmp_path, stand_in, count=200, limits=Limits(max_in_flight=6)))
+    check_rows(tmp_path, 200)
+    assert 1 < stand_in.most_at_once <= 6
+
+
+def test_rejections_bring_the_requests_in_flight_down_to_what_the_daemon_takes(tmp_path, stand_in):
+    stand_in.room, stand_in.seconds = 3, 0.004
+    run(job_of(tmp_path, stand_in, count=400))
+    check_rows(tmp_path, 400)
+    # A sender that kept 64 in flight would be rejected about twenty times for each answer.
+    assert sum(stand_in.attempts.values()) < 2.5 * 400
+
+
+def test_a_daemon_that_goes_and_comes_back_is_waited_for(tmp_path, stand_in):
+    def plan(content, attempt):
+        if len(stand_in.answered) == 40 and not gone.is_set():
+            gone.set()
+
+    gone = threading.Event()
+    stand_in.plan, stand_in.seconds = plan, 0.002
+
+    def restart():
+        gone.wait()
+        stand_in.stop()
+        stand_in.start(stand_in.address)
+
+    restarter = threading.Thread(target=restart)
+    restarter.start()
+    run(job_of(tmp_path, stand_in))
+    restarter.join()
+    check_rows(tmp_path, 100)
+
+
+def test_a_daemon_that_stays_away_ends_the_job_and_the_same_job_goes_on_later(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in, limits=Limits(patience_seconds=1))
+    stand_in.plan = lambda content, attempt: failed(grpc.StatusCode.UNAVAILABLE) if len(content) > 50 else None
+    with pytest.raises(BulkError, match="nothing was answered .* for 1 s"):
+        run(job)
+    complete = len(list((tmp_path / "out").glob("*.parquet")))
+    assert complete >= 1
+    before = sum(stand_in.answered.values())
+    stand_in.plan = lambda content, attempt: None
+    assert run(job).resumed == complete * 16
+    check_rows(tmp_path, 100)
+    # What was complete was not sent again.
+    assert sum(stand_in.answered.values()) - before == 100 - complete * 16
+
+
+def test_shards_go_to_whichever_of_several_daemons_is_free(tmp_path, stand_in):
+    from stand_in import StandIn
+
+    with StandIn() as slow:
+        slow.seconds = 0.05
+        run(job_of(tmp_path, stand_in, slow, count=320))
+        check_rows(tmp_path, 320)
+        fast_share = sum(stand_in.answered.values())
+        assert fast_share + sum(slow.answered.values()) == 320
+        assert fast_share > 200

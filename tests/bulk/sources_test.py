@@ -1,0 +1,109 @@
+"""What a bulk job takes as its inputs, and in which order."""
+
+import json
+
+import pyarrow
+import pytest
+
+from contents import write_parquet, write_tar
+from saccade.bulk import sources
+from saccade.bulk.failures import BulkError
+
+
+def read_all(inputs, shard_items=3, columns=sources.Columns()):
+    """All items of the inputs, through the form in which shards are stored."""
+    found = []
+    for shard in sources.shards([str(given) for given in inputs], shard_items, columns):
+        items = list(sources.read(json.loads(json.dumps(shard))))
+        assert [item.index for item in items] == list(range(shard["first"], shard["first"] + shard["items"]))
+        found += items
+    assert [item.index for item in found] == list(range(len(found)))
+    return found
+
+
+def test_a_folder_is_read_by_name_with_its_folders_tar_and_parquet_files(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    for name in ("z.jpg", "a.PNG", "b/c.webp", "notes.md", ".hidden/x.jpg"):
+        (tmp_path / name).write_bytes(name.encode())
+    write_tar(tmp_path / "t.tar", [("1.jpg", b"one"), ("1.json", b"{}"), ("2.jpg", b"two")])
+    write_parquet(tmp_path / "p.parquet", {"image": [b"three", b"four"], "label": [1, 2]}, 1)
+    found = [(item.key, item.data) for item in read_all([tmp_path])]
+    loose = [("a.PNG", b"a.PNG"), ("b/c.webp", b"b/c.webp"), ("z.jpg", b"z.jpg")]
+    assert found == loose + [("p.parquet/0", b"three"), ("p.parquet/1", b"four"), ("t.tar/1.jpg", b"one"), ("t.tar/2.jpg", b"two")]
+
+
+def test_a_list_names_files_beside_it_and_a_missing_one_is_an_error_of_its_own(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"a")
+    (tmp_path / "list.txt").write_text("a.jpg\n\nmissing.jpg\na.jpg\n")
+    first, missing, again = read_all([tmp_path / "list.txt"])
+    assert first.data == again.data == b"a"
+    assert missing.data is None and "No such file" in missing.error
+
+
+def test_a_folder_that_links_to_itself_is_read_once(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"a")
+    (tmp_path / "again").symlink_to(tmp_path)
+    assert [item.key for item in read_all([tmp_path])] == ["a.jpg"]
+
+
+def test_parquet_columns_may_be_structs_and_have_keys_and_gaps(tmp_path):
+    kind = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    pictures = pyarrow.array([{"bytes": b"x", "path": "p"}, {"bytes": None, "path": "q"}, None], kind)
+    path = write_parquet(tmp_path / "p.parquet", {"image": pictures, "name": ["n1", "n2", "n3"]}, 2)
+    found = read_all([path], columns=sources.Columns(key="name"))
+    assert [(item.key, item.data, item.error) for item in found] == [
+        ("n1", b"x", None), ("n2", None, "the row has no bytes"), ("n3", None, "the row has no bytes")]
+
+
+def test_a_damaged_page_of_parquet_costs_its_rows_not_the_job(tmp_path):
+    path = write_parquet(tmp_path / "p.parquet", {"image": [bytes([n]) * 5000 for n in range(20)]}, 20)
+    shards = list(sources.shards([str(path)], 5, sources.Columns()))
+    content = bytearray(path.read_bytes())
+    content[4:60] = bytes(56)
+    path.write_bytes(content)
+    found = [item for shard in shards for item in sources.read(shard)]
+    assert [item.index for item in found] == list(range(20))
+    assert any(item.error and "is damaged" in item.error for item in found)
+
+
+def test_a_tar_file_that_was_cut_says_so_for_each_member(tmp_path):
+    path = write_tar(tmp_path / "t.tar", [("1.jpg", b"1" * 600), ("2.jpg", b"2" * 600)])
+    (shard,) = sources.shards([str(path)], 5, sources.Columns())
+    path.write_bytes(path.read_bytes()[:2000])
+    first, second = sources.read(shard)
+    assert first.data == b"1" * 600
+    assert second.data is None and "ends in the middle" in second.error
+
+
+def test_an_item_that_fits_no_message_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_ITEM_BYTES", 10)
+    (tmp_path / "a.jpg").write_bytes(b"x" * 11)
+    (tmp_path / "b.jpg").write_bytes(b"x" * 10)
+    large, small = read_all([tmp_path])
+    assert large.data is None and "expected at most 10" in large.error
+    assert small.data == b"x" * 10
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "said"),
+    [
+        ("nothing.jpg", None, {}, "is not there"),
+        ("a.zip", b"PK", {}, "of a kind that is not known"),
+        ("empty.txt", b"\n", {}, "has no inputs"),
+        ("broken.tar", b"not a tar file" * 99, {}, "not a readable, uncompressed tar"),
+        ("broken.parquet", b"PAR1 nothing", {}, "not a readable Parquet file"),
+        ("two.parquet", {"a": [b"1"], "b": [b"2"]}, {}, "its columns of bytes are: a, b"),
+        ("none.parquet", {"a": [1]}, {}, "its columns of bytes are: none"),
+        ("wrong.parquet", {"a": [b"1"]}, {"data": "c"}, "expected a column c of bytes"),
+        ("keyless.parquet", {"a": [b"1"]}, {"key": "c"}, "has no column c"),
+    ],
+)
+def test_what_cannot_be_listed_ends_the_job_and_says_why(tmp_path, name, content, columns, said):
+    path = tmp_path / name
+    if isinstance(content, dict):
+        write_parquet(path, content, 1)
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BulkError, match=said):
+        read_all([path], columns=sources.Columns(**columns))
