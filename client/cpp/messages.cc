@@ -187,9 +187,14 @@ v1::PredictRequest StartActions(absl::string_view model, const ActionOptions& op
 }
 
 Explanation Read(const v1::Explanation& proto) {
-  Explanation result{.layer = proto.layer(), .maps = {}, .available = proto.available()};
+  Explanation result{
+      .layer = proto.layer(), .maps = {}, .available = proto.available(), .seen = std::nullopt};
   for (const v1::AttentionMap& map : proto.maps())
     result.maps.push_back({map.name(), map.width(), map.height(), map.png(), map.min(), map.max()});
+  if (proto.has_seen()) {
+    const v1::PicturePart& seen = proto.seen();
+    result.seen = PicturePart{seen.x(), seen.y(), seen.width(), seen.height()};
+  }
   return result;
 }
 

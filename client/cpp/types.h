@@ -45,11 +45,21 @@ struct AttentionMap {
   float max = 0;
 };
 
+// A rectangle in pixels of the upright picture. It may reach beyond the picture.
+struct PicturePart {
+  float x = 0;
+  float y = 0;
+  float width = 0;
+  float height = 0;
+};
+
 struct Explanation {
   std::string layer;
   std::vector<AttentionMap> maps;
   // Number of maps that the layer has; `maps` are the first of them.
   int available = 0;
+  // The part of the picture that each map covers. Unset if the daemon is older than this field.
+  std::optional<PicturePart> seen = std::nullopt;
 };
 
 // Fields of every response, independent of the model's task.

@@ -9,17 +9,11 @@
 #include "server/core/bad_field.h"
 #include "server/decode/opencv.h"
 #include "server/decode/picture_formats.h"
+#include "server/decode/seen_part.h"
 #include "server/decode/tiff_picture.h"
 
 namespace saccade::server {
 namespace {
-
-// Size to which the whole picture is scaled before the centre crop, rounded as torchvision.transforms.Resize
-// does.
-models::Size ScaledToShortSide(models::Size sent, int64_t side) {
-  if (sent.width <= sent.height) return {side * sent.height / sent.width, side};
-  return {side, side * sent.width / sent.height};
-}
 
 // Shorter side of the scaled picture. The EXIF orientation is not known yet, so this is the larger of the two
 // possible values.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/decode/seen_part.h"
 #include "server/encode/png.h"
 #include "server/protocols/vision_errors.h"
 
@@ -101,6 +102,17 @@ absl::Status SetExplanation(const models::Explanation& explanation, v1::Explanat
     if (absl::Status set = SetMap(map, message->add_maps()); !set.ok()) return set;
   }
   return absl::OkStatus();
+}
+
+void SetSeen(const models::ImageInput& input, const SentItem& sent, v1::Explanation* message) {
+  const Region whole{.x = 0, .y = 0, .width = sent.width, .height = sent.height};
+  const Region& shown = sent.region ? *sent.region : whole;
+  const SeenPart part = SeenPartOf(input, {.height = shown.height, .width = shown.width});
+  v1::PicturePart* const seen = message->mutable_seen();
+  seen->set_x(static_cast<float>(shown.x + part.x));
+  seen->set_y(static_cast<float>(shown.y + part.y));
+  seen->set_width(static_cast<float>(part.width));
+  seen->set_height(static_cast<float>(part.height));
 }
 
 }  // namespace saccade::server

@@ -5,6 +5,7 @@
 #include "models/api/attention_probe.h"
 #include "models/api/description.h"
 #include "saccade/v1/vision.pb.h"
+#include "server/core/request.h"
 
 namespace saccade::server {
 
@@ -19,5 +20,8 @@ models::ExplanationWish WishOf(const v1::Explain& message);
 
 // Errors are those of the PNG encoder.
 absl::Status SetExplanation(const models::Explanation& explanation, v1::Explanation* message);
+
+// Sets the part of the picture that the maps of a model with this input cover.
+void SetSeen(const models::ImageInput& input, const SentItem& sent, v1::Explanation* message);
 
 }  // namespace saccade::server

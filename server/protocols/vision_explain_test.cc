@@ -104,5 +104,23 @@ TEST(VisionExplainTest, MapsAreGreyFromTheLeastToTheMost) {
   EXPECT_EQ(message.maps(1).min(), message.maps(1).max());
 }
 
+TEST(VisionExplainTest, TheSeenPartLiesInTheRegion) {
+  const models::ImageInput input{
+      .fit = models::Fit::kCropCentre, .height = 224, .width = 224, .short_side = 256};
+  v1::Explanation message;
+  SetSeen(input, {.width = 1024, .height = 512}, &message);
+  EXPECT_EQ(message.seen().x(), 288);
+  EXPECT_EQ(message.seen().y(), 32);
+  EXPECT_EQ(message.seen().width(), 448);
+  EXPECT_EQ(message.seen().height(), 448);
+  SetSeen(input,
+          {.width = 1024, .height = 512, .region = Region{.x = 100, .y = 10, .width = 64, .height = 64}},
+          &message);
+  EXPECT_EQ(message.seen().x(), 104);
+  EXPECT_EQ(message.seen().y(), 14);
+  EXPECT_EQ(message.seen().width(), 56);
+  EXPECT_EQ(message.seen().height(), 56);
+}
+
 }  // namespace
 }  // namespace saccade::server

@@ -243,6 +243,7 @@ absl::Status ToMessage(const Response& response, const v1::PredictRequest& reque
   if (response.explanation) {
     absl::Status explained = SetExplanation(*response.explanation, message->mutable_explanation());
     if (!explained.ok()) return explained;
+    SetSeen(response.description->input, response.sent.at(0), message->mutable_explanation());
   }
   return SetResult(response, request, message);
 }

@@ -27,6 +27,15 @@ absl::StatusOr<cv::Mat> ReadMap(const AttentionMap& map) {
                                           map.width, "x", map.height, " pixels"));
 }
 
+// Black where `part` reaches beyond the picture. REQUIRES: they overlap.
+cv::Mat Part(const cv::Mat& picture, const cv::Rect& part) {
+  const cv::Rect inside = part & cv::Rect(0, 0, picture.cols, picture.rows);
+  cv::Mat cut;
+  cv::copyMakeBorder(picture(inside), cut, inside.y - part.y, part.br().y - inside.br().y, inside.x - part.x,
+                     part.br().x - inside.br().x, cv::BORDER_CONSTANT | cv::BORDER_ISOLATED);
+  return cut;
+}
+
 // `background` may be empty.
 cv::Mat Tile(const cv::Mat& shades, const cv::Mat& background, cv::Size size) {
   cv::Mat large, colors;
@@ -47,11 +56,17 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     const Explanation& explanation = *answer.explanation;
     const auto decoded = DecodePicture(picture, answer);
     cv::Rect seen(0, 0, std::max(1, answer.picture_width), std::max(1, answer.picture_height));
+    const cv::Rect whole = seen;
     // The daemon rejects a region that is not within the picture.
     if (region) seen &= cv::Rect(region->x, region->y, region->width, region->height);
-    if (seen.empty())
+    if (explanation.seen) {
+      const PicturePart& part = *explanation.seen;
+      seen = cv::Rect(cvRound(part.x), cvRound(part.y), std::max(1, cvRound(part.width)),
+                      std::max(1, cvRound(part.height)));
+    }
+    if ((seen & whole).empty())
       return absl::InternalError("the requested region does not overlap the picture that the daemon reports");
-    const cv::Mat background = decoded.ok() ? (*decoded)(seen) : cv::Mat();
+    const cv::Mat background = decoded.ok() ? Part(*decoded, seen) : cv::Mat();
     const double scale = static_cast<double>(kMapSide) / std::max(seen.width, seen.height);
     const cv::Size size(std::max(24, cvRound(scale * seen.width)),
                         std::max(24, cvRound(scale * seen.height)));

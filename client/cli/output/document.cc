@@ -115,6 +115,13 @@ Json ToJson(const Explanation& explanation) {
                             {"min", Shortest(map.min)},
                             {"max", Shortest(map.max)}});
   }
+  if (explanation.seen) {
+    const PicturePart& seen = *explanation.seen;
+    json["seen"] = {{"x", Shortest(seen.x)},
+                    {"y", Shortest(seen.y)},
+                    {"width", Shortest(seen.width)},
+                    {"height", Shortest(seen.height)}};
+  }
   return json;
 }
 

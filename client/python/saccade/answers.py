@@ -28,7 +28,9 @@ def _explanation(message: pb.Explanation) -> types.Explanation:
     maps = tuple(
         types.AttentionMap(one.name, one.width, one.height, one.png, one.min, one.max) for one in message.maps
     )
-    return types.Explanation(message.layer, maps, message.available)
+    part = message.seen
+    seen = types.PicturePart(part.x, part.y, part.width, part.height) if message.HasField("seen") else None
+    return types.Explanation(message.layer, maps, message.available, seen)
 
 
 def _facts(message: pb.PredictResponse) -> _Facts:

@@ -35,6 +35,16 @@ class AttentionMap:
     max: float
 
 
+@dataclasses.dataclass(frozen=True)
+class PicturePart:
+    """A rectangle in pixels of the upright picture. It may reach beyond the picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explanation:
     """The attention maps of one layer."""
@@ -43,6 +53,8 @@ class Explanation:
     maps: tuple[AttentionMap, ...]
     # Number of maps that the layer has; `maps` are the first of them.
     available: int
+    # The part of the picture that each map covers. None if the daemon is older than this field.
+    seen: PicturePart | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

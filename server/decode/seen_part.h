@@ -1,0 +1,23 @@
+// The part of a picture that a network sees.
+#pragma once
+
+#include "models/api/placement.h"
+
+namespace saccade::server {
+
+// In pixels of the picture, or of the region, that was sent. Beyond the picture the network sees black.
+struct SeenPart {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+};
+
+// Inverts what WriteInput() does to the picture. REQUIRES: both sides of `sent` are at least 1.
+SeenPart SeenPartOf(const models::ImageInput& input, models::Size sent);
+
+// Size to which a whole picture is scaled before its centre is cut out, rounded as
+// torchvision.transforms.Resize does.
+models::Size ScaledToShortSide(models::Size sent, int64_t side);
+
+}  // namespace saccade::server

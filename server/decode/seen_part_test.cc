@@ -1,0 +1,46 @@
+#include "server/decode/seen_part.h"
+
+#include <gtest/gtest.h>
+
+namespace saccade::server {
+namespace {
+
+models::ImageInput Cropped() {
+  return {.fit = models::Fit::kCropCentre, .height = 224, .width = 224, .short_side = 256};
+}
+
+void Expect(const SeenPart& part, double x, double y, double width, double height) {
+  EXPECT_DOUBLE_EQ(part.x, x);
+  EXPECT_DOUBLE_EQ(part.y, y);
+  EXPECT_DOUBLE_EQ(part.width, width);
+  EXPECT_DOUBLE_EQ(part.height, height);
+}
+
+TEST(SeenPartTest, IsTheMiddleOfACroppedPicture) {
+  // Scaled to 512 x 256, of which columns 144 to 368 and rows 16 to 240 are cut out.
+  Expect(SeenPartOf(Cropped(), {.height = 512, .width = 1024}), 288, 32, 448, 448);
+  Expect(SeenPartOf(Cropped(), {.height = 1024, .width = 512}), 32, 288, 448, 448);
+  // A picture that is enlarged.
+  Expect(SeenPartOf(Cropped(), {.height = 64, .width = 64}), 4, 4, 56, 56);
+}
+
+TEST(SeenPartTest, ReachesBeyondAPictureThatIsPadded) {
+  models::ImageInput input = Cropped();
+  input.short_side = 112;
+  // Scaled to 112 x 112, with a border of 56 around it.
+  Expect(SeenPartOf(input, {.height = 224, .width = 224}), -112, -112, 448, 448);
+}
+
+TEST(SeenPartTest, IsAllOfAPictureThatIsScaledAsAWhole) {
+  const models::ImageInput input{.fit = models::Fit::kKeepRatio, .short_side = 800, .long_side = 1333};
+  Expect(SeenPartOf(input, {.height = 480, .width = 640}), 0, 0, 640, 480);
+}
+
+TEST(SeenPartTest, IsAllOfAVolumesPlane) {
+  models::ImageInput input = Cropped();
+  input.medium = models::Medium::kVolume;
+  Expect(SeenPartOf(input, {.height = 24, .width = 20}), 0, 0, 20, 24);
+}
+
+}  // namespace
+}  // namespace saccade::server
