@@ -31,6 +31,7 @@
 #include "server/protocols/rest_openapi.h"
 #include "server/protocols/rest_service.h"
 #include "server/protocols/retry_jitter.h"
+#include "server/protocols/sample_rest.h"
 #include "server/protocols/vision_rest.h"
 #include "server/protocols/vision_service.h"
 #include "server/security/certificates.h"
@@ -265,7 +266,13 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   if (flags_.page) {
     add(PageRoutes());
     add({LiveLoadRoute(catalog_.get(), pipeline_.get(),
-                       {.max_message_bytes = flags_.max_message_bytes, .grpc_port = flags_.grpc_port})});
+                       {.max_message_bytes = flags_.max_message_bytes,
+                        .grpc_port = flags_.grpc_port,
+                        .server_version = SACCADE_VERSION})});
+    add(SampleRoutes({.catalog = catalog_.get(),
+                      .ledger = admission_.get(),
+                      .retry_jitter = retry_jitter_.get(),
+                      .max_message_bytes = flags_.max_message_bytes}));
   }
   return routes;
 }

@@ -5,6 +5,8 @@ import {clock} from "./findings.js";
 
 const $ = (id) => document.getElementById(id);
 let playing = null, loaded = null, seconds = 0;
+// A clip of frames: how many, their rate, who draws one, and the timer that plays them.
+let frames = {count: 0, rate: 1, draw: () => {}}, timer = null;
 
 function bar(action, place, choose) {
   const made = document.createElement("span"), name = action.label || `class ${action.class_index}`;
@@ -13,6 +15,7 @@ function bar(action, place, choose) {
   made.style.left = `${100 * action.start_seconds / seconds}%`;
   made.style.width = `${100 * (action.end_seconds - action.start_seconds) / seconds}%`;
   made.style.background = colourOf(action.class_index);
+  [made.dataset.start, made.dataset.end] = [action.start_seconds, action.end_seconds];
   made.title = `${name}, ${clock(action.start_seconds)}–${clock(action.end_seconds)}`;
   made.onclick = choose;
   return made;
@@ -40,20 +43,59 @@ function drawTimeline(answer, visible, choose) {
   $("timeline-end").textContent = clock(seconds);
 }
 
+const secondsNow = () => frames.count ? Number($("frame").value) / frames.rate : $("video").currentTime;
+
 function moveHead() {
-  $("head").hidden = $("video").hidden;
-  $("head").style.left = `${seconds > 0 ? 100 * Math.min(1, $("video").currentTime / seconds) : 0}%`;
+  const at = secondsNow();
+  $("head").hidden = $("video").hidden && !frames.count;
+  $("head").style.left = `${seconds > 0 ? 100 * Math.min(1, at / seconds) : 0}%`;
+  for (const one of document.querySelectorAll(".happening")) {
+    one.classList.toggle("now", !$("head").hidden && at >= Number(one.dataset.start) && at < Number(one.dataset.end));
+  }
+}
+
+function showFrame() {
+  const place = Number($("frame").value);
+  $("frame-shown").textContent = `${place + 1} of ${frames.count}`;
+  moveHead();
+  frames.draw(place);
+}
+
+export function stopClip() {
+  $("video").pause();
+  clearInterval(timer);
+  timer = null;
+  $("play").textContent = "Play";
+}
+
+function playFrames() {
+  if (timer) return stopClip();
+  const last = frames.count - 1;
+  if (Number($("frame").value) === last) $("frame").value = "0";
+  $("play").textContent = "Pause";
+  timer = setInterval(() => {
+    if (Number($("frame").value) >= last) return stopClip();
+    $("frame").value = String(Number($("frame").value) + 1);
+    showFrame();
+  }, 1000 / frames.rate);
 }
 
 // `sent` is a video or frames, `visible` the indices of the actions to draw. `choose(place)` is called with the index of
-// the action that is pressed.
-export function showClip(sent, answer, visible, choose) {
+// the action that is pressed, `draw(place)` with the frame to show.
+export function showClip(sent, answer, visible, choose, draw) {
   seconds = answer.frames / answer.frames_per_second;
+  const isFrames = sent[0].type.startsWith("image/");
+  frames = {count: isFrames ? sent.length : 0, rate: answer.frames_per_second, draw};
+  $("play-field").hidden = !isFrames;
+  $("frame").max = String(Math.max(0, sent.length - 1));
   drawTimeline(answer, visible, choose);
   $("clip").hidden = false;
   // Other actions of the clip that is shown already do not stop it.
   if (sent[0] === loaded) return;
   loaded = sent[0];
+  stopClip();
+  $("frame").value = "0";
+  $("frame-shown").textContent = `1 of ${sent.length}`;
   const video = $("video");
   if (playing) URL.revokeObjectURL(playing);
   playing = null;
@@ -80,8 +122,14 @@ export function chooseAction(answer, place) {
   }
   if (!chosen) return;
   if (!$("video").hidden) $("video").currentTime = chosen.start_seconds;
+  if (!frames.count) return;
+  // The first frame of the action.
+  $("frame").value = String(Math.min(frames.count - 1, Math.floor(chosen.start_frame)));
+  showFrame();
 }
 
 export function listenToClip() {
   $("video").addEventListener("timeupdate", moveHead);
+  $("frame").addEventListener("input", showFrame);
+  $("play").onclick = playFrames;
 }

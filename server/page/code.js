@@ -105,6 +105,16 @@ export function save(name, content) {
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
+// Connects the buttons that save. `shown()` is the answer that is shown, with what it is about.
+export function listenToSaves(shown, overlayPng, cutOutPng) {
+  const json = (value) => new Blob([JSON.stringify(value, null, 1)], {type: "application/json"});
+  const nameOf = () => shown().sent[0].name.replace(/\.[^.]*$/, "");
+  $("save-json").onclick = () => save(`${nameOf()}.json`, json(shown().answer));
+  $("save-coco").onclick = () => save(`${nameOf()}.coco.json`, json(cocoOf(shown().answer)));
+  $("save-picture").onclick = async () => save(`${nameOf()}.overlay.png`, await overlayPng());
+  $("save-cut-out").onclick = async () => save(`${nameOf()}.cut-out.png`, await cutOutPng());
+}
+
 // COCO's list of results, for pycocotools. Masks are run lengths as they come from the daemon.
 export function cocoOf(answer) {
   return answer.detections.detections.map(({box, score, class_index, mask}) => ({

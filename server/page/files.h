@@ -13,7 +13,9 @@ extern const std::string_view kClipJs;
 extern const std::string_view kCodeJs;
 extern const std::string_view kFindingsJs;
 extern const std::string_view kLoadJs;
+extern const std::string_view kModelsJs;
 extern const std::string_view kOverlayJs;
+extern const std::string_view kPointJs;
 extern const std::string_view kRequestJs;
 extern const std::string_view kStripJs;
 extern const std::string_view kTiffJs;
@@ -25,6 +27,13 @@ extern const std::string_view kMasksJs;
 extern const std::string_view kPictureJs;
 extern const std::string_view kShownJs;
 extern const std::string_view kViewerJs;
+extern const std::string_view kAddressJs;
+extern const std::string_view kCameraJs;
+extern const std::string_view kChartsJs;
+extern const std::string_view kCompareJs;
+extern const std::string_view kMatchingJs;
+extern const std::string_view kSamplesJs;
+extern const std::string_view kSessionJs;
 extern const std::string_view kIconSvg;
 
 }  // namespace saccade::server::page

@@ -111,11 +111,17 @@ export function showFindings(list, answer, visible, choose) {
   if (!list.childElementCount) list.append(element("li", {className: "hint"}, "Nothing found"));
 }
 
-export function showTimings(bar, list, timings, roundTrip) {
+// [name, milliseconds] of each stage, of what lies between them, and of all.
+export function durationsOf(timings) {
   const milliseconds = (text) => 1000 * parseFloat(text ?? "0");
   const total = milliseconds(timings.total);
   const stages = ["decode", "queue", "infer", "encode"].map((name) => [name, milliseconds(timings[name])]);
   stages.push(["rest", Math.max(0, total - stages.reduce((sum, [, took]) => sum + took, 0))]);
+  return [...stages, ["total", total]];
+}
+
+export function showTimings(bar, list, timings, roundTrip) {
+  const durations = durationsOf(timings), stages = durations.slice(0, -1), [, total] = durations.at(-1);
   bar.replaceChildren(...stages.map(([name, took]) => {
     const part = element("span", {className: name});
     part.style.width = `${total > 0 ? 100 * took / total : 0}%`;

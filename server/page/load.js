@@ -1,7 +1,11 @@
 // The models' current load, from polling /v1/load once per second. Its counters only grow; the page shows their
 // differences over the last ten seconds.
 
+import {drawBars, drawLines} from "./charts.js";
+import {element} from "./overlay.js";
 import {ask, isRefused, refusalOf} from "./token.js";
+
+const $ = (id) => document.getElementById(id);
 
 const POLL = 1000, WINDOW = 10, KEPT = 60;
 // Of fewer requests, one in a hundred says nothing.
@@ -79,23 +83,133 @@ function rowOf(table, key) {
   const row = document.createElement("tr"), head = document.createElement("th");
   row.dataset.key = head.textContent = key;
   head.scope = "row";
-  row.append(head, ...Array.from({length: 10}, () => document.createElement("td")));
+  row.append(head, ...Array.from({length: 12}, () => document.createElement("td")));
   row.children[2].append(sparkline());
   return row;
 }
 
-function fill(row, line, history) {
+function fill(row, line, history, state) {
   drawHistory(row.children[2].firstChild, history);
   const told = line.failures.map(([name, rate]) => `${rate.toFixed(1)} ${name}`).join(", ");
   const texts = {
     1: line.requests.toFixed(1), 3: duration(line.median), 4: duration(line.slow), 5: duration(line.waits),
     6: duration(line.computes), 7: line.batch === null ? "–" : line.batch.toFixed(2), 8: String(line.queued),
     9: told || "0.0", 10: line.cancelled.toFixed(1),
+    11: [state?.device, state?.precision].filter(Boolean).join(", ") || "–",
+    12: state ? `${Number(state.load_seconds.toPrecision(2))} s` : "–",
   };
   for (const [i, text] of Object.entries(texts)) {
     if (row.children[i].textContent !== text) row.children[i].textContent = text;
   }
   row.children[9].classList.toggle("bad", line.failed > 0);
+}
+
+const mebibytes = (count) => `${(count / 2 ** 20).toFixed(count < 10 * 2 ** 20 ? 1 : 0)} MiB`;
+
+// The counters of several models as those of one.
+export function summed(models) {
+  const add = (a, b) => Object.fromEntries([...new Set([...Object.keys(a), ...Object.keys(b)])].map(
+    (key) => [key, (a[key] ?? 0) + (b[key] ?? 0)]));
+  const parts = ["seconds", "failed_by_reason", "passes_by_batch_size"], plain = ["answered", "failed", "pictures", "passes", "queued"];
+  return models.reduce((all, one) => ({
+    ...Object.fromEntries(parts.map((part) => [part, add(all[part], one[part])])),
+    ...Object.fromEntries(plain.map((name) => [name, all[name] + one[name]])),
+    // All models have the same buckets.
+    answered_by_seconds: one.answered_by_seconds.map(([bound, count], i) => [bound, count + (all.answered_by_seconds[i]?.[1] ?? 0)]),
+  }), {...Object.fromEntries(parts.map((part) => [part, {}])), ...Object.fromEntries(plain.map((name) => [name, 0])),
+       failed_by_reason: {REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0}, answered_by_seconds: []});
+}
+
+const STAGES = ["decode", "queue", "infer", "encode"];
+
+// The figures of each of the last answers, over the WINDOW seconds before it, for the model or for all if `key` is empty.
+function courseOf(answers, key) {
+  const counters = answers.map((answer) => key ? find(answer, key) : summed(answer.models));
+  const now = answers.at(-1).time;
+  return answers.slice(1).flatMap((answer, i) => {
+    const from = Math.max(0, i + 1 - WINDOW), [old, young] = [counters[from], counters[i + 1]];
+    if (!young) return [];
+    const seconds = Math.max(0.001, answer.time - answers[from].time), answered = young.answered - (old?.answered ?? 0);
+    const stages = STAGES.map((stage) =>
+      answered > 0 ? ((young.seconds[stage] ?? 0) - (old?.seconds[stage] ?? 0)) / answered : null);
+    return [{age: now - answer.time, ...rates(old, young, seconds), stages, resident: answer.memory.resident_bytes / 2 ** 20}];
+  });
+}
+
+function drawCharts(answers, key) {
+  const course = courseOf(answers, key), ages = course.map(({age}) => age), span = KEPT;
+  const values = (name) => course.map((one) => one[name]);
+  const perSecond = (rate) => `${Number(rate.toPrecision(2))}/s`;
+  drawLines($("chart-requests"), {title: "Requests", ages, span, told: perSecond, series: [
+    {name: "answered", className: "infer", values: values("requests")},
+    {name: "failed", className: "wrong", values: values("failed")},
+    {name: "cancelled", className: "rest", values: values("cancelled")}]});
+  drawLines($("chart-latency"), {title: "Latency", ages, span, told: duration, series: [
+    {name: "median", className: "infer", values: values("median")},
+    {name: "99 %", className: "queue", values: values("slow")}]});
+  drawLines($("chart-stages"), {title: "Stages of a request", ages, span, told: duration, isStacked: true,
+                                series: STAGES.map((name, i) => ({name, className: name, values: course.map(({stages}) => stages[i])}))});
+  const [old, young] = [answers[0], answers.at(-1)].map((answer) => (key ? find(answer, key) : summed(answer.models)) ?? null);
+  const sizes = Object.entries(young?.passes_by_batch_size ?? {})
+    .map(([size, count]) => [size, count - (old?.passes_by_batch_size[size] ?? 0)]).filter(([, count]) => count > 0)
+    .sort((a, b) => a[0] - b[0]);
+  // Names of more bars could not be read: the largest sizes are one bar.
+  const MOST = 12, rest = sizes.slice(MOST - 1), sum = rest.reduce((all, [, count]) => all + count, 0);
+  const bars = sizes.length > MOST ? [...sizes.slice(0, MOST - 1), [`≥${rest[0][0]}`, sum]] : sizes;
+  drawBars($("chart-batches"), {title: "Passes by batch size", bars, className: "decode", told: (count) => String(Number(count.toPrecision(3)))});
+  drawLines($("chart-queue"), {title: "Requests that wait", ages, span, told: (count) => String(Number(count.toPrecision(3))),
+                               series: [{name: "queue", className: "queue", values: values("queued")}]});
+  drawLines($("chart-memory"), {title: "Memory of the daemon", ages, span, told: (count) => `${Number(count.toPrecision(3))} MiB`,
+                                series: [{name: "resident", className: "encode", values: values("resident")}]});
+}
+
+// When this page first saw the model load, by key.
+const loadingSince = new Map();
+
+function showStates(states) {
+  const ready = states.filter(({state}) => state === "READY").length, others = states.filter(({state}) => state !== "READY");
+  $("loading").hidden = !others.length;
+  $("ready").max = Math.max(1, states.length);
+  $("ready").value = ready;
+  const text = `${ready} of ${states.length} model versions are ready`;
+  if ($("ready-text").textContent !== text) $("ready-text").textContent = text;
+  const loading = new Set(states.filter(({state}) => state === "LOADING").map(keyOf));
+  for (const key of loadingSince.keys()) if (!loading.has(key)) loadingSince.delete(key);
+  $("states").replaceChildren(...others.map((one) => {
+    const key = keyOf(one), isLoading = one.state === "LOADING";
+    if (isLoading && !loadingSince.has(key)) loadingSince.set(key, performance.now());
+    const seconds = Math.round((performance.now() - (loadingSince.get(key) ?? 0)) / 1000);
+    const told = isLoading ? `loading; seen for ${seconds} s` : `not served: ${one.reason || "no reason is known"}`;
+    return element("li", {className: isLoading ? "" : "bad"}, element("b", {}, key), ` ${told}`);
+  }));
+}
+
+function showFacts({server_version: version, memory, states, time}) {
+  const devices = [...new Set(states.map(({device}) => device).filter(Boolean))].join(", ");
+  const facts = [["Version", version], ["Devices", devices || "–"], ["Memory of the daemon", mebibytes(memory.resident_bytes)],
+                 ["Memory of the machine", `${mebibytes(memory.available_bytes)} of ${mebibytes(memory.total_bytes)} free`],
+                 ["The daemon's clock", new Date(1000 * time).toLocaleTimeString()]];
+  $("facts").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+}
+
+function offerModels(models) {
+  const keys = models.map(keyOf), select = $("load-model");
+  if ([...select.options].slice(1).map(({value}) => value).join("\n") === keys.join("\n")) return;
+  const before = select.value;
+  select.replaceChildren(new Option("all models", ""), ...keys.map((key) => new Option(key, key)));
+  if (keys.includes(before)) select.value = before;
+}
+
+let kept = [];
+
+// What the tab shows beside the table; nothing as long as it is hidden.
+export function showLoadTab() {
+  const now = kept.at(-1);
+  if ($("load-view").hidden || !now) return;
+  showFacts(now);
+  showStates(now.states);
+  offerModels(now.models);
+  drawCharts(kept, $("load-model").value);
 }
 
 function show(answers, table, held) {
@@ -107,16 +221,17 @@ function show(answers, table, held) {
       const [old, young] = [find(answers[i], key), find(answer, key)];
       return young ? Math.max(0, young.answered - (old?.answered ?? 0)) / (answer.time - answers[i].time) : 0;
     });
-    fill(row, rates(find(before, key), model, seconds), history);
+    fill(row, rates(find(before, key), model, seconds), history, now.states.find((one) => keyOf(one) === key));
     return row;
   });
   // Moving a row would lose the selection in it.
   if (rows.length !== table.children.length || rows.some((row, i) => row !== table.children[i])) table.replaceChildren(...rows);
   const {requests, bytes, decoded_bytes: decoded} = now.inflight;
-  const mebibytes = (count) => `${(count / 2 ** 20).toFixed(1)} MiB`;
   const text = `In the daemon: ${requests} requests, ${mebibytes(bytes)} received, ` +
     `${mebibytes(decoded)} decoded. Rates and times are those of the last ${WINDOW} seconds, of answered requests.`;
   if (held.textContent !== text) held.textContent = text;
+  kept = answers;
+  showLoadTab();
 }
 
 // Runs as long as the page is open. Calls `told` with the last answer of /v1/load and "", or with null and what is wrong.
@@ -133,12 +248,14 @@ export async function watch(table, held, told) {
         answers.push(answer);
         if (answers.length > KEPT) answers.shift();
         last = new Date();
+        $("load").classList.remove("stale");
         table.parentElement.classList.remove("stale");
         show(answers, table, held);
         told(answer, "");
       } catch {
         // A restarted daemon counts from zero.
         answers.length = 0;
+        $("load").classList.add("stale");
         table.parentElement.classList.add("stale");
         if (last) held.textContent = `No longer up to date: ${location.host} ${wrong}. These are the figures of ${last.toLocaleTimeString()}.`;
         told(null, wrong);

@@ -72,6 +72,13 @@ export function turbo(x) {
   ].map((part) => Math.round(255 * Math.min(1, Math.max(0, part))));
 }
 
+// Fills the canvas, which is 256 pixels wide, with the map's colours.
+export function fillScale(canvas) {
+  const context = canvas.getContext("2d"), image = context.createImageData(256, 1);
+  for (let i = 0; i < 256; ++i) image.data.set([...turbo(i / 255), 255], 4 * i);
+  context.putImageData(image, 0, 0);
+}
+
 // As one number of a canvas's image data, opaque.
 export const packed = ([r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0;
 

@@ -15,6 +15,10 @@ constexpr char kPolicy[] =
     "connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+// The page takes pictures with the camera when the user asks for it, and uses no other device. No frame may.
+constexpr char kPermissions[] =
+    "camera=(self), microphone=(), geolocation=(), display-capture=(), usb=(), serial=(), hid=(), payment=()";
+
 HttpRoute File(std::string path, std::string type, std::string_view text) {
   return {"GET", std::move(path), Responding([type = std::move(type), text](const HttpRequest&) {
             HttpResponse response;
@@ -23,6 +27,7 @@ HttpRoute File(std::string path, std::string type, std::string_view text) {
             response.attached.emplace_back(text);
             response.headers = {{"Content-Security-Policy", kPolicy},
                                 {"Referrer-Policy", "no-referrer"},
+                                {"Permissions-Policy", kPermissions},
                                 // The daemon may be replaced by another version.
                                 {"Cache-Control", "no-cache"}};
             return response;
@@ -41,7 +46,9 @@ std::vector<HttpRoute> PageRoutes() {
           File("/code.js", kScript, page::kCodeJs),
           File("/findings.js", kScript, page::kFindingsJs),
           File("/load.js", kScript, page::kLoadJs),
+          File("/models.js", kScript, page::kModelsJs),
           File("/overlay.js", kScript, page::kOverlayJs),
+          File("/point.js", kScript, page::kPointJs),
           File("/request.js", kScript, page::kRequestJs),
           File("/strip.js", kScript, page::kStripJs),
           File("/tiff.js", kScript, page::kTiffJs),
@@ -53,6 +60,13 @@ std::vector<HttpRoute> PageRoutes() {
           File("/picture.js", kScript, page::kPictureJs),
           File("/shown.js", kScript, page::kShownJs),
           File("/viewer.js", kScript, page::kViewerJs),
+          File("/address.js", kScript, page::kAddressJs),
+          File("/camera.js", kScript, page::kCameraJs),
+          File("/charts.js", kScript, page::kChartsJs),
+          File("/compare.js", kScript, page::kCompareJs),
+          File("/matching.js", kScript, page::kMatchingJs),
+          File("/samples.js", kScript, page::kSamplesJs),
+          File("/session.js", kScript, page::kSessionJs),
           File("/icon.svg", "image/svg+xml", page::kIconSvg)};
 }
 

@@ -1,47 +1,41 @@
 // The page's main module: handles the user's choices, sends the request, shows the answer.
 
-import {mapsOf} from "./attention.js";
-import {chooseAction, listenToClip, showClip} from "./clip.js";
-import {cocoOf, codeOf, save, showCode} from "./code.js";
+import {choose as select, listenToTabs, optionsNow, readAddress, setOptions, writeAddress} from "./address.js";
+import {listenToMaps, mapsOf} from "./attention.js";
+import {closeCamera, listenToCamera, offerCamera} from "./camera.js";
+import {chooseAction, listenToClip, showClip, stopClip} from "./clip.js";
+import {codeOf, listenToSaves, showCode} from "./code.js";
+import {hideComparison, listenToSwipe, offerRivals, rivalOf, showComparison} from "./compare.js";
 import {STRIPS, accept, listenToFiles} from "./files.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
-import {watch} from "./load.js";
-import {turbo} from "./overlay.js";
+import {showLoadTab, watch} from "./load.js";
+import {EXAMPLES, SENT, TASKS, aboutOf, defaultOf, isOfPictures, isPicture} from "./models.js";
+import {fillScale} from "./overlay.js";
 import {blankOf, pictureOf} from "./picture.js";
+import {choosePoint, listenToPoint, offerPoint, pointOf, positionFor} from "./point.js";
 import {checkSize, requestOf, sendRequest} from "./request.js";
-import {canCutOut, chooseFinding, cutOutPng, listenToViewer, offerFilter, offerMaps, overlayPng, showAnswerOn, showPicture,
-        visibleOf} from "./shown.js";
+import {forgetSamples, showSamples} from "./samples.js";
+import {remember} from "./session.js";
+import {canCutOut, chooseFinding, cutOutPng, listenToViewer, markPoint, offerFilter, offerMaps, overlayPng, showAnswerOn,
+        showFrame, showPicture, showRival, swipeTo, visibleOf} from "./shown.js";
 import {answerStrip, clearStrip, showStrip} from "./strip.js";
 import {ask as get, hasToken, takeToken} from "./token.js";
 import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
 const $ = (id) => document.getElementById(id);
 const canvas = $("canvas");
-// For each task, the name of its input and the accepted file types.
-const SENT = {
-  classification: ["Picture", "image/*,.tif,.tiff"],
-  detection: ["Picture", "image/*,.tif,.tiff"],
-  segmentation: ["Picture", "image/*,.tif,.tiff"],
-  stereo: ["Left picture", "image/*,.tif,.tiff"],
-  actions: ["Video, or its frames", "video/*,image/*"],
-  restoration: ["Volume (TIFF)", ".tif,.tiff,image/tiff"],
-};
-const TASKS = Object.keys(SENT);
-// Names of files in the code, as long as none is chosen.
-const EXAMPLES = {
-  classification: ["picture.jpg"], detection: ["picture.jpg"], segmentation: ["picture.jpg"], stereo: ["left.png", "right.png"],
-  actions: ["clip.mp4"], restoration: ["volume.tif"],
-};
-
 let models = [];
 let files = [];
 let running = null;
 let maxMessageBytes = 0;
 let grpcPort = 0;
-// The answer that is shown, and what it is about: {answer, sent, model}. Null while there is none.
+// The answer that is shown, and what it is about: {answer, sent, model, rival}; `rival` is the answer that it is compared
+// with, or null. Null while there is none.
 let shown = null;
+// The options of the address are set once, when there are models.
+let address = readAddress();
 
-const model = () => models.find((one) => one.name === $("model").value);
+const model = () => defaultOf(models, $("model").value);
 // The files of the request; null stands for a missing one.
 function wanted() {
   const task = model()?.task;
@@ -58,7 +52,6 @@ async function listModels() {
   const response = await get("/v1/models");
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
-  // Requests name no version, so they go to the default one.
   models = answer.models.filter((one) => one.state === "READY");
   const before = $("model").value;
   $("model").replaceChildren(...[...new Map(models.map((one) => [one.name, one])).values()].map((one) => {
@@ -69,8 +62,20 @@ async function listModels() {
   const usable = [...$("model").options].filter((option) => !option.disabled);
   const again = usable.find((option) => option.value === before) ?? usable[0];
   if (again) again.selected = true;
+  forgetSamples();
+  chooseModel();
+  if (!models.length || !address) return;
+  const {model: wanted} = address, options = address;
+  address = null;
+  if (wanted && !select("model", wanted)) {
+    complain(`The address names the model '${wanted.slice(0, 100)}', which is not ready here.`);
+  }
+  chooseModel();
+  setOptions({...options, model: $("model").value});
   chooseModel();
 }
+
+const isPointable = () => Boolean($("attention").value) && !canvas.hidden && isOfPictures(model()?.task);
 
 function chooseModel() {
   const chosen = model(), stereo = chosen?.task === "stereo";
@@ -85,15 +90,11 @@ function chooseModel() {
   $("attention").replaceChildren(new Option("not shown", ""), ...layers.map((name) => new Option(name, name)));
   if (layers.includes(before)) $("attention").value = before;
   $("attention-field").hidden = !layers.length;
-  const others = models.length && models.every((one) => !TASKS.includes(one.task));
-  // Volumes have no largest size.
-  const size = chosen?.input_width ? `${chosen.input_width}×${chosen.input_height}, ` : "";
-  $("about").textContent = chosen
-    ? `${chosen.architecture}${chosen.labels.length ? `, ${chosen.labels.length} classes` : ""}, ` +
-      `${size}batches of up to ${chosen.max_batch_size}` +
-      (chosen.task === "restoration" ? ". For volumes larger than a message, use the command: saccade restore" : "")
-    : others ? "The models that are ready take tensors, which this page does not support; see docs/api.md."
-      : "No model is ready yet.";
+  offerRivals(models, chosen);
+  offerCamera(isOfPictures(chosen?.task));
+  showSamples(chosen && TASKS.includes(chosen.task) ? chosen.name : null, chosen?.task, (files) => take(files, 0), complain);
+  offerPoint(shown, isPointable());
+  $("about").textContent = aboutOf(chosen, models);
   showUse();
 }
 
@@ -113,17 +114,24 @@ function showUse() {
   }));
 }
 
-const isPicture = (task, file) => task !== "restoration" && !(task === "actions" && !file.type.startsWith("image/"));
+// A point of the picture was chosen: networks whose attention is by position are asked about it, of the others the maps that
+// are there tell what they have at it.
+function pointed(point) {
+  if (!choosePoint(point, shown)) return;
+  if (shown.model.attention_by_position) ask();
+  else markPoint(point);
+}
 
 // Removes the answer, because it is about another file or another model.
 function forget(text) {
   shown = null;
   $("summary").textContent = text;
-  for (const id of ["clip", "volume", "scale", "attention-part", "classes-field"]) $(id).hidden = true;
+  for (const id of ["clip", "volume", "scale", "attention-part", "classes-field", "point-field"]) $(id).hidden = true;
+  hideComparison();
   for (const id of ["findings", "timings", "stages", "histogram", "classes"]) $(id).replaceChildren();
   canvas.ariaLabel = "The picture, without an answer yet";
   showUse();
-  $("video").pause();
+  stopClip();
 }
 
 // The picture is shown at once, before the daemon has it.
@@ -141,19 +149,20 @@ async function preview(sent, chosen, mine) {
 }
 
 // Shows the finding that was chosen in the list, on the picture or on the timeline.
-async function choose(place) {
-  const {answer, sent} = shown;
+function choose(place) {
+  const {answer} = shown;
   if (!answer.actions) {
     chooseFinding(place);
     return showUse();
   }
   chooseAction(answer.actions, place);
-  // If the clip consists of frames, show the first frame of the action.
-  if (!canvas.hidden && place !== null) {
-    const first = Math.min(sent.length - 1, Math.floor(answer.actions.actions[place].start_frame));
-    const picture = await pictureOf(sent[first]);
-    if (picture && shown?.answer === answer) showPicture(picture);
-  }
+}
+
+let lastFrame = 0;
+// Draws one of a clip's frames; of two that are opened at once, the one that was asked for last.
+async function drawFrame(place) {
+  const mine = ++lastFrame, {answer, sent} = shown, picture = await pictureOf(sent[Math.min(place, sent.length - 1)]);
+  if (picture && mine === lastFrame && shown?.answer === answer) showFrame(picture);
 }
 
 // The list and the summary, of the findings that the filter lets through.
@@ -163,7 +172,8 @@ function list() {
   $("summary").textContent = summaryOf(answer, visible.length);
   canvas.ariaLabel = `The picture with its answer: ${$("summary").textContent}`;
   showFindings($("findings"), answer, visible, choose);
-  if (answer.actions) showClip(shown.sent, answer.actions, visible, press);
+  if (answer.actions) showClip(shown.sent, answer.actions, visible, press, drawFrame);
+  if (shown.rival) showComparison(answer, shown.rival, visible, visibleOf(shown.rival));
 }
 
 function press(place) {
@@ -177,20 +187,26 @@ function filter() {
   showUse();
 }
 
-async function showAnswer(sent, picture, maps, answer, roundTrip, chosen) {
+async function showAnswer(sent, picture, maps, answer, rival, roundTrip, chosen) {
   const volume = answer.restoration ? await volumeOf(sent[0], answer.restoration) : null;
-  shown = {answer, sent, model: chosen};
+  shown = {answer, sent, model: chosen, rival};
   $("clip").hidden = $("volume").hidden = true;
   const drawn = isPicture(chosen.task, sent[0]) ? picture ?? blankOf(answer.picture_width, answer.picture_height) : null;
   offerFilter(answer);
-  if (drawn) showAnswerOn(drawn, answer, press);
+  if (drawn) showAnswerOn(drawn, answer, press, pointed);
   else showPicture(null);
+  hideComparison();
+  $("swipe-field").hidden = !drawn;
+  showRival(rival);
   $("tools").hidden = !drawn;
-  if (!answer.actions) $("video").pause();
+  if (!answer.actions) stopClip();
   if (volume) showVolume(volume);
   list();
   showUse();
   offerMaps(answer, maps);
+  offerPoint(shown, isPointable());
+  markPoint(pointOf(shown));
+  remember({files: [...files], model: chosen.name, options: optionsNow(), text: $("summary").textContent}, askAgain);
   showTimings($("stages"), $("timings"), answer.timings, roundTrip);
   $("scale").hidden = !answer.disparity;
   if (answer.disparity) {
@@ -223,16 +239,19 @@ async function ask() {
   }
   canvas.classList.add("waiting");
   try {
-    checkSize(chosen, sent, maxMessageBytes);
+    const position = positionFor(chosen, sent), other = rivalOf(models);
+    checkSize(chosen, sent, maxMessageBytes, position);
     showProgress("opening the picture", null);
     const picture = shown ? await pictureOf(sent[0]) : await preview(sent, chosen, mine);
-    const request = await requestOf(chosen, sent, picture);
+    const request = await requestOf(chosen, sent, picture, position);
     if (mine !== running) return;
     showProgress("sending", 0);
-    const started = performance.now();
-    const answer = await sendRequest(request, mine.signal, (text, share) => mine === running && showProgress(text, share));
+    const started = performance.now(), told = (text, share) => mine === running && showProgress(text, share);
+    const answer = await sendRequest(request, mine.signal, told);
     const roundTrip = performance.now() - started, maps = await mapsOf(answer);
-    if (mine === running) await showAnswer(sent, picture, maps, answer, roundTrip, chosen);
+    // One after the other, so that neither waits for the other.
+    const rival = other && mine === running ? await answerOf({...other, isPinned: true}, sent, picture, mine.signal, told) : null;
+    if (mine === running) await showAnswer(sent, picture, maps, answer, rival, roundTrip, chosen);
   } catch (error) {
     if (mine === running && error.name !== "AbortError") {
       complain(error.message);
@@ -243,6 +262,17 @@ async function ask() {
   if (mine !== running) return;
   showProgress("", undefined);
   canvas.classList.remove("waiting");
+}
+
+// The other model's answer; null if it has none, which is told. The first model's answer stays.
+async function answerOf(other, sent, picture, signal, told) {
+  try {
+    return await sendRequest(await requestOf(other, sent, picture), signal, told);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    complain(`${other.name} ${other.version} has no answer to compare with: ${error.message}`);
+    return null;
+  }
 }
 
 // What the summary says of the file's answer, in a few words.
@@ -256,6 +286,8 @@ async function summarise(file, signal) {
 
 // The model or an option has changed.
 function askAll() {
+  writeAddress();
+  offerPoint(shown, isPointable());
   ask();
   if ($("strip").hidden) return;
   if (STRIPS.includes(model()?.task)) answerStrip(summarise);
@@ -287,6 +319,17 @@ function put(taken) {
   showUse();
 }
 
+// Asks what was asked before.
+function askAgain({files: given, model: name, options}) {
+  if (!select("model", name)) return complain(`The model '${name}' is not ready any more.`);
+  chooseModel();
+  setOptions(options);
+  chooseModel();
+  clearStrip();
+  put({files: given, left: ""});
+  writeAddress();
+}
+
 function soon(action, wait) {
   let timer;
   return () => {
@@ -295,8 +338,32 @@ function soon(action, wait) {
   };
 }
 
+// The tab, or what lies behind the address, has changed.
+function readAgain() {
+  const options = readAddress();
+  if (options.model) select("model", options.model);
+  chooseModel();
+  setOptions({...options, model: $("model").value});
+  askAll();
+}
+
 function listen() {
+  listenToTabs(showLoadTab);
+  listenToCamera((given) => take(given, 0), complain);
   listenToFiles(take);
+  listenToMaps();
+  listenToSwipe(swipeTo);
+  window.addEventListener("hashchange", readAgain);
+  window.addEventListener("pagehide", closeCamera);
+  $("load-model").onchange = showLoadTab;
+  $("rival").onchange = () => {
+    hideComparison();
+    showRival(null);
+    if ($("rival").value) return askAll();
+    writeAddress();
+    if (shown) shown.rival = null;
+  };
+  listenToPoint(() => shown, pointed);
   $("model").onchange = () => {
     chooseModel();
     askAll();
@@ -316,26 +383,17 @@ function listen() {
   const askSoon = soon(askAll, 150);
   for (const id of ["mask", "top"]) $(id).addEventListener("input", askSoon);
   for (const id of ["mask", "top", "attention"]) $(id).addEventListener("input", showUse);
+  const write = soon(writeAddress, 300);
+  for (const id of ["score", "mask", "top", "opacity", "swipe"]) $(id).addEventListener("input", write);
   $("code").ontoggle = showUse;
-  const json = (value) => new Blob([JSON.stringify(value, null, 1)], {type: "application/json"});
-  const nameOf = () => shown.sent[0].name.replace(/\.[^.]*$/, "");
-  $("save-json").onclick = () => save(`${nameOf()}.json`, json(shown.answer));
-  $("save-coco").onclick = () => save(`${nameOf()}.coco.json`, json(cocoOf(shown.answer)));
-  $("save-picture").onclick = async () => save(`${nameOf()}.overlay.png`, await overlayPng());
-  $("save-cut-out").onclick = async () => save(`${nameOf()}.cut-out.png`, await cutOutPng());
-}
-
-function colourScale() {
-  const bar = $("scale-bar").getContext("2d"), image = bar.createImageData(256, 1);
-  for (let i = 0; i < 256; ++i) image.data.set([...turbo(i / 255), 255], 4 * i);
-  bar.putImageData(image, 0, 0);
+  listenToSaves(() => shown, overlayPng, cutOutPng);
 }
 
 listen();
 listenToClip();
 listenToPlanes();
 listenToViewer();
-colourScale();
+for (const id of ["scale-bar", "attention-bar"]) fillScale($(id));
 let listed = null;
 takeToken(() => complain(""));
 watch($("models"), $("held"), (load, wrong) => {

@@ -35,6 +35,12 @@ export function optionsOf(task) {
   }
 }
 
+// What the maps of the chosen layer are asked for, or null. `position` is the place that they are about: x and y from 0 to 1.
+function explainOf(position) {
+  const layer = $("attention").value;
+  return layer ? {layer, ...(position ? {positions: [position]} : {})} : null;
+}
+
 // A single file is sent as it is, with the options in the query.
 function fileRequest(chosen, file, picture) {
   const query = new URLSearchParams(optionsOf(chosen.task)), size = chosen.task === "segmentation" && mapSizeOf(picture);
@@ -42,7 +48,8 @@ function fileRequest(chosen, file, picture) {
     query.set("size.width", size.width);
     query.set("size.height", size.height);
   }
-  if ($("attention").value) query.set("explain.layer", $("attention").value);
+  if (chosen.isPinned) query.set("version", chosen.version);
+  if ($("attention").value && chosen.attention_layers.includes($("attention").value)) query.set("explain.layer", $("attention").value);
   return {
     path: `/v1/predict/${encodeURIComponent(chosen.name)}?${query}`,
     // The browser's guess of the type may be one that the daemon does not know; the daemon looks at the bytes.
@@ -51,32 +58,36 @@ function fileRequest(chosen, file, picture) {
   };
 }
 
-// Several files are sent as JSON.
-async function jsonRequest(chosen, sent, picture) {
-  const encoded = await Promise.all(sent.map(base64Of));
-  const request = {model: chosen.name};
+// Several files are sent as JSON, and so is a position, for which a query has no place.
+async function jsonRequest(chosen, sent, picture, position) {
+  const encoded = await Promise.all(sent.map(base64Of)), size = mapSizeOf(picture), options = optionsOf(chosen.task);
+  const request = {model: chosen.name, ...(chosen.isPinned ? {version: chosen.version} : {})};
   if (chosen.task === "stereo") {
     request.stereo = {left: {encoded: encoded[0]}, right: {encoded: encoded[1]}};
-    const size = mapSizeOf(picture);
-    request.stereo_options = {...optionsOf(chosen.task), ...(size ? {size} : {})};
+    request.stereo_options = {...options, ...(size ? {size} : {})};
+  } else if (chosen.task === "actions") {
+    request.clip = sent[0].type.startsWith("image/") ? {frames: {pictures: encoded.map((one) => ({encoded: one}))}}
+      : {video: encoded[0]};
+    request.actions = options;
   } else {
-    request.clip = {frames: {pictures: encoded.map((one) => ({encoded: one}))}};
-    request.actions = optionsOf(chosen.task);
+    request.encoded = encoded[0];
+    request[chosen.task] = {...options, ...(size && chosen.task === "segmentation" ? {size} : {})};
   }
-  if ($("attention").value) request.explain = {layer: $("attention").value};
+  const explain = explainOf(position);
+  if (explain && chosen.attention_layers.includes(explain.layer)) request.explain = explain;
   return {path: "/v1/predict", type: "application/json", body: JSON.stringify(request)};
 }
 
-const isJson = (chosen, sent) =>
-  chosen.task === "stereo" || (chosen.task === "actions" && sent[0].type.startsWith("image/"));
+const isJson = (chosen, sent, position) =>
+  Boolean(position) || chosen.task === "stereo" || (chosen.task === "actions" && sent[0].type.startsWith("image/"));
 
 const mebibytes = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 // Throws an Error if the files are larger than a message may be; looks at their sizes only.
-export function checkSize(chosen, sent, maxBytes) {
+export function checkSize(chosen, sent, maxBytes, position = null) {
   const bytes = sent.reduce((sum, file) => sum + file.size, 0);
   // Base64 makes four bytes of three.
-  const message = isJson(chosen, sent) ? Math.ceil(4 * bytes / 3) : bytes;
+  const message = isJson(chosen, sent, position) ? Math.ceil(4 * bytes / 3) : bytes;
   if (!maxBytes || message <= maxBytes) return;
   throw new Error(`${sent.length > 1 ? "The files have" : `${sent[0].name} has`} ${mebibytes(bytes)}` +
     `${message > bytes ? `, and ${mebibytes(message)} as JSON` : ""}; this daemon takes messages up to ` +
@@ -84,10 +95,11 @@ export function checkSize(chosen, sent, maxBytes) {
       "Send a smaller file, or start the daemon with a larger --max-message-bytes"));
 }
 
-// Returns the request's path, media type and body. `chosen` is a model, `sent` its input's files, `picture` the first of
-// them if it is opened.
-export async function requestOf(chosen, sent, picture) {
-  return isJson(chosen, sent) ? jsonRequest(chosen, sent, picture) : fileRequest(chosen, sent[0], picture);
+// Returns the request's path, media type and body. `chosen` is a model, whose default version is asked unless it
+// `isPinned`; `sent` its input's files, `picture` the first of
+// them if it is opened. `position` is where attention is asked about, or null.
+export async function requestOf(chosen, sent, picture, position = null) {
+  return isJson(chosen, sent, position) ? jsonRequest(chosen, sent, picture, position) : fileRequest(chosen, sent[0], picture);
 }
 
 // Sends it. `progress` is called with a text. fetch() does not say how much of the body was sent, so this is an

@@ -1,17 +1,21 @@
 // What the viewer shows: a picture, and over it what an answer found, as far as the filter lets it through.
 
-import {showMaps} from "./attention.js";
+import {liftMaps, pointAt, showMaps, stepLayer} from "./attention.js";
 import {drawDetections} from "./boxes.js";
 import {findingsOf, namesOf} from "./findings.js";
 import {Masks} from "./masks.js";
-import {bytesOf, disparitiesOf, layerOf, release} from "./overlay.js";
+import {bytesOf, disparitiesOf, layerOf} from "./overlay.js";
 import {drawPicture} from "./picture.js";
 import {Viewer} from "./viewer.js";
 
 const $ = (id) => document.getElementById(id);
-const NOTHING = {picture: null, answer: null, chosen: null, hovered: null, over: null, masks: null, values: null, map: null};
+// `rival` is the other answer of a comparison, {answer, over, masks}; `point` is what attention is asked about.
+const NOTHING = {picture: null, answer: null, chosen: null, hovered: null, over: null, masks: null, values: null, map: null,
+                 rival: null, point: null};
 let now = {...NOTHING};
-let press = () => {};
+let press = () => {}, pointTo = () => {};
+// The share of the canvas, from the left, on which the first of two answers is drawn.
+let swipe = 0.5;
 
 // The findings that the score and the classes let through, as indices.
 export function visibleOf(answer) {
@@ -26,22 +30,80 @@ const hiddenClasses = () =>
 
 const seen = () => now.chosen === null ? visibleOf(now.answer) : [now.chosen];
 
-function paint(context, view) {
-  const {picture, answer, over, masks, map} = now, opacity = Number($("opacity").value);
-  if (!picture) return;
-  drawPicture(context, picture, view);
+// Draws the overlay of one answer. `finds` are the indices of the findings to draw.
+function paintAnswer(context, view, {answer, over, masks}, finds) {
+  const {picture, map} = now, seen = map && answer.explanation?.seen;
   const {width, height} = masks && !map ? {width: masks.step * masks.width, height: masks.step * masks.height} : picture.full;
-  const place = [view.x, view.y, view.scale * width, view.scale * height];
+  // A map covers the part that the network saw.
+  const {x, y, ...size} = seen ?? {x: 0, y: 0, width, height};
   const layer = map ?? over;
   if (layer && (map || !masks || $("show-masks").checked)) {
-    context.globalAlpha = opacity;
+    context.globalAlpha = Number($("opacity").value);
     context.imageSmoothingEnabled = false;
-    context.drawImage(layer, ...place);
+    context.drawImage(layer, view.x + view.scale * x, view.y + view.scale * y, view.scale * size.width, view.scale * size.height);
     context.globalAlpha = 1;
   }
   if (!masks) return;
   const shown = {boxes: $("show-boxes").checked, masks: $("show-masks").checked && !map, labels: $("show-labels").checked};
-  drawDetections(context, answer.detections.detections, masks, seen(), now.hovered, shown, view);
+  drawDetections(context, answer.detections.detections, masks, finds, now.hovered, shown, view);
+}
+
+// A cross with a ring, dark below bright.
+function paintPoint(context, view, point) {
+  const x = view.x + view.scale * point.x, y = view.y + view.scale * point.y;
+  for (const [style, width] of [["#000", 4], ["#fff", 2]]) {
+    Object.assign(context, {strokeStyle: style, lineWidth: width});
+    context.beginPath();
+    context.arc(x, y, 7, 0, 2 * Math.PI);
+    for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+      context.moveTo(x + 4 * dx, y + 4 * dy);
+      context.lineTo(x + 12 * dx, y + 12 * dy);
+    }
+    context.stroke();
+  }
+}
+
+// Names the answers at both sides of the line between them.
+function paintSwipe(context, view, at) {
+  context.fillStyle = "#000";
+  context.fillRect(at - 2, 0, 4, view.height);
+  context.fillStyle = "#fff";
+  context.fillRect(at - 1, 0, 2, view.height);
+  context.font = "600 13px system-ui, sans-serif";
+  context.textBaseline = "top";
+  const names = [now.answer, now.rival.answer].map(({model, version}) => `${model} ${version}`);
+  names.forEach((name, i) => {
+    const wide = context.measureText(name).width + 12, x = i === 0 ? at - wide - 6 : at + 6;
+    context.fillStyle = "rgb(0 0 0 / 75%)";
+    context.fillRect(x, view.height - 26, wide, 20);
+    context.fillStyle = "#fff";
+    context.fillText(name, x + 6, view.height - 23);
+  });
+}
+
+function clipped(context, view, left, right, draw) {
+  context.save();
+  context.beginPath();
+  context.rect(left, 0, Math.max(0, right - left), view.height);
+  context.clip();
+  draw();
+  context.restore();
+}
+
+function paint(context, view) {
+  const {picture, answer, rival, point} = now;
+  if (!picture) return;
+  drawPicture(context, picture, view);
+  if (answer && rival) {
+    // The line lies on the picture, however it is zoomed.
+    const at = view.x + swipe * view.scale * picture.full.width;
+    clipped(context, view, 0, at, () => paintAnswer(context, view, now, seen()));
+    clipped(context, view, at, view.width, () => paintAnswer(context, view, rival, visibleOf(rival.answer)));
+    paintSwipe(context, view, at);
+  } else if (answer) {
+    paintAnswer(context, view, now, seen());
+  }
+  if (point) paintPoint(context, view, point);
 }
 
 // The finding at the point: the best whose mask covers it, or else the one with the smallest box around it.
@@ -106,7 +168,11 @@ function step(by) {
 }
 
 export const viewer = new Viewer($("canvas"), {
-  paint, hover, step, press: (point) => {
+  paint, hover, step,
+  keys: {"[": () => stepLayer(-1), "]": () => stepLayer(1)},
+  press: (point) => {
+    // With attention shown, a click asks about the point.
+    if (point && now.answer?.explanation) return pointTo(point);
     const place = findingAt(point) ?? now.chosen;
     if (place !== null) press(place);
   },
@@ -119,10 +185,18 @@ export function showPicture(picture) {
   readOut(null);
 }
 
-// `pressed(place)` is called with the finding that is clicked on.
-export function showAnswerOn(picture, answer, pressed) {
+// Another frame of the clip, with the same answer.
+export function showFrame(picture) {
+  now.picture = picture;
+  viewer.draw();
+}
+
+// `pressed(place)` is called with the finding that is clicked on, `pointed(point)` with the point that attention is asked
+// about.
+export function showAnswerOn(picture, answer, pressed, pointed) {
   now = {...NOTHING, picture, answer};
   press = pressed;
+  pointTo = pointed;
   if (answer.detections) now.masks = new Masks(answer.detections, answer.picture_width, answer.picture_height);
   if (answer.segmentation) now.values = bytesOf(answer.segmentation.label_map);
   if (answer.disparity) now.values = disparitiesOf(answer.disparity);
@@ -134,8 +208,28 @@ export function showAnswerOn(picture, answer, pressed) {
 export function refresh() {
   if (!now.answer) return;
   now.over = now.masks ? now.masks.tint(seen()) : layerOf(now.answer, now.chosen);
+  if (now.rival?.masks) now.rival.over = now.rival.masks.tint(visibleOf(now.rival.answer));
   now.map = null;
-  release($("maps"));
+  liftMaps();
+  viewer.draw();
+}
+
+// Draws the other answer right of the swipe's line. Null ends the comparison.
+export function showRival(answer) {
+  const masks = answer?.detections ? new Masks(answer.detections, answer.picture_width, answer.picture_height) : null;
+  now.rival = answer && {answer, masks, over: masks ? null : layerOf(answer, null)};
+  if (now.answer) refresh();
+}
+
+export function swipeTo(share) {
+  swipe = share;
+  viewer.draw();
+}
+
+// Marks the point that attention is asked about; null for none.
+export function markPoint(point) {
+  now.point = point;
+  pointAt(point);
   viewer.draw();
 }
 
@@ -173,11 +267,9 @@ export function cutOutPng() {
 
 // Shows the maps beside the picture; the one that is pressed lies over it, in place of the answer's own overlay.
 export function offerMaps(answer, maps) {
-  $("attention-part").hidden = !maps.length;
-  $("attention-title").textContent = `Attention of ${answer.explanation?.layer}`;
-  showMaps($("maps"), answer, maps, (place) => {
+  showMaps(answer.explanation, maps, (canvas) => {
     if (now.answer !== answer) return;
-    now.map = maps[place] ?? null;
+    now.map = canvas;
     viewer.draw();
   });
 }

@@ -4,7 +4,8 @@
 const MAX_SCALE = 64, STEP = 1.25, CLICK = 5;
 
 export class Viewer {
-  // `told`: paint(context, view), hover(point or null), press(point), step(+1 or -1). Points are in the picture's pixels.
+  // `told`: paint(context, view), hover(point or null), press(point), step(+1 or -1), and `keys`, functions by the key that
+  // calls them. Points are in the picture's pixels.
   constructor(canvas, told) {
     Object.assign(this, {canvas, told, size: null, view: null, pointers: new Map(), moved: 0});
     canvas.addEventListener("wheel", (event) => this.#wheel(event), {passive: false});
@@ -146,6 +147,7 @@ export class Viewer {
       "+": () => this.zoom(STEP), "=": () => this.zoom(STEP), "-": () => this.zoom(1 / STEP), "0": () => this.fit(),
       "1": () => this.real(), f: () => this.fullScreen(), ArrowRight: () => this.told.step(1),
       ArrowDown: () => this.told.step(1), ArrowLeft: () => this.told.step(-1), ArrowUp: () => this.told.step(-1),
+      ...this.told.keys,
     };
     const part = this.#box().width / 8;
     if (event.shiftKey) {

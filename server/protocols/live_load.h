@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "server/catalog/catalog.h"
 #include "server/engine/pipeline.h"
@@ -13,11 +14,12 @@ struct LiveLoadOptions {
   int64_t max_message_bytes = 0;
   // As --grpc-port has it; 0 if the system chose it.
   int grpc_port = 0;
+  std::string server_version = {};
 };
 
-// Responds with counters of the models, which only grow, with what is queued and in flight, and with the
-// options, which the page needs. Clients compute rates as differences of two responses. Both pointers must
-// outlive the route's server.
+// Responds with counters of the models that are ready, which only grow, with the state and the device of all
+// models, with what is queued and in flight, and with the options, which the page needs. Clients compute
+// rates as differences of two responses. Both pointers must outlive the route's server.
 HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, LiveLoadOptions options);
 
 }  // namespace saccade::server

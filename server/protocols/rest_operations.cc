@@ -30,11 +30,20 @@ constexpr Operation kOperations[] = {
     {"GET", "/code.js", "A script of the page", "", kScript},
     {"GET", "/strip.js", "A script of the page", "", kScript},
     {"GET", "/load.js", "A script of the page", "", kScript},
+    {"GET", "/models.js", "A script of the page", "", kScript},
     {"GET", "/overlay.js", "A script of the page", "", kScript},
+    {"GET", "/point.js", "A script of the page", "", kScript},
     {"GET", "/request.js", "A script of the page", "", kScript},
     {"GET", "/tiff.js", "A script of the page", "", kScript},
     {"GET", "/token.js", "A script of the page", "", kScript},
     {"GET", "/volume.js", "A script of the page", "", kScript},
+    {"GET", "/address.js", "A script of the page", "", kScript},
+    {"GET", "/camera.js", "A script of the page", "", kScript},
+    {"GET", "/charts.js", "A script of the page", "", kScript},
+    {"GET", "/compare.js", "A script of the page", "", kScript},
+    {"GET", "/matching.js", "A script of the page", "", kScript},
+    {"GET", "/samples.js", "A script of the page", "", kScript},
+    {"GET", "/session.js", "A script of the page", "", kScript},
     {"GET", "/icon.svg", "The page's icon", "", "image/svg+xml"},
     {"GET", "/openapi.json", "This document", "", "OpenApi"},
     {"GET", "/metrics", "The metrics, as text or OpenMetrics; on the metrics port", "", "text/plain"},
@@ -44,6 +53,9 @@ constexpr Operation kOperations[] = {
     {"POST", "/v1/predict/{model}", "Runs one request: the body is a file, the options are in the query", "",
      "v1.PredictResponse"},
     {"GET", "/v1/models", "Every model version, ready or not", "", "v1.ListModelsResponse"},
+    {"GET", "/v1/models/{model}/samples", "The sample files of a model", "", "v1.Samples"},
+    {"GET", "/v1/models/{model}/samples/{sample}", "A sample file of a model", "",
+     "application/octet-stream"},
     {"GET", "/v1/load", "The models' counters, and what is queued and in flight", "", "v1.Load"},
 
     {"GET", "/v2", "Name, version and extensions of the server", "", "v2.ServerMetadata"},
@@ -94,13 +106,57 @@ constexpr char kWrittenSchemas[] = R"json({
     "additionalProperties": false
   },
   "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
+  "v1.Samples": {
+    "type": "object",
+    "required": ["samples"],
+    "properties": {
+      "samples": {
+        "type": "array",
+        "maxItems": 64,
+        "items": {
+          "type": "object",
+          "required": ["name", "type", "bytes"],
+          "properties": {
+            "name": {"type": "string"},
+            "type": {"type": "string"},
+            "bytes": {"type": "integer", "minimum": 1}
+          }
+        }
+      }
+    }
+  },
   "v1.Load": {
     "type": "object",
-    "required": ["time", "max_message_bytes", "grpc_port", "inflight", "models"],
+    "required": ["time", "max_message_bytes", "grpc_port", "server_version", "memory", "inflight", "states", "models"],
     "properties": {
       "time": {"type": "number"},
       "max_message_bytes": {"type": "integer"},
       "grpc_port": {"type": "integer"},
+      "server_version": {"type": "string"},
+      "memory": {
+        "type": "object",
+        "required": ["resident_bytes", "total_bytes", "available_bytes"],
+        "additionalProperties": {"type": "integer"}
+      },
+      "states": {
+        "type": "array",
+        "items": {
+          "type": "object",
+          "required": ["name", "version", "state", "reason", "architecture", "device", "precision", "max_batch_size",
+                       "load_seconds"],
+          "properties": {
+            "name": {"type": "string"},
+            "version": {"type": "integer"},
+            "state": {"enum": ["LOADING", "READY", "UNAVAILABLE"]},
+            "reason": {"type": "string"},
+            "architecture": {"type": "string"},
+            "device": {"type": "string"},
+            "precision": {"type": "string"},
+            "max_batch_size": {"type": "integer"},
+            "load_seconds": {"type": "number"}
+          }
+        }
+      },
       "inflight": {
         "type": "object",
         "required": ["requests", "bytes", "decoded_bytes"],

@@ -115,17 +115,30 @@ absl::Status FindWarmupFiles(const RepositoryPath& model, ModelSettings* setting
 // More samples would only make the model's start longer.
 constexpr size_t kMaxSamples = 64;
 
-// Lists the files of the folder samples, if there is one, without hidden ones.
+// Lists the files of the folder samples, if there is one, without hidden ones and without links to files
+// elsewhere: the page shows the samples to everybody who may predict.
 absl::Status FindSamples(const RepositoryPath& model, ModelSettings* settings) {
   const RepositoryPath folder = model / "samples";
   if (!folder.Exists()) return absl::OkStatus();
   const auto entries = folder.List();
   if (!entries.ok()) return entries.status();
+  const auto inside = folder.Resolve();
+  if (!inside.ok()) return inside.status();
+  size_t elsewhere = 0;
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory || entry.name.front() == '.') continue;
     const auto resolved = (folder / entry.name).Resolve();
     if (!resolved.ok()) return resolved.status();
-    settings->samples.push_back(resolved->string());
+    if (absl::StartsWith(resolved->string(), inside->string() + "/")) {
+      settings->samples.push_back(resolved->string());
+    } else {
+      ++elsewhere;
+    }
+  }
+  if (elsewhere > 0) {
+    settings->warnings.push_back(absl::StrCat(folder.shown(), ": ", elsewhere,
+                                              " of its files are links that lead out of the folder, and are "
+                                              "left out; copy the files into it"));
   }
   std::sort(settings->samples.begin(), settings->samples.end());
   if (settings->samples.size() > kMaxSamples) {

@@ -9,10 +9,12 @@ namespace saccade::server {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 
 constexpr char kConfig[] = "parameters { key: \"architecture\" value { string_value: \"sanet\" } }";
@@ -98,6 +100,28 @@ TEST(RepositoryTest, NamesNeverReachTheFileSystemUnchecked) {
   EXPECT_TRUE(CheckModelName(std::string(128, 'a')).ok());
   EXPECT_TRUE(CheckModelName("a b%2F+c").ok());
   EXPECT_EQ(ReadModel(repository.string(), "nowhere").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(RepositoryTest, SamplesAreFilesOfTheFolder) {
+  TestRepository repository;
+  repository.Write("m/config.pbtxt", kConfig);
+  repository.Write("m/1/weights.pt", "w");
+  EXPECT_THAT(ReadModel(repository.string(), "m")->settings.samples, IsEmpty());
+  repository.Write("m/samples/b.png", "b");
+  repository.Write("m/samples/a.png", "a");
+  repository.Write("m/samples/.hidden.png", "h");
+  repository.Write("m/samples/..data/c.png", "c");
+  std::filesystem::create_symlink("..data/c.png", repository.path() / "m/samples/c.png");
+  std::filesystem::create_symlink("../1/weights.pt", repository.path() / "m/samples/d.png");
+  const auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(model->settings.samples,
+              ElementsAre(EndsWith("/m/samples/..data/c.png"), EndsWith("/m/samples/a.png"),
+                          EndsWith("/m/samples/b.png")));
+  EXPECT_THAT(model->settings.warnings,
+              Contains(HasSubstr("m/samples: 1 of its files are links that lead out")));
+  for (int i = 0; i < 10'000; ++i) repository.Write(absl::StrCat("m/samples/", 10'000 + i, ".png"), "x");
+  EXPECT_EQ(ReadModel(repository.string(), "m")->settings.samples.size(), 64u);
 }
 
 TEST(RepositoryTest, WeightsAreChosenByName) {

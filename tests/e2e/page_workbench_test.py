@@ -397,8 +397,8 @@ def test_the_load_table_lets_itself_be_read(browser, repository, tmp_path, shots
         page.goto(f"http://127.0.0.1:{running.http_port}/")
         row = page.locator("#models tr", has_text="detector")
         expect(row).to_have_count(1)
+        page.locator("#tab-load").click()
         row.locator("th").evaluate("(cell) => getSelection().selectAllChildren(cell)")
-        page.select_option("#model", "detector")
         request = predict_request(model="detector", encoded=SCENE.read_bytes())
         with running.vision() as vision:
 
