@@ -14,6 +14,7 @@
 #include "server/protocols/live_load.h"
 #include "server/protocols/rest_operations.h"
 #include "server/protocols/rest_service.h"
+#include "server/protocols/sample_rest.h"
 #include "server/protocols/vision_rest.h"
 
 namespace saccade::server {
@@ -36,7 +37,7 @@ struct Ports {
 
   Ports() {
     http = rest.Routes();
-    for (std::vector<HttpRoute> more : {vision.Routes(), PageRoutes(), {LiveLoadRoute(nullptr, nullptr, {})}})
+    for (std::vector<HttpRoute> more : {vision.Routes(), PageRoutes(), {LiveLoadRoute(nullptr, nullptr, {})}, SampleRoutes({})})
       http.insert(http.end(), more.begin(), more.end());
     for (const HttpRoute& route : http) {
       if (absl::StartsWith(route.path, "/v2/health/")) metrics.push_back(route);

@@ -5,10 +5,11 @@ import pathlib
 import shutil
 
 import pytest
+import torch
 from playwright.sync_api import expect, sync_playwright
 
 from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, ROOT, Daemon
-from tiny_models import tiny_actions, tiny_restorer, tiny_stereo, write_model
+from tiny_models import TinyTask, tiny_actions, tiny_detector, tiny_restorer, tiny_stereo, write_model
 
 DEMO = ROOT / "models" / "demo"
 SCENE = DEMO / "scenes" / "0.png"
@@ -20,9 +21,11 @@ TASKS = {
     "segmenter": ([SCENE], "classes"),
     "matcher": (PAIR, "px of disparity"),
 }
+HTML = "<img src=x onerror=alert(1)>"
 LOOKS = {
     "desk": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "tablet": {"viewport": {"width": 820, "height": 1180}, "color_scheme": "light", "has_touch": True},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
 }
 # None selects Playwright's own Chromium, if `./dev setup tests` found no package.
@@ -62,27 +65,29 @@ def browser():
     with sync_playwright() as playwright:
         if CHROMIUM is None and not pathlib.Path(playwright.chromium.executable_path).exists():
             pytest.fail("no browser: install Debian's package chromium, or run `playwright install --only-shell chromium`")
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        # A camera that shows a test picture. Pages still have to ask for it.
+        flags = ["--no-sandbox", "--disable-gpu", "--use-fake-device-for-media-stream"]
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield running
         running.close()
 
 
 @pytest.fixture
-def open_page(browser, daemon):
+def open_page(browser, daemon, repository):
     """open_page(look): opens the page with its models listed. The test fails at its end if the browser reported errors
     or requested other sites."""
     opened, complaints, asked = [], [], []
 
-    def make(look="desk"):
-        context = browser.new_context(**LOOKS[look])
+    def make(look="desk", address="", **options):
+        context = browser.new_context(**LOOKS[look], **options)
         opened.append(context)
         page = context.new_page()
         page.set_default_timeout(1000 * DEADLINE_SECONDS)
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"http://127.0.0.1:{daemon.http_port}/")
-        expect(page.locator("#model option")).to_have_count(6)
+        page.goto(f"http://127.0.0.1:{daemon.http_port}/{address}")
+        expect(page.locator("#model option")).to_have_count(len(list(repository.iterdir())))
         return page
 
     make.complaints = complaints
@@ -92,6 +97,36 @@ def open_page(browser, daemon):
     assert complaints == []
     own = f"http://127.0.0.1:{daemon.http_port}/"
     assert asked and [url for url in asked if not url.startswith((own, f"blob:{own}"))] == []
+
+
+def rich_repository(root):
+    """The demo's detector in two versions, a classifier whose attention is by position, samples, and labels and file names
+    that a browser would take for HTML."""
+    for name in ("sanet_shapes", "detector", "segmenter"):
+        shutil.copytree(DEMO_REPOSITORY / name, root / name)
+    shutil.copytree(root / "detector" / "1", root / "detector" / "2")
+    config = root / "detector" / "config.pbtxt"
+    config.write_text(config.read_text() + "\nversion_policy { all { } }\n")
+    labels = ["class 0", HTML, "class 2", "class 3"]
+    batch = torch.randn(8, 3, 56, 56, generator=torch.Generator().manual_seed(8))
+    attending = TinyTask("attnnet", labels, seed=8, input_size="56", batch=batch, width="0.5")
+    write_model(root, "attending", attending, max_batch_size=4)
+    write_model(root, "rival", tiny_detector(), max_batch_size=4)
+    write_model(root, "matcher", tiny_stereo(), max_batch_size=4)
+    write_model(root, "volumes", tiny_restorer(), max_batch_size=1)
+    write_model(root, "clips", tiny_actions(), max_batch_size=1)
+    for model, files in (("sanet_shapes", sorted((DEMO / "pictures").glob("*.jpg"))), ("detector", [SCENE]), ("matcher", PAIR)):
+        (root / model / "samples").mkdir()
+        for file in files:
+            shutil.copy(file, root / model / "samples")
+    shutil.copy(DEMO / "pictures" / "star.jpg", root / "sanet_shapes" / "samples" / f"{HTML}.jpg")
+    return root
+
+
+def wait_for(page, text):
+    """Waits for an answer whose summary contains the text."""
+    expect(page.locator("#summary")).to_contain_text(text)
+    expect(page.locator("#canvas.waiting")).to_have_count(0)
 
 
 def ask(page, model):
