@@ -5,6 +5,7 @@ import {bytesOf, element, letChoose, release, turbo} from "./overlay.js";
 const $ = (id) => document.getElementById(id);
 
 // What a map shows, by its name. The first that fits is taken.
+/** @type {[RegExp, string][]} */
 const MEANINGS = [
   [/^key \d+$/, "How much this channel of the keys gathers from each place: bright places give most to it."],
   [/ columns$/, "The weight of each column in the answer to the mean position: one of the two factors of the head's map."],
@@ -50,10 +51,12 @@ function colour(canvas, map, [least, most]) {
   context.putImageData(image, 0, 0);
 }
 
+/** @type {{maps: any[], canvases: any[], seen: any, point: any, lay: (canvas: any) => void}} */
 let now = {maps: [], canvases: [], seen: null, point: null, lay: () => {}};
 
 const pressedPlace = () => [...$("maps").querySelectorAll("button")].findIndex((one) => one.ariaPressed === "true");
 
+/** @type {(maps: any[]) => [number, number]} */
 const rangeOf = (maps) => [Math.min(...maps.map(({min}) => min)), Math.max(...maps.map(({max}) => max))];
 
 // The map's value at the point of the picture; null if the network did not see it.
@@ -70,7 +73,7 @@ function refresh() {
   if (!maps.length) return;
   const all = rangeOf(maps), isShared = $("one-scale").checked;
   maps.forEach((map, n) => {
-    colour(canvases[n], map, isShared ? all : [map.min, map.max]);
+    colour(canvases[n], map, isShared ? all : /** @type {[number, number]} */ ([map.min, map.max]));
     const here = valueAt(map, point);
     $("maps").children[n].querySelector(".here").textContent = here === null ? "" : `at the point: ${here.toPrecision(3)}`;
   });

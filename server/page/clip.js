@@ -6,7 +6,9 @@ import {clock} from "./findings.js";
 const $ = (id) => document.getElementById(id);
 let playing = null, loaded = null, seconds = 0;
 // A clip of frames: how many, their rate, who draws one, and the timer that plays them.
-let frames = {count: 0, rate: 1, draw: () => {}}, timer = null;
+/** @type {{count: number, rate: number, draw: (place: number) => void}} */
+let frames = {count: 0, rate: 1, draw: () => {}};
+let timer = null;
 
 function bar(action, place, choose) {
   const made = document.createElement("span"), name = action.label || `class ${action.class_index}`;

@@ -23,6 +23,7 @@ export const shell = (text) => /^[\w.,:/@=+-]+$/.test(text) ? text : `'${text.re
 const python = (value) => typeof value === "string" ? JSON.stringify(value) : String(value);
 
 // The options that the form has, by the names that the API, Python and the command give them.
+/** @returns {Record<string, any>} */
 function optionsOf(task) {
   const number = (id) => Number($(id).value);
   switch (task) {
@@ -33,12 +34,14 @@ function optionsOf(task) {
   }
 }
 
-// `secured`: the daemon speaks TLS and, if `token`, asks for a token.
-export function codeOf({model, task, files, layer, origin, grpc, secured, token}) {
+// `secured`: the daemon speaks TLS and, if `token`, asks for a token. `position` is where attention is asked about, or null.
+export function codeOf({model, task, files, layer, position, origin, grpc, secured, token}) {
   const options = optionsOf(task), pairs = Object.entries(options), command = COMMANDS[task];
   const field = OPTIONS_FIELD[task], isVolume = task === "restoration", isPair = task === "stereo";
+  // Digits beyond these are less than a pixel.
+  const round = (value) => Number(value.toFixed(5)), at = layer && position ? {x: round(position.x), y: round(position.y)} : null;
   const header = token ? `-H "Authorization: Bearer $TOKEN" ` : "";
-  const message = {model, ...(field && pairs.length ? {[field]: options} : {}), ...(layer ? {explain: {layer}} : {})};
+  const message = {model, ...(field && pairs.length ? {[field]: options} : {}), ...(layer ? {explain: {layer, ...(at ? {positions: [at]} : {})}} : {})};
   const input = isPair ? `"stereo":{"left":{"encoded":"%s"},"right":{"encoded":"%s"}}`
     : task === "actions" ? `"clip":{"video":"%s"}`
       : isVolume ? `"volume":{"tiff":"%s"}` : `"encoded":"%s"`;
@@ -48,13 +51,14 @@ export function codeOf({model, task, files, layer, origin, grpc, secured, token}
   const query = new URLSearchParams({...options, ...(layer ? {"explain.layer": layer} : {})}).toString();
   const url = `${origin}/v1/predict/${encodeURIComponent(model)}${query ? `?${query}` : ""}`;
   const keywords = [...pairs, ...(layer && !isVolume ? [["explain", null]] : [])].map(([name, value]) =>
-    `, ${name}=${name === "explain" ? `saccade.Explain(layer=${python(layer)})` : python(value)}`).join("");
-  const flags = [...pairs, ...(layer && !isVolume ? [["explain", layer]] : [])]
+    `, ${name}=${name === "explain" ? `saccade.Explain(layer=${python(layer)}${at ? `, positions=[(${at.x}, ${at.y})]` : ""})` : python(value)}`).join("");
+  const flags = [...pairs, ...(layer && !isVolume ? [["explain", layer]] : []), ...(at ? [["explain-at", `${at.x},${at.y}`]] : [])]
     .map(([name, value]) => ` --${name.replaceAll("_", "-")} ${shell(String(value))}`).join("");
   const read = files.map((file) => `open(${python(file)}, "rb").read()`).join(", ");
   const client = [python(grpc), ...(secured ? ["tls=True"] : []), ...(token ? ['token=os.environ["TOKEN"]'] : [])].join(", ");
   return {
-    curl: isPair
+    // A query has no place for a position.
+    curl: isPair || at
       ? `${piped}\n  curl ${header}-H 'Content-Type: application/json' --data-binary @- ${shell(`${origin}/v1/predict`)}`
       : `curl ${header}--data-binary ${shell(`@${files[0]}`)} ${shell(url)}`,
     Python: `${token ? "import os\n\n" : ""}import saccade\n\nwith saccade.Client(${client}) as client:\n` +

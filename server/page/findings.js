@@ -112,9 +112,11 @@ export function showFindings(list, answer, visible, choose) {
 }
 
 // [name, milliseconds] of each stage, of what lies between them, and of all.
+/** @returns {[string, number][]} */
 export function durationsOf(timings) {
   const milliseconds = (text) => 1000 * parseFloat(text ?? "0");
   const total = milliseconds(timings.total);
+  /** @type {[string, number][]} */
   const stages = ["decode", "queue", "infer", "encode"].map((name) => [name, milliseconds(timings[name])]);
   stages.push(["rest", Math.max(0, total - stages.reduce((sum, [, took]) => sum + took, 0))]);
   return [...stages, ["total", total]];

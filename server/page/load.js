@@ -41,6 +41,7 @@ export function rates(earlier, later, seconds) {
   const grown = (name) => later[name] - (earlier?.[name] ?? 0);
   const spent = (name) => later.seconds[name] - (earlier?.seconds[name] ?? 0);
   const answered = grown("answered"), by = later.answered_by_seconds, before = earlier?.answered_by_seconds;
+  /** @type {[string, number][]} */
   const failures = Object.entries(REASONS).map(([reason, name]) =>
     [name, (later.failed_by_reason[reason] - (earlier?.failed_by_reason[reason] ?? 0)) / seconds]);
   return {
@@ -150,9 +151,10 @@ function drawCharts(answers, key) {
   drawLines($("chart-stages"), {title: "Stages of a request", ages, span, told: duration, isStacked: true,
                                 series: STAGES.map((name, i) => ({name, className: name, values: course.map(({stages}) => stages[i])}))});
   const [old, young] = [answers[0], answers.at(-1)].map((answer) => (key ? find(answer, key) : summed(answer.models)) ?? null);
-  const sizes = Object.entries(young?.passes_by_batch_size ?? {})
-    .map(([size, count]) => [size, count - (old?.passes_by_batch_size[size] ?? 0)]).filter(([, count]) => count > 0)
-    .sort((a, b) => a[0] - b[0]);
+  /** @type {[string, number][]} */
+  const grown = Object.entries(young?.passes_by_batch_size ?? {}).map(
+    ([size, count]) => [size, count - (old?.passes_by_batch_size[size] ?? 0)]);
+  const sizes = grown.filter(([, count]) => count > 0).sort((a, b) => Number(a[0]) - Number(b[0]));
   // Names of more bars could not be read: the largest sizes are one bar.
   const MOST = 12, rest = sizes.slice(MOST - 1), sum = rest.reduce((all, [, count]) => all + count, 0);
   const bars = sizes.length > MOST ? [...sizes.slice(0, MOST - 1), [`≥${rest[0][0]}`, sum]] : sizes;

@@ -81,6 +81,9 @@ function outlineOf({left, top, width, height, pixels}) {
 
 // The masks of an answer's detections. `step` is the number of the picture's pixels to one of theirs.
 export class Masks {
+  width = 0;
+  height = 0;
+
   constructor({detections}, width, height) {
     this.step = Math.ceil(Math.sqrt(width * height / MAX_PIXELS));
     [this.width, this.height] = [Math.ceil(width / this.step), Math.ceil(height / this.step)];

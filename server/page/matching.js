@@ -36,8 +36,10 @@ export function match(one, two, overlap, least) {
 }
 
 // How two findings overlap, by the task: boxes and spans of one class by area and time, others by their names alone.
+/** @returns {{overlap: (i: number, j: number) => number, isIou: boolean}} */
 function overlapOf(a, b) {
   const boxes = [a.detections?.detections, b.detections?.detections], spans = [a.actions?.actions, b.actions?.actions];
+  /** @type {(lists: any[], iou: any) => (i: number, j: number) => number} */
   const of = ([one, two], iou) => (i, j) => {
     const named = (finding) => finding.label || `class ${finding.class_index}`;
     return named(one[i]) === named(two[j]) ? iou(one[i], two[j]) : 0;

@@ -80,6 +80,7 @@ export function fillScale(canvas) {
 }
 
 // As one number of a canvas's image data, opaque.
+/** @type {(rgb: number[]) => number} */
 export const packed = ([r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0;
 
 // A canvas whose pixels have the colours `colourAt(i)`, as packed() or 0 for transparent.

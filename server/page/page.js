@@ -31,6 +31,7 @@ let maxMessageBytes = 0;
 let grpcPort = 0;
 // The answer that is shown, and what it is about: {answer, sent, model, rival}; `rival` is the answer that it is compared
 // with, or null. Null while there is none.
+/** @type {any} */
 let shown = null;
 // The options of the address are set once, when there are models.
 let address = readAddress();
@@ -109,7 +110,8 @@ function showUse() {
   const isClip = chosen.task === "actions" && files[0]?.type.startsWith("image/");
   const names = EXAMPLES[chosen.task].map((name, i) => (isClip ? null : files[i]?.name) ?? name);
   showCode($("codes"), codeOf({
-    model: chosen.name, task: chosen.task, files: names, layer: $("attention").value, origin: location.origin,
+    model: chosen.name, task: chosen.task, files: names, layer: $("attention").value,
+    position: shown && positionFor(chosen, shown.sent), origin: location.origin,
     grpc: `${location.hostname}:${grpcPort || 8001}`, secured: location.protocol === "https:", token: hasToken(),
   }));
 }
@@ -373,8 +375,10 @@ function listen() {
     event.preventDefault();
     ask();
   };
-  for (const [id, text] of [["score", (v) => v.toFixed(2)], ["mask", (v) => v.toFixed(2)],
-                            ["opacity", (v) => `${(100 * v).toFixed(0)}%`]]) {
+  /** @type {[string, (value: number) => string][]} */
+  const outputs = [["score", (v) => v.toFixed(2)], ["mask", (v) => v.toFixed(2)],
+                   ["opacity", (v) => `${(100 * v).toFixed(0)}%`]];
+  for (const [id, text] of outputs) {
     const show = () => $(`${id}-shown`).textContent = text(Number($(id).value));
     show();
     $(id).addEventListener("input", show);

@@ -7,7 +7,10 @@ const $ = (id) => document.getElementById(id);
 function base64Of(file) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
-    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onload = () => {
+      const url = String(reader.result);
+      resolve(url.slice(url.indexOf(",") + 1));
+    };
     reader.onerror = () => reject(new Error(`${file.name} cannot be read: ${reader.error?.message}`));
     reader.readAsDataURL(file);
   });
@@ -25,6 +28,7 @@ function mapSizeOf(picture) {
 
 // The options of the task, as the form has them. Scores are filtered by the page, so that the slider acts at once; the
 // daemon omits what is below the model's own threshold.
+/** @returns {Record<string, any>} */
 export function optionsOf(task) {
   switch (task) {
     case "classification": return {top_k: Number($("top").value) || 5};
@@ -45,8 +49,8 @@ function explainOf(position) {
 function fileRequest(chosen, file, picture) {
   const query = new URLSearchParams(optionsOf(chosen.task)), size = chosen.task === "segmentation" && mapSizeOf(picture);
   if (size) {
-    query.set("size.width", size.width);
-    query.set("size.height", size.height);
+    query.set("size.width", String(size.width));
+    query.set("size.height", String(size.height));
   }
   if (chosen.isPinned) query.set("version", chosen.version);
   if ($("attention").value && chosen.attention_layers.includes($("attention").value)) query.set("explain.layer", $("attention").value);
@@ -61,6 +65,7 @@ function fileRequest(chosen, file, picture) {
 // Several files are sent as JSON, and so is a position, for which a query has no place.
 async function jsonRequest(chosen, sent, picture, position) {
   const encoded = await Promise.all(sent.map(base64Of)), size = mapSizeOf(picture), options = optionsOf(chosen.task);
+  /** @type {Record<string, any>} */
   const request = {model: chosen.name, ...(chosen.isPinned ? {version: chosen.version} : {})};
   if (chosen.task === "stereo") {
     request.stereo = {left: {encoded: encoded[0]}, right: {encoded: encoded[1]}};

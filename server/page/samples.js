@@ -11,6 +11,8 @@ const MAX_THUMBNAIL_BYTES = 2 ** 20;
 let shown = null;
 // Fetches the thumbnails that come into view.
 let watcher = null;
+// By button, what fetches its thumbnail.
+let thumbnails = new Map();
 
 const pathOf = (model, name) => `/v1/models/${encodeURIComponent(model)}/samples/${encodeURIComponent(name)}`;
 
@@ -54,7 +56,7 @@ function buttonOf(model, group, take, complain) {
     }
   };
   if (isThumbnail(group[0])) {
-    button.fetchThumbnail = () => drawThumbnail(canvas, model, group[0]);
+    thumbnails.set(button, () => drawThumbnail(canvas, model, group[0]));
     watcher.observe(button);
   }
   return button;
@@ -65,11 +67,12 @@ export async function showSamples(model, task, take, complain) {
   if (shown === model) return;
   shown = model;
   watcher?.disconnect();
+  thumbnails = new Map();
   watcher = new IntersectionObserver((entries) => {
     for (const {target, isIntersecting} of entries) {
       if (!isIntersecting) continue;
       watcher.unobserve(target);
-      target.fetchThumbnail();
+      thumbnails.get(target)?.();
     }
   });
   $("samples-part").hidden = true;

@@ -13,7 +13,10 @@ const $ = (id) => document.getElementById(id);
 const NOTHING = {picture: null, answer: null, chosen: null, hovered: null, over: null, masks: null, values: null, map: null,
                  rival: null, point: null};
 let now = {...NOTHING};
-let press = () => {}, pointTo = () => {};
+/** @type {(place: number) => void} */
+let press = () => {};
+/** @type {(point: {x: number, y: number}) => void} */
+let pointTo = () => {};
 // The share of the canvas, from the left, on which the first of two answers is drawn.
 let swipe = 0.5;
 

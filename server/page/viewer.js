@@ -4,10 +4,17 @@
 const MAX_SCALE = 64, STEP = 1.25, CLICK = 5;
 
 export class Viewer {
+  canvas;
+  told;
+  size = null;
+  view = null;
+  pointers = new Map();
+  moved = 0;
+
   // `told`: paint(context, view), hover(point or null), press(point), step(+1 or -1), and `keys`, functions by the key that
   // calls them. Points are in the picture's pixels.
   constructor(canvas, told) {
-    Object.assign(this, {canvas, told, size: null, view: null, pointers: new Map(), moved: 0});
+    [this.canvas, this.told] = [canvas, told];
     canvas.addEventListener("wheel", (event) => this.#wheel(event), {passive: false});
     canvas.addEventListener("pointerdown", (event) => this.#down(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));

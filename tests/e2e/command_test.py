@@ -98,5 +98,6 @@ def test_attention_of_positions(picture, tmp_path):
         (map_.name, numpy.float32(map_.max)) for map_ in expected.maps
     ]
     assert len(told["maps"]) == 1 < told["available"]
+    assert told["seen"] == {side: getattr(expected.seen, side) for side in ("x", "y", "width", "height")}
     assert result["classes"] == [], "an untrained network is certain of nothing"
     assert drawn(result["attention_map"]).any()

@@ -3,6 +3,8 @@ that play, and the tab of the load."""
 
 import json
 import re
+import shutil
+import subprocess
 
 import numpy
 import pytest
@@ -78,6 +80,22 @@ def test_a_point_is_asked_about(open_page, daemon, shots, look):
     [typed] = json.loads(asked.value.post_data)["explain"]["positions"]
     assert typed["x"] > position["x"] and typed["y"] == pytest.approx(position["y"], abs=0.01)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
+
+
+def test_the_code_asks_about_the_point_too(open_page, tmp_path):
+    page = open_with(open_page, "attending", STAR, "attending 1")
+    page.select_option("#attention", index=1)
+    expect(page.locator("#maps button")).to_have_count(1)
+    with page.expect_response("**/v1/predict") as answered:
+        click_at(page, 60, 100)
+    expect(page.locator("#maps button").first).to_have_attribute("aria-pressed", "true")
+    page.locator("#code summary").click()
+    curl, python, _, _, command = page.locator("#codes pre").all_text_contents()
+    shutil.copy(STAR, tmp_path)
+    done = subprocess.run(["bash", "-c", curl], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    assert json.loads(done.stdout)["explanation"] == answered.value.json()["explanation"]
+    [(x, y)] = re.findall(r"positions=\[\(([\d.]+), ([\d.]+)\)\]", python)
+    assert f" --explain-at {x},{y} " in command
 
 
 def test_what_the_network_does_not_see_is_not_asked_about(open_page):

@@ -194,6 +194,7 @@ def test_what_attention_looked_at(client, saccade):
     for one in explained.maps:
         assert one.name and numpy.asarray(Image.open(io.BytesIO(one.png))).shape == (one.height, one.width)
         assert one.min <= one.max
+    assert explained.seen == saccade.PicturePart(0, 0, answer.width, answer.height)
     first = saccade.Explain(layer=told.attention_layers[0])
     assert client.detect("detector", pixels(1), explain=first).explanation.layer == told.attention_layers[0]
     assert client.detect("detector", pixels(1)).explanation is None

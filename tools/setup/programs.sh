@@ -15,6 +15,12 @@ ensure_haproxy() {
   unpack_package haproxy "$venv/haproxy" 2
 }
 
+# TypeScript's compiler, which ./dev lint checks the page's modules with. It runs in the Node.js that Playwright brings, so that
+# none is installed.
+ensure_typescript() {
+  [ -e "$venv/typescript/usr/share/nodejs/typescript/lib/tsc.js" ] || unpack_package node-typescript "$venv/typescript" 7
+}
+
 # A browser for the tests of the page: Debian's Chromium. Ubuntu has it only as a snap, which does not run in
 # containers; Playwright's own is used there. Without a browser only the tests of the page fail.
 ensure_browser() {
