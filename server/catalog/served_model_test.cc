@@ -27,7 +27,7 @@ class AnsweringEngine : public Engine {
   const models::Description& description() const override { return description_; }
   const char* items_name() const override { return "pictures"; }
   absl::Status Check(const Request& /*request*/) const override { return absl::OkStatus(); }
-  absl::Status Prepare(PredictCall& /*call*/, const DecodeLimits& /*limits*/,
+  absl::Status Prepare(PredictCall& /*call*/, const Decoder& /*decoder*/,
                        Clock* /*clock*/) const override {
     return absl::OkStatus();
   }

@@ -46,24 +46,25 @@ std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
   return absl::StrCat("it starts with the bytes ", absl::BytesToHexString(first), " (hexadecimal)");
 }
 
-// Either byte order, and BigTIFF.
-bool IsTiff(const PictureBytes& bytes) {
-  return bytes.tag(0, "II*\0"sv) || bytes.tag(0, "MM\0*"sv) || bytes.tag(0, "II+\0"sv) ||
-         bytes.tag(0, "MM\0+"sv);
-}
-
 absl::StatusOr<PictureHeader> ReadAnyHeader(std::string_view encoded, const DecodeLimits& limits) {
   const PictureBytes bytes(encoded);
   if (bytes.tag(0, "\xFF\xD8\xFF")) return ReadJpegHeader(encoded);
   if (bytes.tag(0, "\x89PNG\r\n\x1A\n")) return ReadPngHeader(encoded);
   if (bytes.tag(0, "RIFF") && bytes.tag(8, "WEBP")) return ReadWebpHeader(encoded);
-  if (IsTiff(bytes)) return ReadTiffHeader(encoded, limits);
+  if (IsTiff(encoded)) return ReadTiffHeader(encoded, limits);
   if (bytes.tag(0, "BM")) return ReadBmpHeader(encoded);
   return absl::InvalidArgumentError(absl::StrCat("not a readable picture: ", DescribeOther(bytes, encoded),
                                                  ", ", encoded.size(), " bytes long; ", kAccepted));
 }
 
 }  // namespace
+
+bool IsTiff(std::string_view encoded) {
+  const PictureBytes bytes(encoded);
+  // Either byte order, and BigTIFF.
+  return bytes.tag(0, "II*\0"sv) || bytes.tag(0, "MM\0*"sv) || bytes.tag(0, "II+\0"sv) ||
+         bytes.tag(0, "MM\0+"sv);
+}
 
 const char* FormatName(PictureFormat format) {
   switch (format) {

@@ -37,6 +37,10 @@ struct PictureHeader {
 // and height are positive.
 absl::Status CheckPixels(int64_t width, int64_t height, const DecodeLimits& limits);
 
+// True if the first bytes are those of a TIFF, whose header a library reads; the others' are read by this
+// code.
+bool IsTiff(std::string_view bytes);
+
 // Reads format and size, and follows the file's structure to its end. Allocates nothing in proportion to what
 // the header claims. Thread-safe. INVALID_ARGUMENT states what was found: an empty or unknown file (with the
 // name of a known format), a broken header, a variant that cannot be decoded, a truncated file (with the

@@ -181,23 +181,36 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
   return absl::InvalidArgumentError("the input is a volume; expected a picture");
 }
 
+int ReductionOf(const PictureHeader& header, const models::ImageInput& input,
+                const std::optional<Region>& region) {
+  return region ? 1 : Reduction(header, input);
+}
+
+absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const PictureHeader& header,
+                                           int reduction) {
+  SetUpOpenCv();
+  auto decoded = CatchExceptions("the picture", [&] { return Decode(bytes, header, reduction); });
+  if (decoded.ok()) decoded->whole = decoded->sent;
+  return decoded;
+}
+
+absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& picture) {
+  return region ? Cut(*region, picture) : absl::OkStatus();
+}
+
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
                                              const models::ImageInput& input,
                                              const std::optional<Region>& region) {
   absl::StatusOr<DecodedPicture> decoded;
   if (const auto* raw = std::get_if<RawPicture>(&picture)) {
     decoded = Wrap(*raw);
+    decoded->whole = decoded->sent;
   } else {
-    SetUpOpenCv();
-    decoded = CatchExceptions("the picture", [&] {
-      return Decode(std::get<EncodedPicture>(picture).data.bytes, header,
-                    region ? 1 : Reduction(header, input));
-    });
+    decoded =
+        DecodeWhole(std::get<EncodedPicture>(picture).data.bytes, header, ReductionOf(header, input, region));
   }
   if (!decoded.ok()) return decoded;
-  decoded->whole = decoded->sent;
-  if (!region) return decoded;
-  if (absl::Status cut = Cut(*region, *decoded); !cut.ok()) return cut;
+  if (absl::Status cut = CutRegion(region, *decoded); !cut.ok()) return cut;
   return decoded;
 }
 

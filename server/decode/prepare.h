@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -46,6 +47,16 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
                                              const models::ImageInput& input,
                                              const std::optional<Region>& region = std::nullopt);
+
+// The steps of DecodePicture() for an encoded picture, of which the second may run in another process.
+// The factor by which the picture is shrunk during decoding; 1 with a region.
+int ReductionOf(const PictureHeader& header, const models::ImageInput& input,
+                const std::optional<Region>& region);
+// Decodes all of an encoded picture, shrunk by `reduction`.
+absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const PictureHeader& header,
+                                           int reduction);
+// Cuts `region` out of a whole picture.
+absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& picture);
 
 // Scales `picture` and writes it to `out`, planar [3, bucket height, bucket width], as (value / 255 - mean) /
 // std in the model's channel order. Fit::kCropCentre scales the shorter side to `input.short_side` and cuts

@@ -35,6 +35,8 @@ class Video {
   // Decodes the next frame; false at the end of the video, and at a frame that is damaged or larger than the
   // file's header claims.
   virtual bool Skip() = 0;
+  // Why Skip() returned false, if the reason lies outside of the video.
+  virtual absl::Status status() const { return absl::OkStatus(); }
   // Converts the frame to which Skip() advanced. The result is valid until the next call of Skip() or Last().
   virtual absl::StatusOr<DecodedPicture> Last() = 0;
 };

@@ -31,7 +31,8 @@ absl::StatusOr<VolumeHeader> CheckRaw(const RawVolume& raw, int64_t max_voxels) 
       " voxels of ", BytesOf(raw.type), BytesOf(raw.type) == 1 ? " byte take " : " bytes take ", expected));
 }
 
-absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_voxels) {
+absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_voxels,
+                                            const std::function<absl::Status()>& wanted) {
   auto file = TiffFile::Open(bytes, kMaxVolumeSide);
   if (!file.ok()) return file.status();
   int64_t stored = 0;
@@ -39,6 +40,7 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
   if (!first.ok()) return first.status();
   VolumeHeader header{.depth = 0, .height = first->height, .width = first->width, .type = first->type};
   while (true) {
+    if (absl::Status goes_on = wanted ? wanted() : absl::OkStatus(); !goes_on.ok()) return goes_on;
     const auto page = (*file)->Page();
     if (!page.ok()) return page.status();
     if (*page != *first) {
@@ -61,11 +63,13 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
   }
 }
 
-absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, float* out) {
+absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, float* out,
+                        const std::function<absl::Status()>& wanted) {
   auto file = TiffFile::Open(bytes, header.depth);
   if (!file.ok()) return file.status();
   const TiffPage page{.width = header.width, .height = header.height, .type = header.type};
   for (int64_t plane = 0; plane < header.depth; ++plane) {
+    if (absl::Status goes_on = wanted ? wanted() : absl::OkStatus(); !goes_on.ok()) return goes_on;
     absl::Status read = (*file)->Read(page, out + plane * header.height * header.width);
     if (!read.ok()) {
       return absl::Status(read.code(), absl::StrCat("page ", plane, ": ", std::string(read.message())));
@@ -94,15 +98,17 @@ absl::Status CheckVoxels(const VolumeHeader& header, int64_t max_voxels) {
                    " are accepted (the model's option max_voxels); split the volume"));
 }
 
-absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels) {
+absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels,
+                                              const std::function<absl::Status()>& wanted) {
   if (const auto* raw = std::get_if<RawVolume>(&volume)) return CheckRaw(*raw, max_voxels);
   if (const auto* file = std::get_if<EncodedPicture>(&volume))
-    return ReadTiffHeader(file->data.bytes, max_voxels);
+    return ReadTiffHeader(file->data.bytes, max_voxels, wanted);
   return absl::InvalidArgumentError(
       "the input is a raw picture; expected a volume, as a TIFF or as raw voxels");
 }
 
-absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl::Span<float> out) {
+absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl::Span<float> out,
+                         const std::function<absl::Status()>& wanted) {
   if (static_cast<int64_t>(out.size()) != header.voxels()) {
     return absl::InternalError(absl::StrCat("the output buffer holds ", out.size(),
                                             " floats, but the volume has ", header.voxels(), " voxels"));
@@ -111,7 +117,7 @@ absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl
     ToFloats(raw->type, raw->data.bytes, out.data());
     return absl::OkStatus();
   }
-  return DecodeTiff(std::get<EncodedPicture>(volume).data.bytes, header, out.data());
+  return DecodeTiff(std::get<EncodedPicture>(volume).data.bytes, header, out.data(), wanted);
 }
 
 }  // namespace saccade::server

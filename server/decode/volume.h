@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,11 +28,15 @@ struct VolumeHeader {
 absl::Status CheckVoxels(const VolumeHeader& header, int64_t max_voxels);
 
 // Reads what `volume` claims to be, without decoding it. INVALID_ARGUMENT if it is not a TIFF, if its pages
-// differ, if it is too large, or if the number of raw bytes does not match the shape. Thread-safe.
-absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels);
+// differ, if it is too large, or if the number of raw bytes does not match the shape. `wanted` is asked
+// before each page, if it is not null, and its error is returned. Thread-safe.
+absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels,
+                                              const std::function<absl::Status()>& wanted = nullptr);
 
 // Writes all voxels, plane by plane. REQUIRES: `header` was read from `volume`, and `out` has room for
-// exactly its voxels. Slow: call it on the decode pool. INVALID_ARGUMENT if the data is damaged. Thread-safe.
-absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl::Span<float> out);
+// exactly its voxels. Slow: call it on the decode pool. INVALID_ARGUMENT if the data is damaged. `wanted`
+// as above. Thread-safe.
+absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl::Span<float> out,
+                         const std::function<absl::Status()>& wanted = nullptr);
 
 }  // namespace saccade::server

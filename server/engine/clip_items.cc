@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/batching/batch_task.h"
 #include "server/decode/prepare.h"
 #include "server/decode/video.h"
 #include "server/engine/item_room.h"
@@ -96,27 +95,33 @@ absl::Status ConsiderClip(const ItemSink& sink, const models::ImageInput& input,
   return sink.Consider({bucket({header.height, header.width}), bucket({header.width, header.height})});
 }
 
-absl::Status MakeFromPictures(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
-                              Clock* clock, int64_t item) {
+absl::Status MakeFromPictures(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                              const StillWanted& wanted, int64_t item) {
   const Request& request = sink.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::unique_ptr<Frames> frames;
   // Frames are decoded one at a time, so only the largest is charged.
   int64_t charged = 0;
   for (int64_t frame = 0; frame < request.views; ++frame) {
-    if (absl::Status alive = CheckAlive(sink.traits(), clock->Now()); !alive.ok()) return alive;
+    if (absl::Status alive = wanted(); !alive.ok()) return alive;
     const Picture& picture = pictures[item * request.views + frame];
-    const auto header = ReadHeader(picture, limits);
+    const int64_t copied = decoder.CopiedBytes(picture);
+    if (copied > charged) {
+      if (absl::Status taken = sink.AddDecodedBytes(copied - charged); !taken.ok()) return taken;
+      charged = copied;
+    }
+    const auto header = decoder.ReadHeader(picture, wanted);
     if (!header.ok()) return AtItem(header.status(), request, "clip", item, FrameText(frame));
     if (item == 0 && frame == 0) {
       if (absl::Status worth = ConsiderClip(sink, input, *header); !worth.ok()) return worth;
     }
-    if (const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes; bytes > charged) {
+    const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes + copied;
+    if (bytes > charged) {
       absl::Status taken = sink.AddDecodedBytes(bytes - charged);
       if (!taken.ok()) return taken;
       charged = bytes;
     }
-    auto decoded = DecodePicture(picture, *header, input);
+    auto decoded = decoder.Decode(picture, *header, input, std::nullopt, wanted);
     if (!decoded.ok()) return AtItem(decoded.status(), request, "clip", item, FrameText(frame));
     if (frames == nullptr) {
       frames = std::make_unique<Frames>(sink, input, decoded->sent);
@@ -139,11 +144,13 @@ absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
       " seconds; split it into shorter videos"));
 }
 
-absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
-                           Clock* clock, int64_t item, std::string_view bytes) {
+absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                           const StillWanted& wanted, int64_t item, const EncodedPicture& file) {
   const Request& request = sink.request();
   const models::ClipInput& clip = input.clip;
-  auto opened = Video::Open(bytes, limits);
+  const std::string_view bytes = file.data.bytes;
+  if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(file)); !taken.ok()) return taken;
+  auto opened = decoder.OpenVideo(bytes, wanted);
   if (!opened.ok()) return AtItem(opened.status(), request, "clip", item);
   Video& video = **opened;
   const models::Size size = video.size();
@@ -159,7 +166,7 @@ absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, cons
   std::optional<Frames> frames;
   int64_t seen = 0;  // number of the file's frames so far
   for (; video.Skip(); ++seen) {
-    if (absl::Status alive = CheckAlive(sink.traits(), clock->Now()); !alive.ok()) return alive;
+    if (absl::Status alive = wanted(); !alive.ok()) return alive;
     if (const int64_t more = video.memory_bytes() - held; more > 0) {
       if (absl::Status taken = sink.AddDecodedBytes(more); !taken.ok()) return taken;
       held += more;
@@ -175,6 +182,7 @@ absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, cons
         return AtItem(added, request, "clip", item, FrameText(frames->count()));
     }
   }
+  if (absl::Status end = video.status(); !end.ok()) return AtItem(end, request, "clip", item);
   if (!frames) {
     return AtItem(absl::InvalidArgumentError(
                       absl::StrCat("no frame of the video can be decoded as ", size.width, " x ", size.height,
@@ -186,17 +194,18 @@ absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, cons
 
 }  // namespace
 
-absl::Status MakeClipItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
-                          Clock* clock, int64_t item) {
+absl::Status MakeClipItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                          const StillWanted& wanted, int64_t item) {
   const Request& request = sink.request();
   if (request.views == 1) {
     const Picture& only = std::get<std::vector<Picture>>(request.input)[item];
     const auto* file = std::get_if<EncodedPicture>(&only);
     // A single picture is a clip of one frame. Anything else is read as a video, and errors say so.
-    if (file != nullptr && !ReadPictureHeader(file->data.bytes, limits).ok())
-      return MakeFromVideo(sink, input, limits, clock, item, file->data.bytes);
+    const bool picture = file == nullptr || IsTiff(file->data.bytes) ||
+                         ReadPictureHeader(file->data.bytes, decoder.limits()).ok();
+    if (!picture) return MakeFromVideo(sink, input, decoder, wanted, item, *file);
   }
-  return MakeFromPictures(sink, input, limits, clock, item);
+  return MakeFromPictures(sink, input, decoder, wanted, item);
 }
 
 }  // namespace saccade::server

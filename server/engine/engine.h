@@ -16,7 +16,7 @@
 #include "models/api/target.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
-#include "server/decode/picture_header.h"
+#include "server/decode/decoder.h"
 #include "server/engine/call_share.h"
 #include "server/engine/model_permissions.h"
 #include "server/engine/pass_end.h"
@@ -54,7 +54,7 @@ class Engine {
   // Converts the call's input to what Compute() takes, and charges the call's ticket for it. Expensive unless
   // IsReady(request); then run it on the decode pool. REQUIRES: Check() returned OK. On error the caller must
   // still refuse the call.
-  virtual absl::Status Prepare(PredictCall& call, const DecodeLimits& limits, Clock* clock) const = 0;
+  virtual absl::Status Prepare(PredictCall& call, const Decoder& decoder, Clock* clock) const = 0;
 
   // A function that computes a pass over `size` items of the warm-up's first bucket and may be called
   // repeatedly. Null if only requests determine the items' shape, or if the batch is too large. Must not

@@ -20,6 +20,8 @@ absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats) {
 
 absl::Status AtItem(const absl::Status& status, const Request& request, const char* kind, int64_t item,
                     const std::string& part) {
+  // The call has ended, not its input.
+  if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status)) return status;
   std::string where = absl::StrCat(std::string(request.input_name), ": ");
   if (request.size() > 1) absl::StrAppend(&where, kind, " ", item, ": ");
   absl::Status placed(status.code(), absl::StrCat(where, part, status.message()));

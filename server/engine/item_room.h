@@ -22,6 +22,7 @@ absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats);
 
 // Prefixes an error with the name of the input and, if the request has several items, the item's index:
 // "encoded: ", "input 'image': picture 3: ". `kind` is the word for an item.
+// CANCELLED and DEADLINE_EXCEEDED are returned as they are.
 absl::Status AtItem(const absl::Status& status, const Request& request, const char* kind, int64_t item,
                     const std::string& part = "");
 

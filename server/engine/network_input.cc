@@ -46,15 +46,15 @@ absl::Status CheckFrames(const Request& request, const models::ImageInput& input
                                                  input.clip.max_frames, ", so split it into shorter clips"));
 }
 
-absl::Status MakeItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
-                      Clock* clock, int64_t item) {
+absl::Status MakeItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                      const StillWanted& wanted, int64_t item) {
   switch (input.medium) {
     case models::Medium::kPictures:
-      return MakePictureItem(sink, input, limits, item);
+      return MakePictureItem(sink, input, decoder, wanted, item);
     case models::Medium::kClip:
-      return MakeClipItem(sink, input, limits, clock, item);
+      return MakeClipItem(sink, input, decoder, wanted, item);
     case models::Medium::kVolume:
-      return MakeVolumeItem(sink, input, item);
+      return MakeVolumeItem(sink, input, decoder, wanted, item);
   }
   return absl::InternalError("the kind of the model's input is unknown; this is a bug in saccaded");
 }
@@ -78,14 +78,15 @@ absl::Status CheckInput(const Request& request, const std::string& model, const 
 
 bool IsReady(const Request& request) { return !std::holds_alternative<std::vector<Picture>>(request.input); }
 
-absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
+absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
                        Clock* clock) {
   const Request& request = sink.request();
   if (const auto* tensor = std::get_if<TensorInput>(&request.input))
     return MakeTensorItems(sink, *tensor, input);
+  const StillWanted wanted = [&sink, clock] { return CheckAlive(sink.traits(), clock->Now()); };
   for (int64_t item = 0; item < request.size(); ++item) {
-    if (absl::Status alive = CheckAlive(sink.traits(), clock->Now()); !alive.ok()) return alive;
-    if (absl::Status made = MakeItem(sink, input, limits, clock, item); !made.ok()) return made;
+    if (absl::Status alive = wanted(); !alive.ok()) return alive;
+    if (absl::Status made = MakeItem(sink, input, decoder, wanted, item); !made.ok()) return made;
   }
   return absl::OkStatus();
 }

@@ -7,7 +7,7 @@
 #include "models/api/placement.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
-#include "server/decode/picture_header.h"
+#include "server/decode/decoder.h"
 #include "server/engine/item_sink.h"
 
 namespace saccade::server {
@@ -23,7 +23,6 @@ bool IsReady(const Request& request);
 // decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the input's
 // name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the
 // request.
-absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
-                       Clock* clock);
+absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder, Clock* clock);
 
 }  // namespace saccade::server

@@ -95,7 +95,7 @@ class NetworkInputTest : public ::testing::Test {
   }
 
   absl::Status Make(PredictCall& call, const models::ImageInput& input) {
-    return MakeItems(call, input, {}, &clock_);
+    return MakeItems(call, input, ThreadDecoder(DecodeLimits()), &clock_);
   }
 
   std::string Refusal(Input content, const models::ImageInput& input, int views = 1) {

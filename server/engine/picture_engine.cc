@@ -33,8 +33,8 @@ class PictureEngine final : public Engine {
     return CheckInput(request, settings_.name, input());
   }
 
-  absl::Status Prepare(PredictCall& call, const DecodeLimits& limits, Clock* clock) const override {
-    return MakeItems(call, input(), limits, clock);
+  absl::Status Prepare(PredictCall& call, const Decoder& decoder, Clock* clock) const override {
+    return MakeItems(call, input(), decoder, clock);
   }
 
   std::function<absl::Status()> WarmUpPass(int64_t size) const override {

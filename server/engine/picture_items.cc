@@ -35,20 +35,22 @@ absl::Status ConsiderItem(const ItemSink& sink, const models::ImageInput& input,
 
 // Decodes the pictures of one item.
 absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(ItemSink& sink, const models::ImageInput& input,
-                                                        const DecodeLimits& limits, int64_t item) {
+                                                        const Decoder& decoder, const StillWanted& wanted,
+                                                        int64_t item) {
   const Request& request = sink.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::vector<DecodedPicture> views;
   for (int64_t view = 0; view < input.views; ++view) {
     const Picture& picture = pictures[item * input.views + view];
-    const auto header = ReadHeader(picture, limits);
+    if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(picture)); !taken.ok()) return taken;
+    const auto header = decoder.ReadHeader(picture, wanted);
     if (!header.ok()) return AtPicture(header.status(), request, item, view);
     if (item == 0 && view == 0) {
       if (absl::Status worth = ConsiderItem(sink, input, *header); !worth.ok()) return worth;
     }
     const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes;
     if (absl::Status taken = sink.AddDecodedBytes(bytes); !taken.ok()) return taken;
-    auto decoded = DecodePicture(picture, *header, input, request.region);
+    auto decoded = decoder.Decode(picture, *header, input, request.region, wanted);
     if (!decoded.ok()) return AtPicture(decoded.status(), request, item, view);
     views.push_back(*std::move(decoded));
   }
@@ -67,9 +69,9 @@ absl::Status CheckPair(const Request& request, const std::vector<DecodedPicture>
 
 }  // namespace
 
-absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
-                             int64_t item) {
-  auto views = DecodeViews(sink, input, limits, item);
+absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                             const StillWanted& wanted, int64_t item) {
+  auto views = DecodeViews(sink, input, decoder, wanted, item);
   if (!views.ok()) return views.status();
   if (absl::Status pair = CheckPair(sink.request(), *views, item); !pair.ok()) return pair;
   const models::Size sent = views->front().sent;

@@ -5,14 +5,14 @@
 
 #include "absl/status/status.h"
 #include "models/api/placement.h"
-#include "server/decode/picture_header.h"
+#include "server/decode/decoder.h"
 #include "server/engine/item_sink.h"
 
 namespace saccade::server {
 
 // Adds the request's item of index `item`. Charges for every picture before it is decoded, and for the
-// network's input before it is allocated.
-absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
-                             int64_t item);
+// network's input before it is allocated. `wanted` ends the decoding of a picture, as far as `decoder` can.
+absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                             const StillWanted& wanted, int64_t item);
 
 }  // namespace saccade::server

@@ -118,7 +118,7 @@ absl::Status Pipeline::Check(const PredictCall& call, const ReadyModel& model) c
 }
 
 void Pipeline::Prepare(ReadyModel& model, std::shared_ptr<PredictCall> call) {
-  absl::Status made = model.engine().Prepare(*call, deps_.decode_limits, deps_.clock);
+  absl::Status made = model.engine().Prepare(*call, *deps_.decoder, deps_.clock);
   if (!made.ok()) {
     call->Refuse(made);
     return;

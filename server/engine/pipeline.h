@@ -12,7 +12,7 @@
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/decode_pool.h"
-#include "server/decode/picture_header.h"
+#include "server/decode/decoder.h"
 #include "server/engine/predict_call.h"
 #include "server/engine/ready_model.h"
 #include "server/metrics/metrics.h"
@@ -31,7 +31,7 @@ class Pipeline {
     const ModelFinder* models;
     Admission* admission;
     DecodePool* decode_pool;
-    DecodeLimits decode_limits;
+    const Decoder* decoder;
     // Null if no calls are sampled or logged.
     const CallWatch* watch = nullptr;
     // Whether a client may compute a model. Null: every client may compute all.

@@ -41,7 +41,7 @@ class ProgramEngine final : public Engine {
                      "' takes named tensors, not pictures; call it through inference.GRPCInferenceService"));
   }
 
-  absl::Status Prepare(PredictCall& call, const DecodeLimits& /*limits*/, Clock* /*clock*/) const override {
+  absl::Status Prepare(PredictCall& call, const Decoder& /*decoder*/, Clock* /*clock*/) const override {
     call.UseBucket(BucketOf(std::get<NamedTensors>(call.request().input), settings_));
     return absl::OkStatus();
   }

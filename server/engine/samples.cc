@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/decode/decoder.h"
 #include "server/engine/item_sink.h"
 #include "server/engine/network_input.h"
 
@@ -66,7 +67,7 @@ absl::StatusOr<Item> ReadSample(absl::Span<const std::string> files, const model
   request.deadline = absl::InfiniteFuture();
   SampleSink sink(std::move(request));
   absl::Status made = CheckInput(sink.request(), "", input);
-  if (made.ok()) made = MakeItems(sink, input, DecodeLimits(), clock);
+  if (made.ok()) made = MakeItems(sink, input, ThreadDecoder(DecodeLimits()), clock);
   if (!made.ok()) return absl::InvalidArgumentError(made.message());
   return sink.TakeItem();
 }

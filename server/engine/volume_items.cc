@@ -4,22 +4,24 @@
 #include <variant>
 #include <vector>
 
-#include "server/decode/volume.h"
 #include "server/engine/item_room.h"
 
 namespace saccade::server {
 
-absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, int64_t item) {
+absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                            const StillWanted& wanted, int64_t item) {
   const Request& request = sink.request();
   const Picture& volume = std::get<std::vector<Picture>>(request.input)[item];
-  const auto header = ReadVolumeHeader(volume, input.volume.max_voxels);
+  if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(volume)); !taken.ok()) return taken;
+  const auto header = decoder.ReadVolume(volume, input.volume.max_voxels, wanted);
   if (!header.ok()) return AtItem(header.status(), request, "volume", item);
   const int64_t voxels = header->voxels();
-  if (absl::Status taken = sink.AddDecodedBytes(FloatBytes(2 * voxels)); !taken.ok()) return taken;
+  const int64_t bytes = FloatBytes(2 * voxels) + decoder.CopiedVoxelBytes(volume, *header);
+  if (absl::Status taken = sink.AddDecodedBytes(bytes); !taken.ok()) return taken;
   auto room = Allocate(voxels);
   if (!room.ok()) return room.status();
   const absl::Span<float> values(room->get(), voxels);
-  if (absl::Status written = WriteVolume(volume, *header, values); !written.ok())
+  if (absl::Status written = decoder.DecodeVolume(volume, *header, values, wanted); !written.ok())
     return AtItem(written, request, "volume", item);
   const models::Placement placement =
       models::PlacementOfVolume({header->height, header->width}, header->depth);

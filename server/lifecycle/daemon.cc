@@ -19,6 +19,7 @@
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
 #include "server/inference/inference.h"
+#include "server/lifecycle/decoding.h"
 #include "server/lifecycle/descriptors.h"
 #include "server/lifecycle/environment.h"
 #include "server/lifecycle/observability.h"
@@ -140,8 +141,12 @@ absl::Status Daemon::CreateComponents() {
                                                .check_ensemble = CheckSteps},
                                 clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
+  const int decode_threads = flags_.decode_threads > 0 ? flags_.decode_threads : cores_;
+  auto decoding = Decoding::Create(flags_, decode_threads, metrics_.get(), clock);
+  if (!decoding.ok()) return decoding.status();
+  decoding_ = *std::move(decoding);
   auto pool =
-      DecodePool::Create({.threads = flags_.decode_threads > 0 ? flags_.decode_threads : cores_,
+      DecodePool::Create({.threads = decode_threads,
                           .max_pending = flags_.decode_queue,
                           .on_exception = [](const std::string& what) {
                             Log(LogLevel::kError, "a decode task threw an exception", {{"what", what}});
@@ -159,7 +164,7 @@ absl::Status Daemon::CreateComponents() {
                                                         .models = catalog_.get(),
                                                         .admission = admission_.get(),
                                                         .decode_pool = decode_pool_.get(),
-                                                        .decode_limits = flags_.decode,
+                                                        .decoder = &decoding_->decoder(),
                                                         .watch = observability_->watch(),
                                                         .check_model = std::move(check_model)});
   CreateServices();
@@ -252,6 +257,7 @@ void Daemon::RefreshGauges() {
   pipeline_->RefreshGauges();
   catalog_->RefreshGauges();
   front_->RefreshMetrics();
+  decoding_->RefreshMetrics();
   metrics_->SetLostLogLines(CurrentLogLosses().queue_full, CurrentLogLosses().write_failed);
   if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
   if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());

@@ -18,6 +18,7 @@ class Admission;
 class Catalog;
 class Certificates;
 class DecodePool;
+class Decoding;
 class Inference;
 class InferenceService;
 class Metrics;
@@ -80,6 +81,7 @@ class Daemon {
   // Null if no answers are cached.
   std::unique_ptr<ResponseCache> response_cache_;
   std::unique_ptr<Catalog> catalog_;
+  std::unique_ptr<Decoding> decoding_;
   std::unique_ptr<DecodePool> decode_pool_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<VisionService> vision_;

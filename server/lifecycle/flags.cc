@@ -33,6 +33,9 @@ const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
 const std::map<std::string, ModelControl> kControls = {
     {"none", ModelControl::kNone}, {"poll", ModelControl::kPoll}, {"explicit", ModelControl::kExplicit}};
 
+const std::map<std::string, DecodeMode> kDecodeModes = {{"process", DecodeMode::kProcess},
+                                                        {"thread", DecodeMode::kThread}};
+
 // Removes the validator's description, which the help text already contains.
 CLI::Validator Quiet(CLI::Validator validator) { return validator.description(""); }
 
@@ -234,6 +237,12 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->check(Quiet(CLI::Range(0, 1024)))
       ->capture_default_str()
       ->type_name("N");
+  app.add_option(
+         "--decode", flags.decode_mode,
+         "Where pictures are decoded: in confined worker processes (process) or on the daemon's own threads "
+         "(thread). By default in processes, or on threads where the system does not allow those")
+      ->transform(Quiet(CLI::CheckedTransformer(kDecodeModes)))
+      ->type_name("process|thread");
   app.add_option("--threads-per-instance", flags.threads_per_instance,
                  "Cores used by one forward pass; 0 divides the cores by the model's instances")
       ->check(Quiet(CLI::Range(0, 1024)))

@@ -17,6 +17,9 @@
 
 namespace saccade::server {
 
+// Where the libraries that decode pictures run.
+enum class DecodeMode { kProcess, kThread };
+
 struct Flags {
   std::vector<std::string> model_repositories;
   std::string host = "0.0.0.0";
@@ -81,6 +84,8 @@ struct Flags {
   int cores = 0;
   // 0 uses one thread per core.
   int decode_threads = 0;
+  // Unset: worker processes if the system allows them, else threads.
+  std::optional<DecodeMode> decode_mode;
   int64_t decode_queue = 256;
   // Cores used by one forward pass; 0 divides the cores by the number of the model's instances.
   int threads_per_instance = 0;

@@ -97,6 +97,14 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
       log_lines_dropped(registry, "saccade_log_lines_dropped_total",
                         "Lines of the log that were not written, by reason: their reader did not keep up, or "
                         "stderr did not take them."),
+      decode_workers(registry, "saccade_decode_workers",
+                     "Processes that decode pictures, by state: busy or idle."),
+      decode_worker_starts(registry, "saccade_decode_worker_starts_total",
+                           "Decode workers that were started."),
+      decode_worker_ends(
+          registry, "saccade_decode_worker_ends_total",
+          "Decode workers that ended early, by reason: they crashed, took too much processor time, "
+          "decoded for a call that was cancelled or late, or ended without a picture."),
       build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}
 
 }  // namespace saccade::server

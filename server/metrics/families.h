@@ -65,6 +65,9 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> front_connections;
   SeriesPool<prometheus::Gauge> front_open_requests;
   SeriesPool<prometheus::Counter> log_lines_dropped;
+  SeriesPool<prometheus::Gauge> decode_workers;
+  SeriesPool<prometheus::Counter> decode_worker_starts;
+  SeriesPool<prometheus::Counter> decode_worker_ends;
   SeriesPool<prometheus::Gauge> build_info;
 };
 

@@ -83,6 +83,10 @@ std::unique_ptr<FrontMetrics> Metrics::ForFront(const std::vector<std::string_vi
   return std::unique_ptr<FrontMetrics>(new FrontMetrics(&impl_->families, reasons, ports));
 }
 
+std::unique_ptr<DecodeMetrics> Metrics::ForDecodeWorkers(const std::vector<std::string_view>& reasons) {
+  return std::unique_ptr<DecodeMetrics>(new DecodeMetrics(&impl_->families, reasons));
+}
+
 void Metrics::SetCached(int64_t bytes, int64_t answers) {
   absl::MutexLock lock(&impl_->cache_mutex);
   if (!impl_->cache_bytes) {

@@ -17,6 +17,7 @@
 #include "server/core/shed_reason.h"
 #include "server/core/trace_id.h"
 #include "server/metrics/cache_metrics.h"
+#include "server/metrics/decode_metrics.h"
 #include "server/metrics/exposition_format.h"
 #include "server/metrics/front_metrics.h"
 #include "server/metrics/model_usage.h"
@@ -104,6 +105,9 @@ class Metrics {
   // `reasons` and `ports` are the values of the labels `reason` and `port`.
   std::unique_ptr<FrontMetrics> ForFront(const std::vector<std::string_view>& reasons,
                                          const std::vector<std::string_view>& ports);
+
+  // `reasons` are the values of the label `reason`.
+  std::unique_ptr<DecodeMetrics> ForDecodeWorkers(const std::vector<std::string_view>& reasons);
 
   // Counts a request that did not name a known model, with empty model, version and task.
   void RecordUnknownModel(std::string_view protocol, absl::StatusCode code);

@@ -57,12 +57,13 @@ class ModelPipelineTest : public ::testing::Test {
   Catalog catalog_;
   const std::unique_ptr<Admission> admission_;
   const std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
+  const ThreadDecoder decoder_{DecodeLimits()};
   Pipeline pipeline_{{.clock = Clock::Real(),
                       .metrics = &metrics_,
                       .models = &catalog_,
                       .admission = admission_.get(),
                       .decode_pool = decode_pool_.get(),
-                      .decode_limits = {}}};
+                      .decoder = &decoder_}};
 };
 
 }  // namespace saccade::server::testing

@@ -1,0 +1,198 @@
+"""Tests that pictures are decoded in worker processes: what happens to one of them costs one request, and they end when
+the daemon does. Each worker is found as a child of the daemon's helper process."""
+
+import os
+import pathlib
+import re
+import signal
+import threading
+
+import grpc
+import pytest
+
+from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, Daemon, binary, eventually
+from messages import encoded_request
+from pictures import encoded, pixels
+
+PICTURE = encoded(pixels(3), "JPEG")
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with Daemon(DEMO_REPOSITORY, "--decode=process", "--decode-threads=1", log_folder=tmp_path) as running:
+        yield running.await_ready()
+
+
+def children(process):
+    found = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(child) for child in found.split()]
+
+
+def named(process):
+    return pathlib.Path(f"/proc/{process}/comm").read_text().strip()
+
+
+def state(process):
+    """The letter of the process's state; None once it has ended and its parent knows."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return None
+
+
+def helper_of(daemon):
+    (helper,) = [child for child in children(daemon.process.pid) if named(child) == "decode-helper"]
+    return helper
+
+
+def worker_of(daemon):
+    (worker,) = children(helper_of(daemon))
+    return worker
+
+
+def predict(daemon, timeout=DEADLINE_SECONDS):
+    with daemon.vision() as vision:
+        return vision.predict(encoded_request("demo_classifier", PICTURE), timeout=timeout)
+
+
+def metric(daemon, name, **labels):
+    return daemon.metrics()[(name, frozenset(labels.items()))]
+
+
+def ends(daemon, reason):
+    return metric(daemon, "saccade_decode_worker_ends_total", reason=reason)
+
+
+def in_flight(daemon):
+    """Starts a call whose worker does not go on; returns the worker, and a function that awaits the call's error."""
+    worker = worker_of(daemon)
+    os.kill(worker, signal.SIGSTOP)
+    errors = []
+
+    def call():
+        try:
+            predict(daemon)
+        except grpc.RpcError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    eventually(lambda: metric(daemon, "saccade_decode_workers", state="busy") == 1, "a worker was busy")
+
+    def result():
+        thread.join(DEADLINE_SECONDS)
+        assert errors, "the call succeeded, or goes on"
+        return errors[0]
+
+    return worker, result
+
+
+def test_a_crash_costs_one_request(daemon):
+    predict(daemon)
+    worker, result = in_flight(daemon)
+    os.kill(worker, signal.SIGSEGV)
+    os.kill(worker, signal.SIGCONT)
+    error = result()
+    assert error.code() == grpc.StatusCode.INTERNAL
+    reference = re.search(r"reference (decode-\d+-\d+)", error.details())[1]
+    assert re.search(rf"decode worker.*SIGSEGV.*{reference}", daemon.log())
+    predict(daemon)
+    assert worker_of(daemon) != worker
+    assert ends(daemon, "crashed") == 1
+    assert metric(daemon, "saccade_decode_worker_starts_total") == 2
+
+
+def test_a_deadline_ends_the_worker_that_loops(daemon):
+    worker = worker_of(daemon)
+    os.kill(worker, signal.SIGSTOP)
+    with pytest.raises(grpc.RpcError) as late:
+        predict(daemon, timeout=0.3)
+    assert late.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    eventually(lambda: ends(daemon, "not_wanted") == 1, "the worker was ended")
+    eventually(lambda: state(worker) is None, "its process has ended")
+    predict(daemon)
+
+
+def test_a_client_that_leaves_ends_the_worker(daemon):
+    worker = worker_of(daemon)
+    os.kill(worker, signal.SIGSTOP)
+    with daemon.vision() as vision:
+        call = vision.predict.future(encoded_request("demo_classifier", PICTURE))
+        eventually(lambda: metric(daemon, "saccade_decode_workers", state="busy") == 1, "a worker was busy")
+        call.cancel()
+        eventually(lambda: ends(daemon, "not_wanted") == 1, "the worker was ended")
+    predict(daemon)
+
+
+def test_a_worker_that_is_killed_while_it_waits_costs_nothing(daemon):
+    worker = worker_of(daemon)
+    os.kill(worker, signal.SIGKILL)
+    eventually(lambda: state(worker) in (None, "Z"), "the worker has ended")
+    predict(daemon)
+    assert ends(daemon, "idle") == 1
+
+
+def test_a_helper_that_is_killed_is_replaced(daemon):
+    helper, worker = helper_of(daemon), worker_of(daemon)
+    os.kill(helper, signal.SIGKILL)
+    eventually(lambda: state(worker) in (None, "Z"), "the worker has ended with its helper")
+    predict(daemon)
+    assert helper_of(daemon) != helper
+
+
+def test_workers_are_confined(daemon):
+    worker = worker_of(daemon)
+    status = pathlib.Path(f"/proc/{worker}/status").read_text()
+    # 2 is a filter.
+    assert re.search(r"^Seccomp:\s+2$", status, re.M)
+    assert re.search(r"^NoNewPrivs:\s+1$", status, re.M)
+    # Of the daemon's descriptors it has the three that it needs, and /dev/null.
+    files = {os.readlink(f"/proc/{worker}/fd/{file}") for file in os.listdir(f"/proc/{worker}/fd")}
+    assert {re.sub(r"\d+", "N", file) for file in files} == {
+        "/dev/null", "socket:[N]", "/memfd:saccade-decode (deleted)", "/proc/N/statm"}
+
+
+def test_workers_end_with_a_daemon_that_is_killed(daemon):
+    processes = [helper_of(daemon), worker_of(daemon)]
+    daemon.process.kill()
+    for process in processes:
+        eventually(lambda process=process: state(process) in (None, "Z"), "it has ended with the daemon")
+
+
+def test_a_picture_that_is_being_decoded_survives_sigterm_to_all(tmp_path):
+    with Daemon(DEMO_REPOSITORY, "--decode=process", "--decode-threads=1", "--lame-duck-seconds=0",
+                log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        processes = [helper_of(daemon), worker_of(daemon)]
+        os.kill(processes[1], signal.SIGSTOP)
+        with daemon.vision() as vision:
+            call = vision.predict.future(encoded_request("demo_classifier", PICTURE), timeout=DEADLINE_SECONDS)
+            eventually(lambda: metric(daemon, "saccade_decode_workers", state="busy") == 1, "a worker was busy")
+            # As systemd does it: to every process of the unit.
+            for process in [daemon.process.pid, *processes]:
+                os.kill(process, signal.SIGTERM)
+            os.kill(processes[1], signal.SIGCONT)
+            assert call.result().picture_results
+        assert daemon.exit_code() == 0
+        for process in processes:
+            assert state(process) is None
+
+
+def test_threads_start_no_processes(tmp_path):
+    with Daemon(DEMO_REPOSITORY, "--decode=thread", log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        predict(daemon)
+        assert children(daemon.process.pid) == []
+
+
+def without_seccomp(flags):
+    """Words before a command that runs it where no process may confine itself; None if this machine has no such tool."""
+    return flags
+
+
+def test_a_missing_program_is_told(tmp_path):
+    """A copy of the daemon without the worker's program beside it starts only with threads."""
+    alone = tmp_path / "saccaded"
+    os.link(binary("saccaded"), alone) if os.stat(binary("saccaded")).st_dev == os.stat(tmp_path).st_dev else \
+        alone.write_bytes(binary("saccaded").read_bytes())
+    alone.chmod(0o755)
