@@ -13,7 +13,8 @@ build=$1
 target=$2
 
 mkdir -p "$target/bin" "$target/lib"
-programs=("$build/bin/saccaded")
+# The daemon starts the worker that lies beside it.
+programs=("$build/bin/saccaded" "$build/bin/saccade-decode-worker")
 if [[ -x $build/bin/saccade ]]; then
   programs+=("$build/bin/saccade")
 fi

@@ -49,7 +49,7 @@ def runtime(tmp_path_factory):
 
 
 def programs(runtime):
-    return [runtime / "bin" / name for name in ("saccaded", "saccade")]
+    return [runtime / "bin" / name for name in ("saccaded", "saccade", "saccade-decode-worker")]
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,12 @@ def test_its_programs_find_their_libraries_wherever_it_lies(package):
         assert not [path for path in loaded if str(ROOT) in path or "site-packages" in path]
 
 
+def test_the_program_that_decodes_lies_beside_the_daemon(package):
+    daemon = (package[1] / "usr/bin/saccaded").resolve()
+    done = subprocess.run([daemon.with_name("saccade-decode-worker")], capture_output=True, text=True)
+    assert done.returncode == 2 and "saccaded starts this program" in done.stderr, done
+
+
 def test_nothing_of_the_machine_that_built_it_is_in_it(package):
     for file in (package[1] / "usr/lib/saccade").rglob("*"):
         if file.is_file() and file.name.startswith(("saccade", "libsaccade")):

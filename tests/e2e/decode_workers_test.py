@@ -5,27 +5,30 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
+import sys
 import threading
 
 import grpc
 import pytest
 
-from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, Daemon, binary, eventually
-from messages import encoded_request
+from harness import DEADLINE_SECONDS, Daemon, binary, eventually
+from messages import predict_request
 from pictures import encoded, pixels
 
-PICTURE = encoded(pixels(3), "JPEG")
+REQUEST = predict_request(model="tiny", encoded=encoded(pixels(3), "JPEG"))
 
 
 @pytest.fixture
-def daemon(tmp_path):
-    with Daemon(DEMO_REPOSITORY, "--decode=process", "--decode-threads=1", log_folder=tmp_path) as running:
+def daemon(repository, tmp_path):
+    with Daemon(repository, "--decode=process", "--decode-threads=1", log_folder=tmp_path) as running:
         yield running.await_ready()
 
 
 def children(process):
-    found = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(child) for child in found.split()]
+    """A process is a child of the thread that started it."""
+    return [int(child) for task in pathlib.Path(f"/proc/{process}/task").iterdir()
+            for child in (task / "children").read_text().split()]
 
 
 def named(process):
@@ -52,7 +55,7 @@ def worker_of(daemon):
 
 def predict(daemon, timeout=DEADLINE_SECONDS):
     with daemon.vision() as vision:
-        return vision.predict(encoded_request("demo_classifier", PICTURE), timeout=timeout)
+        return vision.predict(REQUEST, timeout=timeout)
 
 
 def metric(daemon, name, **labels):
@@ -95,7 +98,7 @@ def test_a_crash_costs_one_request(daemon):
     error = result()
     assert error.code() == grpc.StatusCode.INTERNAL
     reference = re.search(r"reference (decode-\d+-\d+)", error.details())[1]
-    assert re.search(rf"decode worker.*SIGSEGV.*{reference}", daemon.log())
+    eventually(lambda: re.search(rf"decode worker.*SIGSEGV.*{reference}", daemon.log()), "the log had the reference")
     predict(daemon)
     assert worker_of(daemon) != worker
     assert ends(daemon, "crashed") == 1
@@ -117,7 +120,7 @@ def test_a_client_that_leaves_ends_the_worker(daemon):
     worker = worker_of(daemon)
     os.kill(worker, signal.SIGSTOP)
     with daemon.vision() as vision:
-        call = vision.predict.future(encoded_request("demo_classifier", PICTURE))
+        call = vision.predict.future(REQUEST)
         eventually(lambda: metric(daemon, "saccade_decode_workers", state="busy") == 1, "a worker was busy")
         call.cancel()
         eventually(lambda: ends(daemon, "not_wanted") == 1, "the worker was ended")
@@ -159,40 +162,62 @@ def test_workers_end_with_a_daemon_that_is_killed(daemon):
         eventually(lambda process=process: state(process) in (None, "Z"), "it has ended with the daemon")
 
 
-def test_a_picture_that_is_being_decoded_survives_sigterm_to_all(tmp_path):
-    with Daemon(DEMO_REPOSITORY, "--decode=process", "--decode-threads=1", "--lame-duck-seconds=0",
+def test_a_picture_that_is_being_decoded_survives_sigterm_to_all(repository, tmp_path):
+    with Daemon(repository, "--decode=process", "--decode-threads=1", "--lame-duck-seconds=0",
                 log_folder=tmp_path) as daemon:
         daemon.await_ready()
         processes = [helper_of(daemon), worker_of(daemon)]
         os.kill(processes[1], signal.SIGSTOP)
         with daemon.vision() as vision:
-            call = vision.predict.future(encoded_request("demo_classifier", PICTURE), timeout=DEADLINE_SECONDS)
+            call = vision.predict.future(REQUEST, timeout=DEADLINE_SECONDS)
             eventually(lambda: metric(daemon, "saccade_decode_workers", state="busy") == 1, "a worker was busy")
             # As systemd does it: to every process of the unit.
             for process in [daemon.process.pid, *processes]:
                 os.kill(process, signal.SIGTERM)
             os.kill(processes[1], signal.SIGCONT)
-            assert call.result().picture_results
+            assert call.result().model == "tiny"
         assert daemon.exit_code() == 0
         for process in processes:
             assert state(process) is None
 
 
-def test_threads_start_no_processes(tmp_path):
-    with Daemon(DEMO_REPOSITORY, "--decode=thread", log_folder=tmp_path) as daemon:
+def test_threads_start_no_processes(repository, tmp_path):
+    with Daemon(repository, "--decode=thread", log_folder=tmp_path) as daemon:
         daemon.await_ready()
         predict(daemon)
         assert children(daemon.process.pid) == []
 
 
-def without_seccomp(flags):
-    """Words before a command that runs it where no process may confine itself; None if this machine has no such tool."""
-    return flags
+# Runs a command where prctl(PR_SET_SECCOMP) fails with ENOSYS, as on a kernel without filters: by a filter.
+WITHOUT_FILTERS = """
+import ctypes, os, struct, sys
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER = 22, 38, 2
+LOAD, EQUAL, RETURN, ALLOW, ENOSYS = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050000 | 38
+PRCTL = {"x86_64": 157, "aarch64": 167}[os.uname().machine]
+program = b"".join(struct.pack("=HBBI", *one) for one in (
+    (LOAD, 0, 0, 0), (EQUAL, 0, 3, PRCTL), (LOAD, 0, 0, 16), (EQUAL, 0, 1, PR_SET_SECCOMP), (RETURN, 0, 0, ENOSYS),
+    (RETURN, 0, 0, ALLOW)))
+kept = ctypes.create_string_buffer(program)
+head = ctypes.create_string_buffer(struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(kept)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+assert libc.prctl(PR_SET_SECCOMP, FILTER, head, 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
-def test_a_missing_program_is_told(tmp_path):
-    """A copy of the daemon without the worker's program beside it starts only with threads."""
-    alone = tmp_path / "saccaded"
-    os.link(binary("saccaded"), alone) if os.stat(binary("saccaded")).st_dev == os.stat(tmp_path).st_dev else \
-        alone.write_bytes(binary("saccaded").read_bytes())
-    alone.chmod(0o755)
+def test_a_kernel_without_filters_decodes_on_threads_and_says_so(repository, tmp_path):
+    with Daemon(repository, log_folder=tmp_path, under=(sys.executable, "-c", WITHOUT_FILTERS)) as daemon:
+        daemon.await_ready()
+        predict(daemon)
+        assert re.search(" W .*own threads.*seccomp: Function not implemented", daemon.log())
+        assert children(daemon.process.pid) == []
+
+
+def test_processes_that_were_asked_for_have_to_be_possible(repository):
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FILTERS, binary("saccaded"), f"--model-repository={repository}", "--host=127.0.0.1",
+         "--grpc-port=0", "--http-port=0", "--metrics-port=0", "--decode=process"],
+        capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    assert ended.returncode == 1
+    assert "--decode=process" in ended.stderr and "pass --decode=thread" in ended.stderr
