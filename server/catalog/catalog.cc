@@ -28,7 +28,15 @@ absl::Status NotControlled() {
 }  // namespace
 
 Catalog::Catalog(CatalogOptions options, Clock* clock, Metrics* metrics)
-    : options_(std::move(options)), clock_(clock), host_(&options_, HostHooks(), &table_, clock, metrics) {}
+    : options_(std::move(options)),
+      clock_(clock),
+      load_queue_(std::make_unique<LoadQueue>(LoadQueueOptions(), clock,
+                                              [orders = orders_] {
+                                                absl::MutexLock lock(&orders->mutex);
+                                                orders->wanted = true;
+                                              })),
+      host_(&options_, HostHooks(), &table_, clock, metrics),
+      metrics_(metrics) {}
 
 Catalog::~Catalog() { Close(); }
 
@@ -85,7 +93,8 @@ absl::Status Catalog::Scan() {
     if (IsWanted(name)) {
       table_.Require(shown);
     } else {
-      table_.SetModel(shown, State::kUnavailable, kNotLoaded);
+      table_.SetModel(shown, State::kUnavailable, NotLoaded());
+      if (options_.load_on_demand) table_.SetOnDemand(shown, true);
     }
   }
   return absl::OkStatus();
@@ -147,28 +156,36 @@ void Catalog::Order(Job job) {
 void Catalog::Run() {
   pthread_setname_np(pthread_self(), "catalog");
   LoadAtStart();
+  bool wanted = true;
   absl::Time next_look = clock_->Now() + options_.poll_interval;
   const bool looks = options_.control != ModelControl::kNone;
   for (;;) {
+    const absl::Time next_attempt = refusing() ? absl::InfiniteFuture() : RetryFailed();
+    const absl::Time next_idle = UnloadIdle();
     std::deque<Job> jobs;
     {
       absl::MutexLock lock(&orders_->mutex);
       Orders* const orders = orders_.get();
       const auto is_something = [orders] {
         orders->mutex.AssertHeld();
-        return !orders->jobs.empty() || orders->closed || orders->released;
+        return !orders->jobs.empty() || orders->closed || orders->released || orders->wanted;
       };
-      const absl::Time wake = std::min(looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline());
+      const absl::Time wake = std::min(
+          {looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
+      orders->wanted |= wanted;
       clock_->AwaitUntil(&orders->mutex, absl::Condition(&is_something), wake);
       if (orders->closed) return;
       jobs.swap(orders->jobs);
       orders->released = false;
+      orders->wanted = false;
     }
     host_.FreeUnused();
     for (Job& job : jobs) {
       std::move(job)(refusing() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
       TellChanges();
     }
+    // One at a time, so that orders and the deadlines of unloads have their turn.
+    wanted = !refusing() && LoadWanted();
     if (looks && clock_->Now() >= next_look) {
       if (!refusing()) Look();
       next_look = clock_->Now() + options_.poll_interval;
@@ -190,13 +207,16 @@ void Catalog::LoadAtStart() {
     const auto& [name, repository] = wanted[i];
     // Already loaded as part of an ensemble.
     if (host_.IsHosted(name)) continue;
-    first.Update(Apply(repository, name, std::nullopt, {i + 1, wanted.size()}, 0));
+    const absl::Status applied = Apply(repository, name, std::nullopt, {i + 1, wanted.size()}, 0);
+    PlanRetry(repository, name, applied);
+    first.Update(applied);
     TellChanges();
   }
   if (events_.loaded && !refusing()) events_.loaded(first);
 }
 
 void Catalog::TellChanges() {
+  memory_in_use_ = host_.MemoryInUse();
   if (!events_.model_changed) return;
   std::map<std::string, bool> now;
   for (const IndexEntry& line : table_.Index()) now[line.name] |= line.state == State::kReady;
@@ -218,6 +238,14 @@ void Catalog::RefreshGauges() {
     }
   }
   host_.CountDemand();
+  const ModelTable::Counts counts = table_.CountModels();
+  metrics_->SetModels(counts.served, counts.not_served, memory_in_use_,
+                      static_cast<int64_t>(load_queue_->waiting()));
+}
+
+void Catalog::Sweep() {
+  host_.Sweep();
+  load_queue_->Sweep();
 }
 
 void Catalog::RefuseLoads() {
@@ -227,7 +255,9 @@ void Catalog::RefuseLoads() {
     orders_->refusing = true;
     left.swap(orders_->jobs);
   }
-  for (Job& job : left) std::move(job)(absl::UnavailableError("the daemon is shutting down"));
+  const absl::Status why = absl::UnavailableError("the daemon is shutting down");
+  for (Job& job : left) std::move(job)(why);
+  load_queue_->Close(why);
 }
 
 void Catalog::Close() {

@@ -2,6 +2,7 @@
 // ModelHost does it, a ModelTable tells which versions serve, and a ServedModel is one version at work.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -20,7 +21,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/catalog/backoff.h"
 #include "server/catalog/catalog_options.h"
+#include "server/catalog/load_queue.h"
 #include "server/catalog/model_host.h"
 #include "server/catalog/model_table.h"
 #include "server/catalog/served_model.h"
@@ -71,6 +74,9 @@ class Catalog final : public ModelFinder {
   // them.
   void Unload(const std::string& name, bool with_dependents, Done done);
 
+  // Waits for a model that requests load (LoadQueue::Await).
+  bool AwaitModel(const CallHead& call, Resume& resume) const override;
+
   // See ModelTable.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view name, int64_t version) const {
     return table_.FindReady(name, version);
@@ -101,8 +107,8 @@ class Catalog final : public ModelFinder {
   // Updates the models' gauges of what is queued. Called by the metrics' scrape hook.
   void RefreshGauges();
 
-  // Calls DeviceGroup::Sweep() of the CPU and GPU devices.
-  void Sweep() { host_.Sweep(); }
+  // Calls DeviceGroup::Sweep() of the CPU and GPU devices, and LoadQueue::Sweep().
+  void Sweep();
 
   // Rejects pending and further loads and unloads, and gives up a load in progress at its next step. Unloads
   // in progress are completed, and models that serve go on serving. Does not block. Idempotent.
@@ -113,8 +119,15 @@ class Catalog final : public ModelFinder {
   void Close();
 
  private:
+  // A failed load that is tried again without being asked for.
+  struct Retry {
+    std::string repository;
+    Backoff backoff;
+    absl::Time at;
+  };
+
   // The reason why a model that was never requested is not served.
-  static constexpr char kNotLoaded[] = "not loaded";
+  std::string NotLoaded() const;
 
   // A task for the catalog's thread. `cancelled` is OK, or the error because of which it must not run.
   using Job = absl::AnyInvocable<void(absl::Status cancelled) &&>;
@@ -129,6 +142,8 @@ class Catalog final : public ModelFinder {
     bool closed ABSL_GUARDED_BY(mutex) = false;
     // Set when the last handle of a dismissed model was dropped.
     bool released ABSL_GUARDED_BY(mutex) = false;
+    // Set when requests wait for a model to be loaded.
+    bool wanted ABSL_GUARDED_BY(mutex) = false;
   };
 
   ModelHost::Hooks HostHooks();
@@ -150,12 +165,28 @@ class Catalog final : public ModelFinder {
   void Look();
   void LookAt(const std::string& repository);
   void Remove(const std::string& name);
+  // Whether the model stays loaded once it is: all do unless requests load them again.
+  bool IsKept(const std::string& name) const;
+  // Unloads the least recently used models until `bytes` more fit into max_model_bytes. Never unloads `name`,
+  // which needs them. FAILED_PRECONDITION if that is not possible; nothing is unloaded then.
+  absl::Status MakeRoom(const std::string& name, int64_t bytes);
+  void UnloadIdle(const std::string& name, absl::string_view why);
+  // Unloads models that were not used for idle_unload, and returns when to look again.
+  absl::Time UnloadIdle();
+  // Loads the model that most requests wait for. Returns whether there may be more.
+  bool LoadWanted();
+  // Follows a load of a model that is wanted without a request: plans the next attempt if it failed.
+  void PlanRetry(const std::string& repository, const std::string& name, const absl::Status& loaded);
+  void StopRetrying(const std::string& name);
+  // Makes the attempts that are due, and returns when the next one is.
+  absl::Time RetryFailed();
   void TellChanges();
 
   const CatalogOptions options_;
   Clock* const clock_;
   const std::shared_ptr<Orders> orders_ = std::make_shared<Orders>();
   ModelTable table_;
+  const std::unique_ptr<LoadQueue> load_queue_;
   ModelHost host_;
   Events events_;
   std::thread thread_;
@@ -170,6 +201,11 @@ class Catalog final : public ModelFinder {
   std::set<std::string> overridden_;
   // Repositories that can no longer be read.
   std::set<std::string> vanished_;
+  Metrics* const metrics_;
+  // ModelHost::MemoryInUse, for other threads.
+  std::atomic<int64_t> memory_in_use_{0};
+  // By model, the attempts still to be made.
+  std::map<std::string, Retry> retries_;
   // By model, the value last passed to model_changed.
   std::map<std::string, bool> told_;
 };

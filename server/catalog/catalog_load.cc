@@ -17,6 +17,10 @@ namespace {
 
 // Maximum nesting depth of ensembles.
 constexpr int kMaxDepth = 8;
+constexpr char kUnloaded[] = "unloaded";
+// Memory that a model is expected to hold once it is loaded, by the size of its weights: they are packed for
+// the processor, and passes need room.
+constexpr int64_t kGrowth = 2;
 
 }  // namespace
 
@@ -56,6 +60,13 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
     Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(parts.message())}});
     return parts;
   }
+  int64_t needed = 0;
+  for (const ModelVersion& version : entry->versions) needed += kGrowth * WeightsBytes(version);
+  if (absl::Status room = MakeRoom(name, needed); !room.ok()) {
+    table_.SetModel(name, ModelSnapshot::State::kUnavailable, std::string(room.message()));
+    Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(room.message())}});
+    return absl::Status(room.code(), absl::StrCat("model '", name, "': ", room.message()));
+  }
   // A configuration from a request applies until the model is loaded without one.
   const bool anew = config_json.has_value() || overridden_.count(name) > 0;
   absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
@@ -64,6 +75,9 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
   } else if (applied.ok()) {
     overridden_.erase(name);
   }
+  // The model may hold more than was expected.
+  MakeRoom(name, 0).IgnoreError();
+  if (applied.ok() && options_.load_on_demand && !IsWanted(name)) table_.SetOnDemand(name, true);
   return applied;
 }
 
@@ -119,8 +133,12 @@ void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done)
   const absl::Time deadline = clock_->Now() + options_.unload_timeout;
   for (const std::string& one : names) {
     overridden_.erase(one);
+    StopRetrying(one);
+    // A model that was unloaded by order stays so.
+    table_.SetOnDemand(one, false);
+    load_queue_->Forget(one, absl::UnavailableError(absl::StrCat("model '", one, "' was unloaded")));
     Log(LogLevel::kInfo, "unloading model", {{"model", one}});
-    host_.Dismiss(one, /*listed=*/true, deadline, [together](absl::Status status) {
+    host_.Dismiss(one, kUnloaded, deadline, [together](absl::Status status) {
       together->first.Update(status);
       if (--together->left == 0) std::move(together->done)(together->first);
     });

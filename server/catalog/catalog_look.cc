@@ -1,4 +1,5 @@
 // The catalog's scans of its repositories for models that were changed, added or removed.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,10 @@ void Catalog::LookAt(const std::string& repository) {
     Log(LogLevel::kInfo, "model repository can be read again", {{"repository", repository}});
   if (options_.control == ModelControl::kExplicit) {
     for (const std::string& name : *names) {
-      if (!table_.IsKnown(absl::CHexEscape(name)))
-        table_.SetModel(absl::CHexEscape(name), ModelSnapshot::State::kUnavailable, kNotLoaded);
+      const std::string shown = absl::CHexEscape(name);
+      if (table_.IsKnown(shown)) continue;
+      table_.SetModel(shown, ModelSnapshot::State::kUnavailable, NotLoaded());
+      if (options_.load_on_demand) table_.SetOnDemand(shown, true);
     }
     return;
   }
@@ -58,8 +61,9 @@ void Catalog::LookAt(const std::string& repository) {
       continue;
     }
     settling.Applied(name, seen[name]);
-    // The failure is logged and in the index.
-    Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0).IgnoreError();
+    // The failure is logged and in the index. Attempts at the earlier files are over.
+    StopRetrying(name);
+    PlanRetry(repository, name, Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0));
   }
 }
 
@@ -67,7 +71,9 @@ void Catalog::Remove(const std::string& name) {
   Log(LogLevel::kInfo, "model was removed from the repository; unloading it",
       {{"model", absl::CHexEscape(name)}});
   applied_from_.erase(name);
-  host_.Dismiss(absl::CHexEscape(name), /*listed=*/false, absl::InfiniteFuture(), [](const absl::Status&) {});
+  StopRetrying(name);
+  host_.Dismiss(absl::CHexEscape(name), /*listed_as=*/std::nullopt, absl::InfiniteFuture(),
+                [](const absl::Status&) {});
 }
 
 }  // namespace saccade::server

@@ -22,13 +22,19 @@ struct Ensemble;
 using EnsembleChecker = std::function<absl::Status(const Ensemble& ensemble, const Catalog& catalog)>;
 
 struct CatalogOptions {
-  std::vector<std::string> repositories;
+  std::vector<std::string> repositories = {};
   ModelControl control = ModelControl::kNone;
   // How often the repositories are scanned. With kPoll, a change is applied once two successive scans have
   // seen it unchanged.
   absl::Duration poll_interval = absl::Seconds(15);
   // kExplicit: models to load at start; "*" stands for all.
   std::vector<std::string> load_at_start = {};
+  // kExplicit: requests load the other models of the repositories.
+  bool load_on_demand = false;
+  // A model that requests loaded is unloaded when it was not used for so long.
+  absl::Duration idle_unload = absl::InfiniteDuration();
+  // Memory that loaded models may hold on the CPU; 0 means no limit.
+  int64_t max_model_bytes = 0;
   // ReadOptions::complete.
   bool complete_configurations = true;
   // How long Unload() waits for requests in flight before it fails with DEADLINE_EXCEEDED.

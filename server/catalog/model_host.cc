@@ -12,7 +12,8 @@ namespace {
 
 using State = ModelSnapshot::State;
 
-constexpr char kUnloaded[] = "unloaded";
+// Nesting depth of ensembles down to which their parts' use counts as theirs.
+constexpr int kMaxDepthOfUse = 8;
 // Two streams per GPU: the second uses what the first leaves idle.
 constexpr int kStreamsOfGpu = 2;
 
@@ -65,6 +66,7 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
                       present->second.stamp == (files == stamp.versions.end() ? "" : files->second);
     if (same) continue;
     const absl::Status loaded = LoadVersion(settings, *version, stamp, progress, &model);
+    metrics_->RecordLoad(loaded.ok());
     if (loaded.ok()) continue;
     NoteFailure(settings, version->version, loaded, model);
     first.Update(
@@ -112,7 +114,7 @@ void ModelHost::DropLeftOut(const ModelEntry& entry, Model* model) {
     const auto version = model->versions.find(line.version);
     if (version == model->versions.end()) continue;
     Log(LogLevel::kInfo, "unloading version", {{"model", name}, {"version", line.version}});
-    LetGo(std::move(version->second.loaded), nullptr, false);
+    LetGo(std::move(version->second.loaded), nullptr);
     model->versions.erase(version);
   }
 }
@@ -140,7 +142,7 @@ absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVe
   table_->Serve(settings.name, version.version, loaded->handle);
   if (before != model->versions.end()) {
     before->second.loaded->model->HandOver();
-    LetGo(std::move(before->second.loaded), nullptr, false);
+    LetGo(std::move(before->second.loaded), nullptr);
   }
   const auto files = stamp.versions.find(version.version);
   model->versions[version.version] = {std::move(loaded), files == stamp.versions.end() ? "" : files->second,
@@ -159,7 +161,8 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.settings = configured;
   PlaceOnEveryGpu(options_.gpus, &options.settings);
   const ModelSettings& settings = options.settings;
-  options.deps = {.response_cache = options_.response_cache, .check_ensemble = hooks_.check_ensemble};
+  options.deps = {
+      .response_cache = options_.response_cache, .check_ensemble = hooks_.check_ensemble, .kinds = &kinds_};
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
   options.threads_per_instance = ThreadsPerInstance(asked, options_.cores, settings.instances);
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
@@ -191,7 +194,8 @@ std::vector<std::string> ModelHost::PartsOf(const std::string& name) const {
   return model == hosted_.end() ? std::vector<std::string>() : model->second.parts;
 }
 
-void ModelHost::Dismiss(const std::string& name, bool listed, absl::Time deadline, Done done) {
+void ModelHost::Dismiss(const std::string& name, std::optional<std::string> listed_as, absl::Time deadline,
+                        Done done) {
   auto farewell = std::make_shared<Farewell>(Farewell{name, deadline, std::move(done), 0});
   const auto model = hosted_.find(name);
   std::map<int64_t, Version> versions;
@@ -202,13 +206,13 @@ void ModelHost::Dismiss(const std::string& name, bool listed, absl::Time deadlin
   for (const IndexEntry& line : table_->Index()) {
     if (line.name != name || line.version == 0) continue;
     failed_.erase({name, line.version});
-    if (!listed) continue;
+    if (!listed_as) continue;
     const bool serves = versions.count(line.version) > 0;
     table_->Withdraw(name, line.version, serves ? State::kUnloading : State::kUnavailable,
-                     serves ? "" : kUnloaded);
+                     serves ? "" : *listed_as);
   }
-  if (!listed) table_->EraseModel(name);
-  for (auto& [number, version] : versions) LetGo(std::move(version.loaded), farewell, listed);
+  if (!listed_as) table_->EraseModel(name);
+  for (auto& [number, version] : versions) LetGo(std::move(version.loaded), farewell, listed_as);
   if (farewell->left == 0) std::exchange(farewell->done, nullptr)(absl::OkStatus());
 }
 
@@ -226,11 +230,38 @@ std::shared_ptr<ModelHost::Loaded> ModelHost::Hold(std::unique_ptr<ServedModel> 
   return loaded;
 }
 
-void ModelHost::LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell, bool listed) {
+void ModelHost::LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell,
+                      std::optional<std::string> listed_as) {
   if (farewell != nullptr) ++farewell->left;
   Loaded* const left = loaded.get();
-  leaving_.push_back({std::move(loaded), std::move(farewell), listed});
+  leaving_.push_back({std::move(loaded), std::move(farewell), std::move(listed_as)});
   left->handle.reset();
+}
+
+absl::Time ModelHost::LastUsed(const std::string& name, int depth) const {
+  const auto model = hosted_.find(name);
+  if (model == hosted_.end()) return absl::InfinitePast();
+  absl::Time last = absl::InfinitePast();
+  for (const auto& [number, version] : model->second.versions)
+    last = std::max(last, version.loaded->model->last_used());
+  // Ensembles that were changed may form a cycle.
+  if (depth > kMaxDepthOfUse) return last;
+  for (const std::string& part : model->second.parts) last = std::max(last, LastUsed(part, depth + 1));
+  return last;
+}
+
+int64_t ModelHost::MemoryOf(const std::string& name) const {
+  const auto model = hosted_.find(name);
+  if (model == hosted_.end()) return 0;
+  int64_t bytes = 0;
+  for (const auto& [number, version] : model->second.versions) bytes += version.loaded->model->memory_bytes();
+  return bytes;
+}
+
+int64_t ModelHost::MemoryInUse() const {
+  int64_t bytes = 0;
+  for (const auto& [name, model] : hosted_) bytes += MemoryOf(name);
+  return bytes;
 }
 
 void ModelHost::FreeUnused() {
@@ -258,7 +289,8 @@ void ModelHost::Free(Leaving left) {
   left.loaded.reset();
   ReturnFreeMemory();
   // Unless it was loaded again in the meantime.
-  if (left.listed && !IsHosted(name)) table_->Withdraw(name, version, State::kUnavailable, kUnloaded);
+  if (left.listed_as && !IsHosted(name))
+    table_->Withdraw(name, version, State::kUnavailable, *left.listed_as);
   Log(LogLevel::kInfo, "model freed", {{"model", name}, {"version", version}});
   Farewell* const farewell = left.farewell.get();
   if (farewell == nullptr || --farewell->left > 0 || !farewell->done) return;

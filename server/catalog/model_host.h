@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,9 +63,15 @@ class ModelHost {
   std::vector<std::string> PartsOf(const std::string& name) const;
 
   // Hides the model from new requests. `done` is called with OK once earlier requests are answered and the
-  // memory is freed, or with DEADLINE_EXCEEDED at the deadline. If `listed`, it stays in the table as
-  // unloaded.
-  void Dismiss(const std::string& name, bool listed, absl::Time deadline, Done done);
+  // memory is freed, or with DEADLINE_EXCEEDED at the deadline. If `listed_as` is set, the model stays in the
+  // table, unavailable for that reason.
+  void Dismiss(const std::string& name, std::optional<std::string> listed_as, absl::Time deadline, Done done);
+
+  // When a pass of the model, or for an ensemble of one of its parts, last began.
+  absl::Time LastUsed(const std::string& name, int depth = 0) const;
+  // Memory that the model holds, and all models together, without those that are dismissed.
+  int64_t MemoryOf(const std::string& name) const;
+  int64_t MemoryInUse() const;
 
   // Frees dismissed models that are no longer used.
   void FreeUnused();
@@ -118,14 +125,15 @@ class ModelHost {
   struct Leaving {
     std::shared_ptr<Loaded> loaded;
     std::shared_ptr<Farewell> farewell;
-    bool listed = false;
+    std::optional<std::string> listed_as = std::nullopt;
   };
 
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
   std::shared_ptr<Loaded> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
-  void LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell, bool listed);
+  void LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell,
+             std::optional<std::string> listed_as = std::nullopt);
   // "version 1, 3", or "nothing".
   static std::string OthersServing(const Model& model);
   void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why,
@@ -141,6 +149,7 @@ class ModelHost {
   Metrics* const metrics_;
   mutable absl::Mutex mutex_;
   // Declared before the models, which they must outlive.
+  ModelKinds kinds_;
   DeviceGroup cores_;
   DeviceGroup gpus_;
   std::map<std::string, Model> hosted_;

@@ -69,17 +69,20 @@ absl::StatusOr<const ModelTable::Version*> ModelTable::Choose(const std::string&
                                           absl::StrJoin(model.versions, ", ", kFirst)));
 }
 
+std::string ModelTable::ReasonOf(const Model& model, const std::string& reason) {
+  return reason.empty() ? reason : absl::StrCat(reason, model.retry);
+}
+
 ModelSnapshot ModelTable::SnapshotOf(const std::string& name, const Model& model, const Version* version) {
   if (version == nullptr) {
     ModelSnapshot snapshot;
     snapshot.name = name;
     snapshot.state = model.state;
-    snapshot.reason = model.reason;
+    snapshot.reason = ReasonOf(model, model.reason);
     return snapshot;
   }
-  if (version->serving == nullptr) return version->snapshot;
-  ModelSnapshot snapshot = version->serving->Snapshot();
-  snapshot.reason = version->snapshot.reason;
+  ModelSnapshot snapshot = version->serving == nullptr ? version->snapshot : version->serving->Snapshot();
+  snapshot.reason = ReasonOf(model, version->snapshot.reason);
   return snapshot;
 }
 
@@ -132,11 +135,11 @@ std::vector<IndexEntry> ModelTable::Index() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<IndexEntry> index;
   for (const auto& [name, model] : models_) {
-    if (model.versions.empty()) index.push_back({name, 0, model.state, model.reason});
+    if (model.versions.empty()) index.push_back({name, 0, model.state, ReasonOf(model, model.reason)});
     for (const auto& [number, version] : model.versions) {
       const bool serves = version.serving != nullptr;
-      index.push_back(
-          {name, number, serves ? State::kReady : version.snapshot.state, version.snapshot.reason});
+      index.push_back({name, number, serves ? State::kReady : version.snapshot.state,
+                       ReasonOf(model, version.snapshot.reason)});
     }
   }
   return index;
@@ -163,6 +166,24 @@ absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::stri
 bool ModelTable::IsKnown(absl::string_view name) const {
   absl::ReaderMutexLock lock(&mutex_);
   return models_.find(name) != models_.end();
+}
+
+bool ModelTable::IsCold(absl::string_view name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto model = models_.find(name);
+  return model != models_.end() && model->second.on_demand && !Serves(model->second);
+}
+
+bool ModelTable::Serves(const Model& model) {
+  return std::any_of(model.versions.begin(), model.versions.end(),
+                     [](const auto& version) { return version.second.serving != nullptr; });
+}
+
+ModelTable::Counts ModelTable::CountModels() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  Counts counts;
+  for (const auto& [name, model] : models_) ++(Serves(model) ? counts.served : counts.not_served);
+  return counts;
 }
 
 absl::Status ModelTable::CheckRequired() const {
@@ -192,6 +213,16 @@ void ModelTable::SetModel(const std::string& name, State state, std::string reas
   // While a version is served, its reason says why a newer load of it failed.
   for (auto& [number, version] : model.versions) version.snapshot.reason = reason;
   model.reason = std::move(reason);
+}
+
+void ModelTable::SetOnDemand(const std::string& name, bool on_demand) {
+  absl::MutexLock lock(&mutex_);
+  models_[name].on_demand = on_demand;
+}
+
+void ModelTable::SetRetry(const std::string& name, std::string retry) {
+  absl::MutexLock lock(&mutex_);
+  if (const auto model = models_.find(name); model != models_.end()) model->second.retry = std::move(retry);
 }
 
 void ModelTable::SetLabels(const std::string& name, std::map<std::string, int64_t> labels) {

@@ -53,6 +53,16 @@ class ModelTable {
 
   bool IsKnown(absl::string_view name) const;
 
+  // Whether a request for the model loads it: SetOnDemand() was called, and no version is served.
+  bool IsCold(absl::string_view name) const;
+
+  struct Counts {
+    int64_t served = 0;
+    int64_t not_served = 0;
+  };
+  // Counts the known models by whether a version of them is served.
+  Counts CountModels() const;
+
   // UNAVAILABLE for the first required model without a served version, or OK.
   absl::Status CheckRequired() const;
 
@@ -60,6 +70,10 @@ class ModelTable {
   void Require(const std::string& name);
   // Sets the state that the model reports while it has no version.
   void SetModel(const std::string& name, ModelSnapshot::State state, std::string reason);
+  // Whether requests load the model while no version of it is served.
+  void SetOnDemand(const std::string& name, bool on_demand);
+  // Appended to the reason of what failed to load, e.g. "; retried in 4 s".
+  void SetRetry(const std::string& name, std::string retry);
   void SetLabels(const std::string& name, std::map<std::string, int64_t> labels);
   // Adds or replaces the description of a version. If the version is served, it continues to be, and only
   // `snapshot.reason` takes effect.
@@ -84,6 +98,8 @@ class ModelTable {
     ModelSnapshot::State state = ModelSnapshot::State::kLoading;
     std::string reason;
     bool required = false;
+    bool on_demand = false;
+    std::string retry;
   };
   using Models = std::map<std::string, Model, std::less<>>;
 
@@ -92,6 +108,9 @@ class ModelTable {
   // Chooses the requested version, or for 0 the highest that is served, or else the highest. Null if the
   // model has no version.
   static absl::StatusOr<const Version*> Choose(const std::string& name, const Model& model, int64_t version);
+  static bool Serves(const Model& model);
+  // The reason with the model's `retry`.
+  static std::string ReasonOf(const Model& model, const std::string& reason);
   static ModelSnapshot SnapshotOf(const std::string& name, const Model& model, const Version* version);
 
   mutable absl::Mutex mutex_;

@@ -11,6 +11,7 @@
 #include "models/device/use_threads.h"
 #include "server/catalog/cores.h"
 #include "server/catalog/fastest_threads.h"
+#include "server/core/free_memory.h"
 #include "server/core/usable_cores.h"
 #include "server/logging/log.h"
 
@@ -19,6 +20,11 @@ namespace {
 
 // How long a thread that submitted a request continues to compute tiny batches of other requests.
 constexpr absl::Duration kMaxLentTime = absl::Milliseconds(1);
+
+// Memory of a loaded model by the size of its weights: at most this many times as much, and this much
+// besides.
+constexpr int64_t kMaxGrowth = 4;
+constexpr int64_t kSlack = 32 << 20;
 
 Devices DevicesOf(const ModelSettings& settings) {
   return settings.gpus.empty() ? Devices(settings.instances) : settings.gpus;
@@ -49,7 +55,9 @@ absl::Status ServedModel::Load() {
   if (precision_) metrics_->SetPrecision(models::PrecisionName(precision_->precision));
   if (status.ok()) OpenCache();
   if (status.ok() && ensemble_ == nullptr) StartInstances();
-  const absl::Duration took = clock_->Now() - start;
+  const absl::Time loaded = clock_->Now();
+  const absl::Duration took = loaded - start;
+  last_used_.store(absl::ToUnixNanos(loaded), std::memory_order_relaxed);
   if (status.ok() || !options_.takes_over) {
     metrics_->SetLoadDuration(took);
     metrics_->SetReady(status.ok());
@@ -82,10 +90,32 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
 }
 
 absl::Status ServedModel::LoadNetwork() {
+  const std::string kind = options_.deps.kinds != nullptr
+                               ? KindOf(options_.settings, options_.version, options_.threads_per_instance)
+                               : "";
+  if (options_.deps.kinds != nullptr) {
+    if (auto known = options_.deps.kinds->Find(kind)) {
+      measured_ = *std::move(known);
+      is_measured_ = true;
+    }
+  }
+  const int64_t allocated_before = AllocatedBytes();
   absl::Status status = ChooseItsPrecision();
-  if (status.ok()) status = LoadWeights();
+  if (status.ok()) status = LoadAndWarmUp(allocated_before);
+  if (status.ok() && options_.deps.kinds != nullptr && !is_measured_)
+    options_.deps.kinds->Keep(kind, measured_);
+  return status;
+}
+
+absl::Status ServedModel::LoadAndWarmUp(int64_t allocated_before) {
+  absl::Status status = LoadWeights();
   if (status.ok()) status = MakeQueue();
   if (status.ok()) status = WarmUp();
+  if (!status.ok() || is_measured_) return status;
+  measured_.threads = threads_;
+  // Requests of other models allocate meanwhile, so the growth is trusted within bounds alone.
+  const int64_t weights = WeightsBytes(options_.version);
+  measured_.bytes = std::clamp(AllocatedBytes() - allocated_before, weights, kMaxGrowth * weights + kSlack);
   return status;
 }
 
@@ -140,7 +170,8 @@ absl::Status ServedModel::LoadOnCpu() {
     Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
     return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
   };
-  if (!options_.fewer_threads) {
+  if (is_measured_) threads_ = measured_.threads;
+  if (!options_.fewer_threads || is_measured_) {
     models::UseThreads(threads_);
     return load().status();
   }
@@ -168,11 +199,19 @@ absl::Status ServedModel::MakeQueue() {
 
 absl::Status ServedModel::WarmUp() {
   models::UseThreads(threads_);
-  const Engine::WarmUpOptions options = {.clock = clock_,
-                                         .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
-                                         .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
-                                           queue_->Learn(bucket, size, took);
-                                         }};
+  for (const MeasuredKind::Pass& pass : measured_.passes) queue_->Learn(pass.bucket, pass.size, pass.took);
+  Engine::WarmUpOptions options = {.clock = clock_,
+                                   .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
+                                   .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
+                                     queue_->Learn(bucket, size, took);
+                                     measured_.passes.push_back({bucket, size, took});
+                                   }};
+  if (is_measured_) {
+    // The smallest and the largest batch still allocate what they need. Their times are known better than
+    // from here, where other models may be loaded beside this one.
+    options.at_most = absl::ZeroDuration();
+    options.learn = [](int64_t, int64_t, absl::Duration) {};
+  }
   for (const auto& [device, engine] : engines_) {
     if (absl::Status warm = engine->WarmUp(options); !warm.ok()) return warm;
   }
@@ -226,7 +265,9 @@ void ServedModel::RunInstance(int index) {
 void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<CallShare>>* next) {
   // A pass that reports progress does not count as hung, however long it takes.
   const auto advanced = [this, instance] {
-    busy_since_[instance].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
+    const int64_t now = absl::ToUnixNanos(clock_->Now());
+    busy_since_[instance].store(now, std::memory_order_relaxed);
+    last_used_.store(now, std::memory_order_relaxed);
   };
   advanced();
   const size_t handed_out = batch.size();

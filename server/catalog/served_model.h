@@ -20,6 +20,7 @@
 #include "models/api/description.h"
 #include "server/batching/device_model.h"
 #include "server/cache/response_cache.h"
+#include "server/catalog/model_kinds.h"
 #include "server/core/clock.h"
 #include "server/engine/answer_order.h"
 #include "server/engine/engine.h"
@@ -38,6 +39,8 @@ struct ServedModelDeps {
   ResponseCache* response_cache = nullptr;
   // Checks, before an ensemble is ready, that its steps can be run.
   std::function<absl::Status(const Ensemble&)> check_ensemble = nullptr;
+  // What was measured of models of the same kind. Null: everything is measured again.
+  ModelKinds* kinds = nullptr;
 };
 
 struct ServedModelOptions {
@@ -131,6 +134,12 @@ class ServedModel final : public ReadyModel {
   // The longest time since a running forward pass began or last reported progress; zero if none runs.
   absl::Duration BusyFor() const;
 
+  // When the last pass began; the time of loading if there was none.
+  absl::Time last_used() const { return absl::FromUnixNanos(last_used_.load(std::memory_order_relaxed)); }
+  // Memory that the model holds on the CPU, as measured while it, or an earlier one of its kind, was loaded.
+  // At least the size of its weights. REQUIRES: Load() returned.
+  int64_t memory_bytes() const { return measured_.bytes; }
+
   // True if a pass has found its device lost (server/engine/device_lost.h).
   bool device_lost() const { return device_lost_; }
 
@@ -145,6 +154,7 @@ class ServedModel final : public ReadyModel {
   absl::Status ChooseItsPrecision();
   EngineOptions EngineOptionsFor(int device) const;
   absl::Status CheckEnsemble() const;
+  absl::Status LoadAndWarmUp(int64_t allocated_before);
   absl::Status LoadWeights();
   absl::Status LoadOnCpu();
   absl::Status MakeQueue();
@@ -171,6 +181,9 @@ class ServedModel final : public ReadyModel {
   std::map<int, std::unique_ptr<Engine>> engines_;
   // Threads used by one forward pass.
   int threads_ = 1;
+  // What is known of the model's kind; `is_measured_` if that comes from an earlier model.
+  MeasuredKind measured_;
+  bool is_measured_ = false;
   // For our own networks.
   std::optional<PrecisionChoice> precision_;
   std::unique_ptr<ModelMetrics> metrics_;
@@ -181,6 +194,8 @@ class ServedModel final : public ReadyModel {
   // while idle.
   std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
 
+  // Nanoseconds since the epoch.
+  std::atomic<int64_t> last_used_{0};
   std::atomic<bool> handed_over_{false};
   std::atomic<bool> device_lost_{false};
 

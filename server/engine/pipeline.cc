@@ -10,15 +10,32 @@
 #include "server/engine/priority_level.h"
 
 namespace saccade::server {
+namespace {
+
+absl::Status NotForEnsembles(const ReadyModel& ensemble) {
+  return absl::InvalidArgumentError(absl::StrCat("model '", ensemble.name(),
+                                                 "' is an ensemble, which takes tensors only; call "
+                                                 "ModelInfer of the Open Inference Protocol"));
+}
+
+}  // namespace
+
+// A request whose model is being loaded.
+struct Pipeline::Waiting {
+  Request request;
+  PredictDone done;
+  std::shared_ptr<Admission::Ticket> ticket;
+};
+
+void Pipeline::CountNotFound(std::string_view protocol, const absl::Status& status) {
+  deps_.metrics->RecordUnknownModel(protocol, status.code());
+  if (const auto reason = StatedShedReason(status)) deps_.metrics->RecordShed(*reason);
+}
 
 absl::StatusOr<std::shared_ptr<ReadyModel>> Pipeline::Find(const Request& request) {
   auto found = FindAllowed(request);
-  if (found.ok() && (*found)->is_ensemble()) {
-    found = absl::InvalidArgumentError(absl::StrCat("model '", (*found)->name(),
-                                                    "' is an ensemble, which takes tensors only; call "
-                                                    "ModelInfer of the Open Inference Protocol"));
-  }
-  if (!found.ok()) deps_.metrics->RecordUnknownModel(request.protocol, found.status().code());
+  if (found.ok() && (*found)->is_ensemble()) found = NotForEnsembles(**found);
+  if (!found.ok()) CountNotFound(request.protocol, found.status());
   return found;
 }
 
@@ -46,7 +63,12 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Re
 
 absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request& request, int64_t bytes) {
   auto model = Find(request);
-  if (!model.ok()) return model.status();
+  if (!model.ok()) {
+    // The caller does not wait, but its next attempt finds the model loaded.
+    ModelFinder::Resume ignored = [](const absl::Status&) {};
+    if (absl::IsUnavailable(model.status())) deps_.models->AwaitModel(request, ignored);
+    return model.status();
+  }
   absl::Status status = request.accepts ? request.accepts((*model)->description()) : absl::OkStatus();
   if (status.ok()) {
     status = CheckAlive(
@@ -64,8 +86,26 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request
 }
 
 void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket) {
-  auto found = Find(request);
+  auto found = FindAllowed(request);
+  if (!absl::IsUnavailable(found.status()))
+    return PredictOn(std::move(found), std::move(request), std::move(done), std::move(ticket));
+  auto waiting = std::make_shared<Waiting>(Waiting{std::move(request), std::move(done), std::move(ticket)});
+  const auto go_on = [this, waiting](absl::StatusOr<std::shared_ptr<ReadyModel>> model) {
+    PredictOn(std::move(model), std::move(waiting->request), std::move(waiting->done),
+              std::move(waiting->ticket));
+  };
+  ModelFinder::Resume resume = [this, waiting, go_on](absl::Status loaded) {
+    if (!loaded.ok()) return go_on(std::move(loaded));
+    go_on(FindAllowed(waiting->request));
+  };
+  if (!deps_.models->AwaitModel(waiting->request, resume)) go_on(std::move(found));
+}
+
+void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Request request, PredictDone done,
+                         std::shared_ptr<Admission::Ticket> ticket) {
+  if (found.ok() && (*found)->is_ensemble()) found = NotForEnsembles(**found);
   if (!found.ok()) {
+    CountNotFound(request.protocol, found.status());
     std::move(done)(found.status());
     return;
   }

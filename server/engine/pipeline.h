@@ -40,9 +40,10 @@ class Pipeline {
 
   explicit Pipeline(const Deps& deps) : deps_(deps) {}
 
-  // Does not wait, but may compute a short batch on this thread (ReadyModel::Submit). `done` is called
-  // exactly once, on any thread, possibly on this one before Predict() returns. The memory that `request`
-  // refers to must stay valid until then.
+  // Does not block, but may compute a short batch on this thread (ReadyModel::Submit). A request whose model
+  // has to be loaded first waits for that (ModelFinder::AwaitModel). `done` is called exactly once, on any
+  // thread, possibly on this one before Predict() returns. The memory that `request` refers to must stay
+  // valid until then.
   void Predict(Request request, PredictDone done) { Predict(std::move(request), std::move(done), nullptr); }
   // The same for a request that Admit() has admitted before its input arrived. The call shares the ticket.
   void Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket);
@@ -59,6 +60,9 @@ class Pipeline {
   // stream itself, when it arrived. Errors of Admission::CountRequest, which count as shed.
   absl::Status CountStreamed(int64_t index, const std::string& client);
 
+  // Counts a request whose model could not be found ready, with `status`.
+  void CountNotFound(std::string_view protocol, const absl::Status& status);
+
   // Counts a request that could not be parsed.
   void CountMalformed(std::string_view protocol, absl::StatusCode code) {
     deps_.metrics->RecordUnknownModel(protocol, code);
@@ -70,7 +74,11 @@ class Pipeline {
   void RefreshGauges();
 
  private:
+  struct Waiting;
   absl::StatusOr<std::shared_ptr<ReadyModel>> Find(const Request& request);
+  // Predict() with a model that was found, or the error of looking for it.
+  void PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Request request, PredictDone done,
+                 std::shared_ptr<Admission::Ticket> ticket);
   absl::StatusOr<std::shared_ptr<ReadyModel>> FindAllowed(const Request& request) const;
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(const Request& request, int64_t bytes,
                                                                 const ReadyModel& model);

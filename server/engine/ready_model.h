@@ -6,12 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "models/api/description.h"
 #include "server/batching/batch_task.h"
+#include "server/core/call_head.h"
 #include "server/engine/answer_order.h"
 #include "server/metrics/metrics.h"
 #include "server/repository/model_settings.h"
@@ -59,6 +61,14 @@ class ModelFinder {
   // UNAVAILABLE if it is not ready. The model is not freed while the caller holds it.
   virtual absl::StatusOr<std::shared_ptr<ReadyModel>> FindModel(absl::string_view name,
                                                                 int64_t version) const = 0;
+
+  // Called once, on any thread: with OK when FindModel() may find the model, or with the error that answers
+  // the request.
+  using Resume = absl::AnyInvocable<void(absl::Status) &&>;
+  // For a request whose model FindModel() did not find ready: if requests load that model, takes `resume`,
+  // calls it once the model was loaded, possibly before this returns, and returns true. Otherwise returns
+  // false: FindModel()'s error is final. Does not block.
+  virtual bool AwaitModel(const CallHead& /*call*/, Resume& /*resume*/) const { return false; }
 };
 
 }  // namespace saccade::server

@@ -128,10 +128,29 @@ Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMem
                  [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }) {}
 
 void Inference::Infer(TensorCall call, TensorDone done) {
-  absl::Status allowed = pipeline_->CheckModel(call);
-  auto model = allowed.ok() ? catalog_->FindReady(call.model, call.version) : allowed;
+  const auto find = [this](const TensorCall& of) -> absl::StatusOr<std::shared_ptr<ServedModel>> {
+    if (absl::Status allowed = pipeline_->CheckModel(of); !allowed.ok()) return allowed;
+    return catalog_->FindReady(of.model, of.version);
+  };
+  auto model = find(call);
+  if (!absl::IsUnavailable(model.status()))
+    return InferOn(std::move(model), std::move(call), std::move(done));
+  // Waits if the model is loaded by requests.
+  auto waiting = std::make_shared<std::pair<TensorCall, TensorDone>>(std::move(call), std::move(done));
+  const auto go_on = [this, waiting](absl::StatusOr<std::shared_ptr<ServedModel>> found) {
+    InferOn(std::move(found), std::move(waiting->first), std::move(waiting->second));
+  };
+  ModelFinder::Resume resume = [waiting, go_on, find](absl::Status loaded) {
+    if (!loaded.ok()) return go_on(std::move(loaded));
+    go_on(find(waiting->first));
+  };
+  if (!catalog_->AwaitModel(waiting->first, resume)) go_on(std::move(model));
+}
+
+void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, TensorCall call,
+                        TensorDone done) {
   if (!model.ok()) {
-    pipeline_->CountMalformed(call.protocol, model.status().code());
+    pipeline_->CountNotFound(call.protocol, model.status());
     return std::move(done)(model.status());
   }
   if (call.record != nullptr) call.record->SetVersion((*model)->version());

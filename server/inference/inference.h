@@ -27,7 +27,8 @@ class Inference {
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;
 
-  // Does not wait, but may compute a short batch on this thread (Pipeline::Predict). Every call is counted in
+  // Does not block, but may compute a short batch on this thread (Pipeline::Predict). A call whose model has
+  // to be loaded first waits for that. Every call is counted in
   // the metrics. The memory that the inputs refer to must stay valid until `done` is called, and, if it has
   // no owner, as long as the answer. Outputs wanted in shared memory have been written there when `done` is
   // called.
@@ -46,6 +47,8 @@ class Inference {
   absl::StatusOr<ModelInterface> Describe(absl::string_view model, int64_t version) const;
 
  private:
+  // Infer() with a model that was found, or the error of looking for it.
+  void InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, TensorCall call, TensorDone done);
   void Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
   // Answers from the cache, or computes the answer and caches it.
   void InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);

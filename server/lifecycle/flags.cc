@@ -109,6 +109,25 @@ void AddModels(CLI::App& app, Flags& flags) {
          "--load-model", flags.load_models,
          "With --model-control-mode=explicit: load this model at start; may be repeated, '*' loads all")
       ->type_name("NAME");
+  CLI::Option* const on_demand =
+      app.add_flag("--load-on-demand", flags.load_on_demand,
+                   "With --model-control-mode=explicit: the first request for a model loads it");
+  app.add_option_function<double>(
+         "--idle-unload-seconds",
+         [&flags](const double& seconds) {
+           flags.idle_unload = seconds > 0 ? absl::Seconds(seconds) : absl::InfiniteDuration();
+         },
+         "Unload a model that was loaded on demand and not used for so long; 0 means never")
+      ->needs(on_demand)
+      ->check(Between(0, 1e7))
+      ->type_name("S")
+      ->default_str("0");
+  app.add_option("--model-memory-bytes", flags.max_model_bytes,
+                 "Maximum memory of loaded models on the CPU; with --load-on-demand the least recently used "
+                 "are unloaded for others; 0 means no limit")
+      ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max() / 2)))
+      ->capture_default_str()
+      ->type_name("BYTES");
   app.add_option("--strict-readiness", flags.strict_readiness,
                  "Report not ready while a model that should have been loaded at start is not served")
       ->capture_default_str()
@@ -305,6 +324,13 @@ void CheckLoadModels(const Flags& flags) {
                              "repository is loaded, so leave it out");
 }
 
+void CheckOnDemand(const Flags& flags) {
+  if (!flags.load_on_demand || flags.model_control == ModelControl::kExplicit) return;
+  throw CLI::ValidationError("--load-on-demand",
+                             "needs --model-control-mode=explicit; in the other modes every model of the "
+                             "repository is loaded at start, so leave it out");
+}
+
 void AddAccessLog(CLI::App& app, Flags& flags) {
   CLI::Option* const wanted =
       app.add_flag("--access-log", flags.access_log, "Write a line for each call, at level info");
@@ -355,6 +381,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     // Checked here, because a required option would hide errors about unknown flags.
     if (flags.model_repositories.empty()) throw CLI::RequiredError("--model-repository DIR");
     CheckLoadModels(flags);
+    CheckOnDemand(flags);
     if (!flags.check_config) CheckSecurity(flags);
     flags.admission.max_message_bytes = flags.max_message_bytes;
   } catch (const CLI::ParseError& error) {

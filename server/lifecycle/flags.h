@@ -43,6 +43,12 @@ struct Flags {
   absl::Duration repository_poll = absl::Seconds(15);
   // ModelControl::kExplicit: models to load at start; "*" stands for all.
   std::vector<std::string> load_models;
+  // ModelControl::kExplicit: requests load the models that are not loaded.
+  bool load_on_demand = false;
+  // After how long a model that requests loaded is unloaded again if it was not used.
+  absl::Duration idle_unload = absl::InfiniteDuration();
+  // Memory that loaded models may hold; 0 means no limit.
+  int64_t max_model_bytes = 0;
   // Report not ready while a model that should have been loaded at start is not served.
   bool strict_readiness = true;
   // Fill in what a configuration leaves out from the model's files.

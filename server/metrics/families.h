@@ -56,6 +56,10 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> inflight_requests;
   SeriesPool<prometheus::Gauge> inflight_bytes;
   SeriesPool<prometheus::Gauge> inflight_decoded_bytes;
+  SeriesPool<prometheus::Gauge> models;
+  SeriesPool<prometheus::Gauge> model_memory;
+  SeriesPool<prometheus::Gauge> load_waiting;
+  SeriesPool<prometheus::Counter> loads;
   SeriesPool<prometheus::Gauge> cache_bytes;
   SeriesPool<prometheus::Gauge> cache_answers;
   SeriesPool<prometheus::Gauge> certificate_expiry;

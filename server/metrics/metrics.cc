@@ -27,6 +27,12 @@ struct Metrics::Impl {
         unknown_model(&families.ours.requests, {{"model", ""}, {"version", ""}, {"task", ""}}),
         demand_of_cores(families.ours.demand.Get({{"devices", "cores"}})),
         demand_of_gpus(families.ours.demand.Get({{"devices", "gpus"}})),
+        models_served(families.ours.models.Get({{"state", "served"}})),
+        models_not_served(families.ours.models.Get({{"state", "not_served"}})),
+        model_memory(families.ours.model_memory.Get({})),
+        load_waiting(families.ours.load_waiting.Get({})),
+        loads_ok(families.ours.loads.Get({{"result", "ok"}})),
+        loads_failed(families.ours.loads.Get({{"result", "failed"}})),
         inflight_requests(families.ours.inflight_requests.Get({})),
         inflight_bytes(families.ours.inflight_bytes.Get({})),
         inflight_decoded_bytes(families.ours.inflight_decoded_bytes.Get({})),
@@ -48,6 +54,12 @@ struct Metrics::Impl {
   std::vector<Counter> shed;  // by ShedReason
   Counter demand_of_cores;
   Counter demand_of_gpus;
+  Gauge models_served;
+  Gauge models_not_served;
+  Gauge model_memory;
+  Gauge load_waiting;
+  Counter loads_ok;
+  Counter loads_failed;
   Gauge inflight_requests;
   Gauge inflight_bytes;
   Gauge inflight_decoded_bytes;
@@ -86,6 +98,15 @@ std::unique_ptr<FrontMetrics> Metrics::ForFront(const std::vector<std::string_vi
 std::unique_ptr<DecodeMetrics> Metrics::ForDecodeWorkers(const std::vector<std::string_view>& reasons) {
   return std::unique_ptr<DecodeMetrics>(new DecodeMetrics(&impl_->families, reasons));
 }
+
+void Metrics::SetModels(int64_t served, int64_t not_served, int64_t memory_bytes, int64_t waiting_requests) {
+  impl_->models_served->Set(static_cast<double>(served));
+  impl_->models_not_served->Set(static_cast<double>(not_served));
+  impl_->model_memory->Set(static_cast<double>(memory_bytes));
+  impl_->load_waiting->Set(static_cast<double>(waiting_requests));
+}
+
+void Metrics::RecordLoad(bool succeeded) { (succeeded ? impl_->loads_ok : impl_->loads_failed)->Increment(); }
 
 void Metrics::SetCached(int64_t bytes, int64_t answers) {
   absl::MutexLock lock(&impl_->cache_mutex);

@@ -120,6 +120,13 @@ class Metrics {
   // The requests between admission and answer, and what admission holds for them.
   void SetInflight(int64_t requests, int64_t bytes, int64_t decoded_bytes);
 
+  // Models by whether a version of them is served, the memory of the loaded ones, and the requests that wait
+  // for a load.
+  void SetModels(int64_t served, int64_t not_served, int64_t memory_bytes, int64_t waiting_requests);
+
+  // Counts a load of a version.
+  void RecordLoad(bool succeeded);
+
   // The response cache's size. The series are created by the first call.
   void SetCached(int64_t bytes, int64_t answers);
 

@@ -150,7 +150,19 @@ void VisionRest::PredictJson(std::shared_ptr<const HttpRequest> request, const H
 void VisionRest::PredictFile(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
   if (auto refusal = CheckMediaType(*request, kFileTypes)) return reply(*std::move(refusal));
   const auto call = Begin(std::move(request), kPredictFile, reply);
-  Predict(call, ReadFile(*call));
+  auto read = ReadFile(*call);
+  if (!absl::IsUnavailable(read.status())) return Predict(call, std::move(read));
+  // The parameters are read by the model's task, so a model that requests load is awaited first.
+  CallHead head;
+  head.model = call->message.model();
+  head.client = call->request->client;
+  head.cancellation = call->request->cancellation;
+  ModelFinder::Resume resume = [this, call](absl::Status loaded) {
+    Predict(call, loaded.ok() ? ReadFile(*call) : absl::StatusOr<Request>(std::move(loaded)));
+  };
+  if (absl::Status allowed = options_.pipeline->CheckModel(head); !allowed.ok())
+    return Predict(call, std::move(allowed));
+  if (!options_.catalog->AwaitModel(head, resume)) Predict(call, std::move(read));
 }
 
 HttpResponse VisionRest::Models() const {

@@ -1,0 +1,146 @@
+// The catalog's loads that no order asks for: of models that requests need, and of those that failed to load.
+// Also what makes room for them.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/catalog/catalog.h"
+#include "server/logging/log.h"
+
+namespace saccade::server {
+
+std::string Catalog::NotLoaded() const {
+  return options_.load_on_demand ? "not loaded; a request loads it" : "not loaded";
+}
+
+bool Catalog::AwaitModel(const CallHead& call, Resume& resume) const {
+  if (!table_.IsCold(call.model)) return false;
+  load_queue_->Await(call, std::move(resume));
+  return true;
+}
+
+bool Catalog::LoadWanted() {
+  const auto name = load_queue_->MostWanted();
+  if (!name) return false;
+  if (!table_.IsCold(*name)) {
+    // Loaded meanwhile, as part of an ensemble or by an order.
+    load_queue_->Loaded(*name, absl::ZeroDuration());
+    return true;
+  }
+  const absl::Time start = clock_->Now();
+  absl::Status loaded = LoadByName(*name, std::nullopt, 0);
+  TellChanges();
+  if (loaded.ok()) {
+    load_queue_->Loaded(*name, clock_->Now() - start);
+  } else {
+    load_queue_->Failed(*name, loaded);
+  }
+  return true;
+}
+
+bool Catalog::IsKept(const std::string& name) const {
+  if (!options_.load_on_demand || IsWanted(name)) return true;
+  const std::vector<std::string> hosted = host_.Hosted();
+  return std::any_of(hosted.begin(), hosted.end(), [&](const std::string& other) {
+    const std::vector<std::string> parts = host_.PartsOf(other);
+    return other != name && std::find(parts.begin(), parts.end(), name) != parts.end();
+  });
+}
+
+absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
+  const int64_t max = options_.max_model_bytes;
+  if (max == 0 || host_.MemoryInUse() + bytes <= max) return absl::OkStatus();
+  // By the time of their last use.
+  std::vector<std::pair<absl::Time, std::string>> candidates;
+  int64_t kept = host_.MemoryInUse();
+  for (const std::string& other : host_.Hosted()) {
+    if (other == name || IsKept(other)) continue;
+    candidates.emplace_back(host_.LastUsed(other), other);
+    kept -= host_.MemoryOf(other);
+  }
+  if (kept + bytes > max) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("needs about ", bytes, " bytes of memory beside ", kept, " that cannot be freed, but ",
+                     "--model-memory-bytes is ", max, "; raise it, or unload other models"));
+  }
+  std::sort(candidates.begin(), candidates.end());
+  for (const auto& [used, other] : candidates) {
+    if (host_.MemoryInUse() + bytes <= max) break;
+    UnloadIdle(other, "its memory is needed");
+  }
+  return absl::OkStatus();
+}
+
+// What the model holds no longer counts, although requests that found it may still use it for a moment.
+void Catalog::UnloadIdle(const std::string& name, absl::string_view why) {
+  Log(LogLevel::kInfo, "unloading model", {{"model", name}, {"reason", std::string(why)}});
+  host_.Dismiss(name, NotLoaded(), absl::InfiniteFuture(), [](const absl::Status&) {});
+  host_.FreeUnused();
+}
+
+absl::Time Catalog::UnloadIdle() {
+  if (options_.idle_unload == absl::InfiniteDuration()) return absl::InfiniteFuture();
+  const absl::Time now = clock_->Now();
+  absl::Time next = absl::InfiniteFuture();
+  for (const std::string& name : host_.Hosted()) {
+    if (IsKept(name)) continue;
+    const absl::Time due = host_.LastUsed(name) + options_.idle_unload;
+    if (due > now) {
+      next = std::min(next, due);
+      continue;
+    }
+    UnloadIdle(name, "it was not used for --idle-unload-seconds");
+    // The models of an ensemble's steps may follow it.
+    next = now;
+  }
+  if (next <= now) TellChanges();
+  return next;
+}
+
+void Catalog::PlanRetry(const std::string& repository, const std::string& name, const absl::Status& loaded) {
+  if (loaded.ok()) return StopRetrying(name);
+  // Loading was given up because the daemon ends.
+  if (refusing()) return;
+  Retry& retry = retries_[name];
+  retry.repository = repository;
+  const absl::Duration pause = retry.backoff.Next();
+  if (retry.backoff.is_spent()) {
+    table_.SetRetry(name, absl::StrCat("; given up after ", retry.backoff.failures(), " attempts"));
+    Log(LogLevel::kError, "gives up loading the model",
+        {{"model", name},
+         {"attempts", retry.backoff.failures()},
+         {"expected", "files that change (--model-control-mode=poll), an order to load it, or a restart"}});
+    retries_.erase(name);
+    return;
+  }
+  retry.at = clock_->Now() + pause;
+  table_.SetRetry(name, absl::StrCat("; attempt ", retry.backoff.failures() + 1, " of ",
+                                     Backoff::kMaxAttempts, " follows within ", absl::FormatDuration(pause)));
+  Log(LogLevel::kWarning, "the model will be loaded again",
+      {{"model", name}, {"attempt", retry.backoff.failures() + 1}, {"after", pause}});
+}
+
+void Catalog::StopRetrying(const std::string& name) {
+  retries_.erase(name);
+  table_.SetRetry(name, "");
+}
+
+absl::Time Catalog::RetryFailed() {
+  const absl::Time now = clock_->Now();
+  std::vector<std::pair<std::string, std::string>> due;
+  for (const auto& [name, retry] : retries_) {
+    if (retry.at <= now) due.emplace_back(name, retry.repository);
+  }
+  for (const auto& [name, repository] : due) {
+    if (refusing()) break;
+    PlanRetry(repository, name, Apply(repository, name, std::nullopt, {}, 0));
+    TellChanges();
+  }
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [name, retry] : retries_) next = std::min(next, retry.at);
+  return next;
+}
+
+}  // namespace saccade::server

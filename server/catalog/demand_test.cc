@@ -1,0 +1,225 @@
+// Loads that requests cause, loads that are tried again, and unloads of what is not used.
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/catalog/catalog.h"
+#include "server/core/fake_clock.h"
+#include "server/core/retry_hint.h"
+#include "server/repository/test_repository.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+using State = ModelSnapshot::State;
+
+constexpr char kIdentity[] =
+    "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n";
+
+// A request that waits for its model.
+struct Pending {
+  absl::Notification ended;
+  absl::Status status;
+
+  const absl::Status& Await() {
+    ended.WaitForNotification();
+    return status;
+  }
+};
+
+class DemandTest : public testing::Test {
+ protected:
+  void Write(const std::string& model, const std::string& config = kIdentity) const {
+    repository_.Write(absl::StrCat(model, "/config.pbtxt"), config);
+    repository_.Write(absl::StrCat(model, "/1/weights.safetensors"), "");
+  }
+
+  absl::Status Start(CatalogOptions options) {
+    options.repositories = {repository_.string()};
+    options.cores = 2;
+    catalog_.emplace(std::move(options), &clock_, &metrics_);
+    if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
+    absl::Notification loaded;
+    absl::Status first;
+    catalog_->Start({.loaded = [&](const absl::Status& failure) {
+      first = failure;
+      loaded.Notify();
+    }});
+    loaded.WaitForNotification();
+    return first;
+  }
+  absl::Status StartOnDemand(CatalogOptions options = {}) {
+    options.control = ModelControl::kExplicit;
+    options.load_on_demand = true;
+    return Start(std::move(options));
+  }
+
+  // What a protocol does whose request finds the model not ready.
+  absl::Status Ask(const std::string& model) {
+    Pending request;
+    CallHead call;
+    call.model = model;
+    ModelFinder::Resume resume = [&](absl::Status status) {
+      request.status = std::move(status);
+      request.ended.Notify();
+    };
+    if (!catalog_->AwaitModel(call, resume)) return catalog_->FindReady(model, 0).status();
+    return request.Await();
+  }
+  bool Serves(const std::string& model) const { return catalog_->FindReady(model, 0).ok(); }
+  IndexEntry Line(const std::string& model) const {
+    for (const IndexEntry& line : catalog_->Index())
+      if (line.name == model) return line;
+    return {};
+  }
+  template <typename Condition>
+  void Eventually(const Condition& condition, absl::Duration step = absl::ZeroDuration()) {
+    const absl::Time end = absl::Now() + absl::Seconds(60);
+    while (!condition()) {
+      ASSERT_LT(absl::Now(), end) << "it did not happen";
+      clock_.Advance(step);
+      std::this_thread::yield();
+    }
+  }
+
+  TestRepository repository_;
+  FakeClock clock_;
+  Metrics metrics_{"test"};
+  std::optional<Catalog> catalog_;
+};
+
+TEST_F(DemandTest, ARequestLoadsItsModel) {
+  Write("a");
+  Write("b");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  EXPECT_TRUE(Serves("a"));
+  EXPECT_EQ(Line("b").state, State::kUnavailable);
+  EXPECT_EQ(Line("b").reason, "not loaded; a request loads it");
+  EXPECT_TRUE(catalog_->CheckAllReady().ok()) << "b need not be loaded";
+  EXPECT_TRUE(Ask("b").ok());
+  EXPECT_TRUE(Serves("b"));
+}
+
+TEST_F(DemandTest, WithoutTheFlagNoRequestLoads) {
+  Write("a");
+  ASSERT_TRUE(Start({.control = ModelControl::kExplicit}).ok());
+  EXPECT_EQ(Ask("a").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Line("a").reason, "not loaded");
+}
+
+TEST_F(DemandTest, AModelThatDoesNotLoadAnswersItsRequests) {
+  Write("bad", "nonsense");
+  Write("good");
+  ASSERT_TRUE(StartOnDemand().ok());
+  const absl::Status failed = Ask("bad");
+  EXPECT_EQ(failed.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(RetryAfter(failed), absl::Seconds(1));
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("bad/config.pbtxt:1:"));
+  EXPECT_EQ(Ask("bad").code(), absl::StatusCode::kUnavailable) << "at once, without another attempt";
+  EXPECT_TRUE(Ask("good").ok());
+  Write("bad");
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(Ask("bad").ok()) << "the file was corrected, and the pause is over";
+}
+
+TEST_F(DemandTest, AModelThatWasUnloadedByOrderStaysUnloaded) {
+  Write("a");
+  ASSERT_TRUE(StartOnDemand().ok());
+  ASSERT_TRUE(Ask("a").ok());
+  Pending unloaded;
+  catalog_->Unload("a", false, [&](absl::Status status) {
+    unloaded.status = std::move(status);
+    unloaded.ended.Notify();
+  });
+  ASSERT_TRUE(unloaded.Await().ok());
+  EXPECT_THAT(std::string(Ask("a").message()), HasSubstr("unavailable: unloaded"));
+  Pending loaded;
+  catalog_->Load("a", std::nullopt, [&](absl::Status status) {
+    loaded.status = std::move(status);
+    loaded.ended.Notify();
+  });
+  EXPECT_TRUE(loaded.Await().ok());
+  EXPECT_TRUE(Serves("a"));
+}
+
+TEST_F(DemandTest, AnIdleModelIsUnloadedAndLoadedAgain) {
+  Write("a");
+  Write("kept");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"kept"}, .idle_unload = absl::Seconds(30)}).ok());
+  ASSERT_TRUE(Ask("a").ok());
+  Eventually([&] { return !Serves("a"); }, absl::Seconds(5));
+  EXPECT_TRUE(Serves("kept")) << "it was named to be loaded at start";
+  Eventually([&] { return Line("a").reason == "not loaded; a request loads it"; });
+  EXPECT_TRUE(Ask("a").ok());
+}
+
+// The weights only have a size: identity reads none. A load is expected to need twice as much, and this one
+// is measured to need as much.
+TEST_F(DemandTest, TheLeastRecentlyUsedModelsMakeRoom) {
+  for (const char* model : {"a", "b", "c", "d", "e", "large"}) {
+    Write(model);
+    const int64_t size = model == std::string("large") ? 51 : 20;
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", size << 20);
+  }
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"b"}, .max_model_bytes = 100 << 20}).ok());
+  for (const char* model : {"a", "c", "d"}) {
+    clock_.Advance(absl::Seconds(1));
+    ASSERT_TRUE(Ask(model).ok());
+  }
+  EXPECT_TRUE(Serves("a"));
+  ASSERT_TRUE(Ask("e").ok());
+  EXPECT_FALSE(Serves("a")) << "it was used before c and d";
+  for (const char* model : {"b", "c", "d", "e"}) EXPECT_TRUE(Serves(model)) << model;
+  const absl::Status refused = Ask("large");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--model-memory-bytes is 104857600"));
+  EXPECT_TRUE(Serves("c")) << "what does not fit anyway unloads nothing";
+}
+
+TEST_F(DemandTest, WaitingRequestsEndWithTheDaemon) {
+  Write("a");
+  ASSERT_TRUE(StartOnDemand().ok());
+  catalog_->RefuseLoads();
+  const absl::Status refused = Ask("a");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("shutting down"));
+}
+
+TEST_F(DemandTest, ALoadThatFailedAtStartIsTriedAgain) {
+  Write("a", "nonsense");
+  EXPECT_FALSE(Start({.control = ModelControl::kNone}).ok());
+  Eventually([&] { return Line("a").reason.find("attempt 2 of 9 follows within 1s") != std::string::npos; });
+  Write("a");
+  Eventually([&] { return Serves("a"); }, absl::Seconds(1));
+  EXPECT_EQ(Line("a").reason, "");
+  EXPECT_TRUE(catalog_->CheckAllReady().ok());
+}
+
+TEST_F(DemandTest, AModelThatKeepsFailingIsGivenUp) {
+  Write("a", "nonsense");
+  EXPECT_FALSE(Start({.control = ModelControl::kNone}).ok());
+  Eventually([&] { return Line("a").reason.find("given up after 9 attempts") != std::string::npos; },
+             absl::Seconds(30));
+  Write("a");
+  for (int i = 0; i < 20; ++i) clock_.Advance(absl::Minutes(2));
+  EXPECT_FALSE(Serves("a"));
+}
+
+TEST_F(DemandTest, ManyFoldersAreKnownWithoutBeingRead) {
+  for (int i = 0; i < 5000; ++i) std::filesystem::create_directory(repository_.path() / absl::StrCat("m", i));
+  Write("m4999");
+  ASSERT_TRUE(StartOnDemand().ok());
+  EXPECT_EQ(catalog_->Index().size(), 5000);
+  EXPECT_TRUE(Ask("m4999").ok());
+  EXPECT_EQ(Ask("m1").code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,104 @@
+// Requests that wait for their model to be loaded, and which model is loaded next.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/catalog/backoff.h"
+#include "server/core/call_head.h"
+#include "server/core/clock.h"
+
+namespace saccade::server {
+
+struct LoadQueueOptions {
+  // Maximum number of requests that wait for one model, and for all.
+  size_t max_waiting_per_model = 256;
+  size_t max_waiting = 4096;
+  // How long a request without a deadline waits.
+  absl::Duration max_wait = absl::Seconds(60);
+};
+
+// Thread-safe. Calls `Resume` without holding the lock.
+class LoadQueue {
+ public:
+  using Resume = absl::AnyInvocable<void(absl::Status) &&>;
+
+  // `ordered` is called, without the lock, whenever a model was asked for; it wakes the thread that loads.
+  LoadQueue(const LoadQueueOptions& options, Clock* clock, std::function<void()> ordered);
+
+  // Orders the model and lets the request wait for it. `resume` is called exactly once, possibly before this
+  // returns: with OK once the model was loaded, or with the error that answers the request:
+  //   UNAVAILABLE         with a retry hint: its last load failed a moment ago, or the load is not expected
+  //   to
+  //                       end before the request's deadline; the model is loaded nevertheless
+  //   RESOURCE_EXHAUSTED  too many requests wait
+  //   DEADLINE_EXCEEDED, CANCELLED  while it waited
+  void Await(const CallHead& call, Resume resume);
+
+  // The model for which most requests wait, among those that wait equally long first; nullopt if none does.
+  std::optional<std::string> MostWanted() const;
+  // Ends the wait for a model that was loaded within `took`; zero if it was loaded for another reason.
+  void Loaded(const std::string& model, absl::Duration took);
+  // Ends the wait for a model that could not be loaded. Until its backoff has passed, requests are rejected
+  // at once.
+  void Failed(const std::string& model, const absl::Status& why);
+  // Ends the wait for a model that is not to be loaded any more, and forgets its failures.
+  void Forget(const std::string& model, const absl::Status& why);
+  // Answers requests that were cancelled, or whose deadline has passed. Call it periodically.
+  void Sweep();
+  // Answers all requests, and those that are still to come, with `why`.
+  void Close(const absl::Status& why);
+
+  size_t waiting() const;
+
+ private:
+  struct Waiter {
+    absl::Time deadline;
+    std::shared_ptr<Cancellation> cancellation;
+    Resume resume;
+  };
+  struct Wanted {
+    // Orders models that are wanted equally.
+    int64_t number = 0;
+    // Requests since it was ordered, rejected ones included.
+    int64_t asked = 0;
+    std::vector<Waiter> waiters;
+  };
+  struct Failure {
+    Backoff backoff;
+    absl::Time not_before;
+    std::string reason;
+  };
+
+  absl::Status Check(const CallHead& call, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When the model is expected to be loaded, counted from the time that it is ordered.
+  absl::Duration Expected(const std::string& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Waiter> Take(const std::string& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const LoadQueueOptions options_;
+  Clock* const clock_;
+  const std::function<void()> ordered_;
+
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Wanted> wanted_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Failure> failures_ ABSL_GUARDED_BY(mutex_);
+  // How long each model's last load took, and a moving mean over all models.
+  std::map<std::string, absl::Duration> took_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration typical_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
+  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

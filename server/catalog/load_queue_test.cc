@@ -1,0 +1,124 @@
+#include "server/catalog/load_queue.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/core/fake_clock.h"
+#include "server/core/retry_hint.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LoadQueueTest : public testing::Test {
+ protected:
+  CallHead Call(const std::string& model, absl::Duration deadline = absl::InfiniteDuration()) {
+    CallHead call;
+    call.model = model;
+    call.deadline = clock_.Now() + deadline;
+    return call;
+  }
+  // The statuses of the requests that have ended, in order.
+  LoadQueue::Resume Resume() {
+    return [this](absl::Status status) { ended_.push_back(std::move(status)); };
+  }
+
+  FakeClock clock_;
+  int ordered_ = 0;
+  LoadQueue queue_{{.max_waiting_per_model = 2, .max_waiting = 3}, &clock_, [this] { ++ordered_; }};
+  std::vector<absl::Status> ended_;
+};
+
+TEST_F(LoadQueueTest, TheModelThatMostRequestsWaitForIsNext) {
+  EXPECT_EQ(queue_.MostWanted(), std::nullopt);
+  queue_.Await(Call("a"), Resume());
+  queue_.Await(Call("b"), Resume());
+  EXPECT_EQ(queue_.MostWanted(), "a") << "it was ordered first";
+  queue_.Await(Call("b"), Resume());
+  EXPECT_EQ(queue_.MostWanted(), "b");
+  EXPECT_EQ(ordered_, 3);
+  queue_.Loaded("b", absl::Seconds(1));
+  EXPECT_EQ(ended_.size(), 2);
+  EXPECT_EQ(queue_.MostWanted(), "a");
+  EXPECT_EQ(queue_.waiting(), 1);
+}
+
+TEST_F(LoadQueueTest, TheNumberOfRequestsThatWaitIsBounded) {
+  for (const char* model : {"a", "a", "a", "b", "c"}) queue_.Await(Call(model), Resume());
+  ASSERT_EQ(ended_.size(), 2) << "the third for a, and c, which is the fourth of all";
+  for (const absl::Status& refused : ended_) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_TRUE(RetryAfter(refused).has_value());
+  }
+  EXPECT_EQ(queue_.waiting(), 3);
+}
+
+TEST_F(LoadQueueTest, ARequestThatWouldBeLateIsRejectedAndItsModelIsLoaded) {
+  queue_.Await(Call("a"), Resume());
+  queue_.Loaded("a", absl::Seconds(2));
+  ended_.clear();
+  queue_.Await(Call("b", absl::Seconds(1)), Resume());
+  ASSERT_EQ(ended_.size(), 1) << "a load takes two seconds, as far as is known";
+  EXPECT_EQ(ended_[0].code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(RetryAfter(ended_[0]), absl::Seconds(2));
+  EXPECT_EQ(queue_.MostWanted(), "b");
+  queue_.Await(Call("c", absl::Seconds(3)), Resume());
+  EXPECT_EQ(ended_.size(), 2) << "b comes first: four seconds";
+  queue_.Await(Call("c", absl::Seconds(5)), Resume());
+  EXPECT_EQ(ended_.size(), 2);
+}
+
+TEST_F(LoadQueueTest, AFailedLoadAnswersAtOnceUntilItsPauseIsOver) {
+  queue_.Await(Call("a"), Resume());
+  queue_.Failed("a", absl::InvalidArgumentError("the file is cut off"));
+  ASSERT_EQ(ended_.size(), 1);
+  EXPECT_EQ(ended_[0].code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(RetryAfter(ended_[0]), absl::Seconds(1));
+  queue_.Await(Call("a"), Resume());
+  ASSERT_EQ(ended_.size(), 2);
+  EXPECT_THAT(std::string(ended_[1].message()), HasSubstr("the file is cut off; a request after 1000 ms"));
+  EXPECT_EQ(queue_.MostWanted(), std::nullopt);
+  clock_.Advance(absl::Seconds(1));
+  queue_.Await(Call("a"), Resume());
+  EXPECT_EQ(ended_.size(), 2);
+  queue_.Failed("a", absl::InvalidArgumentError("the file is cut off"));
+  EXPECT_EQ(RetryAfter(ended_[2]), absl::Seconds(2)) << "twice as long as before";
+}
+
+TEST_F(LoadQueueTest, RequestsEndWithTheirDeadlineOrCancellation) {
+  CallHead cancelled = Call("a");
+  cancelled.cancellation = std::make_shared<Cancellation>();
+  queue_.Await(cancelled, Resume());
+  queue_.Await(Call("a", absl::Seconds(1)), Resume());
+  queue_.Await(Call("b"), Resume());
+  queue_.Sweep();
+  EXPECT_TRUE(ended_.empty());
+  cancelled.cancellation->Cancel();
+  queue_.Sweep();
+  clock_.Advance(absl::Seconds(1));
+  queue_.Sweep();
+  ASSERT_EQ(ended_.size(), 2);
+  EXPECT_EQ(ended_[0].code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(ended_[1].code(), absl::StatusCode::kDeadlineExceeded);
+  clock_.Advance(absl::Seconds(60));
+  queue_.Sweep();
+  EXPECT_EQ(ended_.size(), 3) << "without a deadline, a request waits for a minute";
+  EXPECT_EQ(queue_.waiting(), 0);
+}
+
+TEST_F(LoadQueueTest, AfterTheEndNothingWaits) {
+  queue_.Await(Call("a"), Resume());
+  queue_.Close(absl::UnavailableError("the end"));
+  queue_.Await(Call("b"), Resume());
+  ASSERT_EQ(ended_.size(), 2);
+  EXPECT_EQ(ended_[0].message(), "the end");
+  EXPECT_EQ(ended_[1].message(), "the end");
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,55 @@
+// What was measured while a model was loaded, for other models of the same kind: they differ in the values of
+// their weights alone, which decide neither the time of a pass nor the memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/repository/model_settings.h"
+#include "server/repository/repository.h"
+
+namespace saccade::server {
+
+struct MeasuredKind {
+  struct Pass {
+    int64_t bucket = 0;
+    int64_t size = 0;
+    absl::Duration took;
+  };
+  // Threads used by one forward pass.
+  int threads = 1;
+  // The passes of the warm-up, in the order in which they were learned.
+  std::vector<Pass> passes;
+  // Memory that the model holds.
+  int64_t bytes = 0;
+};
+
+// Size of a version's weights in bytes; 0 if there are none. Blocks on the file system.
+int64_t WeightsBytes(const ModelVersion& version);
+
+// Names the kind of a model of our own networks on the CPU: everything but the values of its weights. Empty
+// for other models, whose cost their configuration does not tell.
+std::string KindOf(const ModelSettings& settings, const ModelVersion& version, int max_threads);
+
+// Thread-safe.
+class ModelKinds {
+ public:
+  std::optional<MeasuredKind> Find(const std::string& kind) const;
+  // Replaces earlier measurements of the kind. Ignored if `kind` is empty or there are too many kinds.
+  void Keep(const std::string& kind, MeasuredKind measured);
+
+ private:
+  static constexpr size_t kMaxKinds = 1024;
+
+  mutable absl::Mutex mutex_;
+  std::map<std::string, MeasuredKind> kinds_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server
