@@ -18,6 +18,8 @@ using State = ModelSnapshot::State;
 
 // Maximum number of pending loads and unloads. Each holds a name and at most a configuration.
 constexpr size_t kMaxOrders = 64;
+// Maximum number of models that are loaded at the same time.
+constexpr int kMaxParallel = 16;
 
 absl::Status NotControlled() {
   return absl::FailedPreconditionError(
@@ -202,12 +204,23 @@ void Catalog::LoadAtStart() {
       if (IsWanted(name)) wanted.emplace_back(name, repository);
   }
   std::sort(wanted.begin(), wanted.end());
+  // As many models as there are cores are loaded at the same time: this one, and those read ahead.
+  const auto parallel = static_cast<size_t>(std::clamp(options_.cores, 1, kMaxParallel));
+  std::deque<ReadFiles> ahead;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (refusing()) return;
     const auto& [name, repository] = wanted[i];
+    for (size_t next = i + ahead.size(); next < wanted.size() && ahead.size() < parallel; ++next)
+      ahead.push_back(Read(wanted[next].second, wanted[next].first, std::nullopt));
+    for (const ReadFiles& files : ahead) {
+      if (files.entry.ok() && files.stamp.ok()) host_.LoadAhead(*files.entry, *files.stamp);
+    }
+    ReadFiles files = std::move(ahead.front());
+    ahead.pop_front();
     // Already loaded as part of an ensemble.
     if (host_.IsHosted(name)) continue;
-    const absl::Status applied = Apply(repository, name, std::nullopt, {i + 1, wanted.size()}, 0);
+    const absl::Status applied = Apply(repository, name, std::move(files), false, {i + 1, wanted.size()}, 0);
+    host_.DropAhead(name);
     PlanRetry(repository, name, applied);
     first.Update(applied);
     TellChanges();

@@ -154,8 +154,18 @@ class Catalog final : public ModelFinder {
   // The functions below run on the catalog's thread.
   void Run();
   void LoadAtStart();
+  // A model's files as they were read, and their stamp from before.
+  struct ReadFiles {
+    absl::StatusOr<ModelStamp> stamp;
+    absl::StatusOr<ModelEntry> entry;
+  };
+  ReadFiles Read(const std::string& repository, const std::string& name,
+                 const std::optional<std::string>& config_json) const;
   absl::StatusOr<std::string> RepositoryOf(const std::string& name) const;
-  // `depth` is the number of ensembles around the model.
+  // `depth` is the number of ensembles around the model; `overridden` tells that a request brought the
+  // configuration.
+  absl::Status Apply(const std::string& repository, const std::string& name, ReadFiles files, bool overridden,
+                     ModelHost::Progress progress, int depth);
   absl::Status Apply(const std::string& repository, const std::string& name,
                      const std::optional<std::string>& config_json, ModelHost::Progress progress, int depth);
   absl::Status LoadByName(const std::string& name, const std::optional<std::string>& config_json, int depth);

@@ -38,15 +38,27 @@ absl::StatusOr<std::string> Catalog::RepositoryOf(const std::string& name) const
       absl::StrCat("model '", name, "' is in more than one --model-repository; keep one of them"));
 }
 
+Catalog::ReadFiles Catalog::Read(const std::string& repository, const std::string& name,
+                                 const std::optional<std::string>& config_json) const {
+  // The stamp is taken first: later changes are found by the next scan.
+  auto stamp = StampModel(repository, name);
+  auto entry =
+      ReadModel(repository, name, {.complete = options_.complete_configurations, .config_json = config_json});
+  return {std::move(stamp), std::move(entry)};
+}
+
 absl::Status Catalog::Apply(const std::string& repository, const std::string& name,
                             const std::optional<std::string>& config_json, ModelHost::Progress progress,
                             int depth) {
-  // Taken before the model is read: later changes are found by the next scan.
-  const auto stamp = StampModel(repository, name);
+  return Apply(repository, name, Read(repository, name, config_json), config_json.has_value(), progress,
+               depth);
+}
+
+absl::Status Catalog::Apply(const std::string& repository, const std::string& name, ReadFiles files,
+                            bool overridden, ModelHost::Progress progress, int depth) {
+  auto& [stamp, entry] = files;
   if (stamp.ok()) settling_[repository].Applied(name, *stamp);
   applied_from_[name] = repository;
-  auto entry =
-      ReadModel(repository, name, {.complete = options_.complete_configurations, .config_json = config_json});
   if (!entry.ok()) {
     const std::string shown = absl::CHexEscape(name);
     const std::string reason(entry.status().message());
@@ -68,9 +80,9 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
     return absl::Status(room.code(), absl::StrCat("model '", name, "': ", room.message()));
   }
   // A configuration from a request applies until the model is loaded without one.
-  const bool anew = config_json.has_value() || overridden_.count(name) > 0;
+  const bool anew = overridden || overridden_.count(name) > 0;
   absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
-  if (config_json) {
+  if (overridden) {
     overridden_.insert(name);
   } else if (applied.ok()) {
     overridden_.erase(name);

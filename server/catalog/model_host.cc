@@ -1,5 +1,7 @@
 #include "server/catalog/model_host.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -126,18 +128,15 @@ absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVe
       {{"model", settings.name},
        {"version", version.version},
        {"progress", absl::StrCat(progress.number, " of ", progress.of)}});
-  ServedModelOptions options = OptionsOf(settings, version, model);
   const auto before = model->versions.find(version.version);
-  options.takes_over = before != model->versions.end();
-  DeviceGroup* const devices = settings.gpus.empty() ? &cores_ : &gpus_;
-  auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
-  if (absl::Status loaded = served->Load(); !loaded.ok()) return loaded;
-  const ModelSnapshot snapshot = served->Snapshot();
+  auto served = Loaded(settings, version, stamp, model);
+  if (!served.ok()) return served.status();
+  const ModelSnapshot snapshot = (*served)->Snapshot();
   for (const std::string& note : snapshot.description.notes) {
     Log(LogLevel::kWarning, "model note",
         {{"model", snapshot.name}, {"version", snapshot.version}, {"note", note}});
   }
-  std::shared_ptr<Loaded> loaded = Hold(std::move(served));
+  std::shared_ptr<Held> loaded = Hold(*std::move(served));
   failed_.erase({settings.name, version.version});
   table_->Serve(settings.name, version.version, loaded->handle);
   if (before != model->versions.end()) {
@@ -153,6 +152,66 @@ absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVe
        {"architecture", snapshot.description.architecture},
        {"load_duration", snapshot.load_duration}});
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettings& settings,
+                                                               const ModelVersion& version,
+                                                               const ModelStamp& stamp, Model* model) {
+  if (const auto found = ahead_.find({settings.name, version.version}); found != ahead_.end()) {
+    const std::unique_ptr<Ahead> ahead = std::move(found->second);
+    ahead_.erase(found);
+    if (ahead->thread.joinable()) ahead->thread.join();
+    if (ahead->stamp == stamp) {
+      if (!ahead->status.ok()) return ahead->status;
+      return std::move(ahead->served);
+    }
+  }
+  // What is measured now should not be disturbed.
+  AwaitAhead();
+  ServedModelOptions options = OptionsOf(settings, version, model);
+  options.takes_over = model->versions.count(version.version) > 0;
+  DeviceGroup* const devices = settings.gpus.empty() ? &cores_ : &gpus_;
+  auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
+  if (absl::Status loaded = served->Load(); !loaded.ok()) return loaded;
+  return served;
+}
+
+void ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp) {
+  const ModelSettings& settings = entry.settings;
+  // Pinned instances get their cores when their model is applied.
+  if (IsHosted(settings.name) || settings.pin || !settings.gpus.empty()) return;
+  for (const ModelVersion& version : entry.versions) {
+    const std::pair<std::string, int64_t> key(settings.name, version.version);
+    if (!version.status.ok() || ahead_.count(key) > 0) continue;
+    ServedModelOptions options = OptionsOf(settings, version, nullptr);
+    const auto known = kinds_.Find(KindOf(options.settings, version, options.threads_per_instance));
+    if (!known) continue;
+    int64_t bytes = MemoryInUse() + known->bytes;
+    for (const auto& [name, other] : ahead_) bytes += other->bytes;
+    if (options_.max_model_bytes > 0 && bytes > options_.max_model_bytes) return;
+    auto ahead = std::make_unique<Ahead>();
+    ahead->bytes = known->bytes;
+    ahead->stamp = stamp;
+    ahead->served = std::make_unique<ServedModel>(std::move(options), &cores_, clock_, metrics_);
+    ahead->thread = std::thread([loads = ahead.get()] {
+      pthread_setname_np(pthread_self(), "load");
+      loads->status = loads->served->Load();
+    });
+    ahead_[key] = std::move(ahead);
+  }
+}
+
+void ModelHost::DropAhead(const std::string& name) {
+  for (auto found = ahead_.lower_bound({name, 0}); found != ahead_.end() && found->first.first == name;
+       found = ahead_.erase(found)) {
+    if (found->second->thread.joinable()) found->second->thread.join();
+  }
+}
+
+void ModelHost::AwaitAhead() {
+  for (const auto& [key, ahead] : ahead_) {
+    if (ahead->thread.joinable()) ahead->thread.join();
+  }
 }
 
 ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const ModelVersion& version,
@@ -216,8 +275,8 @@ void ModelHost::Dismiss(const std::string& name, std::optional<std::string> list
   if (farewell->left == 0) std::exchange(farewell->done, nullptr)(absl::OkStatus());
 }
 
-std::shared_ptr<ModelHost::Loaded> ModelHost::Hold(std::unique_ptr<ServedModel> model) {
-  auto loaded = std::make_shared<Loaded>();
+std::shared_ptr<ModelHost::Held> ModelHost::Hold(std::unique_ptr<ServedModel> model) {
+  auto loaded = std::make_shared<Held>();
   loaded->unused = std::make_shared<std::atomic<bool>>(false);
   loaded->handle = std::shared_ptr<ServedModel>(
       model.get(), [unused = loaded->unused, released = hooks_.released](ServedModel*) {
@@ -230,10 +289,10 @@ std::shared_ptr<ModelHost::Loaded> ModelHost::Hold(std::unique_ptr<ServedModel> 
   return loaded;
 }
 
-void ModelHost::LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell,
+void ModelHost::LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Farewell> farewell,
                       std::optional<std::string> listed_as) {
   if (farewell != nullptr) ++farewell->left;
-  Loaded* const left = loaded.get();
+  Held* const left = loaded.get();
   leaving_.push_back({std::move(loaded), std::move(farewell), std::move(listed_as)});
   left->handle.reset();
 }
@@ -316,7 +375,7 @@ absl::Time ModelHost::NextDeadline() const {
   return next;
 }
 
-std::vector<std::shared_ptr<ModelHost::Loaded>> ModelHost::All() const {
+std::vector<std::shared_ptr<ModelHost::Held>> ModelHost::All() const {
   absl::MutexLock lock(&mutex_);
   return all_;
 }
@@ -342,6 +401,8 @@ void ModelHost::Sweep() {
 void ModelHost::CountDemand() { metrics_->AddDemand(cores_.TakeDemand(), gpus_.TakeDemand()); }
 
 void ModelHost::Close() {
+  AwaitAhead();
+  ahead_.clear();
   for (const auto& loaded : All()) loaded->model->Close();
   for (const Leaving& leaving : leaving_) {
     if (leaving.farewell == nullptr || !leaving.farewell->done) continue;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,13 @@ class ModelHost {
   // the first failure.
   absl::Status Apply(ModelEntry entry, const ModelStamp& stamp, bool all_anew, Progress progress);
 
+  // Starts to load the versions of `entry` on threads of their own, for an Apply() of the same files, which
+  // then only waits for them. Does nothing for a model whose kind is not measured yet, which is best measured
+  // alone, or whose memory may not suffice beside the others'. May be called again. Does not block.
+  void LoadAhead(const ModelEntry& entry, const ModelStamp& stamp);
+  // Frees what was loaded ahead of the model and not taken.
+  void DropAhead(const std::string& name);
+
   bool IsHosted(const std::string& name) const { return hosted_.count(name) > 0; }
   std::vector<std::string> Hosted() const;
   // The models that its steps name; empty unless it is an ensemble.
@@ -95,7 +103,7 @@ class ModelHost {
   // A served model, and whether it is still in use. Requests hold handles, which do not own the model:
   // whichever thread drops the last one, the model is destroyed on the catalog's thread and never on one of
   // its own threads.
-  struct Loaded {
+  struct Held {
     std::unique_ptr<ServedModel> model;
     // Given to requests; null once the model is dismissed.
     std::shared_ptr<ServedModel> handle;
@@ -103,7 +111,7 @@ class ModelHost {
     std::shared_ptr<std::atomic<bool>> unused;
   };
   struct Version {
-    std::shared_ptr<Loaded> loaded;
+    std::shared_ptr<Held> loaded;
     // The stamps of the files it was loaded from.
     std::string stamp;
     std::string shared_stamp;
@@ -123,16 +131,32 @@ class ModelHost {
     size_t left = 0;
   };
   struct Leaving {
-    std::shared_ptr<Loaded> loaded;
+    std::shared_ptr<Held> loaded;
     std::shared_ptr<Farewell> farewell;
     std::optional<std::string> listed_as = std::nullopt;
   };
 
+  // A version that is being loaded ahead. Its thread writes `status`.
+  struct Ahead {
+    std::unique_ptr<ServedModel> served;
+    // Of the files that it is loaded from.
+    ModelStamp stamp;
+    absl::Status status;
+    int64_t bytes = 0;
+    std::thread thread;
+  };
+
+  // The result of loading a version, ahead or now.
+  absl::StatusOr<std::unique_ptr<ServedModel>> Loaded(const ModelSettings& settings,
+                                                      const ModelVersion& version, const ModelStamp& stamp,
+                                                      Model* model);
+  // Waits for all loads ahead. Their results are kept.
+  void AwaitAhead();
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
-  std::shared_ptr<Loaded> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
-  void LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell,
+  std::shared_ptr<Held> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Farewell> farewell,
              std::optional<std::string> listed_as = std::nullopt);
   // "version 1, 3", or "nothing".
   static std::string OthersServing(const Model& model);
@@ -140,7 +164,7 @@ class ModelHost {
                    const Model& model);
   void Free(Leaving left);
   void DropLeftOut(const ModelEntry& entry, Model* model);
-  std::vector<std::shared_ptr<Loaded>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<Held>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CatalogOptions& options_;
   const Hooks hooks_;
@@ -153,13 +177,14 @@ class ModelHost {
   DeviceGroup cores_;
   DeviceGroup gpus_;
   std::map<std::string, Model> hosted_;
+  std::map<std::pair<std::string, int64_t>, std::unique_ptr<Ahead>> ahead_;
   std::vector<Leaving> leaving_;
   // Metrics, marked not ready, of versions that failed to load while no older load of them served.
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> failed_;
   // The first core not assigned to a pinned instance.
   int next_core_ = 0;
   // All models that serve or have been dismissed but not freed.
-  std::vector<std::shared_ptr<Loaded>> all_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Held>> all_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace saccade::server
