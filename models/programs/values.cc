@@ -106,7 +106,7 @@ int64_t RowsOf(const Signature& signature, const std::vector<Value>& inputs) {
   // There are only strings: divides those of the first input that is there by the number per row.
   const auto given = [](const Value& input) { return input.isList(); };
   const auto found = std::find_if(inputs.begin(), inputs.end(), given);
-  if (found == inputs.end()) return -1;
+  if (found == inputs.end()) return 1;
   const auto first = static_cast<size_t>(found - inputs.begin());
   int64_t each = 1;
   for (const int64_t dim : signature.inputs[first].dims) each *= dim < 0 ? 1 : dim;

@@ -12,8 +12,8 @@ namespace saccade::models {
 // Returns LibTorch's element type. REQUIRES: not kBytes.
 c10::ScalarType ScalarTypeOf(DataType type);
 
-// Returns the number of rows in the batch; -1 if the signature has no batch. REQUIRES: `inputs` match the
-// signature.
+// Returns the number of rows in the batch; -1 if the signature has no batch. Without any input it is 1.
+// REQUIRES: `inputs` match the signature.
 int64_t RowsOf(const Signature& signature, const std::vector<TensorProgram::Value>& inputs);
 
 // Checks `outputs`, which are in the signature's order, and makes tensors contiguous. Throws a

@@ -125,6 +125,7 @@ void ModelQueue::Add(Bucket& bucket, const Bucket::Position& position, Bucket::E
   backlog_ += entry.cost;
   Level& level = LevelOf(position.priority_class);
   level.queued += size;
+  ++level.tasks;
   level.backlog += entry.cost;
   bucket.queue.emplace_hint(bucket.queue.end(), position, std::move(entry));
 }
@@ -136,6 +137,7 @@ std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::ite
   bucket.backlog = bucket.queued == 0 ? Nanos() : bucket.backlog - it->second.cost;
   queued_ -= size;
   level.queued -= size;
+  --level.tasks;
   // Avoids accumulated rounding errors: without tasks the sum is exactly 0.
   backlog_ = queued_ == 0 ? Nanos() : backlog_ - it->second.cost;
   level.backlog = level.queued == 0 ? Nanos() : level.backlog - it->second.cost;
@@ -159,9 +161,11 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTi
     last.priority_class = Bucket::kDelayedClass;
     Level& level = LevelOf(position.priority_class);
     level.queued -= delayed.task->size();
+    --level.tasks;
     level.backlog -= delayed.cost;
     Level& behind = LevelOf(last.priority_class);
     behind.queued += delayed.task->size();
+    ++behind.tasks;
     behind.backlog += delayed.cost;
     bucket.queue.erase(it);
     bucket.queue.emplace(last, std::move(delayed));

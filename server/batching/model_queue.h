@@ -76,10 +76,11 @@ class ModelQueue {
   void SweepAll(NanoTime now, Dropped* dropped);
 
  private:
-  // A priority class: its queued items, their cost as time of one instance, and its arrival rate.
+  // A priority class: its queued items and tasks, their cost as time of one instance, and its arrival rate.
   struct Level {
     int64_t priority_class = 0;
     int64_t queued = 0;
+    int64_t tasks = 0;
     Nanos backlog = {};
     ArrivalRate arrivals = {};
   };

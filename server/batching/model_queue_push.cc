@@ -140,16 +140,15 @@ void ModelQueue::Doubt(Bucket& bucket, int64_t size, Nanos left, NanoTime now) {
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool take, NanoTime now,
                                    Dropped* dropped) {
   const int64_t max_of_level = PolicyOf(priority_class).max_queue_size;
-  const auto level_full = [&] {
-    return max_of_level > 0 && LevelOf(priority_class).queued + size > max_of_level;
-  };
+  const auto level_full = [&] { return max_of_level > 0 && LevelOf(priority_class).tasks >= max_of_level; };
   const auto full = [&] { return queued_ + size > options_.max_queue_size; };
   if (level_full() || full()) SweepAll(now, dropped);
   if (level_full()) {
     const int64_t asked = options_.priority_levels > 0 ? priority_class : -priority_class;
     return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full for priority ", asked, ": ",
-                                                     LevelOf(priority_class).queued, " of ", max_of_level,
-                                                     " items (max_queue_size) are queued; try again later"));
+                                                     LevelOf(priority_class).tasks, " of ", max_of_level,
+                                                     " requests (max_queue_size) are queued; try again "
+                                                     "later"));
   }
   while (full()) {
     Bucket* const last = LastBehind(priority_class);

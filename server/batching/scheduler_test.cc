@@ -248,6 +248,17 @@ TEST_F(SchedulerTest, AFullLevelIsNamedAsItWasAskedFor) {
               ::testing::HasSubstr("full for priority 7: 1 of 1"));
 }
 
+TEST_F(SchedulerTest, ALevelsBoundCountsRequestsAndNotTheirItems) {
+  BatcherOptions options{.max_batch_size = 8, .max_queue_size = 16};
+  options.default_policy.max_queue_size = 2;
+  Make(options);
+  Occupy();
+  ASSERT_TRUE(Push({.size = 8}).ok());
+  ASSERT_TRUE(Push({.size = 8}).ok());
+  EXPECT_EQ(scheduler_.queued(model_), 16);
+  EXPECT_EQ(Push({.size = 1}).code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(SchedulerTest, ADelayedRequestGoesBehindAllOthers) {
   BatcherOptions options{.max_batch_size = 1};
   options.default_policy = {.timeout = Milliseconds(5), .timeout_action = TimeoutAction::kDelay};

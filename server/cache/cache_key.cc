@@ -64,11 +64,6 @@ CacheKey CacheKeyOf(const TensorCall& call) {
     for (const int64_t extent : input.shape) digest.Add(extent);
     digest.Add(input.data);
   }
-  digest.Add(static_cast<int64_t>(call.outputs.size()));
-  for (const WantedOutput& output : call.outputs) {
-    digest.Add(output.name);
-    digest.Add(output.classes);
-  }
   return digest.Finish();
 }
 

@@ -23,8 +23,8 @@ struct CacheKeyHash {
 };
 
 // Hashes the inputs in their order (name, type, shape and bytes, independent of how the bytes are split into
-// pieces) and the requested outputs. Does not depend on client, priority, deadline, model or version. Takes
-// about 0.6 ms per megabyte. Thread-safe.
+// pieces). Does not depend on the requested outputs, which are cut from the cached ones, nor on client,
+// priority, deadline, model or version. Takes about 0.6 ms per megabyte. Thread-safe.
 CacheKey CacheKeyOf(const TensorCall& call);
 
 }  // namespace saccade::server

@@ -116,8 +116,12 @@ void CachedAnswers::Keep(const CacheKey& key, const TensorAnswer& answer) {
   auto copy = CopyOf(answer);
   ResponseCache::Entries dropped;
   absl::MutexLock lock(&cache_.mutex_);
-  // If equal requests were computed concurrently, the first answer is kept.
-  if (closed_ || by_key_.count(key) > 0) return;
+  if (closed_) return;
+  if (const auto present = by_key_.find(key); present != by_key_.end()) {
+    // If equal requests were computed concurrently, the first answer is kept.
+    if (present->second->answer->outputs.size() >= answer.outputs.size()) return;
+    cache_.Drop(present->second, dropped);
+  }
   while (bytes > max_bytes_ - bytes_) cache_.Drop(order_.back(), dropped);
   while (bytes > cache_.max_bytes_ - cache_.bytes_) {
     cache_.Drop(std::prev(cache_.entries_.end()), dropped);

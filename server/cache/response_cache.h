@@ -72,8 +72,8 @@ class CachedAnswers {
   // them alive.
   std::optional<TensorAnswer> Find(const CacheKey& key);
 
-  // Caches a copy of the answer, evicting as many old ones as necessary. Does nothing if the answer exceeds
-  // the bound, if the key is present, or after Close().
+  // Caches a copy of the answer, evicting as many old ones as necessary. Replaces an answer with fewer
+  // outputs; does nothing if the key has one with as many, if the answer exceeds the bound, or after Close().
   void Keep(const CacheKey& key, const TensorAnswer& answer);
 
   // Drops all answers; later calls of Keep() do nothing. Called when the version is unloaded. Idempotent.

@@ -65,6 +65,19 @@ TEST_F(ResponseCacheTest, HoldsOnToNothingButItsCopy) {
   EXPECT_GE(cache_.bytes(), 1000);
 }
 
+TEST_F(ResponseCacheTest, AnAnswerWithMoreOutputsReplacesOneWithFewer) {
+  model_->Keep(Key(1), Answer('a'));
+  TensorAnswer both = Answer('b');
+  both.outputs.push_back(both.outputs[0]);
+  model_->Keep(Key(1), both);
+  EXPECT_EQ(model_->Find(Key(1))->outputs.size(), 2u);
+  EXPECT_EQ(cache_.answers(), 1);
+  model_->Keep(Key(1), Answer('c'));
+  EXPECT_EQ(TextOf(*model_->Find(Key(1))), std::string(kAnswer, 'b'));
+  model_->Close();
+  EXPECT_EQ(cache_.bytes(), 0) << "the replaced one no longer counts";
+}
+
 TEST_F(ResponseCacheTest, AHitIsNotCopied) {
   model_->Keep(Key(1), Answer('a'));
   const auto first = model_->Find(Key(1));

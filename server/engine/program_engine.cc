@@ -106,13 +106,12 @@ int64_t FreeIn(const std::vector<int64_t>& dims) { return std::count(dims.begin(
 }  // namespace
 
 absl::Status CheckProgramSettings(const ModelSettings& settings) {
-  const auto first = std::find_if(settings.inputs.begin(), settings.inputs.end(),
-                                  [](const TensorSpec& spec) { return !spec.optional; });
-  if (first == settings.inputs.end())
-    return Invalid(settings.inputs[0],
-                   "is optional, and so are all other inputs; at least one input must be required");
-  const bool texts_alone = std::all_of(first, settings.inputs.end(), [](const TensorSpec& spec) {
-    return spec.optional || spec.type == DataType::kBytes;
+  const auto required = std::find_if(settings.inputs.begin(), settings.inputs.end(),
+                                     [](const TensorSpec& spec) { return !spec.optional; });
+  // If all inputs are optional, any of them may be the only one.
+  const auto first = required == settings.inputs.end() ? settings.inputs.begin() : required;
+  const bool texts_alone = std::all_of(first, settings.inputs.end(), [&](const TensorSpec& spec) {
+    return (spec.optional && required != settings.inputs.end()) || spec.type == DataType::kBytes;
   });
   if (texts_alone && settings.has_batch_dimension && FreeIn(first->dims) > 0) {
     return Invalid(*first,

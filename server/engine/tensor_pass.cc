@@ -179,9 +179,9 @@ std::vector<std::vector<Tensor>> Divide(std::vector<Value> outputs, const ModelS
   return answers;
 }
 
-absl::StatusOr<std::vector<std::vector<Tensor>>> Run(const models::TensorProgram& program,
-                                                     const ModelSettings& settings,
-                                                     const Requests& requests) {
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunTogether(const models::TensorProgram& program,
+                                                             const ModelSettings& settings,
+                                                             const Requests& requests) {
   std::vector<Value> inputs;
   for (const TensorSpec& spec : settings.inputs) {
     const auto missing = IsMissing(requests, spec);
@@ -199,6 +199,20 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> Run(const models::TensorProgram
   std::vector<Value> outputs = program.Run(inputs);
   KeepFromInputs(inputs, &outputs);
   return Divide(std::move(outputs), settings, requests);
+}
+
+absl::StatusOr<std::vector<std::vector<Tensor>>> Run(const models::TensorProgram& program,
+                                                     const ModelSettings& settings,
+                                                     const Requests& requests) {
+  // Without a tensor, nothing tells the program how many rows the batch has.
+  if (!requests[0]->tensors.empty()) return RunTogether(program, settings, requests);
+  std::vector<std::vector<Tensor>> answers;
+  for (const NamedTensors* request : requests) {
+    auto answer = RunTogether(program, settings, {request});
+    if (!answer.ok()) return answer.status();
+    answers.push_back(std::move(answer->front()));
+  }
+  return answers;
 }
 
 }  // namespace

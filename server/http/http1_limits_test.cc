@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +82,24 @@ TEST_F(Http1SessionTest, AnIdleConnectionIsClosed) {
   EXPECT_TRUE(pipe_->closed());
   EXPECT_EQ(pipe_->TakeOutput().find("408"), std::string::npos);
   EXPECT_EQ(refusals_.Of(Refusal::kIdleTimeout), 1);
+}
+
+TEST_F(Http1SessionTest, IdleConnectionsAreNotClosedTogether) {
+  limits_.idle_timeout = absl::Seconds(30);
+  limits_.idle_spread = 0.1;
+  std::set<absl::Duration> times;
+  for (int i = 0; i < 100; ++i) {
+    const absl::Duration time = SpreadIdle(limits_);
+    EXPECT_GE(time, absl::Seconds(30));
+    EXPECT_LE(time, absl::Seconds(33));
+    times.insert(time);
+  }
+  EXPECT_GT(times.size(), 50u);
+  Connect();
+  loop_.Advance(absl::Milliseconds(29'999));
+  EXPECT_FALSE(pipe_->closing());
+  loop_.Advance(absl::Milliseconds(3'001));
+  EXPECT_TRUE(pipe_->closed());
 }
 
 TEST_F(Http1SessionTest, AConnectionWithARequestIsNotIdle) {

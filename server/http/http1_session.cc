@@ -28,6 +28,7 @@ class Http1Session final : public Session, public Http1Connection {
       : transport_(transport),
         handler_(handler),
         limits_(*limits),
+        idle_timeout_(SpreadIdle(*limits)),
         refusals_(refusals),
         idle_since_(transport->loop().Now()),
         timer_(&transport->loop().timers(), [this] { OnTimer(); }) {
@@ -81,6 +82,7 @@ class Http1Session final : public Session, public Http1Connection {
   Transport* const transport_;
   ExchangeHandler* const handler_;
   const HttpLimits& limits_;
+  const absl::Duration idle_timeout_;
   RefusalCounter* const refusals_;
 
   // Received, and not done with.
@@ -303,7 +305,7 @@ void Http1Session::Arm() {
   if (exchange_ == nullptr && head_deadline_ != absl::InfiniteFuture()) {
     next = std::min(next, head_deadline_);
   } else if (exchange_ == nullptr) {
-    next = std::min({next, idle_end_, idle_since_ + limits_.idle_timeout});
+    next = std::min({next, idle_end_, idle_since_ + idle_timeout_});
   }
   if (next >= armed_) return;
   armed_ = next;
@@ -327,7 +329,7 @@ void Http1Session::OnTimerBetweenRequests() {
     Refuse(HttpError(408, "the request did not come to its end in time"), Refusal::kHeadTimeout);
   } else if (Now() >= idle_end_) {
     Close();
-  } else if (Now() >= idle_since_ + limits_.idle_timeout) {
+  } else if (Now() >= idle_since_ + idle_timeout_) {
     Count(Refusal::kIdleTimeout);
     Close();
   }

@@ -112,6 +112,7 @@ class Http2Session final : public Session, public Http2Streams {
   Transport* const transport_;
   ExchangeHandler* const handler_;
   const HttpLimits& limits_;
+  const absl::Duration idle_timeout_;
   RefusalCounter* const refusals_;
   Http2Frames frames_;
   FrameBudget budget_;
@@ -154,6 +155,7 @@ Http2Session::Http2Session(Transport* transport, ExchangeHandler* handler, const
     : transport_(transport),
       handler_(handler),
       limits_(*limits),
+      idle_timeout_(SpreadIdle(*limits)),
       refusals_(refusals),
       frames_(Http2CallbacksOf<Http2Session>(), this, *limits),
       budget_(*limits),
@@ -472,7 +474,7 @@ void Http2Session::CloseIfDone() {
 
 void Http2Session::BeginIdleTime() {
   idle_since_ = loop().Now();
-  if (!idle_timer_.is_set()) idle_timer_.Set(idle_since_ + limits_.idle_timeout);
+  if (!idle_timer_.is_set()) idle_timer_.Set(idle_since_ + idle_timeout_);
 }
 
 void Http2Session::OnHeadTimeout() {
@@ -483,7 +485,7 @@ void Http2Session::OnHeadTimeout() {
 void Http2Session::OnIdle() {
   // BeginIdleTime() sets the timer again.
   if (ignores_client() || !streams_.empty()) return;
-  const absl::Time due = idle_since_ + limits_.idle_timeout;
+  const absl::Time due = idle_since_ + idle_timeout_;
   if (due > loop().Now()) {
     idle_timer_.Set(due);
     return;

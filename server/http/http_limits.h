@@ -29,6 +29,8 @@ struct HttpLimits {
   absl::Duration head_timeout = absl::Seconds(10);
   // How long a connection may stay open without a request.
   absl::Duration idle_timeout = absl::Minutes(5);
+  // The share of idle_timeout by which it is lengthened at most, at random for each connection.
+  double idle_spread = 0;
   // A connection older than this accepts no new requests (spread by a tenth), so that clients reconnect and
   // spread over the servers.
   absl::Duration max_connection_age = absl::InfiniteDuration();
@@ -47,5 +49,9 @@ struct HttpLimits {
 // `max_connection_age`, changed by up to a tenth at random: connections that were made together do not end
 // together.
 absl::Duration SpreadAge(const HttpLimits& limits);
+
+// `idle_timeout`, lengthened at random by up to `idle_spread`, for the same reason. Never shorter, because a
+// proxy has to know how long it may keep a connection.
+absl::Duration SpreadIdle(const HttpLimits& limits);
 
 }  // namespace saccade::server

@@ -28,7 +28,7 @@ class HttpSession final : public Session {
   void OnOpen() override {
     if (transport_->alpn() == "h2") return Choose(true);
     if (transport_->alpn() == "http/1.1") return Choose(false);
-    deadline_ = Now() + limits_->idle_timeout;
+    deadline_ = Now() + SpreadIdle(*limits_);
     Arm();
   }
 

@@ -7,6 +7,7 @@
 #include "server/cache/cache_key.h"
 #include "server/engine/counted_call.h"
 #include "server/engine/priority_level.h"
+#include "server/inference/kept_outputs.h"
 #include "server/inference/picture_inputs.h"
 #include "server/inference/program_tensors.h"
 #include "server/inference/shared_outputs.h"
@@ -26,6 +27,8 @@ struct Pending {
   std::shared_ptr<ServedModel> model;
   // The answer of the pass, filled in by MakeAnswer(); charge and timings are added by ToAnswer().
   TensorAnswer answer = {};
+  // Null unless the answer is cached.
+  absl::AnyInvocable<void(const TensorAnswer&)> keep = nullptr;
 
   const ModelSettings& settings() const { return model->settings(); }
 };
@@ -33,16 +36,38 @@ struct Pending {
 // Programs' tensors are those of the configuration.
 bool IsProgram(const ModelSettings& settings) { return settings.backend == Backend::kPytorch; }
 
+std::vector<OutputFacts> FactsOfModel(const ServedModel& model) {
+  const ModelSettings& settings = model.settings();
+  return IsProgram(settings) ? FactsOf(settings) : FactsOf(model.description(), settings.items);
+}
+
+// As Cut() of the model's outputs.
+std::optional<absl::StatusOr<std::vector<Tensor>>> CutFor(const ServedModel& model,
+                                                          const std::vector<Tensor>& kept,
+                                                          const std::vector<WantedOutput>& wanted) {
+  return Cut(kept, wanted, FactsOfModel(model), model.settings().has_batch_dimension);
+}
+
 // Moves the results out of `response`; the outputs refer to them.
 absl::Status MakeAnswer(Response& response, Pending& pending) {
   const auto held = std::make_shared<Response>(std::move(response));
-  auto outputs = IsProgram(pending.settings())
-                     ? ChooseOutputs(std::move(held->outputs), pending.call.outputs, pending.settings())
-                     : MakeOutputs(held, pending.call.outputs, pending.settings().items);
+  const std::vector<WantedOutput>& wanted = pending.call.outputs;
+  const bool is_program = IsProgram(pending.settings());
+  const bool is_kept = pending.keep != nullptr;
+  const std::vector<WantedOutput> computed = is_kept ? ToKeep(wanted, is_program) : wanted;
+  auto outputs = is_program ? ChooseOutputs(std::move(held->outputs), computed, pending.settings())
+                            : MakeOutputs(held, computed, pending.settings().items);
   if (!outputs.ok()) return outputs.status();
   pending.answer.model = held->model;
   pending.answer.version = held->version;
   pending.answer.outputs = *std::move(outputs);
+  if (!is_kept) return absl::OkStatus();
+  pending.keep(pending.answer);
+  // Always there, because all wanted outputs were computed.
+  auto cut = CutFor(*pending.model, pending.answer.outputs, wanted);
+  if (!cut) return absl::InternalError("an output that was asked for was not computed");
+  if (!cut->ok()) return cut->status();
+  pending.answer.outputs = **std::move(cut);
   return absl::OkStatus();
 }
 
@@ -120,10 +145,12 @@ absl::Status CheckSteps(const Ensemble& ensemble, const Catalog& catalog) {
   return CheckRunnable(ensemble, StepsIn(&catalog));
 }
 
-Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory)
+Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory,
+                     StatusCodes codes)
     : pipeline_(pipeline),
       catalog_(catalog),
       shared_memory_(shared_memory),
+      codes_(codes),
       ensembles_(pipeline, StepsIn(catalog),
                  [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }) {}
 
@@ -151,7 +178,13 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
                         TensorDone done) {
   if (!model.ok()) {
     pipeline_->CountNotFound(call.protocol, model.status());
-    return std::move(done)(model.status());
+    return std::move(done)(codes_.OfMissingModel(model.status(), call.version != 0));
+  }
+  if (codes_.triton()) {
+    done = [codes = codes_, done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
+      if (!answer.ok()) answer = codes.OfInference(answer.status());
+      std::move(done)(std::move(answer));
+    };
   }
   if (call.record != nullptr) call.record->SetVersion((*model)->version());
   if (WantsShared(call.outputs)) {
@@ -168,7 +201,7 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
   if ((*model)->cached_answers() != nullptr) {
     return InferCached(*std::move(model), std::move(call), std::move(done));
   }
-  Compute(*std::move(model), std::move(call), std::move(done));
+  Compute(*std::move(model), std::move(call), std::move(done), nullptr);
 }
 
 void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done) {
@@ -176,32 +209,44 @@ void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call,
   const absl::Time start = clock->Now();
   const CacheKey key = CacheKeyOf(call);
   std::optional<TensorAnswer> kept = model->cached_answers()->Find(key);
+  auto cut = kept ? CutFor(*model, kept->outputs, call.outputs) : std::nullopt;
   const absl::Duration looked = clock->Now() - start;
-  if (kept) {
+  if (cut) {
     CountedCall counted(pipeline_->deps(), model->metrics(), call);
     absl::Status status = CheckPriorityLevel(call.priority, model->name(), model->settings().batching);
     if (status.ok()) status = counted.Enter(call, model->name(), model->settings().max_inflight);
+    if (status.ok()) status = cut->status();
     if (status.ok()) model->cache_metrics()->RecordHit(looked);
     counted.End(status.code(), /*computed=*/false);
     if (!status.ok()) return std::move(done)(std::move(status));
+    kept->outputs = **std::move(cut);
     return std::move(done)(*std::move(kept));
   }
+  // What of the entry this request did not ask for stays in it.
+  const auto keeping = std::make_shared<absl::Duration>();
+  Keep keep = [key, clock, keeping, facts = FactsOfModel(*model), answers = model->cached_answers(),
+               older = kept ? std::move(kept->outputs) : std::vector<Tensor>()](const TensorAnswer& answer) {
+    const absl::Time computed = clock->Now();
+    TensorAnswer entry{.model = answer.model,
+                       .version = answer.version,
+                       .outputs = older.empty() ? answer.outputs : Union(older, answer.outputs, facts)};
+    answers->Keep(key, entry);
+    *keeping = clock->Now() - computed;
+  };
   // The model may be freed before the answer is cached; its CachedAnswers are then closed.
-  auto answers = model->cached_answers();
   auto metrics = model->cache_metrics();
-  Compute(std::move(model), std::move(call),
-          [key, looked, clock, answers = std::move(answers), metrics = std::move(metrics),
-           done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
-            const absl::Time computed = clock->Now();
-            if (answer.ok()) answers->Keep(key, *answer);
-            // A request that is wrong was not looked for.
-            if (!absl::IsInvalidArgument(answer.status()))
-              metrics->RecordMiss(looked + (clock->Now() - computed));
-            std::move(done)(std::move(answer));
-          });
+  Compute(
+      std::move(model), std::move(call),
+      [looked, keeping, metrics = std::move(metrics),
+       done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
+        // A request that is wrong was not looked for.
+        if (!absl::IsInvalidArgument(answer.status())) metrics->RecordMiss(looked + *keeping);
+        std::move(done)(std::move(answer));
+      },
+      std::move(keep));
 }
 
-void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done) {
+void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done, Keep keep) {
   Request request;
   static_cast<CallHead&>(request) = call;
   if (absl::Status taken = TakeInput(call, model->settings(), &request); !taken.ok()) {
@@ -211,6 +256,7 @@ void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, Ten
   }
   auto pending = std::make_unique<Pending>(
       Pending{.call = std::move(call), .done = std::move(done), .model = std::move(model)});
+  pending->keep = std::move(keep);
   request.accepts = [kept = pending.get()](const models::Description& description) {
     const std::vector<WantedOutput>& wanted = kept->call.outputs;
     return IsProgram(kept->settings()) ? CheckProgramOutputs(wanted, kept->settings())

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/catalog/catalog.h"
@@ -12,6 +13,7 @@
 #include "server/core/tensor_call.h"
 #include "server/engine/pipeline.h"
 #include "server/ensembles/ensembles.h"
+#include "server/inference/status_codes.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
@@ -23,7 +25,7 @@ absl::Status CheckSteps(const Ensemble& ensemble, const Catalog& catalog);
 class Inference {
  public:
   // All pointers must outlive this object and every call.
-  Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory);
+  Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory, StatusCodes codes);
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;
 
@@ -33,6 +35,8 @@ class Inference {
   // no owner, as long as the answer. Outputs wanted in shared memory have been written there when `done` is
   // called.
   void Infer(TensorCall call, TensorDone done);
+
+  const StatusCodes& codes() const { return codes_; }
 
   // See ModelTable::VersionOf.
   absl::StatusOr<int64_t> VersionOf(absl::string_view model, absl::string_view version) const {
@@ -49,7 +53,9 @@ class Inference {
  private:
   // Infer() with a model that was found, or the error of looking for it.
   void InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, TensorCall call, TensorDone done);
-  void Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
+  // Calls `keep` with the answer before outputs are cut from it, unless it is null.
+  using Keep = absl::AnyInvocable<void(const TensorAnswer&)>;
+  void Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done, Keep keep);
   // Answers from the cache, or computes the answer and caches it.
   void InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
   // Finds a ready model; for an ensemble, the models of its steps must be ready too.
@@ -58,6 +64,7 @@ class Inference {
   Pipeline* const pipeline_;
   const Catalog* const catalog_;
   const SharedMemory* const shared_memory_;
+  const StatusCodes codes_;
   const Ensembles ensembles_;
 };
 

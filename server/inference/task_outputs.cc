@@ -142,6 +142,14 @@ absl::StatusOr<std::vector<Tensor>> MakeOutputs(const HeldResponse& response,
   return tensors;
 }
 
+std::vector<std::string> UnaskedOutputs(const models::Description& model, ItemsForm form) {
+  std::vector<std::string> names;
+  for (const Output& output : OutputsOf(model, form)) {
+    if (output.unasked) names.emplace_back(output.name);
+  }
+  return names;
+}
+
 std::vector<TensorDescription> DescribeOutputs(const models::Description& model, ItemsForm form) {
   std::vector<TensorDescription> described;
   for (const Output& output : OutputsOf(model, form)) {

@@ -1,6 +1,7 @@
 // The output tensors of models by task. docs/api.md has the table.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,9 @@ absl::Status CheckOutputs(const std::vector<WantedOutput>& wanted, const models:
 // response's model still exists.
 absl::StatusOr<std::vector<Tensor>> MakeOutputs(const HeldResponse& response,
                                                 const std::vector<WantedOutput>& wanted, ItemsForm form);
+
+// The names of the outputs that are returned to a request that names none.
+std::vector<std::string> UnaskedOutputs(const models::Description& model, ItemsForm form);
 
 std::vector<TensorDescription> DescribeOutputs(const models::Description& model, ItemsForm form);
 

@@ -114,7 +114,7 @@ void Daemon::ReloadChangedSecrets() {
 
 absl::Status Daemon::CreateComponents() {
   Clock* const clock = Clock::Real();
-  metrics_ = std::make_unique<Metrics>(SACCADE_VERSION);
+  metrics_ = std::make_unique<Metrics>(SACCADE_VERSION, flags_.latency_buckets);
   auto observability = Observability::Create(flags_, metrics_.get(), clock);
   if (!observability.ok()) return observability.status();
   observability_ = *std::move(observability);
@@ -224,7 +224,8 @@ void Daemon::CreateServices() {
   shared_memory_ = std::make_unique<SharedMemory>(
       SharedMemory::Options{.allowed = flags_.allow_shared_memory,
                             .max_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});
-  inference_ = std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get());
+  inference_ = std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get(),
+                                           StatusCodes(flags_.triton_status_codes));
   inference_service_ = std::make_unique<InferenceService>(
       InferenceService::Options{.server_name = flags_.id,
                                 .server_version = SACCADE_VERSION,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/lifecycle/flag_sources.h"
 #include "server/lifecycle/flag_table.h"
 #include "server/lifecycle/grpc_flags.h"
@@ -18,6 +19,9 @@ namespace {
 
 constexpr int kUsageError = 2;
 constexpr int64_t kMaxCacheBytes = int64_t{1} << 50;
+// More make each scrape long: every model has six such histograms.
+constexpr size_t kMaxBuckets = 64;
+constexpr double kMaxBucket = 86400;
 constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
 // Both formats of Triton are text lines.
@@ -145,6 +149,36 @@ void AddModels(CLI::App& app, Flags& flags) {
              "How long an unload waits for requests in flight before it fails");
   AddSeconds(app, "--warm-up-seconds", flags.warm_up,
              "Maximum time to warm up a model's batch sizes other than the smallest and largest");
+}
+
+// Parses "0.001,0.01,0.1". Returns an error message, or "".
+std::string ReadBuckets(const std::string& text, std::vector<double>* buckets) {
+  buckets->clear();
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    double bound = 0;
+    const double last = buckets->empty() ? 0 : buckets->back();
+    if (buckets->size() >= kMaxBuckets || !absl::SimpleAtod(part, &bound) || !(bound > last) ||
+        bound > kMaxBucket)
+      return absl::StrCat("is '", text, "', expected 1 to ", kMaxBuckets,
+                          " ascending numbers of seconds, above 0 and up to ", kMaxBucket,
+                          ", such as 0.001,0.01,0.1");
+    buckets->push_back(bound);
+  }
+  return "";
+}
+
+void AddCompatibility(CLI::App& app, Flags& flags) {
+  const auto read = [&flags](const std::string& text) {
+    const std::string wrong = ReadBuckets(text, &flags.latency_buckets);
+    if (!wrong.empty()) throw CLI::ValidationError("--latency-buckets", wrong);
+  };
+  app.add_option_function<std::string>("--latency-buckets", read,
+                                       "Upper bounds of the buckets of saccade_request_duration_seconds and "
+                                       "saccade_stage_duration_seconds, in seconds, ascending")
+      ->type_name("S,S,...");
+  app.add_flag("--triton-status-codes", flags.triton_status_codes,
+               "Answer with Triton's status codes in the cases in which they differ from saccaded's "
+               "(docs/compatibility.md, Status codes)");
 }
 
 void AddTrust(CLI::App& app, Flags& flags) {
@@ -359,6 +393,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddServing(app, flags);
   AddModels(app, flags);
   AddTrust(app, flags);
+  AddCompatibility(app, flags);
   AddSecurityFlags(app, &flags.security);
   AddShutdown(app, flags);
   AddBounds(app, flags);

@@ -96,6 +96,13 @@ struct Flags {
   // Cores used by one forward pass; 0 divides the cores by the number of the model's instances.
   int threads_per_instance = 0;
 
+  // Upper bounds of the buckets of requests' and stages' times, in seconds and ascending; empty takes the
+  // default ones.
+  std::vector<double> latency_buckets;
+
+  // Answer with Triton's status codes where they differ from this daemon's.
+  bool triton_status_codes = false;
+
   // Let clients on this machine register shared memory.
   bool allow_shared_memory = false;
 

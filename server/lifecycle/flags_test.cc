@@ -233,6 +233,7 @@ constexpr Switch kSwitches[] = {
     {"allow-executable-models", [](const Flags& f) { return f.permissions.executable; }, false},
     {"allow-drills", [](const Flags& f) { return f.permissions.drills; }, false},
     {"allow-shared-memory", [](const Flags& f) { return f.allow_shared_memory; }, false},
+    {"triton-status-codes", [](const Flags& f) { return f.triton_status_codes; }, false},
     {"check-config", [](const Flags& f) { return f.check_config; }, false},
     {"plain-metrics", [](const Flags& f) { return f.security.plain_metrics; }, false},
     {"insecure", [](const Flags& f) { return f.security.insecure; }, false},
@@ -248,6 +249,20 @@ TEST_F(FlagsTest, SwitchesTakeTrueAndFalse) {
     }
     EXPECT_THAT(Error({absl::StrCat(flag, "=maybe")}), HasSubstr(flag));
     EXPECT_TRUE(one.preset || one.value(Good({flag}))) << flag;
+  }
+}
+
+TEST_F(FlagsTest, BucketsAscend) {
+  EXPECT_THAT(Good({}).latency_buckets, IsEmpty());
+  EXPECT_EQ(Good({"--latency-buckets=0.001,0.5,86400"}).latency_buckets,
+            (std::vector<double>{0.001, 0.5, 86400}));
+  std::string many = "1";
+  for (int i = 2; i <= 65; ++i) absl::StrAppend(&many, ",", i);
+  for (const std::string& wrong : {std::string("0"), std::string("1,1"), std::string("2,1"), std::string("x"),
+                                   std::string("nan"), std::string("86401"), std::string("1,"), many}) {
+    EXPECT_THAT(Error({absl::StrCat("--latency-buckets=", wrong)}),
+                AllOf(HasSubstr("--latency-buckets"), HasSubstr("ascending numbers of seconds")))
+        << wrong;
   }
 }
 

@@ -72,8 +72,10 @@ void AddFrontFlags(CLI::App& app, FrontFlags* flags) {
             "Maximum size of a request's path and headers");
   AddTimeout(app, "--head-timeout-seconds", limits.head_timeout,
              "How long a client may take to send a request's headers");
-  AddTimeout(app, "--idle-timeout-seconds", limits.idle_timeout,
-             "How long a connection may be open without a request");
+  AddTimeout(
+      app, "--idle-timeout-seconds", limits.idle_timeout,
+      "How long a connection may be open without a request; up to a tenth longer, so that connections that "
+      "became idle together are not closed together");
   AddNumber(
       app, "--min-transfer-rate", limits.min_bytes_per_second, 1, 1 << 30,
       "Bytes per second that a client has to send of its message, and read of its answer, after a grace "

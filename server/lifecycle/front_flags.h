@@ -23,7 +23,7 @@ struct FrontFlags {
   // Host names under which the server is reached; "*" stands for all.
   std::vector<std::string> allowed_hosts = {"*"};
   // Its min_bytes_per_second holds for messages, bodies and answers alike.
-  HttpLimits limits;
+  HttpLimits limits = {.idle_spread = 0.1};
 };
 
 // `flags` must outlive parsing.

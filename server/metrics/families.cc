@@ -48,13 +48,13 @@ TritonFamilies::TritonFamilies(prometheus::Registry& registry)
       cache_miss_us(registry, "nv_cache_miss_duration_per_model",
                     "Microseconds looking for answers and storing new ones, summed over misses.") {}
 
-SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
+SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& seconds)
     : requests(registry, "saccade_requests_total",
                "Requests ended, by protocol and status code; model is empty for requests that named no known "
                "model."),
-      request_seconds(registry, kRequestSeconds, "From arrival to answer or failure.", SecondsBuckets()),
+      request_seconds(registry, kRequestSeconds, "From arrival to answer or failure.", seconds),
       stage_seconds(registry, "saccade_stage_duration_seconds", "Time a request spent in one stage.",
-                    SecondsBuckets()),
+                    seconds),
       queue(registry, "saccade_queue_requests", "Requests that wait for a forward pass."),
       batch_size(registry, "saccade_batch_size", "Pictures that shared a forward pass.", BatchBuckets()),
       no_memory(registry, "saccade_batches_without_memory_total",

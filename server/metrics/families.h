@@ -9,7 +9,7 @@ namespace saccade::server {
 
 // The histogram whose buckets have exemplars.
 inline constexpr char kRequestSeconds[] = "saccade_request_duration_seconds";
-// The buckets of kRequestSeconds and of the stages' histogram.
+// The default buckets of histograms of seconds.
 prometheus::Histogram::BucketBoundaries SecondsBuckets();
 
 // Metrics with Triton's names and meanings. They have the labels model and version; failures also have
@@ -36,7 +36,8 @@ struct TritonFamilies {
 };
 
 struct SaccadeFamilies {
-  explicit SaccadeFamilies(prometheus::Registry& registry);
+  // `seconds` are the buckets of kRequestSeconds and of the stages' histogram.
+  SaccadeFamilies(prometheus::Registry& registry, const prometheus::Histogram::BucketBoundaries& seconds);
 
   SeriesPool<prometheus::Counter> requests;
   SeriesPool<prometheus::Histogram> request_seconds;

@@ -20,10 +20,10 @@ using Gauge = Series<prometheus::Gauge>;
 }  // namespace
 
 struct Metrics::Impl {
-  explicit Impl(std::string_view daemon_version)
+  Impl(std::string_view daemon_version, const std::vector<double>& seconds)
       : machine(registry),
         gpus(registry, Nvml::Open()),
-        families(registry),
+        families(registry, seconds),
         unknown_model(&families.ours.requests, {{"model", ""}, {"version", ""}, {"task", ""}}),
         demand_of_cores(families.ours.demand.Get({{"devices", "cores"}})),
         demand_of_gpus(families.ours.demand.Get({{"devices", "gpus"}})),
@@ -73,7 +73,9 @@ struct Metrics::Impl {
   std::optional<Gauge> certificate_expiry ABSL_GUARDED_BY(certificate_mutex);
 };
 
-Metrics::Metrics(std::string_view daemon_version) : impl_(std::make_unique<Impl>(daemon_version)) {}
+Metrics::Metrics(std::string_view daemon_version, const std::vector<double>& latency_buckets)
+    : impl_(std::make_unique<Impl>(daemon_version,
+                                   latency_buckets.empty() ? SecondsBuckets() : latency_buckets)) {}
 
 Metrics::~Metrics() = default;
 

@@ -85,8 +85,9 @@ class ModelMetrics {
 // Thread-safe.
 class Metrics {
  public:
-  // `daemon_version` is the version label of saccade_build_info.
-  explicit Metrics(std::string_view daemon_version);
+  // `daemon_version` is the version label of saccade_build_info. `latency_buckets` are the upper bounds, in
+  // seconds and ascending, of the buckets of requests' and stages' times; empty takes the default ones.
+  explicit Metrics(std::string_view daemon_version, const std::vector<double>& latency_buckets = {});
   ~Metrics();
 
   Metrics(const Metrics&) = delete;

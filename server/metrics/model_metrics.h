@@ -16,8 +16,8 @@
 namespace saccade::server {
 
 struct Families {
-  explicit Families(prometheus::Registry& registry)
-      : triton(registry), ours(registry), request_exemplars(SecondsBuckets()) {}
+  Families(prometheus::Registry& registry, const prometheus::Histogram::BucketBoundaries& seconds)
+      : triton(registry), ours(registry, seconds), request_exemplars(seconds) {}
 
   TritonFamilies triton;
   SaccadeFamilies ours;

@@ -67,7 +67,7 @@ void InferenceService::AddModelFacts(CallMethods& methods) {
       [this](const CallStart&, const ModelStatisticsRequest& request, ModelStatisticsResponse* response) {
         const auto statistics = StatisticsOf(*deps_.catalog, request.name(), request.version());
         if (statistics.ok()) ToMessage(*statistics, response);
-        return statistics.status();
+        return deps_.inference->codes().OfStatistics(statistics.status());
       }));
 }
 

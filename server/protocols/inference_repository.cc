@@ -43,14 +43,14 @@ NamedParameters ParametersOf(const Values& values) {
   return parameters;
 }
 
-// Answers the call when the order was carried out.
-template <typename Response>
-std::function<void(const absl::Status&)> Answering(std::shared_ptr<UnaryCall> call) {
-  return [call = std::move(call)](const absl::Status& status) {
+// Answers the call when the order was carried out. `convert` gives an error its code.
+template <typename Response, typename Convert>
+std::function<void(const absl::Status&)> Answering(std::shared_ptr<UnaryCall> call, Convert convert) {
+  return [call = std::move(call), convert](const absl::Status& status) {
     if (status.ok()) {
       call->Respond(SerializeMessage(Response()));
     } else {
-      call->Fail(ToCallEnd(status));
+      call->Fail(ToCallEnd(convert(status)));
     }
   };
 }
@@ -82,8 +82,11 @@ void InferenceService::AddRepository(CallMethods& methods) {
         if (named.ok()) named = config.status();
         if (!named.ok()) return call->Fail(ToCallEnd(named));
         const LogCallScope scope(LogCallOf(call->start().metadata));
-        deps_.catalog->Load(request.model_name(), *std::move(config),
-                            Answering<RepositoryModelLoadResponse>(std::move(call)));
+        deps_.catalog->Load(
+            request.model_name(), *std::move(config),
+            Answering<RepositoryModelLoadResponse>(std::move(call), [this](const absl::Status& status) {
+              return deps_.inference->codes().OfLoad(status);
+            }));
       }));
   methods.push_back(ParsedMethod<RepositoryModelUnloadRequest>(
       InferencePath("RepositoryModelUnload"),
@@ -93,8 +96,11 @@ void InferenceService::AddRepository(CallMethods& methods) {
         if (named.ok()) named = with_dependents.status();
         if (!named.ok()) return call->Fail(ToCallEnd(named));
         const LogCallScope scope(LogCallOf(call->start().metadata));
-        deps_.catalog->Unload(request.model_name(), *with_dependents,
-                              Answering<RepositoryModelUnloadResponse>(std::move(call)));
+        deps_.catalog->Unload(
+            request.model_name(), *with_dependents,
+            Answering<RepositoryModelUnloadResponse>(std::move(call), [this](const absl::Status& status) {
+              return deps_.inference->codes().OfUnload(status);
+            }));
       }));
 }
 

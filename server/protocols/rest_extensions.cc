@@ -74,7 +74,7 @@ RestExtensions::Answer RestExtensions::Config(const HttpRequest& request) const 
 RestExtensions::Answer RestExtensions::Statistics(const HttpRequest& request) const {
   const auto statistics =
       StatisticsOf(*deps_.catalog, ValueIn(request, "model"), ValueIn(request, "version"));
-  if (!statistics.ok()) return statistics.status();
+  if (!statistics.ok()) return deps_.inference->codes().OfStatistics(statistics.status());
   inference::ModelStatisticsResponse message;
   ToMessage(*statistics, &message);
   return Told(ToJson(message));
@@ -99,7 +99,8 @@ RestExtensions::Answer RestExtensions::Register(const HttpRequest& request) cons
   for (const auto& [name, value] : *members) {
     if (absl::Status taken = TakeMember(name, value, region); !taken.ok()) return taken;
   }
-  return DoneOr(deps_.shared_memory->Register(region, request.client));
+  return DoneOr(
+      deps_.inference->codes().OfRegistrationOverHttp(deps_.shared_memory->Register(region, request.client)));
 }
 
 std::vector<HttpRoute> RestExtensions::ModelRoutes() const {

@@ -59,7 +59,9 @@ void RestRepository::Load(const HttpRequest& request, HttpReply reply) const {
   if (!config.ok()) return Reply(config.status(), reply);
   const LogCallScope scope(LogCallOf(request.headers));
   catalog_->Load(ValueIn(request, "model"), *std::move(config),
-                 [this, reply = std::move(reply)](const absl::Status& status) { Reply(status, reply); });
+                 [this, reply = std::move(reply)](const absl::Status& status) {
+                   Reply(inference_->codes().OfLoad(status), reply);
+                 });
 }
 
 void RestRepository::Unload(const HttpRequest& request, HttpReply reply) const {
@@ -69,7 +71,9 @@ void RestRepository::Unload(const HttpRequest& request, HttpReply reply) const {
   if (!with_dependents.ok()) return Reply(with_dependents.status(), reply);
   const LogCallScope scope(LogCallOf(request.headers));
   catalog_->Unload(ValueIn(request, "model"), *with_dependents,
-                   [this, reply = std::move(reply)](const absl::Status& status) { Reply(status, reply); });
+                   [this, reply = std::move(reply)](const absl::Status& status) {
+                     Reply(inference_->codes().OfUnload(status), reply);
+                   });
 }
 
 std::vector<HttpRoute> RestRepository::Routes() const {

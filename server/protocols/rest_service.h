@@ -56,7 +56,7 @@ class RestService {
                      .catalog = deps.catalog,
                      .shared_memory = deps.shared_memory,
                      .retry_jitter = options_.retry_jitter}),
-        repository_(deps.catalog, options_.retry_jitter) {}
+        repository_(deps.inference, deps.catalog, options_.retry_jitter) {}
 
   // The service must outlive the routes' server.
   std::vector<HttpRoute> Routes();

@@ -82,8 +82,8 @@ absl::Status ReadLevels(const inference::ModelDynamicBatching& batching, const C
   return absl::OkStatus();
 }
 
-// Bound on the whole queue. Triton bounds each level separately, so this is the sum of the levels' bounds, or
-// 0 (the daemon's default) if a level has none.
+// Bound on the items of the whole queue. Triton bounds the requests of each level separately, so this is what
+// the levels may hold together if all batches are full, or 0 (the daemon's default) if a level has no bound.
 int64_t QueueBound(const BatcherOptions& options) {
   int64_t sum = 0;
   for (int level = 1; level <= std::max(1, options.priority_levels); ++level) {
@@ -92,7 +92,7 @@ int64_t QueueBound(const BatcherOptions& options) {
     if (policy.max_queue_size == 0) return 0;
     sum += policy.max_queue_size;
   }
-  return sum;
+  return sum * options.max_batch_size;
 }
 
 absl::Status CheckOrderCanBeKept(const BatcherOptions& options, const ConfigCheck& check) {

@@ -80,7 +80,7 @@ TEST(BatchingConfigTest, EveryFieldArrives) {
   EXPECT_EQ(first.timeout, absl::Milliseconds(1));
   EXPECT_FALSE(first.allow_timeout_override);
   EXPECT_EQ(first.max_queue_size, 32);
-  EXPECT_EQ(options.max_queue_size, 32 + 64 + 64) << "what the levels may hold together";
+  EXPECT_EQ(options.max_queue_size, 16 * (32 + 64 + 64)) << "what the levels may hold together";
 }
 
 TEST(BatchingConfigTest, AnExplicitZeroNeverWaits) {
@@ -88,7 +88,7 @@ TEST(BatchingConfigTest, AnExplicitZeroNeverWaits) {
 }
 
 TEST(BatchingConfigTest, ALevelWithoutABoundLeavesTheWholeToTheDaemon) {
-  EXPECT_EQ(SettingsOf("default_queue_policy { max_queue_size: 64 }").batching.max_queue_size, 64);
+  EXPECT_EQ(SettingsOf("default_queue_policy { max_queue_size: 64 }").batching.max_queue_size, 64 * 16);
   EXPECT_EQ(SettingsOf("priority_levels: 2 default_priority_level: 1 "
                        "priority_queue_policy { key: 2 value { max_queue_size: 5 } }")
                 .batching.max_queue_size,

@@ -22,7 +22,7 @@ constexpr ConfigField kFields[] = {
     {"backend", kWorks, "saccade, pytorch, ensemble"},
     {"runtime", kRefused, "the program in the version's folder runs unchanged; remove it"},
     {"version_policy", kWorks, "latest, all, specific"},
-    {"max_batch_size", kWorks, "1 to 8192; 0 (no batch dimension) only with pytorch and ensemble"},
+    {"max_batch_size", kWorks, "1 to 65536; 0 (no batch dimension) only with pytorch and ensemble"},
     {"input", kWorks, "ignored with backend saccade, whose architecture defines its inputs"},
     {"input.format", kWorks, "FORMAT_NHWC and FORMAT_NCHW need three dims"},
     {"input.is_shape_tensor", kRefused, "shape tensors are TensorRT's"},
@@ -62,7 +62,7 @@ constexpr ConfigField kFields[] = {
     {"model_transaction_policy.decoupled", kRefused, "each request gets exactly one answer; remove it"},
     {"model_repository_agents", kRefused, "model files are read without preprocessing; remove it"},
     {"response_cache", kWorks, "with --cache-config; ignored for ensembles, whose steps may use it"},
-    {"model_metrics", kIgnored, "histograms use predefined buckets"},
+    {"model_metrics", kIgnored, "the flag --latency-buckets sets the buckets of all models"},
 };
 
 // Returns the row with the longest path that is `path` or a parent of it.

@@ -19,7 +19,7 @@
 namespace saccade::server {
 namespace {
 
-constexpr int kMaxBatchSize = 8192;
+constexpr int kMaxBatchSize = 65536;
 
 constexpr char kPytorchPlatform[] = "pytorch_libtorch";
 constexpr char kEnsemblePlatform[] = "ensemble";

@@ -106,9 +106,9 @@ TEST(ConfigFileTest, NestingIsBounded) {
 }
 
 TEST(ConfigFileTest, NumbersAreBounded) {
-  for (const char* size : {"0", "-1", "8193"}) {
+  for (const char* size : {"0", "-1", "65537"}) {
     EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "max_batch_size: ", size)),
-                HasSubstr(absl::StrCat("max_batch_size: is ", size, ", expected 1 to 8192")));
+                HasSubstr(absl::StrCat("max_batch_size: is ", size, ", expected 1 to 65536")));
   }
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: -1 }")),
               HasSubstr("instance_group[0].count: is -1"));

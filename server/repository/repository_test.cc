@@ -331,9 +331,9 @@ TEST(RepositoryTest, ARequestsConfigurationStandsForTheFile) {
   model = ReadModel(
       repository.string(), "m",
       {.config_json =
-           R"({"max_batch_size": 20000, "parameters": {"architecture": {"string_value": "sanet"}}})"});
+           R"({"max_batch_size": 70000, "parameters": {"architecture": {"string_value": "sanet"}}})"});
   EXPECT_THAT(std::string(model.status().message()),
-              HasSubstr("the request's configuration: max_batch_size: is 20000"));
+              HasSubstr("the request's configuration: max_batch_size: is 70000"));
 }
 
 TEST(RepositoryTest, WarmUpFilesLieInTheModelsFolder) {

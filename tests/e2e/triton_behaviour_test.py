@@ -10,6 +10,7 @@ import socket
 import urllib.error
 import urllib.parse
 import urllib.request
+from typing import Optional
 
 import grpc
 import numpy
@@ -28,12 +29,11 @@ from programs_test import ALLOW, AddSub, of_add_sub, sent, tensor, write
 
 PAGE = (ROOT / "docs" / "compatibility.md").read_text()
 SECTION = re.search(r"^## Behaviour\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
-CODES = {
-    case: (code, int(status))
-    for case, code, status in re.findall(
-        r"^\| (.+?) \| ([A-Z_]+), (\d{3}) \|",
-        re.search(r"^## Status codes\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1], re.MULTILINE)
-}
+CODES, TRITONS_CODES = (
+    {row[0]: (row[at], int(row[at + 1])) for row in re.findall(
+        r"^\| (.+?) \| ([A-Z_]+), (\d{3}) \| ([A-Z_]+), (\d{3}) \|",
+        re.search(r"^## Status codes\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1], re.MULTILINE)}
+    for at in (1, 3))
 ROWS = {text: state for text, state in re.findall(r"^\| (.+?) \| (works|differs) \|", SECTION, re.MULTILINE)}
 TESTED = set()
 SPECIAL = "a b%2F+c"
@@ -71,6 +71,23 @@ class Slow(torch.nn.Module):
             for _ in range(200):
                 x = x + 0 * torch.rand(1000, 1000).sum()  # which no optimizer may remove
         return x
+
+
+class Either(torch.nn.Module):
+    """Both inputs may be missing."""
+
+    def forward(self, x: Optional[torch.Tensor] = None, z: Optional[torch.Tensor] = None):
+        y = torch.full((1, 4), 7.0)
+        if x is not None:
+            y = x
+        if z is not None:
+            y = y + z
+        return y
+
+
+class Two(torch.nn.Module):
+    def forward(self, x):
+        return x + 1, x * 2
 
 
 class Scores(torch.nn.Module):
@@ -119,6 +136,15 @@ def models(tmp_path_factory):
         # The delay and the free dimension make the model's own thread compute requests, not the network's.
         batching = f"max_queue_delay_microseconds: 20000 default_queue_policy {{ {policy} }}"
         write(root, name, Slow(), of_one(dims="[ -1 ]") + f"dynamic_batching {{ {batching} }}", max_batch_size=2)
+    write(root, "bounded", Slow(), of_one(dims="[ -1 ]") + "dynamic_batching { max_queue_delay_microseconds: 20000 "
+          "default_queue_policy { max_queue_size: 1 } }", max_batch_size=4)
+    write(root, "large", Log(), of_one(dims="[ 1 ]"), max_batch_size=65536)
+    optional = [tensor("input", name, "FP32", "[ 4 ]", "optional: true") for name in "xz"]
+    write(root, "either", Either(), "".join(optional) + tensor("output", "y", "FP32", "[ 4 ]")
+          + "dynamic_batching { max_queue_delay_microseconds: 20000 }")
+    write(root, "cut", Two(), tensor("input", "x", "FP32", "[ 3 ]") + tensor("output", "y", "FP32", "[ 3 ]")
+          + tensor("output", "z", "FP32", "[ 3 ]", "label_filename: 'classes.txt'") + "response_cache { enable: true }")
+    (root / "cut" / "classes.txt").write_text("cat\ndog\nowl\n")
     write(root, "cached", Log(), of_one() + "response_cache { enable: true }")
     write(root, SPECIAL, Log(), of_one())
     write(root, "step", Log(), of_one(dims="[ 3 ]"))
@@ -128,11 +154,27 @@ def models(tmp_path_factory):
     return root
 
 
+FLAGS = (ALLOW, "--id=triton", "--cache-config=local,size=1048576", "--allow-shared-memory", *EXPLICIT)
+
+
 @pytest.fixture(scope="module")
 def daemon(models, tmp_path_factory):
-    flags = (ALLOW, "--id=triton", "--cache-config=local,size=1048576", "--allow-shared-memory", *EXPLICIT)
-    with Daemon(models, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
+    with Daemon(models, *FLAGS, "--latency-buckets=0.25,30", log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
+
+
+@pytest.fixture(scope="module", params=["daemon", "triton"])
+def codes(request, models, daemon, tmp_path_factory):
+    """A daemon, a client of it, and the status codes that it answers with."""
+    running, expected = daemon, CODES
+    if request.param == "triton":
+        flags = (*FLAGS[:4], EXPLICIT[0], "--triton-status-codes", "--load-model=log", "--load-model=unused",
+                 "--load-model=slow")
+        running, expected = Daemon(models, *flags, log_folder=tmp_path_factory.mktemp("log")), TRITONS_CODES
+        request.addfinalizer(running.close)
+        running.await_ready()
+    with tritonclient.grpc.InferenceServerClient(running.grpc_address) as made:
+        yield running, made, expected
 
 
 @pytest.fixture(scope="module")
@@ -409,6 +451,7 @@ def test_idle_connections(models, tmp_path):
         daemon.await_ports()
         with socket.create_connection(("127.0.0.1", daemon.http_port), timeout=DEADLINE_SECONDS) as connection:
             assert connection.recv(1) == b""
+    assert "up to a tenth longer" in " ".join(run_to_end("--help").stdout.split())
 
 
 @row("values of flags")
@@ -450,7 +493,8 @@ OF_REPOSITORY = ("statistics of an unknown model", "loading an unknown model", "
 
 
 @row(*OF_REPOSITORY)
-def test_status_codes_of_the_repository(daemon, client):
+def test_status_codes_of_the_repository(codes):
+    daemon, client, expected = codes
     calls = (
         (lambda c: c.get_inference_statistics("none"), "/v2/models/none/stats"),
         (lambda c: c.load_model("none"), load_of("none"), {}),
@@ -461,21 +505,23 @@ def test_status_codes_of_the_repository(daemon, client):
     client.unload_model("unused")
     array = numpy.ones((1, 4), numpy.float32)
     for case, call in zip(OF_REPOSITORY, calls):
-        assert codes_of(client, daemon, *call) == CODES[case], case
+        assert codes_of(client, daemon, *call) == expected[case], case
+    client.load_model("unused")
 
 
 TWICE = "registering a region of shared memory twice"
 
 
 @row(TWICE)
-def test_status_codes_of_shared_memory(daemon, client):
+def test_status_codes_of_shared_memory(codes):
+    daemon, client, expected = codes
     path = pathlib.Path("/dev/shm/saccade_behaviour_test")
     path.write_bytes(bytes(64))
     try:
         client.register_system_shared_memory("r", "/" + path.name, 64)
         found = codes_of(client, daemon, lambda c: c.register_system_shared_memory("r", "/" + path.name, 64),
                          "/v2/systemsharedmemory/region/r/register", {"key": "/" + path.name, "byte_size": 64})
-        assert found == CODES[TWICE]
+        assert found == expected[TWICE]
     finally:
         client.unregister_system_shared_memory("r")
         path.unlink()
@@ -494,16 +540,88 @@ def while_busy(daemon, client, model, calls):
     return results
 
 
-@row(*OF_QUEUE, "`max_queue_size` of a queue policy")
-def test_status_codes_of_the_queue(daemon, client):
-    """While a pass runs, one request of two rows waits and times out; the others find the queue full."""
+@row(*OF_QUEUE)
+def test_status_codes_of_the_queue(codes):
+    """While a pass runs, two requests wait and time out; the others find the queue full."""
+    daemon, client, expected = codes
     array = numpy.ones((2, 4), numpy.float32)
-    codes = lambda: codes_of(client, daemon, lambda c: infer(c, "slow", array), "/v2/models/slow/infer",
-                             as_json([2, 4], [1] * 8))
-    found = while_busy(daemon, client, "slow", [codes] * 3)
+    call = lambda: codes_of(client, daemon, lambda c: infer(c, "slow", array), "/v2/models/slow/infer",
+                            as_json([2, 4], [1] * 8))
+    found = while_busy(daemon, client, "slow", [call] * 4)
     for case in OF_QUEUE:
-        code, status = CODES[case]
+        code, status = expected[case]
         assert code in {pair[0] for pair in found} and status in {pair[1] for pair in found}, (case, found)
+
+
+@row("`max_queue_size` of a queue policy")
+def test_a_queues_bound_counts_requests(daemon, client):
+    """One request waits, though the bound is smaller than its batch; a second one finds the queue full."""
+    array = numpy.ones((3, 4), numpy.float32)
+
+    def call():
+        try:
+            return infer(client, "bounded", array).as_numpy("y").tolist() == array.tolist()
+        except InferenceServerException as error:
+            return error.message()
+
+    found = while_busy(daemon, client, "bounded", [call] * 2)
+    assert True in found, found
+    assert any("1 of 1 requests (max_queue_size) are queued" in str(one) for one in found), found
+
+
+@row("`max_batch_size` above 8192")
+def test_a_large_batch(client):
+    array = numpy.ones((65536, 1), numpy.float32)
+    assert not infer(client, "large", array).as_numpy("y").any()
+    with pytest.raises(InferenceServerException, match="1 to 65536"):
+        infer(client, "large", numpy.ones((65537, 1), numpy.float32))
+
+
+@row("a program whose inputs are all optional")
+def test_inputs_that_are_all_optional(client):
+    ones = numpy.ones((2, 4), numpy.float32)
+    call = lambda *names: client.infer("either", [sent(name, ones, "FP32") for name in names]).as_numpy("y").tolist()
+    assert call("x") == ones.tolist() and call("z") == (ones + 7).tolist() and call("x", "z") == (2 * ones).tolist()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = [future.result() for future in [pool.submit(call) for _ in range(16)]]
+    assert answers == [[[7, 7, 7, 7]]] * 16
+
+
+@row("cached answers with other named outputs or `class_count`")
+def test_answers_are_cut_from_one_entry(daemon, client):
+    array = numpy.array([[1, 5, 3]], numpy.float32)
+    stats = lambda: client.get_inference_statistics("cut").model_stats[0].inference_stats
+    assert infer(client, "cut", array, y={}).as_numpy("y").tolist() == [[2, 6, 4]]
+    answer = infer(client, "cut", array)
+    assert answer.as_numpy("z").tolist() == [[2, 10, 6]] and answer.as_numpy("y").tolist() == [[2, 6, 4]]
+    for count in (1, 2):
+        answer = infer(client, "cut", array, z={"class_count": count})
+        assert answer.as_numpy("z").tolist() == [[b"10.000000:1:dog", b"6.000000:2:owl"][:count]]
+        assert answer.as_numpy("y") is None
+    assert (stats().cache_miss.count, stats().cache_hit.count) == (1, 3)
+    with pytest.raises(InferenceServerException, match="no output is named"):
+        infer(client, "cut", array, none={})
+    assert daemon.metrics().total("saccade_response_cache_answers") >= 1
+
+
+@row("sequences (`sequence_batching`)", "decoupled answers (`model_transaction_policy`)")
+def test_what_is_refused_says_so(daemon, tmp_path):
+    write(tmp_path, "tracker", Log(), of_one() + "sequence_batching { direct {} }")
+    write(tmp_path, "several", Log(), of_one() + "model_transaction_policy { decoupled: true }")
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path}", ALLOW)
+    assert checked.returncode == 1
+    assert "sequences are not supported" in checked.stdout and "exactly one answer" in checked.stdout
+    body = {**as_json([1, 4], [1] * 4), "parameters": {"sequence_id": 7, "sequence_start": True}}
+    assert ask(daemon, "/v2/models/log/infer", body)[0] == 501
+
+
+@row("buckets of histograms")
+def test_buckets(daemon):
+    assert ask(daemon, "/v2/models/log/infer", as_json([1, 4], [1] * 4))[0] == 200
+    text = daemon.get("/metrics", daemon.metrics_port)[2]
+    for name in ("saccade_request_duration_seconds", "saccade_stage_duration_seconds"):
+        bounds = re.findall(rf'^{name}_bucket{{[^}}]*model="log"[^}}]*le="([^"]+)"', text, re.MULTILINE)
+        assert set(bounds) == {"0.25", "30", "+Inf"}
 
 
 @row("unregistering a region of shared memory that is in use")

@@ -79,10 +79,10 @@ void Invariants::OnTaken(const SimTask& task, Nanos now) {
   bucket.waiting.insert(PositionOf(task));
   bucket.pictures += task.size();
   model.pictures += task.size();
-  const int64_t of_class = model.classes[ClassOf(task)] += task.size();
+  const int64_t of_class = ++model.classes[ClassOf(task)];
   const int64_t max_of_class = PolicyOf(task).max_queue_size;
   if (scenario_.plain_order && max_of_class > 0 && of_class > max_of_class)
-    Violated(now, of_class, " pictures of class ", ClassOf(task), " wait, of at most ", max_of_class);
+    Violated(now, of_class, " requests of class ", ClassOf(task), " wait, of at most ", max_of_class);
   const BatcherOptions& options = scenario_.batchers[task.model()];
   if (model.pictures > options.max_queue_size)
     Violated(now, model.pictures, " pictures wait, of at most ", options.max_queue_size);
@@ -117,7 +117,7 @@ void Invariants::Forget(const SimTask& task) {
   if (bucket.waiting.erase(PositionOf(task)) == 0) return;
   bucket.pictures -= task.size();
   model.pictures -= task.size();
-  model.classes[ClassOf(task)] -= task.size();
+  --model.classes[ClassOf(task)];
 }
 
 void Invariants::OnStart(const Policy::Batch& batch, Nanos now) {
