@@ -86,6 +86,8 @@ const char* NameOf(Result result) {
       return "actions";
     case Result::kRestoration:
       return "a restoration";
+    case Result::kEmbedding:
+      return "an embedding";
     case Result::RESULT_NOT_SET:
       break;
   }
@@ -340,6 +342,7 @@ absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response) {
       return FromResponse<Actions>(response);
     case Result::kRestoration:
       return FromResponse<Restoration>(response);
+    case Result::kEmbedding:
     case Result::RESULT_NOT_SET:
       break;
   }

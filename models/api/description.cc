@@ -14,6 +14,10 @@ const char* TaskName(Task task) {
       return "actions";
     case Task::kRestoration:
       return "restoration";
+    case Task::kDepth:
+      return "depth";
+    case Task::kEmbedding:
+      return "embedding";
     case Task::kTensors:
       return "tensors";
     case Task::kClassification:

@@ -10,10 +10,22 @@
 
 namespace saccade::models {
 
-// kTensors: an exported program with arbitrary named tensors (models/programs).
-enum class Task { kClassification, kDetection, kSegmentation, kStereo, kActions, kRestoration, kTensors };
+// kDepth: one picture; the result is a Disparity, whose values are the network's. kTensors: an exported
+// program with arbitrary named tensors (models/programs).
+enum class Task {
+  kClassification,
+  kDetection,
+  kSegmentation,
+  kStereo,
+  kActions,
+  kRestoration,
+  kDepth,
+  kEmbedding,
+  kTensors
+};
 
-// Returns "classification", "detection", "segmentation", "stereo", "actions", "restoration" or "tensors".
+// Returns "classification", "detection", "segmentation", "stereo", "actions", "restoration", "depth",
+// "embedding" or "tensors".
 const char* TaskName(Task task);
 
 struct Description {

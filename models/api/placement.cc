@@ -23,9 +23,42 @@ Size Scale(Size size, double factor) {
   return {side(size.height), side(size.width)};
 }
 
+// Computes as Hugging Face's processors do: the longer side is rounded down, after the shorter side was
+// reduced where the longer one would exceed its limit.
+Size ScaleToShortSide(const ImageInput& input, Size sent) {
+  const int64_t shorter = std::min(sent.height, sent.width);
+  const int64_t longer = std::max(sent.height, sent.width);
+  auto side = static_cast<double>(input.short_side);
+  const double ratio = static_cast<double>(longer) / static_cast<double>(shorter);
+  if (side * ratio > static_cast<double>(input.long_side))
+    side = static_cast<double>(input.long_side) / ratio;
+  // The small addition keeps a whole number whole where the division rounds down.
+  const auto whole = [](double length) {
+    return std::max<int64_t>(1, static_cast<int64_t>(std::floor(length + 1e-6)));
+  };
+  const int64_t small = std::max<int64_t>(1, std::llround(side));
+  const int64_t large = std::min(whole(side * ratio), std::max(input.long_side, small));
+  return sent.height < sent.width ? Size{small, large} : Size{large, small};
+}
+
+// Scales as ultralytics' letterbox does: both sides by the same factor, rounded, and the odd pixel of the
+// border to the right and below.
+Placement Letterbox(const ImageInput& input, Size sent) {
+  const double factor = LetterboxFactor(input, sent);
+  const auto side = [factor](int64_t length, int64_t max) {
+    return std::clamp<int64_t>(std::llround(static_cast<double>(length) * factor), 1, max);
+  };
+  const Size bucket{input.height, input.width};
+  Placement placement{sent, {side(sent.height, bucket.height), side(sent.width, bucket.width)}, bucket};
+  placement.top = (bucket.height - placement.scaled.height) / 2;
+  placement.left = (bucket.width - placement.scaled.width) / 2;
+  return placement;
+}
+
 // Computes as torchvision's eager transform does: in double precision with floor, which may give a side one
 // pixel shorter than requested. Networks were trained at exactly these sizes.
 Size ScaleWithin(const ImageInput& input, Size sent) {
+  if (input.exact_short_side) return ScaleToShortSide(input, sent);
   const auto shorter = static_cast<double>(std::min(sent.height, sent.width));
   const auto longer = static_cast<double>(std::max(sent.height, sent.width));
   const double to_long = static_cast<double>(input.long_side) / longer;
@@ -87,8 +120,16 @@ std::optional<Size> ParseSize(std::string_view text) {
 
 }  // namespace
 
+double LetterboxFactor(const ImageInput& input, Size sent) {
+  return std::min(static_cast<double>(input.height) / static_cast<double>(sent.height),
+                  static_cast<double>(input.width) / static_cast<double>(sent.width));
+}
+
+bool IsFixedSize(const ImageInput& input) { return input.fit != Fit::kKeepRatio; }
+
 Placement PlacementOf(const ImageInput& input, Size sent) {
-  if (input.fit == Fit::kCropCentre) {
+  if (input.fit == Fit::kLetterbox) return Letterbox(input, sent);
+  if (IsFixedSize(input)) {
     const Size whole{input.height, input.width};
     return {sent, whole, whole};
   }
@@ -116,7 +157,7 @@ Placement PlacementOfVolume(Size sent, int64_t planes) { return {sent, sent, sen
 
 Size LargestInput(const ImageInput& input) {
   if (input.medium == Medium::kVolume) return {};
-  if (input.fit == Fit::kCropCentre) return {input.height, input.width};
+  if (IsFixedSize(input)) return {input.height, input.width};
   const auto area = [](const Size& size) { return size.height * size.width; };
   const auto largest =
       std::max_element(input.buckets.sizes.begin(), input.buckets.sizes.end(),
@@ -136,7 +177,7 @@ std::vector<Placement> PlacementsToWarm(const ImageInput& input) {
   if (input.medium == Medium::kClip)
     return {
         filled(bucket, PlacementOfClip(input, nominal, std::min(kWarmFrames, input.clip.max_frames)).depth)};
-  if (input.fit == Fit::kCropCentre || input.buckets.sizes.empty()) return {filled(bucket, 1)};
+  if (IsFixedSize(input) || input.buckets.sizes.empty()) return {filled(bucket, 1)};
   std::vector<Placement> placements;
   for (const Size size : input.buckets.sizes) placements.push_back(filled(size, 1));
   return placements;

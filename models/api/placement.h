@@ -54,6 +54,11 @@ struct VolumeInput {
 enum class Fit {
   // The shorter side is scaled to short_side and the centre cut out: every picture has the network's size.
   kCropCentre,
+  // Each side is scaled to the network's size, so that the picture's proportions change.
+  kExact,
+  // Scaled as a whole until it fits the network's size, and put into the middle; the rest has the value
+  // `fill`. Rounds as YOLO's letterbox does.
+  kLetterbox,
   // Scaled as a whole: the shorter side to short_side, or less if the longer side would exceed long_side.
   // With a short_side of 0, pictures are only scaled down, to a longer side of at most long_side.
   kKeepRatio,
@@ -77,6 +82,11 @@ struct ImageInput {
   int64_t width = 224;
   int64_t short_side = 256;
   int64_t long_side = 0;  // only for kKeepRatio
+  // For kKeepRatio: the shorter side becomes exactly short_side and the longer one is rounded down, as in
+  // torchvision's Resize, instead of both being rounded down, as in torchvision's detectors.
+  bool exact_short_side = false;
+  // For kLetterbox: the 8-bit value of the pixels around the picture.
+  float fill = 114;
   // If true, downscaling averages over the source pixels of each target pixel; if false, it is bilinear
   // between the nearest pixels, as torchvision's detectors are trained.
   bool antialias = true;
@@ -96,14 +106,23 @@ struct ImageInput {
 struct Placement {
   Size sent;    // the picture as it was sent, upright
   Size scaled;  // size after scaling: the picture's part of the bucket, from the top left
-  Size bucket;  // size after padding with zeros
+  Size bucket;  // size after padding
   // Frames of a clip or planes of a volume: as sent, and as the network takes them, with zeros appended. Both
   // are 1 for pictures.
   int64_t sent_depth = 1;
   int64_t depth = 1;
+  // Position of the scaled picture in the bucket. Only kLetterbox has other values than 0.
+  int64_t top = 0;
+  int64_t left = 0;
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
+
+// The factor by which kLetterbox scales both sides of a picture, before rounding.
+double LetterboxFactor(const ImageInput& input, Size sent);
+
+// Whether every input of the network has the size `height` x `width`.
+bool IsFixedSize(const ImageInput& input);
 
 // Places a picture. REQUIRES: both sides of `sent` are at least 1. With kKeepRatio no side of `scaled` is
 // below 1, and the arithmetic matches torchvision's detection transform to the pixel.

@@ -29,9 +29,9 @@ void CheckBatch(const Description& description, const Batch& batch) {
               flat ? "" : ", D", ", H, W] with B >= 1, got ", pixels.sizes());
   const Size bucket{pixels.size(-2), pixels.size(-1)};
   const int64_t depth = flat ? 1 : pixels.size(2);
-  TORCH_CHECK(input.fit != Fit::kCropCentre || bucket == (Size{input.height, input.width}),
-              description.architecture, ": expected pictures of ", input.height, " x ", input.width, ", got ",
-              bucket.height, " x ", bucket.width);
+  TORCH_CHECK(!IsFixedSize(input) || bucket == (Size{input.height, input.width}), description.architecture,
+              ": expected pictures of ", input.height, " x ", input.width, ", got ", bucket.height, " x ",
+              bucket.width);
   TORCH_CHECK(static_cast<int64_t>(batch.placements.size()) == pixels.size(0), description.architecture,
               ": there are ", batch.placements.size(), " placements for ", pixels.size(0), " pictures");
   for (const Placement& placement : batch.placements) {

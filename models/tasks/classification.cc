@@ -29,7 +29,9 @@ std::vector<ClassScore> TopK(const Classification& result, int k) {
   top.reserve(wanted);
   for (size_t rank = 0; rank < wanted; ++rank) {
     const float logit = logits[static_cast<size_t>(order[rank])];
-    top.push_back({order[rank], static_cast<float>(std::exp(logit - largest) / sum), logit});
+    const double probability = result.independent ? 1 / (1 + std::exp(-static_cast<double>(logit)))
+                                                  : std::exp(logit - largest) / sum;
+    top.push_back({order[rank], static_cast<float>(probability), logit});
   }
   return top;
 }

@@ -10,7 +10,7 @@ namespace saccade::models {
 
 struct ClassScore {
   int64_t index = 0;
-  float probability = 0;  // softmax over all classes, computed in float64
+  float probability = 0;  // as Classification::independent says, computed in float64
   float logit = 0;
 };
 

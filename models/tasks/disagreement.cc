@@ -144,6 +144,22 @@ double Between(const Restoration& expected, const Restoration& got) {
   return spread > 0 ? std::min(1.0, std::sqrt(off / spread)) : 1;
 }
 
+double Between(const Embedding& expected, const Embedding& got) {
+  if (expected.values.size() != got.values.size()) return 1;
+  double both = 0;
+  double ours = 0;
+  double theirs = 0;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    const auto a = static_cast<double>(expected.values[i]);
+    const auto b = static_cast<double>(got.values[i]);
+    both += a * b;
+    ours += a * a;
+    theirs += b * b;
+  }
+  if (ours == 0 || theirs == 0) return ours == theirs ? 0 : 1;
+  return std::clamp((1 - both / std::sqrt(ours * theirs)) / 2, 0.0, 1.0);
+}
+
 double Between(const Failure& /*expected*/, const Failure& /*got*/) { return 0; }
 
 }  // namespace

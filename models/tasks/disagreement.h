@@ -13,6 +13,8 @@ namespace saccade::models {
 //                   (with masks, the lower one of both IoUs)
 //   segmentation    share of pixels with another class
 //   stereo          share of pixels whose disparity differs by more than 1
+//   depth           as stereo
+//   embedding       half of 1 minus the cosine of both
 //   restoration     RMS of the difference, relative to the standard deviation of `expected`
 // 1 if one of them is a Failure or they are of different tasks or sizes; 0 if both are Failures.
 double Disagreement(const TaskResult& expected, const TaskResult& got);

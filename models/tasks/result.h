@@ -10,6 +10,16 @@ namespace saccade::models {
 
 struct Classification {
   std::vector<float> logits;  // one per class, all finite
+  // Whether each class has a probability of its own, the sigmoid of its logit. Otherwise the probabilities
+  // are the softmax over all logits.
+  bool independent = false;
+};
+
+// A named point of an object, in pixels of the picture as it was sent.
+struct Keypoint {
+  float x = 0;
+  float y = 0;
+  float score = 0;
 };
 
 // An object in the picture. Its box is in pixels of the picture as it was sent, clipped to it, with
@@ -24,6 +34,8 @@ struct Detection {
   // Probabilities on a grid of mask_side x mask_side over the box, row by row; tasks/mask.h converts them to
   // the picture's pixels. Empty if the model has no masks.
   std::vector<float> mask;
+  // In the model's order; empty if the model has no keypoints.
+  std::vector<Keypoint> keypoints = {};
 };
 
 // Detections in descending order of score. May be empty.
@@ -43,7 +55,8 @@ struct Segmentation {
 };
 
 // For every pixel of the left picture as it was sent, row by row: how many pixels further left the right
-// picture shows the same point. All values are finite and at least 0.
+// picture shows the same point. For a single picture: its depth, in the network's own unit. All values are
+// finite and at least 0.
 struct Disparity {
   int64_t height = 0;
   int64_t width = 0;
@@ -73,13 +86,18 @@ struct Restoration {
   std::vector<float> values;
 };
 
+// A picture as a vector, to compare it with others.
+struct Embedding {
+  std::vector<float> values;  // all finite
+};
+
 // The item has no usable result (a logit that is not finite, for example). Other items of its batch are not
 // affected.
 struct Failure {
   std::string message;
 };
 
-using TaskResult =
-    std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration, Failure>;
+using TaskResult = std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration,
+                                Embedding, Failure>;
 
 }  // namespace saccade::models

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 #include "models/tasks/check_batch.h"
 #include "models/tasks/finite.h"
@@ -26,14 +27,14 @@ struct Axis {
   std::vector<float> fractions;  // for each pixel, its relative distance from its cell's `before` to `after`
 };
 
-Axis MakeAxis(int64_t sent, int64_t scaled, int64_t stride, int64_t positions) {
-  const double ratio = static_cast<double>(scaled) / static_cast<double>(sent);
+// `place_of` returns the position, possibly beyond the map, of the centre of a sent pixel.
+template <typename PlaceOf>
+Axis MakeAxis(int64_t sent, int64_t positions, const PlaceOf& place_of) {
   const auto last = static_cast<double>(positions - 1);
   Axis axis;
   axis.fractions.reserve(static_cast<size_t>(sent));
   for (int64_t i = 0; i < sent; ++i) {
-    const double pixel = (static_cast<double>(i) + 0.5) * ratio - 0.5;
-    const double place = std::clamp(pixel / static_cast<double>(stride), 0.0, last);
+    const double place = std::clamp(place_of(static_cast<double>(i) + 0.5), 0.0, last);
     const auto before = std::min(static_cast<int64_t>(place), std::max<int64_t>(positions - 2, 0));
     axis.fractions.push_back(static_cast<float>(place - static_cast<double>(before)));
     if (axis.cells.empty() || axis.cells.back().before != before)
@@ -41,6 +42,21 @@ Axis MakeAxis(int64_t sent, int64_t scaled, int64_t stride, int64_t positions) {
     axis.cells.back().end = i + 1;
   }
   return axis;
+}
+
+Axis StrideAxis(int64_t sent, int64_t scaled, int64_t stride, int64_t positions) {
+  const double ratio = static_cast<double>(scaled) / static_cast<double>(sent);
+  return MakeAxis(sent, positions,
+                  [&](double centre) { return (centre * ratio - 0.5) / static_cast<double>(stride); });
+}
+
+// `before` is the padding in front of the picture.
+Axis GridAxis(int64_t sent, int64_t before, int64_t scaled, int64_t bucket, int64_t positions) {
+  const double ratio = static_cast<double>(scaled) / static_cast<double>(sent);
+  const double cells = static_cast<double>(positions) / static_cast<double>(bucket);
+  return MakeAxis(sent, positions, [&](double centre) {
+    return (static_cast<double>(before) + centre * ratio) * cells - 0.5;
+  });
 }
 
 // Returns exactly a at 0 and exactly b at 1.
@@ -106,11 +122,10 @@ void CountLabels(const uint8_t* labels, int64_t count, std::vector<int64_t>& are
 
 }  // namespace
 
-Segmentation LabelMap(const at::Tensor& scores, int64_t stride, const Placement& placement) {
-  const Size sent = placement.sent;
+namespace {
+
+Segmentation Label(const at::Tensor& scores, Size sent, const Axis& rows, const Axis& columns) {
   const int64_t classes = scores.size(2);
-  const Axis rows = MakeAxis(sent.height, placement.scaled.height, stride, scores.size(0));
-  const Axis columns = MakeAxis(sent.width, placement.scaled.width, stride, scores.size(1));
   Segmentation result = {sent.height, sent.width,
                          std::vector<uint8_t>(static_cast<size_t>(sent.height * sent.width)),
                          std::vector<int64_t>(static_cast<size_t>(classes))};
@@ -132,6 +147,22 @@ Segmentation LabelMap(const at::Tensor& scores, int64_t stride, const Placement&
   };
   at::parallel_for(0, static_cast<int64_t>(rows.cells.size()), 1, label);
   return result;
+}
+
+}  // namespace
+
+Segmentation LabelMap(const at::Tensor& scores, int64_t stride, const Placement& placement) {
+  const auto [sent, scaled] = std::pair(placement.sent, placement.scaled);
+  return Label(scores, sent, StrideAxis(sent.height, scaled.height, stride, scores.size(0)),
+               StrideAxis(sent.width, scaled.width, stride, scores.size(1)));
+}
+
+Segmentation LabelMapOfGrid(const at::Tensor& scores, const Placement& placement) {
+  const auto [sent, scaled] = std::pair(placement.sent, placement.scaled);
+  const Size bucket = placement.bucket;
+  return Label(scores, sent,
+               GridAxis(sent.height, placement.top, scaled.height, bucket.height, scores.size(0)),
+               GridAxis(sent.width, placement.left, scaled.width, bucket.width, scores.size(1)));
 }
 
 std::vector<TaskResult> Segment(const Description& description, const Batch& batch,

@@ -25,6 +25,10 @@ struct ScoreMaps {
 // highest wins; of equal ones, the first class. Besides the result it needs memory for a few rows.
 Segmentation LabelMap(const at::Tensor& scores, int64_t stride, const Placement& placement);
 
+// The same for scores of the whole bucket, float32 [h, w, classes], whose positions are the centres of equal
+// cells: what interpolate(mode="bilinear", align_corners=False) makes of them.
+Segmentation LabelMapOfGrid(const at::Tensor& scores, const Placement& placement);
+
 // Calls `network` once, without gradients, on the whole batch. A picture whose pixels or scores are not
 // finite gets a Failure; the others are not affected. Throws c10::Error as CheckBatch() does.
 std::vector<TaskResult> Segment(const Description& description, const Batch& batch,

@@ -49,4 +49,18 @@ Disparity DisparityAsSent(const at::Tensor& disparities, const Placement& placem
   return {.height = sent.height, .width = sent.width, .values = {values, values + sent.height * sent.width}};
 }
 
+at::Tensor DepthAsSent(const at::Tensor& depth, const Placement& placement) {
+  const auto resized = [](const at::Tensor& map, Size size) {
+    return at::upsample_bilinear2d(map.contiguous().view({1, 1, map.size(0), map.size(1)}),
+                                   {size.height, size.width}, /*align_corners=*/false)
+        .view({size.height, size.width});
+  };
+  const Size scaled = placement.scaled;
+  if (scaled == placement.bucket) return resized(depth, placement.sent).contiguous();
+  const at::Tensor seen = resized(depth, placement.bucket)
+                              .narrow(0, placement.top, scaled.height)
+                              .narrow(1, placement.left, scaled.width);
+  return resized(seen, placement.sent).contiguous();
+}
+
 }  // namespace saccade::models

@@ -26,4 +26,8 @@ std::vector<TaskResult> MatchStereo(const Description& description, const Batch&
 // (bilinear, between pixel centres), and multiplies the values by the ratio of the widths.
 Disparity DisparityAsSent(const at::Tensor& disparities, const Placement& placement);
 
+// Returns a map of the whole bucket, float32 [h, w] of any size, as one of the picture as it was sent:
+// resized bilinearly between the centres of its cells, with the same values.
+at::Tensor DepthAsSent(const at::Tensor& depth, const Placement& placement);
+
 }  // namespace saccade::models

@@ -128,6 +128,9 @@ void Write(const TaskResult& result, size_t index, bool paste, TensorMap& tensor
           Write(answer, picture, tensors);
         } else if constexpr (std::is_same_v<Answer, Restoration>) {
           tensors[picture + "restored"] = Floats(answer.values, {answer.depth, answer.height, answer.width});
+        } else if constexpr (std::is_same_v<Answer, Embedding>) {
+          tensors[picture + "embedding"] =
+              Floats(answer.values, {static_cast<int64_t>(answer.values.size())});
         } else {
           tensors[picture + "disparity"] = Floats(answer.values, {answer.height, answer.width});
         }

@@ -19,13 +19,14 @@ int64_t Held(const std::vector<T>& values) {
 int64_t Held(const models::Classification& result) { return Held(result.logits); }
 int64_t Held(const models::Detections& result) {
   int64_t bytes = Held(result.items);
-  for (const models::Detection& item : result.items) bytes += Held(item.mask);
+  for (const models::Detection& item : result.items) bytes += Held(item.mask) + Held(item.keypoints);
   return bytes;
 }
 int64_t Held(const models::Segmentation& result) { return Held(result.labels) + Held(result.areas); }
 int64_t Held(const models::Disparity& result) { return Held(result.values); }
 int64_t Held(const models::Actions& result) { return Held(result.items); }
 int64_t Held(const models::Restoration& result) { return Held(result.values); }
+int64_t Held(const models::Embedding& result) { return Held(result.values); }
 int64_t Held(const models::Failure& /*result*/) { return 0; }
 
 }  // namespace

@@ -139,6 +139,18 @@ absl::Status Cut(const Region& region, DecodedPicture& picture) {
   return absl::OkStatus();
 }
 
+// Sets the pixels of one channel of the bucket that the picture does not cover.
+void FillAround(const models::Placement& placement, float value, float* plane) {
+  const int64_t row = placement.bucket.width;
+  const int64_t end = placement.top + placement.scaled.height;
+  std::fill(plane, plane + placement.top * row, value);
+  for (int64_t i = placement.top; i < end; ++i) {
+    std::fill_n(plane + i * row, placement.left, value);
+    std::fill(plane + i * row + placement.left + placement.scaled.width, plane + (i + 1) * row, value);
+  }
+  std::fill(plane + end * row, plane + placement.bucket.height * row, value);
+}
+
 void Write(const DecodedPicture& picture, const models::ImageInput& input, const models::Placement& placement,
            float* out) {
   const models::Size sent = picture.sent;
@@ -162,13 +174,11 @@ void Write(const DecodedPicture& picture, const models::ImageInput& input, const
   }
   const size_t row = placement.bucket.width;
   const size_t plane = row * placement.bucket.height;
-  Resample(picture.pixels, x, y, channels, {.data = out, .row = row, .plane = plane});
+  const size_t first = placement.top * row + placement.left;
+  Resample(picture.pixels, x, y, channels, {.data = out + first, .row = row, .plane = plane});
   for (size_t c = 0; c < 3; ++c) {
-    float* const begin = out + c * plane;
-    for (int64_t i = 0; i < part.height; ++i) {
-      std::fill(begin + i * row + part.width, begin + (i + 1) * row, 0.0F);
-    }
-    std::fill(begin + part.height * row, begin + plane, 0.0F);
+    const bool letterbox = input.fit == models::Fit::kLetterbox;
+    FillAround(placement, letterbox ? channels.gain[c] * input.fill + channels.bias[c] : 0, out + c * plane);
   }
 }
 
@@ -218,8 +228,8 @@ absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput&
                         const models::Placement& placement, absl::Span<float> out) {
   const models::Size bucket = placement.bucket;
   if (static_cast<int64_t>(out.size()) != 3 * bucket.height * bucket.width ||
-      placement.sent != picture.sent || placement.scaled.height > bucket.height ||
-      placement.scaled.width > bucket.width) {
+      placement.sent != picture.sent || placement.top + placement.scaled.height > bucket.height ||
+      placement.left + placement.scaled.width > bucket.width) {
     return absl::InternalError(absl::StrCat("the output buffer of ", out.size(),
                                             " floats or the placement does not match the picture of ",
                                             picture.sent.width, " x ", picture.sent.height,

@@ -62,6 +62,7 @@ absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& pict
 // std in the model's channel order. Fit::kCropCentre scales the shorter side to `input.short_side` and cuts
 // out the centre, like torchvision's Resize and CenterCrop but without rounding to 8 bits in between.
 // Fit::kKeepRatio scales to the placement's scaled size, at the top left; the rest of the bucket is zero.
+// Fit::kExact scales to the bucket. Fit::kLetterbox surrounds the scaled picture with `input.fill`.
 //
 // REQUIRES: `placement` is models::PlacementOf(input, picture.sent), and `out` has exactly the bucket's
 // number of floats; INTERNAL otherwise. Uses memory for one row, whatever the picture's shape. Thread-safe;

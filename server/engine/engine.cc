@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "models/api/error.h"
 #include "models/api/registry.h"
+#include "models/described/described_model.h"
 #include "models/programs/program.h"
 #include "server/engine/picture_engine.h"
 #include "server/engine/program_engine.h"
@@ -42,18 +43,22 @@ absl::Status CheckProgram(const ModelSettings& settings, const ModelPermissions&
         "backend 'pytorch' runs code from the model's file, which is not allowed; start the daemon with "
         "--allow-executable-models if you trust everyone who can write to the model repository");
   }
-  return CheckProgramSettings(settings);
+  return settings.pictures != nullptr ? absl::OkStatus() : CheckProgramSettings(settings);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& settings,
                                                     const EngineOptions& options) {
   if (absl::Status served = CheckProgram(settings, options.permissions); !served.ok()) return served;
-  return MakeProgramEngine(
-      models::LoadProgram(options.version.weights_path, {.signature = SignatureOf(settings),
-                                                         .gpu = options.gpu,
-                                                         .instances = options.instances,
-                                                         .options = settings.options}),
-      settings);
+  const bool pictures = settings.pictures != nullptr;
+  auto program = models::LoadProgram(
+      options.version.weights_path,
+      {.signature = pictures ? models::SignatureOf(*settings.pictures) : SignatureOf(settings),
+       .gpu = options.gpu,
+       .instances = options.instances,
+       .options = settings.options});
+  if (!pictures) return MakeProgramEngine(std::move(program), settings);
+  return MakePictureEngine(
+      models::MakeDescribedModel(std::move(program), *settings.pictures, settings.labels), settings);
 }
 
 }  // namespace

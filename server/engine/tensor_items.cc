@@ -21,12 +21,12 @@ absl::Status WrongShape(const TensorInput& tensor, const std::string& expected) 
 
 absl::Status CheckPictures(const TensorInput& tensor, const models::ImageInput& input) {
   const auto& shape = tensor.shape;
-  const bool crop = input.fit == models::Fit::kCropCentre;
+  const bool fixed = models::IsFixedSize(input);
   const bool pictures = shape.size() == 4 && shape[1] == input.channels() && shape[2] >= 1 && shape[3] >= 1;
-  if (!pictures || (crop && (shape[2] != input.height || shape[3] != input.width))) {
+  if (!pictures || (fixed && (shape[2] != input.height || shape[3] != input.width))) {
     return WrongShape(tensor, absl::StrCat("[n,", input.channels(), ",",
-                                           crop ? absl::StrCat(input.height, ",", input.width, "]")
-                                                : "h,w] with h and w at least 1"));
+                                           fixed ? absl::StrCat(input.height, ",", input.width, "]")
+                                                 : "h,w] with h and w at least 1"));
   }
   const models::Size size{shape[2], shape[3]};
   if (PlaceTensor(input, shape).scaled == size) return absl::OkStatus();
@@ -66,8 +66,8 @@ models::Placement PlaceTensor(const models::ImageInput& input, const std::vector
   unscaled.short_side = 0;
   const int64_t frames = input.medium == models::Medium::kClip ? shape[1] : 1;
   models::Placement placement = models::PlacementOfClip(unscaled, size, frames);
-  // The client has already cropped the tensor.
-  if (input.fit == models::Fit::kCropCentre) placement.sent = placement.scaled;
+  // The client has already scaled and cropped the tensor.
+  if (models::IsFixedSize(input)) placement.sent = placement.scaled;
   return placement;
 }
 

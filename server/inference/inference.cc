@@ -33,8 +33,10 @@ struct Pending {
   const ModelSettings& settings() const { return model->settings(); }
 };
 
-// Programs' tensors are those of the configuration.
-bool IsProgram(const ModelSettings& settings) { return settings.backend == Backend::kPytorch; }
+// Programs' tensors are those of the configuration, unless a description makes them models of pictures.
+bool IsProgram(const ModelSettings& settings) {
+  return settings.backend == Backend::kPytorch && settings.pictures == nullptr;
+}
 
 std::vector<OutputFacts> FactsOfModel(const ServedModel& model) {
   const ModelSettings& settings = model.settings();

@@ -82,6 +82,10 @@ Outputs OutputsOf(const models::Description& model, ItemsForm form) {
       return InForm(ActionOutputs(form), form);
     case models::Task::kRestoration:
       return {{"restored", DataType::kFp32, {-1, -1, -1, -1}, OfOneSize<RestoredVolumes>}};
+    case models::Task::kDepth:
+      return {{"depth", DataType::kFp32, {-1, -1, -1}, OfOneSize<DepthMaps>}};
+    case models::Task::kEmbedding:
+      return {{"embedding", DataType::kFp32, {-1, -1}, Always<Embeddings>}};
     case models::Task::kTensors:
       break;  // program_tensors.h
   }

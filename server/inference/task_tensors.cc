@@ -213,6 +213,12 @@ absl::StatusOr<Values> DisparityMaps(const HeldResponse& response) {
   return Maps(response, &models::Disparity::values, "disparity", "");
 }
 
+absl::StatusOr<Values> DepthMaps(const HeldResponse& response) {
+  return Maps(response, &models::Disparity::values, "depth", "");
+}
+
+Values Embeddings(const HeldResponse& response) { return Rows(response, &models::Embedding::values); }
+
 Values Areas(const HeldResponse& response) { return Rows(response, &models::Segmentation::areas); }
 
 }  // namespace saccade::server

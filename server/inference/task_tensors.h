@@ -36,6 +36,9 @@ Values Masks(const HeldResponse& response, ItemsForm form);            // FP32 [
 // INVALID_ARGUMENT if the pictures differ in size.
 absl::StatusOr<Values> LabelMaps(const HeldResponse& response);      // UINT8 [n, height, width]
 absl::StatusOr<Values> DisparityMaps(const HeldResponse& response);  // FP32 [n, height, width]
+absl::StatusOr<Values> DepthMaps(const HeldResponse& response);      // FP32 [n, height, width]
+
+Values Embeddings(const HeldResponse& response);  // FP32 [n, values]
 
 // In the same forms as detections. Segments are [start, end] in seconds.
 Values ActionCounts(const HeldResponse& response, ItemsForm form);    // INT64 [n], or splits [n + 1]

@@ -74,8 +74,8 @@ void AppendLeaves(const FieldDescriptor& field, const std::string& before,
 
 // The field with the options of `task`; null if it has none.
 const FieldDescriptor* OptionsField(models::Task task) {
-  const std::string name =
-      task == models::Task::kStereo ? "stereo_options" : std::string(models::TaskName(task));
+  const bool map = task == models::Task::kStereo || task == models::Task::kDepth;
+  const std::string name = map ? "stereo_options" : std::string(models::TaskName(task));
   const FieldDescriptor* field = v1::PredictRequest::descriptor()->FindFieldByName(name);
   return field != nullptr && field->containing_oneof() != nullptr ? field : nullptr;
 }

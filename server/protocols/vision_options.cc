@@ -109,7 +109,8 @@ std::optional<models::Task> TaskOf(v1::PredictRequest::OptionsCase options) {
 
 // The field that holds a task's options.
 absl::string_view FieldOf(models::Task task) {
-  return task == models::Task::kStereo ? "stereo_options" : models::TaskName(task);
+  const bool map = task == models::Task::kStereo || task == models::Task::kDepth;
+  return map ? "stereo_options" : models::TaskName(task);
 }
 
 absl::Status CheckKnown(absl::string_view field, const google::protobuf::RepeatedField<int64_t>& classes,
@@ -159,7 +160,13 @@ absl::Status CheckOptions(const v1::PredictRequest& message) {
 absl::Status CheckOptionsFit(const v1::PredictRequest& message, const models::Description& model) {
   if (absl::Status explain = CheckExplainFits(message, model); !explain.ok()) return explain;
   const std::optional<models::Task> task = TaskOf(message.options_case());
-  if (task.has_value() && *task != model.task) {
+  const bool fits =
+      task == model.task || (task == models::Task::kStereo && model.task == models::Task::kDepth);
+  if (task.has_value() && !fits && model.task == models::Task::kEmbedding) {
+    return InvalidField(FieldOf(*task), absl::StrCat("model '", message.model(),
+                                                     "' makes embeddings, which have no options; omit them"));
+  }
+  if (task.has_value() && !fits) {
     return InvalidField(FieldOf(*task),
                         absl::StrCat("model '", message.model(), "' is for ", models::TaskName(model.task),
                                      "; omit these options, or set '", FieldOf(model.task), "'"));

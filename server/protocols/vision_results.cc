@@ -112,6 +112,12 @@ absl::Status SetDetections(const models::Detections& result, const models::Descr
     out->set_score(detection.score);
     out->set_class_index(detection.label);
     out->set_label(LabelOf(model, detection.label));
+    for (const models::Keypoint& point : detection.keypoints) {
+      v1::Keypoint* one = out->add_keypoints();
+      one->set_x(point.x + static_cast<float>(part.x));
+      one->set_y(point.y + static_cast<float>(part.y));
+      one->set_score(point.score);
+    }
     if (!masks || detection.mask.empty()) continue;
     absl::Status drawn = DrawMask(detection, result, part, options, out);
     if (!drawn.ok()) return drawn;
@@ -256,6 +262,10 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
     message->mutable_restoration()->set_voxels(*std::move(voxels));
     return absl::OkStatus();
   }
+  if (const auto* embedding = std::get_if<models::Embedding>(&result)) {
+    message->mutable_embedding()->mutable_values()->Add(embedding->values.begin(), embedding->values.end());
+    return absl::OkStatus();
+  }
   return SetDisparity(std::get<models::Disparity>(result), part, request.stereo_options(),
                       message->mutable_disparity());
 }
@@ -287,6 +297,7 @@ absl::Status CheckSize(const v1::PredictResponse& message, int64_t max, int64_t 
     case v1::PredictResponse::kRestoration:
       instead = "call Restore, which sends it in parts";
       break;
+    case v1::PredictResponse::kEmbedding:
     case v1::PredictResponse::RESULT_NOT_SET:
       break;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/described/picture_program.h"
 #include "server/repository/batching_config.h"
 #include "server/repository/config_check.h"
 #include "server/repository/config_fields.h"
@@ -57,9 +58,13 @@ absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const 
 
 absl::Status ReadMaxBatchSize(const ParsedConfig& config, const ConfigCheck& check, ModelSettings* settings) {
   const int size = config.message.max_batch_size();
-  const bool ours = settings->backend == Backend::kSaccade;
-  // If the field is missing, backend saccade uses the daemon's default; others use 0, as in Triton.
-  if (ours && size == 0 && !config.lines.Has("max_batch_size")) return absl::OkStatus();
+  const bool ours = settings->backend == Backend::kSaccade || settings->pictures != nullptr;
+  // If the field is missing, models of pictures use the daemon's default; others use 0, as in Triton.
+  if (ours && size == 0 && !config.lines.Has("max_batch_size")) {
+    if (settings->pictures != nullptr && settings->pictures->max_batch_size > 0)
+      settings->batching.max_batch_size = settings->pictures->max_batch_size;
+    return absl::OkStatus();
+  }
   if (size < (ours ? 1 : 0) || size > kMaxBatchSize) {
     return check.Error("max_batch_size", "is ", size, ", expected ", ours ? 1 : 0, " to ", kMaxBatchSize,
                        ours ? "; 1 turns batching off (0, tensors without a batch dimension, is for backend "
@@ -121,15 +126,16 @@ absl::Status ReadForBackend(const inference::ModelConfig& config, const ConfigCh
     return check.Error("ensemble_scheduling", "is set together with backend '", NameOf(settings.backend),
                        "', expected platform: \"ensemble\"");
   }
-  if (settings.backend == Backend::kSaccade) {
+  if (settings.backend == Backend::kSaccade || settings.pictures != nullptr) {
     if (config.input_size() + config.output_size() > 0) {
-      settings.warnings.push_back(
-          absl::StrCat(check.Where(config.input_size() > 0 ? "input" : "output"),
-                       "input and output are ignored: the architecture defines them"));
+      settings.warnings.push_back(absl::StrCat(
+          check.Where(config.input_size() > 0 ? "input" : "output"), "input and output are ignored: ",
+          settings.pictures != nullptr ? "the description of the pictures defines them"
+                                       : "the architecture defines them"));
     }
     settings.inputs.clear();
     settings.outputs.clear();
-    if (!settings.architecture.empty()) return absl::OkStatus();
+    if (!settings.architecture.empty() || settings.pictures != nullptr) return absl::OkStatus();
     return check.Error(MapEntryPath("parameters", "architecture"),
                        "is missing; set the architecture, as in "
                        "parameters { key: \"architecture\" value { string_value: \"sanet\" } }");
@@ -156,7 +162,8 @@ std::string Completed(inference::ModelConfig config, const ModelSettings& settin
 }  // namespace
 
 absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string_view shown,
-                                        absl::string_view folder) {
+                                        absl::string_view folder,
+                                        std::shared_ptr<const models::PictureProgram> pictures) {
   const ConfigCheck check(shown, &config.lines);
   const inference::ModelConfig& message = config.message;
   ConfigFile file;
@@ -171,6 +178,8 @@ absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string
   const auto backend = ReadBackend(message, check);
   if (!backend.ok()) return backend.status();
   settings.backend = *backend;
+  // An ensemble's or an architecture's folder may hold such files for other tools.
+  if (*backend == Backend::kPytorch) settings.pictures = std::move(pictures);
   status = ReadMaxBatchSize(config, check, &settings);
   if (status.ok()) status = ReadInstances(message, check, &settings);
   if (status.ok()) status = ReadBatching(message.dynamic_batching(), check, &settings);

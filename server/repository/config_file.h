@@ -1,6 +1,7 @@
 // Checks a model's configuration and converts it to settings.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,11 @@ struct ConfigFile {
 };
 
 // `shown` is the name of the file in errors, which are INVALID_ARGUMENT and state line and field. `folder` is
-// the name of the model's folder.
+// the name of the model's folder. `pictures` is the description beside the configuration, if there is one; it
+// replaces the inputs and outputs of a program.
 absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string_view shown,
-                                        absl::string_view folder);
+                                        absl::string_view folder,
+                                        std::shared_ptr<const models::PictureProgram> pictures = nullptr);
 
 // The same for the text of a config.pbtxt.
 absl::StatusOr<ConfigFile> ParseConfig(const std::string& text, absl::string_view shown,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 #include "server/core/inflight.h"
 #include "server/core/items_form.h"
 #include "server/core/tensor.h"
+
+namespace saccade::models {
+struct PictureProgram;
+}
 
 namespace saccade::server {
 
@@ -100,7 +105,10 @@ struct ModelSettings {
   std::map<std::string, std::string> options = {};
   // Class names by index; empty if the model has no labels file.
   std::vector<std::string> labels = {};
-  // As declared in the configuration. Empty for backend saccade, where the architecture defines them.
+  // For a program: makes it a model of pictures. Null if the program takes named tensors from the client.
+  std::shared_ptr<const models::PictureProgram> pictures = nullptr;
+  // As declared in the configuration. Empty for backend saccade, where the architecture defines them, and for
+  // programs with `pictures`.
   std::vector<TensorSpec> inputs = {};
   std::vector<TensorSpec> outputs = {};
   // For backend ensemble: at least one step. Each tensor that a step or an output names is an input, or is

@@ -8,6 +8,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "models/api/error.h"
+#include "models/described/picture_program.h"
 #include "server/repository/completion.h"
 #include "server/repository/config_check.h"
 #include "server/repository/config_file.h"
@@ -24,6 +26,7 @@ constexpr size_t kMaxModelNameBytes = 128;
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 // Name, in errors, of a configuration that is part of a request.
 constexpr char kRequest[] = "the request's configuration";
+constexpr size_t kMaxDescriptionBytes = size_t{4} << 20;
 constexpr size_t kMaxLabelsBytes = size_t{4} << 20;
 
 bool IsNameCharacter(char c) {
@@ -62,6 +65,27 @@ absl::StatusOr<ParsedConfig> ReadText(const RepositoryPath& path, const ReadOpti
   return ParseTextFormat(*text, path.shown());
 }
 
+// Reads a saccade.json, or else the two files of Hugging Face's that together say as much; null without them.
+absl::StatusOr<std::shared_ptr<const models::PictureProgram>> ReadPictures(const RepositoryPath& model) {
+  const RepositoryPath ours = model / "saccade.json";
+  const RepositoryPath config = model / "config.json";
+  const RepositoryPath processor = model / "preprocessor_config.json";
+  const bool described = ours.Exists();
+  if (!described && (!config.Exists() || !processor.Exists())) return nullptr;
+  const RepositoryPath& first = described ? ours : config;
+  const auto text = first.ReadText(kMaxDescriptionBytes);
+  if (!text.ok()) return text.status();
+  const auto other = described ? text : processor.ReadText(kMaxDescriptionBytes);
+  if (!other.ok()) return other.status();
+  try {
+    return std::make_shared<const models::PictureProgram>(described ? models::ReadDescription(*text)
+                                                                    : models::ReadHuggingFace(*text, *other));
+  } catch (const models::LoadError& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(described ? ours.shown() : processor.shown(), ": ", error.what()));
+  }
+}
+
 absl::StatusOr<ConfigFile> ReadConfig(const RepositoryPath& model, absl::string_view name,
                                       const ReadOptions& options) {
   const RepositoryPath path = model / "config.pbtxt";
@@ -69,7 +93,10 @@ absl::StatusOr<ConfigFile> ReadConfig(const RepositoryPath& model, absl::string_
   if (!parsed.ok()) return parsed.status();
   absl::Status completed = options.complete ? Complete(model, &parsed->message) : absl::OkStatus();
   if (!completed.ok()) return completed;
-  auto config = ReadSettings(*parsed, options.config_json ? kRequest : path.shown(), name);
+  auto pictures = ReadPictures(model);
+  if (!pictures.ok()) return pictures.status();
+  auto config =
+      ReadSettings(*parsed, options.config_json ? kRequest : path.shown(), name, *std::move(pictures));
   if (config.ok() || options.config_json || path.Exists()) return config;
   return WithoutConfig(model, path, config.status());
 }

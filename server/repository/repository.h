@@ -1,6 +1,7 @@
 // Reads a model repository with Triton's folder layout:
 //
 //   ROOT/NAME/config.pbtxt            see proto/inference/model_config.proto
+//   ROOT/NAME/saccade.json            describes a program's pictures and outputs; optional
 //   ROOT/NAME/labels.txt              one class name per line; optional
 //   ROOT/NAME/warmup/<file>           files that model_warmup names; optional
 //   ROOT/NAME/<version>/<weights>     see versions.h

@@ -1,5 +1,8 @@
 #include "models/weights/format/json_reader.h"
 
+#include <charconv>
+#include <system_error>
+
 #include "models/api/error.h"
 #include "models/api/text.h"
 #include "models/weights/format/tensor_entry.h"
@@ -125,6 +128,32 @@ int64_t JsonReader::ReadUnsigned() {
   if (position_ == start || continues) Fail("expected a non-negative integer");
   if (text_[start] == '0' && position_ - start > 1) Fail("a number begins with a zero");
   return value;
+}
+
+double JsonReader::ReadNumber() {
+  SkipSpace();
+  const std::string_view rest = text_.substr(position_);
+  const size_t digit = rest.starts_with('-') ? 1 : 0;
+  const bool starts = digit < rest.size() && rest[digit] >= '0' && rest[digit] <= '9';
+  const bool padded = rest.substr(digit).starts_with('0') && digit + 1 < rest.size() &&
+                      rest[digit + 1] >= '0' && rest[digit + 1] <= '9';
+  double value = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  if (!starts || padded || error != std::errc()) Fail("expected a finite number");
+  position_ += static_cast<size_t>(end - rest.data());
+  return value;
+}
+
+bool JsonReader::AcceptWord(std::string_view word) {
+  SkipSpace();
+  if (!text_.substr(position_).starts_with(word)) return false;
+  position_ += word.size();
+  return true;
+}
+
+char JsonReader::Peek() {
+  SkipSpace();
+  return position_ < text_.size() ? text_[position_] : '\0';
 }
 
 void JsonReader::ExpectEnd() {

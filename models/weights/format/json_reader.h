@@ -21,6 +21,12 @@ class JsonReader {
   std::string ReadString();
   // Reads an integer from 0 to 2^63 - 1, without sign, fraction, exponent or leading zeros.
   int64_t ReadUnsigned();
+  // Reads a finite number with an optional sign, fraction and exponent.
+  double ReadNumber();
+  // Consumes `word` ("true", "null") if it is next, and returns whether it was.
+  bool AcceptWord(std::string_view word);
+  // Returns the next character without consuming it; 0 at the end.
+  char Peek();
   // Requires that only white space is left.
   void ExpectEnd();
 

@@ -1,0 +1,134 @@
+#include "models/described/described_model.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+
+#include <utility>
+
+#include "models/api/error.h"
+#include "models/described/heads.h"
+#include "models/programs/error_text.h"
+#include "models/programs/values.h"
+#include "models/tasks/check_batch.h"
+#include "models/tasks/finite.h"
+
+namespace saccade::models {
+namespace {
+
+using Values = std::vector<TensorProgram::Value>;
+
+Description Describe(const PictureProgram& pictures, const std::vector<std::string>& labels,
+                     const TensorProgram& program) {
+  Description description;
+  description.architecture = "program";
+  description.task = TaskOf(pictures.head.kind);
+  description.input = pictures.input;
+  description.labels = labels.empty() ? pictures.labels : labels;
+  description.notes = program.notes();
+  return description;
+}
+
+// What the program takes for a batch of float32 [B, 3, H, W].
+at::Tensor AsTaken(const PictureProgram& pictures, at::Tensor pixels) {
+  if (pictures.channels_last) pixels = pixels.permute({0, 2, 3, 1});
+  const DataType type = pictures.pictures.type;
+  const bool real = type == DataType::kFp32 || type == DataType::kFp16 || type == DataType::kBf16 ||
+                    type == DataType::kFp64;
+  if (!real) pixels = pixels.round();
+  return pixels.to(ScalarTypeOf(type)).contiguous();
+}
+
+// 1 where the batch holds picture.
+at::Tensor MaskOf(const TensorSignature& mask, const Batch& batch) {
+  at::Tensor values =
+      at::zeros({batch.pixels.size(0), batch.pixels.size(2), batch.pixels.size(3)}, ScalarTypeOf(mask.type));
+  for (size_t i = 0; i < batch.placements.size(); ++i) {
+    const Placement& placement = batch.placements[i];
+    values[static_cast<int64_t>(i)]
+        .narrow(0, placement.top, placement.scaled.height)
+        .narrow(1, placement.left, placement.scaled.width)
+        .fill_(1);
+  }
+  return values;
+}
+
+class DescribedModel : public Model {
+ public:
+  DescribedModel(std::unique_ptr<TensorProgram> program, PictureProgram pictures, Description description)
+      : program_(std::move(program)), pictures_(std::move(pictures)), description_(std::move(description)) {}
+
+  const Description& description() const override { return description_; }
+
+  // Sets the number of classes from a pass over a picture of zeros.
+  void LookAtOutputs() {
+    const Placement placement = PlacementsToWarm(pictures_.input).front();
+    const Size size = placement.bucket;
+    const Batch batch{.pixels = at::zeros({1, 3, size.height, size.width}), .placements = {placement}};
+    const std::vector<PictureOutputs> outputs = Outputs(batch);
+    const int64_t classes = ClassesOf(pictures_, outputs.front(), size);
+    const auto labels = static_cast<int64_t>(description_.labels.size());
+    description_.classes = classes < 0 ? labels : classes;
+    if (classes < 0 && labels == 0)
+      throw LoadError("the outputs do not tell how many classes there are; add labels");
+    if (labels == 0 || labels == description_.classes) return;
+    throw LoadError("there are " + std::to_string(labels) + " labels, but the program's outputs have " +
+                    std::to_string(description_.classes) + " classes; give one label per class");
+  }
+
+  std::vector<TaskResult> Run(const Batch& batch) const override {
+    const c10::InferenceMode inference;
+    CheckBatch(description_, batch);
+    const std::vector<PictureOutputs> outputs = Outputs(batch);
+    std::vector<TaskResult> results;
+    results.reserve(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!AllFinite(batch.pixels[static_cast<int64_t>(i)])) {
+        results.emplace_back(NotFiniteInput());
+        continue;
+      }
+      const Placement& placement = batch.placements[i];
+      // Another size of picture may give other shapes than the one at load.
+      ClassesOf(pictures_, outputs[i], placement.bucket);
+      results.push_back(ReadHead(pictures_, outputs[i], description_.classes, placement));
+    }
+    return results;
+  }
+
+ private:
+  // The outputs of each picture.
+  std::vector<PictureOutputs> Outputs(const Batch& batch) const {
+    Values inputs = {AsTaken(pictures_, batch.pixels)};
+    if (pictures_.mask) inputs.emplace_back(MaskOf(*pictures_.mask, batch));
+    const Values values = program_->Run(std::move(inputs));
+    std::vector<PictureOutputs> outputs(batch.placements.size());
+    for (size_t role = 0; role < values.size(); ++role) {
+      const bool whole = pictures_.roles[role] == Role::kLabels;
+      const at::Tensor all = values[role].toTensor().to(whole ? at::kLong : at::kFloat).contiguous();
+      for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(all[static_cast<int64_t>(i)]);
+    }
+    return outputs;
+  }
+
+  const std::unique_ptr<TensorProgram> program_;
+  const PictureProgram pictures_;
+  Description description_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> MakeDescribedModel(std::unique_ptr<TensorProgram> program, PictureProgram pictures,
+                                          const std::vector<std::string>& labels) {
+  Description description = Describe(pictures, labels, *program);
+  auto model =
+      std::make_unique<DescribedModel>(std::move(program), std::move(pictures), std::move(description));
+  try {
+    model->LookAtOutputs();
+  } catch (const LoadError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw LoadError("the program fails on a picture of zeros: " + ErrorText(error));
+  }
+  return model;
+}
+
+}  // namespace saccade::models

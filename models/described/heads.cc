@@ -1,0 +1,177 @@
+#include "models/described/heads.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/api/error.h"
+#include "models/described/detection_heads.h"
+#include "models/tasks/finite.h"
+#include "models/tasks/segment.h"
+#include "models/tasks/stereo.h"
+
+namespace saccade::models {
+namespace {
+
+// The largest class that a label map can hold; 255 stands for none.
+constexpr int64_t kMaxMapClasses = 255;
+
+std::string ShapeOf(const at::Tensor& tensor) {
+  std::string text = "[";
+  for (int64_t i = 0; i < tensor.dim(); ++i) text += (i == 0 ? "" : ",") + std::to_string(tensor.size(i));
+  return text + "]";
+}
+
+class ShapeCheck {
+ public:
+  ShapeCheck(const PictureProgram& program, const PictureOutputs& outputs)
+      : program_(program), outputs_(outputs) {}
+
+  [[noreturn]] void Refuse(size_t output, const std::string& wanted) const {
+    throw LoadError("output '" + program_.outputs[output].name + "' has the shape " +
+                    ShapeOf(outputs_[output]) + " for one picture, but its role '" +
+                    NameOf(program_.roles[output]) + "' wants " + wanted);
+  }
+
+  void Require(bool fits, size_t output, const std::string& wanted) const {
+    if (!fits) Refuse(output, wanted);
+  }
+
+ private:
+  const PictureProgram& program_;
+  const PictureOutputs& outputs_;
+};
+
+int64_t SetClasses(const PictureProgram& program, const PictureOutputs& outputs, const ShapeCheck& check) {
+  const int64_t least = program.head.no_object ? 2 : 1;
+  check.Require(outputs[0].dim() == 2 && outputs[0].size(1) >= least, 0,
+                program.head.no_object ? "[queries,classes + 1]" : "[queries,classes]");
+  check.Require(outputs[1].dim() == 2 && outputs[1].size(0) == outputs[0].size(0) && outputs[1].size(1) == 4,
+                1, "[" + std::to_string(outputs[0].size(0)) + ",4]");
+  return outputs[0].size(1) - (program.head.no_object ? 1 : 0);
+}
+
+int64_t BoxClasses(const PictureProgram& program, const PictureOutputs& outputs, const ShapeCheck& check) {
+  check.Require(outputs[0].dim() == 2 && outputs[0].size(1) == 4, 0, "[boxes,4]");
+  const int64_t boxes = outputs[0].size(0);
+  const std::string rows = "[" + std::to_string(boxes);
+  if (outputs.size() == 3) {
+    check.Require(outputs[1].dim() == 1 && outputs[1].size(0) == boxes, 1, rows + "]");
+    check.Require(outputs[2].dim() == 1 && outputs[2].size(0) == boxes, 2, rows + "]");
+    return -1;
+  }
+  const int64_t least = program.head.background ? 2 : 1;
+  check.Require(outputs[1].dim() == 2 && outputs[1].size(0) == boxes && outputs[1].size(1) >= least, 1,
+                rows + ",classes]");
+  return outputs[1].size(1);
+}
+
+int64_t GridClasses(const Head& head, const at::Tensor& grid, Size input, const ShapeCheck& check) {
+  const int64_t around = (head.objectness ? 5 : 4) + 3 * head.keypoints;
+  const std::string columns = std::to_string(around) + " + classes";
+  check.Require(grid.dim() == 2, 0,
+                head.channels_first ? "[" + columns + ",rows]" : "[rows," + columns + "]");
+  const int64_t classes = grid.size(head.channels_first ? 0 : 1) - around;
+  const int64_t rows = grid.size(head.channels_first ? 1 : 0);
+  check.Require(classes >= 1, 0,
+                columns + " columns, in " + (head.channels_first ? "the first" : "the second") +
+                    " dimension; head.order says which one they are in");
+  const int64_t expected = GridRows(head.strides, input);
+  check.Require(head.strides.empty() || rows == expected, 0,
+                std::to_string(expected) + " rows, one for each cell of head.strides");
+  return classes;
+}
+
+TaskResult ReadClasses(const PictureProgram& program, const at::Tensor& output) {
+  const at::Tensor flat = output.reshape({-1});
+  const auto* values = flat.const_data_ptr<float>();
+  Classification result{.logits = {values, values + flat.numel()},
+                        .independent = program.head.activation == Activation::kSigmoid};
+  if (program.head.activation == Activation::kNone) {
+    // Logarithms, whose softmax gives the probabilities back.
+    constexpr float kLeast = 1e-30F;
+    for (float& value : result.logits) value = std::log(std::max(value, kLeast));
+  }
+  if (!AllFinite(result.logits)) return NotFiniteOutput("the program", "a logit");
+  return result;
+}
+
+TaskResult ReadDepth(const at::Tensor& output, const Placement& placement) {
+  at::Tensor depth = output.dim() == 3 ? output[0] : output;
+  if (!AllFinite(depth)) return NotFiniteOutput("the program", "a depth");
+  const Size sent = placement.sent;
+  depth = DepthAsSent(depth.clamp_min(0), placement);
+  const auto* values = depth.const_data_ptr<float>();
+  return Disparity{
+      .height = sent.height, .width = sent.width, .values = {values, values + sent.height * sent.width}};
+}
+
+TaskResult ReadEmbedding(const PictureProgram& program, const at::Tensor& output) {
+  const at::Tensor flat = output.reshape({-1});
+  const auto* values = flat.const_data_ptr<float>();
+  Embedding result{.values = {values, values + flat.numel()}};
+  if (!AllFinite(result.values)) return NotFiniteOutput("the program", "an embedding");
+  if (!program.head.unit_length) return result;
+  double squares = 0;
+  for (const float value : result.values) squares += static_cast<double>(value) * value;
+  const auto length = static_cast<float>(std::sqrt(squares));
+  if (length > 0) {
+    for (float& value : result.values) value /= length;
+  }
+  return result;
+}
+
+}  // namespace
+
+int64_t ClassesOf(const PictureProgram& program, const PictureOutputs& outputs, Size input) {
+  const ShapeCheck check(program, outputs);
+  const at::Tensor& first = outputs.at(0);
+  switch (program.head.kind) {
+    case HeadKind::kClasses:
+      check.Require(first.dim() >= 1 && first.numel() == first.size(0) && first.numel() >= 1, 0, "[classes]");
+      return first.numel();
+    case HeadKind::kSets:
+      return SetClasses(program, outputs, check);
+    case HeadKind::kBoxes:
+      return BoxClasses(program, outputs, check);
+    case HeadKind::kGrid:
+      return GridClasses(program.head, first, input, check);
+    case HeadKind::kSemantic:
+      check.Require(first.dim() == 3 && first.size(0) >= 1 && first.size(0) <= kMaxMapClasses &&
+                        first.size(1) >= 1 && first.size(2) >= 1,
+                    0, "[classes,height,width] with 1 to 255 classes");
+      return first.size(0);
+    case HeadKind::kDepth: {
+      const bool flat = first.dim() == 2 || (first.dim() == 3 && first.size(0) == 1);
+      check.Require(flat && first.size(-1) >= 1 && first.size(-2) >= 1, 0,
+                    "[height,width] or [1,height,width]");
+      return 0;
+    }
+    case HeadKind::kEmbedding:
+      break;
+  }
+  constexpr int64_t kMaxValues = int64_t{1} << 20;
+  check.Require(first.numel() >= 1 && first.numel() <= kMaxValues, 0, "1 to 1048576 values");
+  return 0;
+}
+
+TaskResult ReadHead(const PictureProgram& program, const PictureOutputs& outputs, int64_t classes,
+                    const Placement& placement) {
+  switch (program.head.kind) {
+    case HeadKind::kClasses:
+      return ReadClasses(program, outputs[0]);
+    case HeadKind::kSemantic:
+      if (!AllFinite(outputs[0])) return NotFiniteOutput("the program", "a score");
+      return LabelMapOfGrid(outputs[0].permute({1, 2, 0}).contiguous(), placement);
+    case HeadKind::kDepth:
+      return ReadDepth(outputs[0], placement);
+    case HeadKind::kEmbedding:
+      return ReadEmbedding(program, outputs[0]);
+    case HeadKind::kSets:
+    case HeadKind::kBoxes:
+    case HeadKind::kGrid:
+      break;
+  }
+  return ReadDetections(program, outputs, classes, placement);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,466 @@
+"""Serves programs with a description of their pictures and outputs (saccade.json), and compares the answers with the same
+network's in PyTorch, from the encoded picture on."""
+
+import concurrent.futures
+import io
+import json
+import urllib.request
+
+import grpc
+import numpy
+import PIL.Image
+import pytest
+import torch
+from torchvision.ops import batched_nms
+from torchvision.transforms import functional
+
+from harness import Daemon, run_to_end
+from messages import get_model_request, predict_request
+from pictures import encoded
+
+ALLOW = "--allow-executable-models"
+torch.set_num_threads(1)
+
+
+def picture(height, width, seed):
+    chance = torch.Generator().manual_seed(seed)
+    coarse = 255 * torch.rand(1, 3, height // 24 + 2, width // 24 + 2, generator=chance)
+    smooth = torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic")[0]
+    return smooth.clamp(0, 255).byte().permute(1, 2, 0).numpy()
+
+
+def decoded(file):
+    return functional.to_tensor(PIL.Image.open(io.BytesIO(file)))
+
+
+class Classes(torch.nn.Module):
+    def __init__(self, classes=5):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, classes, 7, stride=4)
+
+    def forward(self, x):
+        return self.body(x).mean((2, 3))
+
+
+class Nhwc(Classes):
+    """Takes bytes, as exports for phones do."""
+
+    def forward(self, x):
+        x = x.permute(0, 3, 1, 2).float() / 255
+        return self.body(x).mean((2, 3)).softmax(1)
+
+
+class Sets(torch.nn.Module):
+    """Queries whose boxes and logits depend on the picture."""
+
+    def __init__(self, queries=12, classes=4):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, 16, 9, stride=8)
+        self.logits = torch.nn.Linear(16, queries * classes)
+        self.boxes = torch.nn.Linear(16, queries * 4)
+        self.queries = queries
+
+    def forward(self, x):
+        seen = self.body(x).mean((2, 3))
+        return 8 * self.logits(seen).unflatten(1, (self.queries, -1)), (3 * self.boxes(seen)).sigmoid().unflatten(1, (-1, 4))
+
+
+class Grid(torch.nn.Module):
+    """YOLO's: [4 + classes, rows] with boxes in pixels of the input, from a grid of stride 16."""
+
+    def __init__(self, classes=3, points=0):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, 4 + classes + 3 * points, 16, stride=16)
+        self.classes, self.points = classes, points
+
+    def forward(self, x):
+        found = self.body(x)
+        rows, columns = found.shape[2:]
+        ys = torch.arange(rows).float()[:, None] * 16 + 8
+        xs = torch.arange(columns).float()[None] * 16 + 8
+        cx = found[:, 0] * 8 + xs
+        cy = found[:, 1] * 8 + ys
+        size = found[:, 2:4].sigmoid() * 90 + 8
+        scores = (6 * found[:, 4:4 + self.classes]).sigmoid()
+        parts = [torch.stack((cx, cy), 1), size, scores]
+        for p in range(self.points):
+            at = 4 + self.classes + 3 * p
+            parts += [torch.stack((found[:, at] * 8 + xs, found[:, at + 1] * 8 + ys, found[:, at + 2].sigmoid()), 1)]
+        return torch.cat(parts, 1).flatten(2)
+
+
+class Decoded(Grid):
+    """The same as boxes by corners with a score for each class."""
+
+    def forward(self, x):
+        found = super().forward(x).transpose(1, 2)
+        centre, half = found[..., :2], found[..., 2:4] / 2
+        return torch.cat((centre - half, centre + half), 2), found[..., 4:]
+
+
+class Labelled(Decoded):
+    """The same with one label for each box, and a row that fills up."""
+
+    def forward(self, x):
+        boxes, scores = super().forward(x)
+        scores, labels = scores.max(2)
+        labels = torch.where(scores < 0.3, -1, labels)
+        return labels, boxes, scores
+
+
+class Semantic(torch.nn.Module):
+    def __init__(self, classes=6, stride=4):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, classes, 5, stride=stride, padding=2)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class Depth(Semantic):
+    def __init__(self):
+        super().__init__(classes=1, stride=2)
+
+    def forward(self, x):
+        return 10 + 20 * self.body(x)[:, 0]
+
+
+def write(root, name, network, description, example=None, files=None):
+    folder = root / name
+    (folder / "1").mkdir(parents=True)
+    example = torch.zeros(1, 3, 64, 64) if example is None else example
+    torch.jit.trace(network.eval(), example, check_trace=False).save(folder / "1" / "model.pt")
+    if description is not None:
+        (folder / "saccade.json").write_text(json.dumps(description))
+    for file, text in (files or {}).items():
+        (folder / file).write_text(text)
+
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+LABELS = ["a", "b", "c"]
+EXACT = {"resize": "exact", "size": [160, 224], "mean": MEAN, "std": STD}
+LETTERBOX = {"resize": "letterbox", "size": [192, 256]}
+SHORTER = {"resize": "shorter", "size": 120, "max_size": 240}
+BOXES = {"score_threshold": 0.3, "nms": 0.5, "max_detections": 50}
+
+
+@pytest.fixture(scope="module")
+def networks():
+    torch.manual_seed(11)
+    return {
+        "classes": Classes(), "sigmoid": Classes(), "bytes": Nhwc(), "sets": Sets(), "focal": Sets(classes=3), "grid": Grid(),
+        "points": Grid(points=2), "decoded": Decoded(), "labelled": Labelled(), "semantic": Semantic(), "depth": Depth(),
+        "embedding": Classes(32), "folder": Semantic(),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def daemon(networks, tmp_path_factory):
+    root = tmp_path_factory.mktemp("described")
+
+    def add(name, description, **others):
+        write(root / "models", name, networks[name], description, **others)
+
+    crop = {"resize": "shorter", "size": 140, "crop": 128, "mean": MEAN, "std": STD}
+    add("classes", {"input": crop, "head": {"kind": "classes"}, "labels": list("abcde")})
+    add("sigmoid", {"input": {**EXACT, "colour": "bgr"}, "head": {"kind": "classes", "activation": "sigmoid"}})
+    taken = {"resize": "exact", "size": [96, 128], "scale": 1, "layout": "nhwc", "type": "UINT8"}
+    add("bytes", {"input": taken, "head": {"kind": "classes", "activation": "none"}}, example=torch.zeros(1, 96, 128, 3, dtype=torch.uint8))
+    add("sets", {"input": EXACT, "head": {"kind": "sets", "score_threshold": 0.2}, "labels": LABELS})
+    add("focal", {"input": EXACT, "head": {"kind": "sets", "activation": "sigmoid", "max_detections": 9}, "labels": LABELS})
+    add("grid", {"input": LETTERBOX, "head": {"kind": "grid", **BOXES}, "labels": LABELS}, example=torch.zeros(1, 3, 192, 256))
+    add("points", {"input": LETTERBOX, "head": {"kind": "grid", "keypoints": 2, **BOXES}, "labels": LABELS}, example=torch.zeros(1, 3, 192, 256))
+    add("decoded", {"input": LETTERBOX, "head": {"kind": "boxes", **BOXES}, "labels": LABELS,
+                    "outputs": {"boxes": "OUTPUT__0", "scores": "OUTPUT__1"}}, example=torch.zeros(1, 3, 192, 256))
+    outputs = {"boxes": "OUTPUT__1", "scores": "OUTPUT__2", "labels": "OUTPUT__0"}
+    add("labelled", {"input": LETTERBOX, "head": {"kind": "boxes", **BOXES}, "outputs": outputs},
+        example=torch.zeros(1, 3, 192, 256), files={"labels.txt": "a\nb\nc\n"})
+    add("semantic", {"input": SHORTER, "head": {"kind": "semantic"}, "max_batch_size": 3})
+    add("depth", {"input": EXACT, "head": {"kind": "depth"}})
+    add("embedding", {"input": EXACT, "head": {"kind": "embedding", "unit_length": True}})
+    config = {"architectures": ["SegformerForSemanticSegmentation"], "id2label": {str(n): f"c{n}" for n in range(6)}, "x": None}
+    processor = {"size": {"height": 96, "width": 128}, "resample": 2, "image_mean": MEAN, "image_std": STD, "other": [1]}
+    add("folder", None, files={"config.json": json.dumps(config), "preprocessor_config.json": json.dumps(processor)})
+    with Daemon(root / "models", ALLOW, log_folder=root) as running:
+        yield running.await_ready()
+
+
+SIZES = [(301, 467), (640, 363), (97, 151)]
+
+
+def ask(daemon, model, file, **options):
+    with daemon.vision() as vision:
+        return vision.predict(predict_request(model=model, encoded=file, **options))
+
+
+def exact(pixels, size=(160, 224), mean=MEAN, std=STD):
+    return functional.normalize(functional.resize(pixels, list(size), antialias=True), mean, std)[None]
+
+
+def letterboxed(pixels, height=192, width=256):
+    """ultralytics' letterbox."""
+    factor = min(height / pixels.shape[1], width / pixels.shape[2])
+    size = [round(pixels.shape[1] * factor), round(pixels.shape[2] * factor)]
+    resized = functional.resize(pixels, size, antialias=False)
+    top, left = (height - size[0]) // 2, (width - size[1]) // 2
+    whole = torch.full((3, height, width), 114 / 255)
+    whole[:, top:top + size[0], left:left + size[1]] = resized
+    return whole[None], factor, top, left
+
+
+@pytest.mark.parametrize("height, width", SIZES)
+def test_classes_are_the_networks(daemon, networks, height, width):
+    file = encoded(picture(height, width, 1))
+    resized = functional.center_crop(functional.resize(decoded(file), [140], antialias=True), [128, 128])
+    with torch.inference_mode():
+        expected = networks["classes"](functional.normalize(resized, MEAN, STD)[None])[0].softmax(0)
+    found = {one.label: one.probability for one in ask(daemon, "classes", file).classification.classes}
+    assert [found[label] for label in "abcde"] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_sigmoid_classes_have_probabilities_of_their_own_and_colours_may_be_swapped(daemon, networks):
+    file = encoded(picture(300, 200, 2))
+    with torch.inference_mode():
+        expected = networks["sigmoid"](exact(decoded(file).flip(0)))[0].sigmoid()
+    found = {one.index: one.probability for one in ask(daemon, "sigmoid", file).classification.classes}
+    assert [found[n] for n in range(5)] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_bytes_in_rows_of_pixels_are_taken_as_well(daemon, networks):
+    file = encoded(picture(300, 200, 3))
+    resized = functional.resize(decoded(file), [96, 128], antialias=True)
+    with torch.inference_mode():
+        expected = networks["bytes"]((255 * resized).round().byte().permute(1, 2, 0)[None])[0]
+    found = {one.index: one.probability for one in ask(daemon, "bytes", file).classification.classes}
+    assert [found[n] for n in range(5)] == pytest.approx(expected.tolist(), abs=1e-3)
+
+
+def boxes_of(answer):
+    found = answer.detections.detections
+    boxes = numpy.array([[d.box.x_min, d.box.y_min, d.box.x_max, d.box.y_max] for d in found]).reshape(-1, 4)
+    return boxes, numpy.array([d.score for d in found]), [d.class_index for d in found]
+
+
+def agree(answer, boxes, scores, labels, width, height):
+    """`boxes` are in pixels of the picture."""
+    boxes = boxes.clone()
+    boxes[:, 0::2] = boxes[:, 0::2].clamp(0, width)
+    boxes[:, 1::2] = boxes[:, 1::2].clamp(0, height)
+    found, found_scores, found_labels = boxes_of(answer)
+    assert found_labels == labels.tolist()
+    assert numpy.abs(found_scores - scores.numpy()).max(initial=0) < 1e-3
+    assert numpy.abs(found - boxes.numpy()).max(initial=0) < 0.5
+
+
+@pytest.mark.parametrize("height, width", SIZES)
+def test_sets_are_detrs(daemon, networks, height, width):
+    file = encoded(picture(height, width, 4))
+    with torch.inference_mode():
+        logits, boxes = (one[0] for one in networks["sets"](exact(decoded(file))))
+    scores, labels = logits.softmax(1)[:, :-1].max(1)
+    order = scores.argsort(descending=True)
+    order = order[scores[order] > 0.2]
+    assert len(order) > 2
+    centre, half = boxes[order, :2], boxes[order, 2:] / 2
+    corners = torch.cat((centre - half, centre + half), 1) * torch.tensor([width, height, width, height])
+    answer = ask(daemon, "sets", file)
+    agree(answer, corners, scores[order], labels[order], width, height)
+    assert {d.label for d in answer.detections.detections} <= set(LABELS)
+
+
+def test_focal_sets_take_the_best_pairs_of_query_and_class(daemon, networks):
+    file = encoded(picture(200, 300, 5))
+    with torch.inference_mode():
+        logits, boxes = (one[0] for one in networks["focal"](exact(decoded(file))))
+    scores, best = logits.sigmoid().flatten().sort(descending=True)
+    rows, labels = best[:9] // 3, best[:9] % 3
+    centre, half = boxes[rows, :2], boxes[rows, 2:] / 2
+    corners = torch.cat((centre - half, centre + half), 1) * torch.tensor([300, 200, 300, 200])
+    agree(ask(daemon, "focal", file), corners, scores[:9], labels, 300, 200)
+
+
+def expected_of_grid(rows, factor, top, left):
+    scores, labels = rows[:, 4:7].max(1)
+    centre, half = rows[:, :2], rows[:, 2:4] / 2
+    boxes = torch.cat((centre - half, centre + half), 1)
+    certain = scores > 0.3
+    boxes, scores, labels, points = boxes[certain], scores[certain], labels[certain], rows[certain][:, 7:]
+    kept = batched_nms(boxes, scores, labels, 0.5)[:50]
+    moved = (boxes[kept] - torch.tensor([left, top, left, top])) / factor
+    points = points[kept].unflatten(1, (-1, 3))
+    points[..., :2] = (points[..., :2] - torch.tensor([left, top])) / factor
+    return moved, scores[kept], labels[kept], points
+
+
+@pytest.mark.parametrize("model", ["grid", "decoded", "labelled", "points"])
+@pytest.mark.parametrize("height, width", SIZES)
+def test_grids_and_boxes_are_suppressed_and_moved_back(daemon, networks, model, height, width):
+    file = encoded(picture(height, width, 6))
+    pixels, factor, top, left = letterboxed(decoded(file))
+    with torch.inference_mode():
+        found = networks[model](pixels)
+    if model == "labelled":
+        labels, corners, scores = (one[0] for one in found)
+        certain = scores > 0.3
+        kept = batched_nms(corners[certain], scores[certain], labels[certain], 0.5)[:50]
+        boxes = (corners[certain][kept] - torch.tensor([left, top, left, top])) / factor
+        scores, labels, points = scores[certain][kept], labels[certain][kept], None
+    elif model == "decoded":
+        corners, all_scores = (one[0] for one in found)
+        row, label = (all_scores > 0.3).nonzero().unbind(1)
+        kept = batched_nms(corners[row], all_scores[row, label], label, 0.5)[:50]
+        boxes = (corners[row][kept] - torch.tensor([left, top, left, top])) / factor
+        scores, labels, points = all_scores[row, label][kept], label[kept], None
+    else:
+        boxes, scores, labels, points = expected_of_grid(found[0].T, factor, top, left)
+    assert len(scores) > 3
+    answer = ask(daemon, model, file)
+    agree(answer, boxes, scores, labels, width, height)
+    if model == "points":
+        got = [[[p.x, p.y, p.score] for p in d.keypoints] for d in answer.detections.detections]
+        assert numpy.abs(numpy.array(got) - points.numpy()).max() < 0.5
+
+
+def label_map(answer):
+    return numpy.frombuffer(answer.segmentation.label_map, numpy.uint8).reshape(
+        answer.segmentation.height, answer.segmentation.width)  # fmt: skip
+
+
+def same_map(answer, logits, height, width):
+    """Pixels may differ where two classes are equal but for rounding."""
+    scores = torch.nn.functional.interpolate(logits, (height, width), mode="bilinear", align_corners=False)[0]
+    best = scores.topk(2, dim=0).values
+    differs = torch.from_numpy(label_map(answer)) != scores.argmax(0)
+    assert not (differs & (best[0] - best[1] > 1e-3)).any()
+    assert differs.float().mean() < 0.01
+
+
+@pytest.mark.parametrize("height, width", SIZES)
+def test_semantic_logits_become_a_label_map_of_the_sent_picture(daemon, networks, height, width):
+    file = encoded(picture(height, width, 7))
+    resized = functional.resize(decoded(file), [120], max_size=240, antialias=True)
+    with torch.inference_mode():
+        logits = networks["semantic"](resized[None])
+    same_map(ask(daemon, "semantic", file, segmentation={"format": "RAW"}), logits, height, width)
+
+
+def test_a_hugging_face_folder_is_read_as_it_is(daemon, networks):
+    file = encoded(picture(301, 467, 8))
+    with torch.inference_mode():
+        logits = networks["folder"](exact(decoded(file), (96, 128)))
+    answer = ask(daemon, "folder", file, segmentation={"format": "RAW"})
+    same_map(answer, logits, 301, 467)
+    assert {area.label for area in answer.segmentation.areas} <= {f"c{n}" for n in range(6)}
+
+
+def test_depth_is_a_map_of_the_sent_picture(daemon, networks):
+    file = encoded(picture(301, 467, 9))
+    with torch.inference_mode():
+        depth = networks["depth"](exact(decoded(file)))[:, None].clamp(min=0)
+    expected = torch.nn.functional.interpolate(depth, (301, 467), mode="bilinear", align_corners=False)[0, 0]
+    answer = ask(daemon, "depth", file, stereo_options={"format": "FLOAT"}).disparity
+    found = numpy.frombuffer(answer.map, numpy.float32).reshape(301, 467)
+    assert numpy.abs(found - expected.numpy()).max() < 1e-2
+
+
+def test_embeddings_have_length_one_if_asked(daemon, networks):
+    file = encoded(picture(301, 467, 10))
+    with torch.inference_mode():
+        expected = torch.nn.functional.normalize(networks["embedding"](exact(decoded(file)))[0], dim=0)
+    assert list(ask(daemon, "embedding", file).embedding.values) == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_models_tell_their_task_and_classes(daemon):
+    with daemon.vision() as vision:
+        told = {name: vision.get_model(get_model_request(name)) for name in ("grid", "labelled", "depth", "embedding", "semantic")}
+    assert [told[name].task for name in told] == ["detection", "detection", "depth", "embedding", "segmentation"]
+    assert told["grid"].classes == told["labelled"].classes == 3 and list(told["labelled"].labels) == LABELS
+    assert (told["grid"].input_width, told["grid"].input_height) == (256, 192)
+    assert told["semantic"].max_batch_size == 3
+
+
+def test_pictures_of_many_sizes_share_passes_with_the_same_answers(daemon, networks):
+    files = [encoded(picture(100 + 7 * n, 300 - 5 * n, n)) for n in range(8)]
+    alone = [boxes_of(ask(daemon, "grid", file)) for file in files]
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda file: ask(daemon, "grid", file), files))
+    for one, other in zip(alone, together):
+        assert all(numpy.allclose(a, b, atol=1e-3) for a, b in zip(one, boxes_of(other)))
+
+
+def test_the_rest_api_answers_with_detections(daemon):
+    file = encoded(picture(200, 300, 6))
+    url = f"http://127.0.0.1:{daemon.http_port}/v1/predict/grid?top_k=2"
+    request = urllib.request.Request(url, data=file, headers={"Content-Type": "image/png"})
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        found = json.load(reply)["detections"]["detections"]
+    assert len(found) == 2 and set(found[0]["box"]) == {"x_min", "y_min", "x_max", "y_max"}
+
+
+def test_options_of_another_task_are_rejected(daemon):
+    file = encoded(picture(60, 80, 1))
+    for model, options in (("embedding", {"classification": {"top_k": 1}}), ("depth", {"detection": {"top_k": 1}})):
+        with pytest.raises(grpc.RpcError) as failure:
+            ask(daemon, model, file, **options)
+        assert failure.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+GOOD = {"input": EXACT, "head": {"kind": "sets"}, "labels": LABELS}
+
+
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        ({"head": {"kind": "semantic"}, "outputs": {"logits": "OUTPUT__1"}},
+         "output 'OUTPUT__1' has the shape [12,4] for one picture, but its role 'logits' wants [classes,height,width]"),
+        ({"head": {"kind": "classes"}}, "output 'logits' has the shape [12,4] for one picture, but its role 'logits' wants [classes]"),
+        ({"labels": ["a", "b"]}, "there are 2 labels, but the program's outputs have 3 classes; give one label per class"),
+        ({"heads": {}}, "there is no key 'heads' in the description; did you mean 'head'?"),
+        ({"input": {**EXACT, "colors": "rgb"}}, "there is no key 'colors' in input; did you mean 'colour'?"),
+        ({"input": {**EXACT, "resize": "leterbox"}}, "did you mean 'letterbox'?"),
+        ({"input": {**EXACT, "size": [0, 10]}}, "input.size is a list with 0, expected 2 numbers"),
+        ({"input": {**EXACT, "std": [1, 0, 1]}}, "input.std is a list with 0"),
+        ({"head": {"kind": "sets", "score_threshold": 2}}, "head.score_threshold is 2, expected a number from 0 to 1"),
+        ({"head": {}}, "head.kind"),
+        ({"outputs": {"logits": "OUTPUT__0"}}, "outputs has no key 'boxes', which this head reads"),
+        ({"input": {"resize": "shorter", "crop": 64}}, "input.crop is set with head.kind 'sets'"),
+        ({"input": {**EXACT, "size": [4, 4]}}, "the program fails on a picture of zeros"),
+        ({"outputs": {"logits": {"name": "OUTPUT__0", "type": "FP16"}, "boxes": "OUTPUT__1"}}, "output 'OUTPUT__0'"),
+    ],
+)  # fmt: skip
+def test_a_description_that_does_not_fit_is_found_before_serving(networks, tmp_path, change, complaint):
+    write(tmp_path / "models", "sets", networks["sets"], {**GOOD, **change})
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
+    assert checked.returncode == 1 and complaint in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("{", "JSON at byte"),
+        ("[]", "the document is a list, expected an object"),
+        ('{"input": {}, "input": {}}', "the name 'input' is used twice"),
+        ("[" * 40 + "]" * 40, "more than 16 levels"),
+        ('{"labels": [' + ",".join(['"x"'] * 70_000) + "]}", "head is missing"),
+        ('{"input": {"scale": 1e999}}', "expected a finite number"),
+    ],
+)
+def test_a_malformed_description_is_an_error_with_its_place(networks, tmp_path, text, complaint):
+    write(tmp_path / "models", "sets", networks["sets"], None, files={"saccade.json": text})
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
+    assert checked.returncode == 1 and complaint in checked.stdout, checked.stdout
+    assert "sets/saccade.json" in checked.stdout
+
+
+def test_an_unknown_hugging_face_architecture_is_named(networks, tmp_path):
+    config = {"architectures": ["WhisperForConditionalGeneration"]}
+    files = {"config.json": json.dumps(config), "preprocessor_config.json": '{"size": {"height": 8, "width": 8}}'}
+    write(tmp_path / "models", "other", networks["sets"], None, files=files)
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
+    assert checked.returncode == 1 and "WhisperForConditionalGeneration" in checked.stdout, checked.stdout
+
+
+def test_a_program_with_a_description_still_needs_the_permission_to_run(networks, tmp_path):
+    write(tmp_path / "models", "sets", networks["sets"], GOOD)
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}")
+    assert checked.returncode == 1 and "--allow-executable-models" in checked.stdout
