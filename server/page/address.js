@@ -38,6 +38,15 @@ export function writeAddress() {
   if (location.hash.slice(1) !== text) history.replaceState(null, "", text ? `#${text}` : location.pathname);
 }
 
+// Calls `action` once, `wait` milliseconds after the last of several calls.
+export function soon(action, wait) {
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, wait);
+  };
+}
+
 function show(name) {
   for (const one of ["ask", "load"]) {
     const isShown = one === name;

@@ -2,9 +2,14 @@
 
 const $ = (id) => document.getElementById(id);
 let stream = null, taken = 0;
+// How often the camera was opened or closed: who waits for it finds out whether it is still wanted.
+let turn = 0;
+
+const stop = (one) => one?.getTracks().forEach((track) => track.stop());
 
 export function closeCamera() {
-  for (const track of stream?.getTracks() ?? []) track.stop();
+  ++turn;
+  stop(stream);
   stream = null;
   $("camera-view").srcObject = null;
   $("camera-part").hidden = true;
@@ -25,15 +30,20 @@ const REASONS = {
 
 async function open(complain) {
   closeCamera();
+  const mine = turn;
   try {
-    stream = await navigator.mediaDevices.getUserMedia({video: {facingMode: "environment"}});
+    const opened = await navigator.mediaDevices.getUserMedia({video: {facingMode: "environment"}});
+    // The user may have turned to something else before the browser's question was answered.
+    if (mine !== turn) return stop(opened);
+    stream = opened;
+    $("camera-view").srcObject = stream;
+    $("camera-part").hidden = false;
+    await $("camera-view").play();
+    $("camera-take").focus();
   } catch (error) {
-    return complain(`The camera cannot be used: ${REASONS[error.name] ?? error.message}.`);
+    // Closing it ends play() with an error.
+    if (mine === turn) complain(`The camera cannot be used: ${REASONS[error.name] ?? error.message}.`);
   }
-  $("camera-view").srcObject = stream;
-  $("camera-part").hidden = false;
-  await $("camera-view").play();
-  $("camera-take").focus();
 }
 
 async function shoot() {

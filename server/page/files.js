@@ -30,6 +30,13 @@ export function accept(task, given, slot, files) {
   return {files: others, left, strip: []};
 }
 
+// Names the files in the slots. `isClip`: several files are its frames.
+export function nameFiles(names, isClip) {
+  const say = (slot, text) => $(`slot-${slot}`).querySelector(".slot-file").textContent = text;
+  if (names.length > 1 && isClip) return say(0, `${names.length} frames, ${names[0]} to ${names.at(-1)}`);
+  names.slice(0, 2).forEach((name, slot) => name && say(slot, name));
+}
+
 // Calls `take(files, slot)` for each way to give files. What is dropped beside the slots goes to the first.
 export function listenToFiles(take) {
   [0, 1].forEach((slot) => {

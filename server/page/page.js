@@ -1,12 +1,12 @@
 // The page's main module: handles the user's choices, sends the request, shows the answer.
 
-import {choose as select, listenToTabs, optionsNow, readAddress, setOptions, writeAddress} from "./address.js";
+import {choose as select, listenToTabs, optionsNow, readAddress, setOptions, soon, writeAddress} from "./address.js";
 import {listenToMaps, mapsOf} from "./attention.js";
 import {closeCamera, listenToCamera, offerCamera} from "./camera.js";
 import {chooseAction, listenToClip, showClip, stopClip} from "./clip.js";
 import {codeOf, listenToSaves, showCode} from "./code.js";
 import {hideComparison, listenToSwipe, offerRivals, rivalOf, showComparison} from "./compare.js";
-import {STRIPS, accept, listenToFiles} from "./files.js";
+import {STRIPS, accept, listenToFiles, nameFiles} from "./files.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {showLoadTab, watch} from "./load.js";
 import {EXAMPLES, SENT, TASKS, aboutOf, defaultOf, isOfPictures, isPicture} from "./models.js";
@@ -311,12 +311,7 @@ function put(taken) {
   files = taken.files;
   $("left").textContent = taken.left;
   const names = wanted().map((file) => file?.name);
-  names.slice(0, 2).forEach((name, i) => {
-    if (name) $(`slot-${i}`).querySelector(".slot-file").textContent = name;
-  });
-  if (names.length > 1 && task === "actions") {
-    $("slot-0").querySelector(".slot-file").textContent = `${names.length} frames, ${names[0]} to ${names.at(-1)}`;
-  }
+  nameFiles(names, task === "actions");
   ask();
   showUse();
 }
@@ -330,14 +325,6 @@ function askAgain({files: given, model: name, options}) {
   clearStrip();
   put({files: given, left: ""});
   writeAddress();
-}
-
-function soon(action, wait) {
-  let timer;
-  return () => {
-    clearTimeout(timer);
-    timer = setTimeout(action, wait);
-  };
 }
 
 // The tab, or what lies behind the address, has changed.

@@ -137,7 +137,7 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, const Live
 
 }  // namespace
 
-HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, LiveLoadOptions options) {
+HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, const LiveLoadOptions& options) {
   return {.method = "GET",
           .path = "/v1/load",
           .handler = Responding([catalog, pipeline, options](const HttpRequest&) {

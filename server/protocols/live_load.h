@@ -20,6 +20,6 @@ struct LiveLoadOptions {
 // Responds with counters of the models that are ready, which only grow, with the state and the device of all
 // models, with what is queued and in flight, and with the options, which the page needs. Clients compute
 // rates as differences of two responses. Both pointers must outlive the route's server.
-HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, LiveLoadOptions options);
+HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, const LiveLoadOptions& options);
 
 }  // namespace saccade::server

@@ -37,7 +37,8 @@ struct Ports {
 
   Ports() {
     http = rest.Routes();
-    for (std::vector<HttpRoute> more : {vision.Routes(), PageRoutes(), {LiveLoadRoute(nullptr, nullptr, {})}, SampleRoutes({})})
+    for (std::vector<HttpRoute> more :
+         {vision.Routes(), PageRoutes(), {LiveLoadRoute(nullptr, nullptr, {})}, SampleRoutes({})})
       http.insert(http.end(), more.begin(), more.end());
     for (const HttpRoute& route : http) {
       if (absl::StartsWith(route.path, "/v2/health/")) metrics.push_back(route);

@@ -94,7 +94,7 @@ def open_page(browser, daemon, repository):
     yield make
     for context in opened:
         context.close()
-    assert complaints == []
+    assert complaints == [], complaints
     own = f"http://127.0.0.1:{daemon.http_port}/"
     assert asked and [url for url in asked if not url.startswith((own, f"blob:{own}"))] == []
 

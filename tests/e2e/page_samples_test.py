@@ -228,6 +228,26 @@ def test_the_camera_is_for_this_page_and_on_a_click_only(open_page, daemon, shot
     open_page.complaints[:] = [text for text in open_page.complaints if "status of 400" not in text]
 
 
+def test_a_camera_that_is_allowed_too_late(open_page):
+    page = open_page(permissions=["camera"])
+    page.evaluate(
+        """() => {
+          const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+          navigator.mediaDevices.getUserMedia = async (wish) => {
+            await new Promise((resolve) => window.allow = resolve);
+            return window.late = await open(wish);
+          };
+        }"""
+    )
+    page.select_option("#model", "detector")
+    page.locator("#camera").click()
+    page.wait_for_function("() => Boolean(window.allow)")
+    page.select_option("#model", "volumes")
+    page.evaluate("() => window.allow()")
+    page.wait_for_function("() => window.late?.getTracks().every((track) => track.readyState === 'ended')")
+    expect(page.locator("#camera-part")).to_be_hidden()
+
+
 def test_a_camera_that_is_not_allowed(open_page):
     page = open_page()
     page.evaluate(

@@ -196,6 +196,17 @@ def test_two_versions_are_compared(open_page, shots, look):
     expect(page.locator("#compare")).to_be_hidden()
 
 
+def test_a_rival_without_an_answer_leaves_the_first_one(open_page):
+    page = open_with(open_page, "detector", SCENE, "detector 2")
+    error = json.dumps({"error": HTML})
+    page.route(re.compile("version=1"), lambda route: route.fulfill(status=503, body=error, content_type="application/json"))
+    page.select_option("#rival", "detector 1")
+    expect(page.locator("#problem")).to_have_text(f"detector 1 has no answer to compare with: {HTML}")
+    wait_for(page, "found · detector 2")
+    expect(page.locator("#compare")).to_be_hidden()
+    open_page.complaints[:] = [text for text in open_page.complaints if "status of 503" not in text]
+
+
 def test_the_swipe_shows_one_model_left_and_the_other_right(open_page):
     page = open_with(open_page, "detector", SCENE, "detector 2")
     page.locator("#score").fill("0")
@@ -345,6 +356,24 @@ def test_counters_of_all_models_are_added(open_page):
     assert (total["answered"], total["queued"], total["seconds"]["infer"]) == (4, 6, 1)
     assert total["passes_by_batch_size"] == {"1": 3, "4": 3} and total["answered_by_seconds"] == [[0.1, 2], [None, 4]]
     assert total["failed_by_reason"]["REJECTED"] == 2
+
+
+def test_what_loads_is_told(open_page):
+    page = open_page(address="#tab=load")
+
+    def with_a_newcomer(route):
+        answer = route.fetch()
+        load = answer.json()
+        load["states"].append({**load["states"][0], "name": HTML, "version": 3, "state": "LOADING", "device": ""})
+        route.fulfill(response=answer, json=load)
+
+    page.route("**/v1/load", with_a_newcomer)
+    expect(page.locator("#states li")).to_have_text(re.compile(r"^<img src=x onerror=alert\(1\)> 3 loading; seen for \d+ s$"))
+    ready, every = re.fullmatch(r"(\d+) of (\d+) model versions are ready", page.locator("#ready-text").text_content()).groups()
+    assert int(every) == int(ready) + 1
+    assert page.locator("#ready").evaluate("(one) => [one.value, one.max]") == [int(ready), int(every)]
+    page.unroute("**/v1/load", with_a_newcomer)
+    expect(page.locator("#loading")).to_be_hidden()
 
 
 def test_what_is_not_ready_is_told(browser, repository, tmp_path):

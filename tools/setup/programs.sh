@@ -15,7 +15,7 @@ ensure_haproxy() {
   unpack_package haproxy "$venv/haproxy" 2
 }
 
-# TypeScript's compiler, which ./dev lint checks the page's modules with. It runs in the Node.js that Playwright brings, so that
+# TypeScript's compiler, which ./dev lint checks the page's modules with. It runs in the Node that Playwright brings, so that
 # none is installed.
 ensure_typescript() {
   [ -e "$venv/typescript/usr/share/nodejs/typescript/lib/tsc.js" ] || unpack_package node-typescript "$venv/typescript" 7

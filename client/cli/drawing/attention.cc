@@ -27,6 +27,18 @@ absl::StatusOr<cv::Mat> ReadMap(const AttentionMap& map) {
                                           map.width, "x", map.height, " pixels"));
 }
 
+// Whether the daemon's `part` is one that a network can see: it pads a picture to a few times its size at
+// most.
+bool IsPossible(const PicturePart& part, cv::Size picture) {
+  constexpr float kMaxTimes = 16;
+  const auto along = [](float at, float length, int side) {
+    const float max = kMaxTimes * static_cast<float>(side);
+    // False for NaN.
+    return length > 0 && length <= max && at >= -max && at <= static_cast<float>(side);
+  };
+  return along(part.x, part.width, picture.width) && along(part.y, part.height, picture.height);
+}
+
 // Black where `part` reaches beyond the picture. REQUIRES: they overlap.
 cv::Mat Part(const cv::Mat& picture, const cv::Rect& part) {
   const cv::Rect inside = part & cv::Rect(0, 0, picture.cols, picture.rows);
@@ -61,6 +73,8 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     if (region) seen &= cv::Rect(region->x, region->y, region->width, region->height);
     if (explanation.seen) {
       const PicturePart& part = *explanation.seen;
+      if (!IsPossible(part, whole.size()))
+        return absl::InternalError("the daemon's maps do not cover a part of the picture");
       seen = cv::Rect(cvRound(part.x), cvRound(part.y), std::max(1, cvRound(part.width)),
                       std::max(1, cvRound(part.height)));
     }

@@ -279,6 +279,35 @@ TEST(DrawAttention, OfARegionShowsTheRegion) {
   EXPECT_GT(drawn.at<cv::Vec3b>(300, 200)[1], 100);
 }
 
+TEST(DrawAttention, OfAClassifierShowsWhatItSaw) {
+  // White where the network looked, and black beyond the picture.
+  cv::Mat picture = PlainPicture(400, 300);
+  picture(cv::Rect(200, 100, 200, 100)) = cv::Scalar(255, 255, 255);
+  Classification answer = Explained();
+  answer.explanation->seen = PicturePart{200, 100, 400, 100};
+  const std::string path = ::testing::TempDir() + "attention_seen.png";
+  ASSERT_TRUE(DrawAttention(Encoded(picture), std::nullopt, answer, path).ok());
+  const cv::Mat drawn = ReadPng(path);
+  EXPECT_EQ(drawn.rows, 24 + 44 + 2 * (80 + 44));
+  const auto light = [&drawn](int x) {
+    const auto& color = drawn.at<cv::Vec3b>(12 + 44 + 70, 12 + x);
+    return color[0] + color[1] + color[2];
+  };
+  EXPECT_GT(light(100), light(300) + 150);
+}
+
+TEST(DrawAttention, RejectsPartsThatNoNetworkSees) {
+  const std::string path = ::testing::TempDir() + "attention_part.png";
+  for (const PicturePart& part :
+       {PicturePart{0, 0, 0, 100}, PicturePart{0, 0, NAN, 100}, PicturePart{0, 0, 1e9F, 1e9F},
+        PicturePart{-1e9F, 0, 100, 100}, PicturePart{500, 0, 100, 100}, PicturePart{0, INFINITY, 100, 100},
+        PicturePart{-300, 0, 100, 100}}) {
+    Classification answer = Explained();
+    answer.explanation->seen = part;
+    EXPECT_FALSE(DrawAttention(Encoded(PlainPicture(400, 300)), std::nullopt, answer, path).ok()) << part.x;
+  }
+}
+
 TEST(DrawAttention, WorksWithoutAPictureAndRejectsInvalidMaps) {
   const std::string path = ::testing::TempDir() + "attention_alone.png";
   EXPECT_TRUE(DrawAttention("a video", std::nullopt, Explained(), path).ok());
