@@ -11,4 +11,9 @@ struct LoadError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The weights' tensors are not those of the network.
+struct MisfitError : LoadError {
+  using LoadError::LoadError;
+};
+
 }  // namespace saccade::models

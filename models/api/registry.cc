@@ -9,10 +9,13 @@
 #include "models/networks/identity/identity.h"
 #include "models/networks/mask_rcnn/mask_rcnn.h"
 #include "models/networks/mobile/mobile.h"
+#include "models/networks/nearest.h"
 #include "models/networks/psmnet/psmnet.h"
 #include "models/networks/rc3d/rc3d.h"
 #include "models/networks/residual/residual.h"
 #include "models/networks/unet3d/unet3d.h"
+#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/weights_format.h"
 
 namespace saccade::models {
 namespace {
@@ -47,6 +50,17 @@ std::unique_ptr<Model> Make(const std::string& architecture, const Options& opti
   return load(architecture, WithoutPrecision(options), weights_path, labels, target);
 }
 
+// A line about the network whose names the file has, if that is another one; otherwise nothing.
+std::string OtherNetworkText(const std::string& architecture, const Options& options,
+                             const std::string& weights_path) {
+  const auto file = MappedFile::Open(weights_path, kMaxWeightsFileBytes);
+  const NearestNetwork nearest =
+      Nearest(ParseWeights(file->bytes()), architecture, WithoutPrecision(options));
+  if (nearest.architecture == architecture && nearest.prefix.empty()) return "";
+  const std::string text = NearestText(nearest);
+  return text.empty() ? "" : "\n  " + text;
+}
+
 }  // namespace
 
 std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
@@ -60,6 +74,8 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
       return LoadOnGpu(target, [&] { return Make(architecture, options, weights_path, labels, target); });
     CheckCpuPrecision(target.precision);
     return Make(architecture, options, weights_path, labels, target);
+  } catch (const MisfitError& error) {
+    throw LoadError(error.what() + OtherNetworkText(architecture, options, weights_path));
   } catch (const LoadError&) {
     throw;
   } catch (const std::exception& error) {

@@ -1,9 +1,33 @@
 #include "models/api/text.h"
 
+#include <algorithm>
+#include <array>
+
 namespace saccade::models {
 namespace {
 
 constexpr size_t kMaxQuotedBytes = 120;
+// Longer words are not compared.
+constexpr size_t kMaxWord = 64;
+
+// The fewest insertions, deletions, replacements and swaps of neighbours that lead from one word to another.
+size_t Changes(std::string_view from, std::string_view to) {
+  // changes[i][j] leads from the first i characters to the first j.
+  std::array<std::array<size_t, kMaxWord + 1>, kMaxWord + 1> changes;
+  for (size_t i = 0; i <= from.size(); ++i) {
+    for (size_t j = 0; j <= to.size(); ++j) {
+      if (i == 0 || j == 0) {
+        changes[i][j] = i + j;
+        continue;
+      }
+      const size_t replaced = changes[i - 1][j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1);
+      changes[i][j] = std::min({replaced, changes[i - 1][j] + 1, changes[i][j - 1] + 1});
+      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1])
+        changes[i][j] = std::min(changes[i][j], changes[i - 2][j - 2] + 1);
+    }
+  }
+  return changes[from.size()][to.size()];
+}
 
 // Returns the length of the UTF-8 sequence that begins with `lead`, or 0 if it is invalid.
 size_t SequenceLength(unsigned char lead) {
@@ -54,6 +78,25 @@ std::string Joined(std::span<const std::string> parts, std::string_view separato
     text += part;
   }
   return text;
+}
+
+std::string NearestWord(std::string_view word, std::span<const std::string> candidates) {
+  std::string nearest;
+  size_t best = std::min<size_t>(3, word.size() / 2) + 1;
+  if (word.size() > kMaxWord) return nearest;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > kMaxWord) continue;
+    const size_t changes = Changes(word, candidate);
+    const auto length_difference = [&](const std::string& one) {
+      return one.size() > word.size() ? one.size() - word.size() : word.size() - one.size();
+    };
+    const bool same = changes == best && !nearest.empty();
+    if (changes > best || (changes == best && !same)) continue;
+    if (same && length_difference(candidate) >= length_difference(nearest)) continue;
+    best = changes;
+    nearest = candidate;
+  }
+  return nearest;
 }
 
 size_t Utf8CharacterBytes(std::string_view text) {

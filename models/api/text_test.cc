@@ -22,6 +22,17 @@ TEST(Utf8Test, RejectsMalformedText) {
   }
 }
 
+TEST(NearestWordTest, FindsWhatWasMistyped) {
+  const std::vector<std::string> flags = {"--model", "--mode", "--output", "--top-k"};
+  EXPECT_EQ(NearestWord("--modle", flags), "--model");
+  EXPECT_EQ(NearestWord("--ouput", flags), "--output");
+  EXPECT_EQ(NearestWord("--topk", flags), "--top-k");
+  EXPECT_EQ(NearestWord("--colour", flags), "");
+  EXPECT_EQ(NearestWord("", flags), "");
+  EXPECT_EQ(NearestWord("x", flags), "");
+  EXPECT_EQ(NearestWord(std::string(1000, 'm'), flags), "");
+}
+
 TEST(Utf8Test, MeasuresTheFirstCharacter) {
   EXPECT_EQ(Utf8CharacterBytes("a\xFF"), 1U);
   EXPECT_EQ(Utf8CharacterBytes("\xC3\xBC\xFF"), 2U);

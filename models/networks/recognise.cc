@@ -6,6 +6,7 @@
 
 #include "models/api/error.h"
 #include "models/api/text.h"
+#include "models/networks/nearest.h"
 #include "models/networks/option_reader.h"
 #include "models/weights/format/weights_format.h"
 
@@ -81,15 +82,17 @@ bool IsMaskRcnn(const Shapes& shapes, Recognised& found) {
   return true;
 }
 
-[[noreturn]] void FailToRecognise(const Shapes& shapes) {
+[[noreturn]] void FailToRecognise(const Shapes& shapes, const std::vector<TensorEntry>& entries) {
   std::string names;
   size_t left = 5;
   for (const auto& [name, shape] : shapes) {
     if (left-- == 0) break;
     names += (names.empty() ? "" : ", ") + Quote(name) + " " + ShapeText(shape);
   }
+  const std::string nearest = NearestText(Nearest(entries));
   throw LoadError("no network is recognised by its " + std::to_string(shapes.size()) + " tensors (" + names +
-                  ", ...); torchvision's resnet18 to resnet152, mobilenet_v2 and maskrcnn_resnet50_fpn are; "
+                  ", ...)" + (nearest.empty() ? "" : "; " + nearest) +
+                  "; torchvision's resnet18 to resnet152, mobilenet_v2 and maskrcnn_resnet50_fpn are; "
                   "name another architecture with --architecture");
 }
 
@@ -105,7 +108,7 @@ Recognised Recognise(const std::vector<TensorEntry>& entries) {
                           Quote(prefix) + ", which the daemon passes over");
   }
   if (!IsResnet(shapes, found) && !IsMobileNet(shapes, found) && !IsMaskRcnn(shapes, found))
-    FailToRecognise(shapes);
+    FailToRecognise(shapes, entries);
   return found;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "models/api/error.h"
 #include "models/api/text.h"
@@ -21,7 +22,6 @@ namespace saccade::models {
 namespace {
 
 // More than any network here needs, and less than a machine's memory.
-constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
 constexpr size_t kMaxNamesListed = 20;
 
 std::optional<at::ScalarType> FloatingType(ElementType type) {
@@ -128,12 +128,29 @@ std::vector<std::string> AbsentModules(const std::map<std::string, const TensorE
   return modules;
 }
 
+// The first extents of two shapes that differ in nothing else; {0, 0} if they do.
+std::pair<int64_t, int64_t> FirstExtents(const std::vector<int64_t>& expected,
+                                         const std::vector<int64_t>& got) {
+  const bool alike = !expected.empty() && expected.size() == got.size() &&
+                     std::equal(expected.begin() + 1, expected.end(), got.begin() + 1);
+  return alike ? std::pair(expected[0], got[0]) : std::pair<int64_t, int64_t>(0, 0);
+}
+
+// What to do if all tensors of wrong shapes, given by their first extents, differ by the number of classes.
+std::string ClassesText(const std::set<std::pair<int64_t, int64_t>>& shapes) {
+  if (shapes.size() != 1 || shapes.begin()->second == 0) return "";
+  const std::string got = std::to_string(shapes.begin()->second);
+  return "\n  the first extent is " + got + " instead of " + std::to_string(shapes.begin()->first) +
+         "; if that is the number of classes, set the option classes to " + got;
+}
+
 LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<TensorSpec>& expected,
                     const WeightNames& names, const std::shared_ptr<const MappedFile>& file) {
   std::map<std::string, const TensorEntry*> left = ByName(entries, names);
   LoadedWeights loaded{{}, AbsentModules(left, expected)};
   const std::set<std::string> absent(loaded.absent.begin(), loaded.absent.end());
   Complaints complaints;
+  std::set<std::pair<int64_t, int64_t>> classes;
   for (const TensorSpec& spec : expected) {
     if (absent.contains(spec.optional_module)) continue;
     const auto found = left.find(spec.name);
@@ -145,6 +162,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
     left.erase(found);
     const std::optional<at::ScalarType> type = FloatingType(entry.type);
     if (entry.shape != spec.shape) {
+      classes.insert(FirstExtents(spec.shape, entry.shape));
       complaints.Add("wrong shape", Quote(spec.name) + " expected " + ShapeText(spec.shape) + ", got " +
                                         ShapeText(entry.shape));
     } else if (!type) {
@@ -157,9 +175,9 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
   for (const auto& [name, entry] : left)
     complaints.Add("surplus", Quote(name) + " " + ShapeText(entry->shape));
   if (!complaints.empty()) {
-    throw LoadError(
+    throw MisfitError(
         "the weights do not fit the network; check its options against those it was trained with." +
-        complaints.Text());
+        complaints.Text() + ClassesText(classes));
   }
   return loaded;
 }
@@ -194,9 +212,11 @@ TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
 
 LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected,
                           const WeightNames& names) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxFileBytes);
+  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxWeightsFileBytes);
   try {
     return Match(ParseNamed(path, file->bytes()), expected, names, file);
+  } catch (const MisfitError& error) {
+    throw MisfitError(path + ": " + error.what());
   } catch (const LoadError& error) {
     throw LoadError(path + ": " + error.what());
   }

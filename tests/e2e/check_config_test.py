@@ -5,6 +5,7 @@ import random
 import re
 
 import pytest
+import safetensors.torch
 import torch
 
 from damages import DAMAGES
@@ -140,3 +141,23 @@ def test_a_repository_that_is_none(tmp_path):
     for path in (tmp_path / "nowhere", tmp_path / "file"):
         ended = run_to_end("--check-config", f"--model-repository={path}")
         assert ended.returncode == 2 and str(path) in ended.stderr
+
+
+def test_the_network_that_was_meant_is_told(network, tmp_path):
+    """Names of another architecture, a prefix before them, or another number of classes."""
+    state = network.state()
+    for name, prefix in (("meant", ""), ("prefixed", "student.net.")):
+        weights = write_model(tmp_path, name, network)
+        safetensors.torch.save_file({prefix + key: value for key, value in state.items()}, weights)
+    config = tmp_path / "meant" / "config.pbtxt"
+    config.write_text('parameters { key: "architecture" value { string_value: "resnet50" } }')
+    for name in ("meant", "prefixed"):
+        (tmp_path / name / "labels.txt").unlink()
+    weights = write_model(tmp_path, "classes", TinyModel(classes=7, seed=3))
+    safetensors.torch.save_file(state, weights)
+    outcome = Checked(tmp_path)
+    assert "tensors have the names of 'sanet'; did you mean that network?" in re.sub(
+        "'(attnnet|kanet_kv|kanet_qkv|attnnet_1n|attnnet_pool)'", "'sanet'", outcome.of("meant")[1])
+    assert 'name.removeprefix("student.net.")' in outcome.of("prefixed")[1]
+    assert "the first extent is 5 instead of 7; if that is the number of classes, set the option classes to 5" in (
+        outcome.of("classes")[1])

@@ -27,7 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxWeightsBytes = int64_t{8} << 30;
 constexpr int64_t kMaxLabelsBytes = int64_t{16} << 20;
 
 // The contents of the new folder.
@@ -143,7 +142,7 @@ absl::Status WriteFolder(const fs::path& folder, const Made& made, const std::st
 }
 
 Made Inspect(const InitCommand& command) {
-  const auto file = models::MappedFile::Open(command.weights, kMaxWeightsBytes);
+  const auto file = models::MappedFile::Open(command.weights, models::kMaxWeightsFileBytes);
   try {
     if (auto program = ProgramOf(file->bytes())) return *std::move(program);
     return MadeOfWeights(command, file->bytes());

@@ -102,6 +102,23 @@ TEST_F(Init, ProgramsGetAnExampleOfTheirInputs) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "models" / "net" / "1" / "model.pt2"));
 }
 
+// The stem is missing, so that the network is not recognised, but most names are there.
+TEST_F(Init, SaysWhichNetworkWasMeant) {
+  for (const std::string prefix : {"", "backbone.", "student.net."}) {
+    auto rows = Resnet(prefix, 10, {3, 4, 6, 3}, false);
+    rows.erase(rows.begin());
+    rows.emplace_back("loss.weight", 3);
+    const RunResult run = Run(File("w", Weights(rows)));
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.err, AllOf(HasSubstr("33 of its 34 tensors have the names of"),
+                               HasSubstr("did you mean that network?")));
+    EXPECT_THAT(run.err, prefix.empty() ? HasSubstr("name it with --architecture")
+                                        : HasSubstr("name.removeprefix(\"" + prefix + "\")"));
+  }
+  EXPECT_THAT(Run(File("w", Weights({{"encoder.weight", 3}, {"decoder.weight", 3}}))).err,
+              Not(HasSubstr("did you mean")));
+}
+
 TEST_F(Init, SaysThatNothingIsRecognised) {
   const std::string weights = File("w", Weights({{"encoder.weight", 3}}));
   const RunResult run = Run(weights);

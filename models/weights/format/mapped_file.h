@@ -1,12 +1,16 @@
 // A weights file mapped into memory, read-only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
+
+// Larger files are no weights.
+inline constexpr int64_t kMaxWeightsFileBytes = int64_t{8} << 30;
 
 class MappedFile {
  public:
