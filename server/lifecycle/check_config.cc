@@ -17,6 +17,11 @@ class Checker {
   void Check(const std::string& repository) {
     const auto scan = ScanRepository(repository, {.complete = flags_.complete_configurations});
     if (!scan.ok()) return Report(repository, scan.status(), "");
+    if (scan->models.empty() && scan->broken.empty())
+      out_ << "WARNING " << repository
+           << ": holds no models; expected a folder for each, with config.pbtxt and the weights in its "
+              "folder 1"
+           << std::endl;
     for (const ModelEntry& model : scan->models) Check(repository, model);
     for (const BrokenModel& broken : scan->broken) {
       const absl::Status unique = CheckUnique(broken.name, repository);

@@ -1,6 +1,7 @@
 #include "server/lifecycle/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -8,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/lifecycle/flag_errors.h"
 #include "server/lifecycle/flag_sources.h"
 #include "server/lifecycle/flag_table.h"
 #include "server/lifecycle/grpc_flags.h"
@@ -53,11 +55,22 @@ CLI::Validator Between(double min, double max) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator ExistingFolder() {
+  const auto check = [](const std::string& path) -> std::string {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) return "";
+    return absl::StrCat("is '", path, "', which is no folder",
+                        error ? absl::StrCat(" (", error.message(), ")") : std::string(),
+                        "; expected the folder that holds a folder for each model");
+  };
+  return CLI::Validator(check, "");
+}
+
 void AddServing(CLI::App& app, Flags& flags) {
   app.add_option(
          "--model-repository,--model-store", flags.model_repositories,
          "Folder with models, as NAME/config.pbtxt and NAME/VERSION/weights.safetensors; may be repeated")
-      ->check(CLI::ExistingDirectory)
+      ->check(Quiet(ExistingFolder()))
       ->type_name("DIR");
   app.add_option("--host", flags.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
   const auto address = [&app](const std::string& name, std::optional<std::string>& value,
@@ -405,6 +418,8 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddGrpcFlags(app, &flags.front.limits);
   AddTritonFlags(app, &flags.warnings);
   SetFlagSources(app);
+  app.failure_message(
+      [](const CLI::App* failed, const CLI::Error& error) { return FlagErrorText(*failed, error); });
   // For ./dev docs.
   const auto print_table = [&app] {
     std::cout << FlagTable(app);
@@ -414,7 +429,10 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   try {
     app.parse(SplitWords(argc, argv));
     // Checked here, because a required option would hide errors about unknown flags.
-    if (flags.model_repositories.empty()) throw CLI::RequiredError("--model-repository DIR");
+    if (flags.model_repositories.empty()) {
+      throw CLI::ValidationError("--model-repository",
+                                 "is missing; name the folder that holds a folder for each model");
+    }
     CheckLoadModels(flags);
     CheckOnDemand(flags);
     if (!flags.check_config) CheckSecurity(flags);

@@ -377,7 +377,7 @@ TEST_F(FlagsTest, OtherMachinesNeedAuthentication) {
 TEST_F(FlagsTest, TheRepositoryIsRequiredAndExists) {
   const Outcome none = ParseOnly({"--host=127.0.0.1"});
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.error, HasSubstr("--model-repository DIR is required"));
+  EXPECT_THAT(none.error, HasSubstr("--model-repository: is missing; name the folder"));
   EXPECT_THAT(Error({"--model-repository=/no/such/folder"}), HasSubstr("/no/such/folder"));
   EXPECT_THAT(Good({"--model-store=" + testing::TempDir()}).model_repositories,
               ElementsAre(testing::TempDir(), testing::TempDir()));
@@ -392,6 +392,9 @@ TEST_F(FlagsTest, UnknownFlagsAndWordsAreNamed) {
   EXPECT_THAT(Error({"word"}), HasSubstr("word"));
   EXPECT_THAT(ParseOnly({"--grpc-prot=1"}).error, HasSubstr("--grpc-prot"))
       << "named even if required flags are missing";
+  EXPECT_THAT(Error({"--grpc-prot=1"}), HasSubstr("--grpc-prot is unknown; did you mean --grpc-port?"));
+  EXPECT_THAT(Error({"--cores"}), HasSubstr("--cores needs a value: Cores that the daemon keeps busy"));
+  EXPECT_THAT(Error({"word"}), HasSubstr("'word' is no flag; flags are written --flag=value"));
 }
 
 TEST_F(FlagsTest, HelpAndVersionEndWithoutAnError) {

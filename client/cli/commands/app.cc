@@ -19,6 +19,7 @@
 #include "client/cli/commands/segment.h"
 #include "client/cli/commands/status.h"
 #include "client/cli/commands/stereo.h"
+#include "client/cli/commands/usage_error.h"
 #include "client/cli/input/volume_file.h"
 #include "client/cli/output/failure.h"
 #include "client/cli/output/names.h"
@@ -261,6 +262,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   app.set_version_flag("--version", std::string("saccade ") + SACCADE_VERSION);
   app.require_subcommand(0, 1);
   app.footer(kFooter);
+  app.failure_message(
+      [](const CLI::App* failed, const CLI::Error& error) { return UsageErrorText(*failed, error); });
   ClassifyCommand classify;
   DetectCommand detect;
   SegmentCommand segment;

@@ -68,7 +68,13 @@ TEST_P(Usage, IsRefusedWithWhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(
     All, Usage,
     ::testing::Values(
-        BadUsage{{}, "Usage: saccade"}, BadUsage{{"--bogus"}, "--bogus"}, BadUsage{{"clasify"}, "clasify"},
+        BadUsage{{}, "Usage: saccade"}, BadUsage{{"--bogus"}, "--bogus is no flag of saccade"},
+        BadUsage{{"clasify"}, "'clasify' is no command of saccade; did you mean classify?"},
+        BadUsage{{"detect", "--modle", "x", "a.jpg"},
+                 "--modle is no flag of saccade detect; did you mean --model?"},
+        BadUsage{{"detect"}, "saccade: PICTURE is missing; saccade detect --help lists the flags"},
+        BadUsage{{"models", "word"}, "saccade models takes no further argument, but got 'word'"},
+        BadUsage{{"status", "--wait"}, "--wait needs a value: Seconds to wait until it is ready"},
         BadUsage{{"classify", "-m", "x"}, "PICTURE"}, BadUsage{{"classify", "a.jpg"}, "--model"},
         BadUsage{{"classify", "-m", "x", "a.jpg", "--top-k", "0"}, "--top-k"},
         BadUsage{{"classify", "-m", "x", "a.jpg", "--priority", "101"}, "--priority"},
