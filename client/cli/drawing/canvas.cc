@@ -5,6 +5,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/drawing/typeface.h"
 
 namespace saccade::client {
 namespace {
@@ -12,22 +13,8 @@ namespace {
 // Narrower pictures are enlarged to this width, up to this height.
 constexpr int kMinCanvasWidth = 360;
 constexpr int kMaxEnlargedHeight = 1440;
-constexpr int kFont = cv::FONT_HERSHEY_DUPLEX;
-// Height of the font's capitals at scale 1, in pixels.
-constexpr double kCapitalHeight = 21;
-
 // Longer texts do not fit into any drawing, and measuring them takes long.
 constexpr size_t kMaxTextLength = 200;
-
-std::string Ascii(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xC0) == 0x80) continue;
-    result += byte >= 0x20 && byte < 0x7F ? c : '?';
-  }
-  return result;
-}
 
 }  // namespace
 
@@ -55,25 +42,26 @@ cv::Mat AddPanel(const cv::Mat& picture, int height) {
   return result;
 }
 
-Font::Font(double height)
-    : height_(cvRound(height)),
-      scale_(height / kCapitalHeight),
-      thickness_(std::max(1, cvRound(height / 12))) {}
+Font::Font(double height) : height_(std::max(1, cvRound(height))) {}
 
-int Font::WidthOf(const std::string& text) const {
-  int baseline = 0;
-  return cv::getTextSize(text, kFont, scale_, thickness_, &baseline).width;
-}
+int Font::WidthOf(const std::string& text) const { return WidthOfText(CharactersOf(text), height_); }
 
 std::string Font::Fit(const std::string& text, int width) const {
-  std::string fitting = Ascii(text.substr(0, kMaxTextLength));
-  if (WidthOf(fitting) <= width) return fitting;
-  while (!fitting.empty() && WidthOf(fitting + "...") > width) fitting.pop_back();
+  std::string fitting = text.substr(0, kMaxTextLength);
+  if (fitting.size() == text.size() && WidthOf(fitting) <= width) return fitting;
+  // Whole characters are cut: those behind the first byte of a character begin with the bits 10.
+  const auto cut = [&fitting] {
+    while (!fitting.empty() && (static_cast<unsigned char>(fitting.back()) & 0xC0) == 0x80)
+      fitting.pop_back();
+    if (!fitting.empty()) fitting.pop_back();
+  };
+  if (fitting.size() < text.size()) cut();
+  while (!fitting.empty() && WidthOf(fitting + "...") > width) cut();
   return fitting + "...";
 }
 
 void Font::Write(cv::Mat& canvas, const std::string& text, cv::Point at, const cv::Scalar& color) const {
-  cv::putText(canvas, text, at, kFont, scale_, color, thickness_, cv::LINE_AA);
+  DrawText(canvas, CharactersOf(text), height_, at, color);
 }
 
 std::string Title(const std::string& label, int64_t index) {
@@ -86,6 +74,8 @@ absl::Status SaveDrawing(const std::string& path, const std::function<absl::Stat
     if (!drawing.ok()) return drawing.status();
     if (cv::imwrite(path, *drawing)) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat("could not write ", path));
+  } catch (const TypefaceError& error) {
+    return absl::InvalidArgumentError(error.what());
   } catch (const cv::Exception& error) {
     return absl::InternalError(absl::StrCat("OpenCV: ", error.what()));
   }

@@ -33,16 +33,13 @@ class Font {
 
   int height() const { return height_; }
   int WidthOf(const std::string& text) const;
-  // Converts the text to ASCII, which is all that the font supports, and shortens it to `width` pixels with
-  // dots.
+  // Shortens the text to `width` pixels with dots.
   std::string Fit(const std::string& text, int width) const;
-  // Writes the text with its lower left corner at `at`.
+  // Writes the text, which is UTF-8, with its lower left corner at `at`.
   void Write(cv::Mat& canvas, const std::string& text, cv::Point at, const cv::Scalar& color) const;
 
  private:
   int height_;
-  double scale_;
-  int thickness_;
 };
 
 // "tabby", or "class 281" if the model has no names.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "client/cli/drawing/canvas.h"
 #include "client/cli/drawing/disparity_map.h"
@@ -55,6 +57,61 @@ TEST(Outline, IsThatOfTheLargestPart) {
   EXPECT_EQ(outline[2].x, 21);
   EXPECT_EQ(outline[2].y, 14);
   EXPECT_TRUE(OutlineOf({20, 30, "no mask", 0}).empty());
+}
+
+// The pixels of a text on a canvas of its own.
+cv::Mat Written(const std::string& text) {
+  cv::Mat canvas(60, 600, CV_8UC3, kPanel);
+  Font(20).Write(canvas, text, {10, 40}, kLight);
+  return canvas;
+}
+
+bool Differ(const std::string& a, const std::string& b) {
+  return cv::norm(Written(a), Written(b), cv::NORM_INF) > 50;
+}
+
+TEST(Font, DrawsEveryScriptOfItsOwn) {
+  const std::string texts[] = {
+      "caf\u00e9",    "cafe", "\u00fc\u00df\u0131", "\u0416\u0443\u043a", "\u03b1\u03b2\u03b3",
+      "\u0531\u0532", "caf?"};
+  for (const std::string& a : texts) {
+    for (const std::string& b : texts) EXPECT_EQ(Differ(a, b), a != b) << a << " and " << b;
+  }
+}
+
+TEST(Font, CutsWholeCharacters) {
+  const Font font(20);
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "\u0416";
+  for (const int width : {0, 40, 100, 101, 500}) {
+    const std::string fitting = font.Fit(text, width);
+    ASSERT_TRUE(fitting.ends_with("...")) << width;
+    EXPECT_EQ((fitting.size() - 3) % 2, 0U) << "each character has two bytes";
+    EXPECT_LE(font.WidthOf(fitting), std::max(width, 40));
+  }
+  EXPECT_EQ(font.Fit("\u0416\u0443\u043a", 1000), "\u0416\u0443\u043a");
+}
+
+TEST(Font, DrawsAMarkForWhatIsNoText) {
+  for (const std::string text : {"\xff", "\xc3", "\xe4\xba", "\x01", "\x7f", "\xc2\x80"})
+    EXPECT_FALSE(Differ(text, "\ufffd")) << text;
+  EXPECT_TRUE(Differ("\ufffd", " "));
+}
+
+TEST(Font, WhatIsOutsideTheCanvasIsCut) {
+  cv::Mat canvas(10, 10, CV_8UC3, kPanel);
+  for (const cv::Point at : {cv::Point(-50, 5), cv::Point(5, -50), cv::Point(5, 500), cv::Point(-3, 8)})
+    Font(20).Write(canvas, "W\u00c4gj", at, kLight);
+}
+
+// Of the thread's first text, because a thread reads the fonts once.
+TEST(Font, AFontThatCannotBeReadIsAnError) {
+  ASSERT_EQ(setenv("SACCADE_FONT", "/no/such/font.ttf", 1), 0);
+  absl::Status status;
+  std::thread([&status] { status = DrawTimeline({}, TemporaryPng()); }).join();
+  ASSERT_EQ(unsetenv("SACCADE_FONT"), 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("SACCADE_FONT is '/no/such/font.ttf'"));
 }
 
 TEST(DisparityPng, WritesZeroForMissingValues) {
