@@ -23,4 +23,17 @@ def test_the_demo(tmp_path):
     assert re.search(r"[\d.]+ requests/s, half within [\d.]+ ms, 99% within [\d.]+ ms, 0 refused", done.stdout)
     with Image.open(tmp_path / "contact-sheet.png") as sheet:
         assert sheet.width > 500 and len(sheet.convert("RGB").getcolors(1 << 24)) > 1000
-    assert done.stdout.endswith("the daemon has drained, and ended with 0\n")
+    # The sheet has the volumes before and after, and an attention map.
+    volumes = list((tmp_path / "denoiser").glob("*.before-and-after.png"))
+    assert len(volumes) == len(list((ROOT / "models" / "demo" / "volumes").iterdir()))
+    with Image.open(volumes[0]) as both:
+        half = both.width // 2
+        assert both.crop((0, 0, half - 2, both.height)).tobytes() != both.crop((half + 2, 0, both.width, both.height)).tobytes()
+    assert len(list((tmp_path / "attention").glob("*.png"))) >= 1
+    ended, after = done.stdout.split("the daemon has drained, and ended with 0\n")
+    lines = after.strip().splitlines()
+    assert lines[0] == "What next?" and len(lines) == 4
+    for line, word in zip(lines[1:], ("./dev demo --stay", "saccade detect", "saccade init")):
+        assert word in line
+        for page in re.findall(r"docs/[\w-]+\.md", line):
+            assert (ROOT / page).exists()

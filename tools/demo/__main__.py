@@ -11,6 +11,11 @@ import sys
 from tools.demo import answers, contact_sheet, load
 from tools.demo.daemon import Daemon
 
+NEXT = """
+What next?
+  See it live:          ./dev demo --stay, then drop a picture of your own on the page
+  Ask from a terminal:  build/release/bin/saccade detect --model detector PICTURE -o out   (docs/quickstart.md)
+  Serve your own:       build/release/bin/saccade init WEIGHTS -o models/NAME              (docs/your-own-model.md)"""
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEMO = ROOT / "models" / "demo"
 
@@ -39,6 +44,18 @@ def ask_all(daemon, command, models, out):
             if picture := answers.picture_of(result):
                 shown.append((picture, (f"{model['name']}: {name}, {times['total']:.0f} ms", words)))
     return shown
+
+
+def look_inside(daemon, command, models, out):
+    """The attention map of the first sample of the first model that has one, for the contact sheet."""
+    for model in models:
+        if not model["attention_layers"] or model["task"] not in answers.COMMANDS:
+            continue
+        for result in answers.ask(command, daemon.grpc, model["name"], model["task"], DEMO, out / "attention", explain=True):
+            if "attention_map" in result:
+                name = pathlib.Path(result["file"]).name
+                return [(result["attention_map"], (f"{model['name']}: {name}", "what its attention looks at"))]
+    return []
 
 
 def put_under_load(daemon, models, seconds):
@@ -78,6 +95,7 @@ def main():
         print(f"{ready} models ready after {took:.1f} s")
         models = [one for one in json.loads(daemon.get("/v1/models"))["models"] if one["state"] == "READY"]
         shown = ask_all(daemon, flags.build / "bin" / "saccade", models, flags.out)
+        shown += look_inside(daemon, flags.build / "bin" / "saccade", models, flags.out)
         if shown:
             contact_sheet.draw(shown, flags.out / "contact-sheet.png")
         put_under_load(daemon, models, flags.seconds)
@@ -90,10 +108,8 @@ def main():
                 daemon.wait()
             except KeyboardInterrupt:
                 print()
-        else:
-            print("./dev demo --stay keeps the daemon running until Ctrl-C.")
         daemon.stop()
-    print("the daemon has drained, and ended with 0")
+    print(f"the daemon has drained, and ended with 0\n{NEXT}")
 
 
 main()
