@@ -15,7 +15,7 @@ import tritonclient.http as triton_http
 
 import pictures
 from certificates import Authority, put
-from harness import DEADLINE_SECONDS, Daemon, eventually, write_secret
+from harness import DEADLINE_SECONDS, Daemon, binary, eventually, write_secret
 from messages import Vision, predict_request
 
 TOKEN = "predict-0123456789abcdef"
@@ -154,6 +154,16 @@ def test_nothing_older_than_tls_1_2(daemon, authority, name):
 def test_plain_http_is_told_that_tls_is_spoken_here(daemon):
     status, _, body = daemon.get("/v2/health/ready")
     assert status == 400 and "https" in body
+
+
+@pytest.mark.parametrize("flags, reason", [((), "--tls"), (("--tls",), "--tls-ca")])
+def test_a_wait_for_a_daemon_with_tls_says_what_is_wrong(daemon, flags, reason):
+    """In one line, without one of gRPC's own before it."""
+    command = [binary("saccade"), "status", "--wait=0.5", f"--url={daemon.grpc_address}", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    assert done.returncode != 0 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("saccade: ") and reason in line
 
 
 def test_plain_grpc_gets_no_answer(daemon):

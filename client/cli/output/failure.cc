@@ -24,6 +24,8 @@ FailureText TextOf(const absl::Status& status, absl::string_view url) {
     result.advice = "give the authorities to trust with --tls-ca";
   } else if (IsUntrusted(status) && absl::StrContains(message, "is not for the name")) {
     result.advice = "give the certificate's name with --tls-name";
+  } else if (absl::StrContains(message, "or require TLS")) {
+    result.advice = "if it requires TLS, add --tls, and --tls-ca for an authority of your own";
   }
   switch (status.code()) {
     case absl::StatusCode::kUnauthenticated:
