@@ -1,10 +1,12 @@
-"""Writes docs/reference: the daemon's flags, metrics and limits, as the built program and its sources have them.
+"""Writes docs/reference: the daemon's flags, metrics and limits, as the built program and its sources have them; and in
+docs/quickstart.md what the commands of its session print.
 
 Called by ./dev docs, which has built everything. tests/e2e/reference_test.py fails if the committed pages differ."""
 
 import pathlib
 import tempfile
 
+from tools.reference import session
 from tools.reference.pages import FOLDER, pages
 
 
@@ -13,6 +15,8 @@ def main():
         for name, text in pages(pathlib.Path(folder)).items():
             (FOLDER / name).write_text(text)
             print(f"wrote {FOLDER.name}/{name}")
+    session.write()
+    print(f"wrote {session.PAGE.name}")
 
 
 if __name__ == "__main__":

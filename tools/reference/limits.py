@@ -110,7 +110,7 @@ LIMITS = {
         ("warmup_config.cc", "kMaxWarmups", COUNT, "`model_warmup` entries", "the model is not loaded"),
     ],
     "Weights": [
-        ("weights.cc", "kMaxFileBytes", BYTES, "A weights file", "the model is not loaded"),
+        ("mapped_file.h", "kMaxWeightsFileBytes", BYTES, "A weights file", "the model is not loaded"),
         ("safetensors.h", "kMaxHeaderBytes", BYTES, "The header of a safetensors file", "the model is not loaded"),
         ("pickle.cc", "kMaxPickleBytes", BYTES, "The pickle in a `weights.pt`", "the model is not loaded"),
         ("pickle.cc", "kMaxValues", COUNT, "Values in that pickle", "the model is not loaded"),
