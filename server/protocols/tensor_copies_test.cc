@@ -95,7 +95,7 @@ class TensorCopies : public testing::ModelPipelineTest {
   }
 
   SharedMemory shared_memory_{{}};
-  Inference inference_{&pipeline_, &catalog_, &shared_memory_};
+  Inference inference_{&pipeline_, &catalog_, &shared_memory_, StatusCodes()};
 };
 
 TEST_F(TensorCopies, TheCounterCounts) {
