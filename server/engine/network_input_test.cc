@@ -69,8 +69,9 @@ TensorInput Tensor(const std::vector<int64_t>& shape) {
 
 // The item's pixels with padding, as the network sees them.
 std::vector<float> PixelsOf(const Item& item, const models::ImageInput& input) {
-  const auto& [sent, scaled, bucket, sent_depth, depth] = item.placement;
-  std::vector<float> pixels(depth * input.channels() * bucket.height * bucket.width, -1.0F);
+  const models::Placement& placed = item.placement;
+  std::vector<float> pixels(placed.depth * input.channels() * placed.bucket.height * placed.bucket.width,
+                            -1.0F);
   WritePixels(item.pixels, item.placement, absl::MakeSpan(pixels));
   return pixels;
 }
