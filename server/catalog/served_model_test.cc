@@ -27,8 +27,7 @@ class AnsweringEngine : public Engine {
   const models::Description& description() const override { return description_; }
   const char* items_name() const override { return "pictures"; }
   absl::Status Check(const Request& /*request*/) const override { return absl::OkStatus(); }
-  absl::Status Prepare(PredictCall& /*call*/, const Decoder& /*decoder*/,
-                       Clock* /*clock*/) const override {
+  absl::Status Prepare(PredictCall& /*call*/, const Decoder& /*decoder*/, Clock* /*clock*/) const override {
     return absl::OkStatus();
   }
   std::function<absl::Status()> WarmUpPass(int64_t /*size*/) const override { return nullptr; }
