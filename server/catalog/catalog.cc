@@ -3,10 +3,12 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/catalog/poll_schedule.h"
 #include "server/logging/log.h"
 #include "server/repository/repository.h"
 #include "server/repository/stamps.h"
@@ -159,7 +161,8 @@ void Catalog::Run() {
   pthread_setname_np(pthread_self(), "catalog");
   LoadAtStart();
   bool wanted = true;
-  absl::Time next_look = clock_->Now() + options_.poll_interval;
+  PollSchedule schedule(options_.poll_interval, options_.poll_jitter, std::random_device()());
+  absl::Time next_look = schedule.After(clock_->Now());
   const bool looks = options_.control != ModelControl::kNone;
   for (;;) {
     const absl::Time next_attempt = refusing() ? absl::InfiniteFuture() : RetryFailed();
@@ -190,7 +193,7 @@ void Catalog::Run() {
     wanted = !refusing() && LoadWanted();
     if (looks && clock_->Now() >= next_look) {
       if (!refusing()) Look();
-      next_look = clock_->Now() + options_.poll_interval;
+      next_look = schedule.After(clock_->Now());
     }
     host_.TellLate(clock_->Now());
   }

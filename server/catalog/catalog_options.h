@@ -27,6 +27,8 @@ struct CatalogOptions {
   // How often the repositories are scanned. With kPoll, a change is applied once two successive scans have
   // seen it unchanged.
   absl::Duration poll_interval = absl::Seconds(15);
+  // Each wait between two scans is longer by a random time of up to this.
+  absl::Duration poll_jitter = absl::ZeroDuration();
   // kExplicit: models to load at start; "*" stands for all.
   std::vector<std::string> load_at_start = {};
   // kExplicit: requests load the other models of the repositories.

@@ -128,6 +128,7 @@ absl::Status Daemon::CreateComponents() {
       std::make_unique<Catalog>(CatalogOptions{.repositories = flags_.model_repositories,
                                                .control = flags_.model_control,
                                                .poll_interval = flags_.repository_poll,
+                                               .poll_jitter = flags_.repository_poll_jitter,
                                                .load_at_start = flags_.load_models,
                                                .load_on_demand = flags_.load_on_demand,
                                                .idle_unload = flags_.idle_unload,

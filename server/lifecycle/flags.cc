@@ -122,6 +122,14 @@ void AddModels(CLI::App& app, Flags& flags) {
       ->check(Between(0.01, 86400))
       ->type_name("S")
       ->default_str("15");
+  app.add_option_function<double>(
+         "--repository-poll-jitter-secs",
+         [&flags](const double& seconds) { flags.repository_poll_jitter = absl::Seconds(seconds); },
+         "Add a random time of up to this to each wait between two scans, so that replicas with a shared "
+         "repository do not all read it at once")
+      ->check(Between(0, 86400))
+      ->type_name("S")
+      ->default_str("0");
   app.add_option(
          "--load-model", flags.load_models,
          "With --model-control-mode=explicit: load this model at start; may be repeated, '*' loads all")

@@ -41,6 +41,8 @@ struct Flags {
 
   ModelControl model_control = ModelControl::kNone;
   absl::Duration repository_poll = absl::Seconds(15);
+  // Upper bound of the random time that is added to each wait between two scans.
+  absl::Duration repository_poll_jitter = absl::ZeroDuration();
   // ModelControl::kExplicit: models to load at start; "*" stands for all.
   std::vector<std::string> load_models;
   // ModelControl::kExplicit: requests load the models that are not loaded.

@@ -93,6 +93,7 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_TRUE(flags.page);
   EXPECT_EQ(flags.model_control, ModelControl::kNone);
   EXPECT_EQ(flags.repository_poll, absl::Seconds(15));
+  EXPECT_EQ(flags.repository_poll_jitter, absl::ZeroDuration());
   EXPECT_THAT(flags.load_models, IsEmpty());
   EXPECT_TRUE(flags.strict_readiness);
   EXPECT_TRUE(flags.complete_configurations);
@@ -156,6 +157,8 @@ const Number kNumbers[] = {
      [](const Flags& f) -> double { return f.front.limits.min_bytes_per_second; }},
     {"repository-poll-secs", 0.01, kDay,
      [](const Flags& f) { return absl::ToDoubleSeconds(f.repository_poll); }},
+    {"repository-poll-jitter-secs", 0, kDay,
+     [](const Flags& f) { return absl::ToDoubleSeconds(f.repository_poll_jitter); }},
     {"unload-timeout-seconds", 0, kDay,
      [](const Flags& f) { return absl::ToDoubleSeconds(f.unload_timeout); }},
     {"warm-up-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.warm_up); }},

@@ -69,6 +69,9 @@ SERVICE = {
                     "additionalProperties": False,
                     "properties": {
                         "minReplicas": {"type": "integer", "minimum": 0},
+                        "maxReplicas": {"type": "integer", "minimum": 1},
+                        "scaleMetric": {"enum": ["concurrency", "rps", "cpu", "memory"]},
+                        "scaleTarget": {"type": "integer", "minimum": 1},
                         "terminationGracePeriodSeconds": {"type": "integer", "minimum": 0},
                         "model": {
                             "type": "object",
@@ -77,6 +80,7 @@ SERVICE = {
                             "properties": {
                                 "modelFormat": {**NAMED, "additionalProperties": False,
                                                 "properties": {"name": {"type": "string"}, "version": {"type": "string"}}},
+                                "runtime": {"type": "string"},
                                 "protocolVersion": {"enum": ["v1", "v2", "grpc-v1", "grpc-v2"]},
                                 "storageUri": {"type": "string", "pattern": "^(pvc|s3|gs|https?)://"},
                                 "env": {"type": "array"},
@@ -109,13 +113,24 @@ def flags():
     return dict(argument.removeprefix("--").split("=", 1) for argument in container()["args"])
 
 
-def pod_of(service):
+def serverless():
+    """(the runtime, the service) of scale-to-zero.yaml."""
+    return tuple(yaml.safe_load_all((FOLDER / "scale-to-zero.yaml").read_text()))
+
+
+def runtimes_and_services():
+    return [(runtime(), service) for service in services()] + [serverless()]
+
+
+def pod_of(service, runtime_of_service=None):
     """The pod that KServe makes: the runtime's container, merged with the service's settings, beside KServe's own
     volumes."""
     predictor = copy.deepcopy(service["spec"]["predictor"])
-    merged = {**container(), **{name: predictor["model"][name] for name in ("env", "ports") if name in predictor["model"]}}
-    spec = {"containers": [merged], "volumes": runtime()["spec"]["volumes"],
-            "terminationGracePeriodSeconds": predictor["terminationGracePeriodSeconds"]}
+    chosen = (runtime_of_service or runtime())["spec"]
+    merged = {**chosen["containers"][0], **{name: predictor["model"][name] for name in ("env", "ports") if name in predictor["model"]}}
+    spec = {"containers": [merged], "volumes": chosen["volumes"]}
+    if "terminationGracePeriodSeconds" in predictor:
+        spec["terminationGracePeriodSeconds"] = predictor["terminationGracePeriodSeconds"]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": service["metadata"]["name"]}, "spec": spec}
 
 
@@ -189,3 +204,36 @@ def test_there_is_time_to_drain():
 
 def test_every_flag_is_known_to_the_daemon():
     assert set(flags()) <= known_flags()
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+def test_scale_to_zero_is_what_kserve_and_kubernetes_take(version):
+    of_runtime, service = serverless()
+    jsonschema.validate(of_runtime, RUNTIME)
+    jsonschema.validate(service, SERVICE)
+    kubernetes_validate.validate(pod_of(service, of_runtime), version, strict=True)
+    assert service["spec"]["predictor"]["minReplicas"] == 0
+    assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Serverless"
+    assert service["spec"]["predictor"]["model"]["runtime"] == of_runtime["metadata"]["name"]
+
+
+def test_scale_to_zero_has_nothing_that_knative_forbids():
+    """Knative's validation rejects a pod with these fields, and a container with more than one port."""
+    of_runtime, service = serverless()
+    pod = pod_of(service, of_runtime)["spec"]
+    assert not {"terminationGracePeriodSeconds", "initContainers", "automountServiceAccountToken"} & set(pod)
+    (one,) = pod["containers"]
+    assert "lifecycle" not in one and len(one["ports"]) == 1
+    # Older releases know neither startup nor gRPC probes.
+    assert "startupProbe" not in one and all("httpGet" in one[probe] for probe in ("readinessProbe", "livenessProbe"))
+    assert {probe["httpGet"]["port"] for probe in (one["readinessProbe"], one["livenessProbe"])} == {one["ports"][0]["containerPort"]}
+
+
+def test_scale_to_zero_is_the_other_runtime_but_for_the_drain_and_the_start():
+    of_runtime, _ = serverless()
+    theirs, ours = container(), of_runtime["spec"]["containers"][0]
+    differ = lambda argument: argument.startswith(("--lame-duck-seconds", "--warm-up-seconds"))
+    assert [one for one in ours["args"] if not differ(one)] == [one for one in theirs["args"] if not differ(one)]
+    for same in ("image", "resources", "securityContext", "volumeMounts"):
+        assert ours[same] == theirs[same], same
+    assert {one.removeprefix("--").split("=")[0] for one in ours["args"]} <= known_flags()

@@ -54,6 +54,57 @@ grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- if and .Values.tls.secretName (or .Values.tls.clientCASecretName .Values.tokens.secretName) }}yes{{ end -}}
 {{- end -}}
 
+{{- /* Where the models come from: demo, image, fetch or claim. */ -}}
+{{- define "saccade.models" -}}
+{{- with .Values.models -}}
+{{- if and .image.reference .fetch.image -}}
+{{- fail "models: image.reference and fetch.image are both set; set the one that the models come from" -}}
+{{- end -}}
+{{- if .demo }}demo{{ else if .image.reference }}image{{ else if .fetch.image }}fetch{{ else }}claim{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The label by which the pods of two templates differ. */ -}}
+{{- define "saccade.hashLabel" -}}
+{{ if .Values.progressive.enabled }}rollouts-pod-template-hash{{ else }}pod-template-hash{{ end }}
+{{- end -}}
+
+{{- define "saccade.serviceSpec" -}}
+{{- if .Values.service.headless }}
+clusterIP: None
+{{- end }}
+selector:
+  {{- include "saccade.selector" . | nindent 2 }}
+ports:
+  - {name: grpc, port: {{ .Values.service.grpcPort }}, targetPort: grpc, protocol: TCP, appProtocol: {{ if .Values.tls.secretName }}https{{ else }}kubernetes.io/h2c{{ end }}}
+  - {name: http, port: {{ .Values.service.httpPort }}, targetPort: http, protocol: TCP, appProtocol: {{ if .Values.tls.secretName }}https{{ else }}http{{ end }}}
+  - {name: metrics, port: {{ .Values.service.metricsPort }}, targetPort: metrics, protocol: TCP, appProtocol: http}
+{{- end -}}
+
+{{- /* The namespace, and the hashes by which the names of the new and of the old pods differ. */ -}}
+{{- define "saccade.analysisArgs" -}}
+args:
+  - name: namespace
+    valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+  - name: new
+    valueFrom: {podTemplateHashValue: Latest}
+  - name: old
+    valueFrom: {podTemplateHashValue: Stable}
+{{- end -}}
+
+{{- define "saccade.metric" -}}
+interval: {{ .analysis.interval }}
+# The first minutes of a pod have too few measurements for a rate.
+initialDelay: 2m
+{{- if .counted }}
+count: {{ .analysis.count }}
+{{- end }}
+failureLimit: {{ .analysis.failureLimit }}
+inconclusiveLimit: 10
+# Prometheus that does not answer is no verdict.
+consecutiveErrorLimit: 10
+{{- end -}}
+
 {{- /* OpenTelemetry's variables for the export of traces. */ -}}
 {{- define "saccade.traces" -}}
 {{- if .Values.traces.endpoint }}

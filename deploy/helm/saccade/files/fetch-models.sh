@@ -1,0 +1,28 @@
+#!/bin/sh
+# fetch-models.sh SOURCE TARGET CHECKSUMS: copies a model repository, and fails unless it holds exactly the files of
+# CHECKSUMS (lines of sha256sum, with paths that begin with ./) with these contents. POSIX sh, for small images.
+set -eu
+source=$1 target=$2 checksums=$3
+fail() {
+  echo "fetch-models: $1" >&2
+  exit 1
+}
+[ -d "$source" ] || fail "$source is no folder of this image; expected the model repository; set models.fetch.path"
+# A restart of the container finds what an earlier attempt has left behind.
+find "$target" -mindepth 1 -maxdepth 1 -exec rm -rf {} +
+# Links would lead out of the folder that is checked.
+links=$(find "$source" ! -type f ! -type d)
+[ -z "$links" ] || fail "$source holds something that is neither a file nor a folder: $links; copy the files themselves"
+cp -R "$source/." "$target"
+cd "$target"
+listed=$(sed 's/^[0-9a-f]* [ *]//' "$checksums" | sort)
+found=$(find . -type f | sort)
+[ "$listed" = "$found" ] || fail "the files are not those of models.fetch.checksums.
+listed:
+$listed
+found:
+$found"
+sha256sum -c "$checksums" >/tmp/checked 2>&1 ||
+  fail "files differ from models.fetch.checksums; expected the image that these were made of: $(grep -v ': OK$' /tmp/checked)"
+chmod -R a+rX .
+echo "fetch-models: $(echo "$found" | wc -l) files are as models.fetch.checksums has them"

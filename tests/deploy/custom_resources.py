@@ -1,0 +1,59 @@
+"""Schemas of the custom resources that the chart makes. Kubernetes has none for them: these are the parts that are used of
+Argo Rollouts' and the Gateway API's own definitions. A field that is not in them is an error."""
+
+
+def of(required, **properties):
+    return {"type": "object", "additionalProperties": False, "required": required.split(), "properties": properties}
+
+
+def several(items):
+    return {"type": "array", "minItems": 1, "items": items}
+
+
+def resource(version, kind, spec):
+    return of("apiVersion kind metadata spec", apiVersion={"const": version}, kind={"const": kind},
+              metadata={"type": "object", "required": ["name"]}, spec=spec)
+
+
+TEXT, COUNT, FLAG = {"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}, {"type": "boolean"}
+SPAN = {"type": "string", "pattern": "^[0-9]+[smh]$"}
+SHARE = {"anyOf": [COUNT, {"type": "string", "pattern": "^[0-9]+%$"}]}
+
+_arguments = several(of("name valueFrom", name=TEXT, valueFrom=of(
+    "", podTemplateHashValue={"enum": ["Latest", "Stable"]}, fieldRef=of("fieldPath", fieldPath=TEXT))))
+_analysis = of("templates args", templates=several(of("templateName", templateName=TEXT)), args=_arguments)
+_background = of("templates args", templates=several(of("templateName", templateName=TEXT)), args=_arguments,
+                 startingStep={"type": "integer", "minimum": 1})
+_step = {"oneOf": [of("setWeight", setWeight={"type": "integer", "minimum": 0, "maximum": 100}),
+                   of("pause", pause=of("", duration=SPAN))]}
+ROLLOUT = resource("argoproj.io/v1alpha1", "Rollout", of(
+    "workloadRef strategy", replicas=COUNT, revisionHistoryLimit=COUNT, progressDeadlineSeconds=COUNT,
+    progressDeadlineAbort=FLAG,
+    workloadRef=of("apiVersion kind name", apiVersion={"const": "apps/v1"}, kind={"const": "Deployment"}, name=TEXT,
+                   scaleDown={"enum": ["never", "onsuccess", "progressively"]}),
+    strategy={"type": "object", "additionalProperties": False, "minProperties": 1, "maxProperties": 1, "properties": {
+        "canary": of("steps", maxUnavailable=SHARE, maxSurge=SHARE, analysis=_background, steps=several(_step)),
+        "blueGreen": of("activeService", activeService=TEXT, previewService=TEXT, autoPromotionEnabled=FLAG,
+                        scaleDownDelaySeconds=COUNT, prePromotionAnalysis=_analysis, postPromotionAnalysis=_analysis)}}))
+
+ANALYSIS_TEMPLATE = resource("argoproj.io/v1alpha1", "AnalysisTemplate", of(
+    "metrics", args=several(of("name", name=TEXT)),
+    metrics=several(of("name provider", name=TEXT, interval=SPAN, initialDelay=SPAN, count=COUNT, failureLimit=COUNT,
+                       inconclusiveLimit=COUNT, consecutiveErrorLimit=COUNT, successCondition=TEXT, failureCondition=TEXT,
+                       provider=of("prometheus", prometheus=of("address query", address=TEXT, query=TEXT))))))
+
+_parents = several(of("name", name=TEXT, namespace=TEXT, sectionName=TEXT, port=COUNT, group=TEXT, kind=TEXT))
+_backends = several(of("name port", name=TEXT, port={"type": "integer", "minimum": 1, "maximum": 65535}))
+
+
+def _route(kind, match):
+    return resource("gateway.networking.k8s.io/v1", kind, of(
+        "parentRefs rules", parentRefs=_parents, hostnames=several(TEXT),
+        rules=several(of("matches backendRefs", matches=several(match), backendRefs=_backends))))
+
+
+GRPC_ROUTE = _route("GRPCRoute", of("method", method=of("service", service=TEXT, method=TEXT)))
+HTTP_ROUTE = _route("HTTPRoute", of("path", path=of("type value", type={"enum": ["Exact", "PathPrefix"]},
+                                                    value={"type": "string", "pattern": "^/"})))
+
+SCHEMAS = {"Rollout": ROLLOUT, "AnalysisTemplate": ANALYSIS_TEMPLATE, "GRPCRoute": GRPC_ROUTE, "HTTPRoute": HTTP_ROUTE}
