@@ -8,8 +8,9 @@
 
 namespace saccade::server {
 
-// Each wait is `interval` and a random time of up to `jitter`. Replicas that were started together and read one
-// shared volume would otherwise scan it, and load a new version from it, in the same moment. Not thread-safe.
+// Each wait is `interval` and a random time of up to `jitter`. Replicas that were started together and read
+// one shared volume would otherwise scan it, and load a new version from it, in the same moment. Not
+// thread-safe.
 class PollSchedule {
  public:
   // REQUIRES: neither is negative.

@@ -27,6 +27,9 @@ class SchedulerPolicy final : public Policy {
   void Close(int model) { scheduler_.Close(ids_[model]); }
   void Reload(int model);
 
+  // See Scheduler::TakeDemand, of all models.
+  absl::Duration TakeDemand() { return scheduler_.TakeDemand(); }
+
   int64_t queued(int model) const { return scheduler_.queued(ids_[model]); }
 
  private:

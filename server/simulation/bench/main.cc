@@ -9,6 +9,7 @@
 #include "server/simulation/bench/curve.h"
 #include "server/simulation/bench/sections.h"
 #include "server/simulation/faults/run_seed.h"
+#include "server/simulation/fleet/scenarios.h"
 
 namespace saccade::server::simulation {
 namespace {
@@ -162,6 +163,68 @@ void AddSeeds(CLI::App& app, SeedFlags& flags, bool& passed) {
   });
 }
 
+constexpr const char* kFleetHead =
+    "# A fleet\n\n"
+    "Written by `./dev simulate --fleet`: the daemon's own admission and scheduler in every replica, on a "
+    "simulated "
+    "clock, with\nclients that balance and repeat their calls. The same seed gives the same figures on every "
+    "machine. What "
+    "follows from them is\nin [fleet.md](../fleet.md).\n\n";
+
+struct FleetFlags {
+  FleetBenchOptions options;
+  std::vector<std::string> only;
+  std::string markdown;
+  bool strict = false;
+};
+
+// Returns false if a target was missed and that counts.
+bool RunFleet(const FleetFlags& flags) {
+  Report report;
+  const std::clock_t began = std::clock();
+  for (const auto& [name, add] : FleetSections()) {
+    if (flags.only.empty() || std::find(flags.only.begin(), flags.only.end(), name) != flags.only.end())
+      add(flags.options, report);
+  }
+  FleetOptions basic = BasicFleet(flags.options, 1, kSecond);
+  const std::string text = absl::StrCat(
+      kFleetHead, basic.replicas, " replicas in ", basic.zones, " zones and ", basic.clients,
+      " clients. A replica computes a batch of b in ", ToMilliseconds(basic.latency.alpha), " + ",
+      ToMilliseconds(basic.latency.beta), " b ms (5 % jitter), with the shipped\ndefaults: batches of up to ",
+      basic.batcher.max_batch_size, ", queues of ", basic.batcher.max_queue_size, ", ",
+      basic.admission.max_inflight_requests, " requests in flight. Deadline ", ToMilliseconds(basic.deadline),
+      " ms. The bound is the smaller of\nwhat is asked for and what the ready replicas can do, ",
+      Rounded(CapacityOf(basic), 1), " requests per second each.\n", report.Markdown());
+  if (flags.markdown.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    std::ofstream(flags.markdown) << text;
+  }
+  std::fprintf(stderr, "%d targets missed, %.0f s of processor time\n", report.missed(),
+               static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC);
+  return !flags.strict || report.missed() == 0;
+}
+
+void AddFleet(CLI::App& app, FleetFlags& flags, bool& passed) {
+  std::vector<std::string> names;
+  for (const auto& [name, add] : FleetSections()) names.push_back(name);
+  CLI::App* const fleet = app.add_subcommand("fleet", "Measure every figure of docs/benchmarks/fleet.md");
+  fleet->add_option("--replicas", flags.options.replicas, "Replicas at the begin of each scenario")
+      ->check(CLI::Range(3, 10'000))
+      ->capture_default_str();
+  fleet->add_option("--only", flags.only, "Scenarios, e.g. retries,zone")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+  fleet->add_option("--seed", flags.options.seed, "Seed of all random numbers")->capture_default_str();
+  fleet->add_option("--markdown", flags.markdown, "Write the report to this file (default: standard output)");
+  fleet
+      ->add_option("--folder", flags.options.folder,
+                   "Write the plots to this existing folder (default: no plots)")
+      ->check(CLI::ExistingDirectory);
+  fleet->add_flag("--strict", flags.strict, "Exit with 1 if a target is missed");
+  fleet->final_callback([&flags, &passed] { passed = RunFleet(flags); });
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Simulates the daemon's batching, its peers' and the theoretical bounds");
   app.require_subcommand(1);
@@ -172,6 +235,8 @@ int Main(int argc, char** argv) {
   SeedFlags seeds;
   bool passed = true;
   AddSeeds(app, seeds, passed);
+  FleetFlags fleet;
+  AddFleet(app, fleet, passed);
   CLI11_PARSE(app, argc, argv);
   return passed ? 0 : 1;
 }

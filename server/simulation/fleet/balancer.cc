@@ -1,0 +1,68 @@
+#include "server/simulation/fleet/balancer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace saccade::server::simulation {
+namespace {
+
+// A replica's rank for a client: a hash, so that a new replica takes a few clients from each of the others.
+uint64_t RankOf(int client, int replica) {
+  uint64_t hash = (static_cast<uint64_t>(client) << 32 | static_cast<uint32_t>(replica)) + 0x9e3779b97f4a7c15;
+  hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ hash >> 27) * 0x94d049bb133111eb;
+  return hash ^ hash >> 31;
+}
+
+}  // namespace
+
+void Balancer::SetReplicas(const std::vector<int>& replicas) {
+  replicas_ = replicas;
+  if (kind_ == Balancing::kSubset && static_cast<int>(replicas_.size()) > subset_) {
+    const auto by_rank = [this](int a, int b) { return RankOf(client_, a) < RankOf(client_, b); };
+    std::nth_element(replicas_.begin(), replicas_.begin() + subset_, replicas_.end(), by_rank);
+    replicas_.resize(subset_);
+  }
+  // Clients that learn of a change together must not go on in step.
+  if (!replicas_.empty()) next_ = static_cast<size_t>(random_.Below(static_cast<int64_t>(replicas_.size())));
+}
+
+Balancer::Known& Balancer::At(int replica) {
+  if (static_cast<size_t>(replica) >= known_.size()) known_.resize(replica + 1);
+  return known_[replica];
+}
+
+std::optional<int> Balancer::NextInTurn(Nanos now) {
+  for (size_t tried = 0; tried < replicas_.size(); ++tried) {
+    const int replica = replicas_[next_++ % replicas_.size()];
+    if (At(replica).refused_until <= now) return replica;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> Balancer::BetterOfTwo(Nanos now) {
+  std::optional<int> best;
+  for (int choice = 0; choice < 2; ++choice) {
+    next_ = static_cast<size_t>(random_.Below(static_cast<int64_t>(replicas_.size())));
+    const std::optional<int> other = NextInTurn(now);
+    if (!other) return std::nullopt;
+    const auto load = [this](int replica) { return At(replica).load + At(replica).open; };
+    if (!best || load(*other) < load(*best)) best = other;
+  }
+  return best;
+}
+
+std::optional<int> Balancer::Pick(Nanos now) {
+  if (replicas_.empty()) return std::nullopt;
+  const std::optional<int> picked = kind_ == Balancing::kLeastLoaded ? BetterOfTwo(now) : NextInTurn(now);
+  if (picked) ++At(*picked).open;
+  return picked;
+}
+
+void Balancer::Closed(int replica, std::optional<double> load) {
+  Known& known = At(replica);
+  --known.open;
+  if (load) known.load = *load;
+}
+
+}  // namespace saccade::server::simulation

@@ -1,0 +1,61 @@
+// How one client chooses among the replicas that it knows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "server/simulation/fleet/options.h"
+#include "server/simulation/random.h"
+#include "server/simulation/virtual_time.h"
+
+namespace saccade::server::simulation {
+
+// Not thread-safe.
+class Balancer {
+ public:
+  // How long a replica that refused a connection is left out: gRPC's first backoff.
+  static constexpr Nanos kBackoff = kSecond;
+
+  // `client` is its number; clients with the same numbers have the same subsets.
+  Balancer(Balancing kind, int subset, int client, uint64_t seed)
+      : kind_(kind), subset_(subset), client_(client), random_(seed) {}
+
+  // Replaces the list of replicas.
+  void SetReplicas(const std::vector<int>& replicas);
+
+  // The replica for a request, which counts as open there until Closed(). nullopt if all refuse connections,
+  // or there are none.
+  std::optional<int> Pick(Nanos now);
+
+  // A request there has ended. `load` is the number of requests that the replica then had, if it said so.
+  void Closed(int replica, std::optional<double> load);
+  // The replica refused or reset the connection.
+  void Refused(int replica, Nanos now) { Avoid(replica, now + kBackoff); }
+  // Leaves a replica out until then.
+  void Avoid(int replica, Nanos until) { At(replica).refused_until = until; }
+
+  const std::vector<int>& replicas() const { return replicas_; }
+
+ private:
+  struct Known {
+    double load = 0;
+    int open = 0;
+    Nanos refused_until = {};
+  };
+
+  Known& At(int replica);
+  std::optional<int> NextInTurn(Nanos now);
+  std::optional<int> BetterOfTwo(Nanos now);
+
+  const Balancing kind_;
+  const int subset_;
+  const int client_;
+  Random random_;
+  std::vector<int> replicas_;
+  // By the replica's number.
+  std::vector<Known> known_;
+  size_t next_ = 0;
+};
+
+}  // namespace saccade::server::simulation

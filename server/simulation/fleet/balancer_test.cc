@@ -1,0 +1,101 @@
+#include "server/simulation/fleet/balancer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "server/simulation/fleet/retry_budget.h"
+
+namespace saccade::server::simulation {
+namespace {
+
+using testing::Each;
+using testing::Eq;
+using testing::Optional;
+
+std::vector<int> Numbers(int count) {
+  std::vector<int> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+TEST(BalancerTest, RoundRobinGivesEachReplicaTheSame) {
+  Balancer balancer(Balancing::kRoundRobin, 0, 0, 1);
+  balancer.SetReplicas(Numbers(7));
+  std::map<int, int> picked;
+  for (int i = 0; i < 70; ++i) ++picked[*balancer.Pick({})];
+  ASSERT_EQ(picked.size(), 7u);
+  for (const auto& [replica, times] : picked) EXPECT_EQ(times, 10) << replica;
+}
+
+TEST(BalancerTest, LeavesOutReplicasThatRefuseForASecond) {
+  Balancer balancer(Balancing::kRoundRobin, 0, 0, 1);
+  balancer.SetReplicas(Numbers(2));
+  balancer.Refused(0, kSecond);
+  for (int i = 0; i < 4; ++i) EXPECT_THAT(balancer.Pick(kSecond), Optional(1));
+  balancer.Refused(1, kSecond);
+  EXPECT_EQ(balancer.Pick(kSecond), std::nullopt);
+  EXPECT_NE(balancer.Pick(kSecond + Balancer::kBackoff), std::nullopt);
+}
+
+TEST(BalancerTest, LeastLoadedAvoidsReplicasThatReportMuchOrDoNotAnswer) {
+  Balancer balancer(Balancing::kLeastLoaded, 0, 0, 1);
+  balancer.SetReplicas(Numbers(3));
+  // Replica 0 says that it has 50 requests; replica 1 never answers.
+  std::map<int, int> picked;
+  for (int i = 0; i < 300; ++i) {
+    const int replica = *balancer.Pick({});
+    ++picked[replica];
+    if (replica != 1) balancer.Closed(replica, replica == 0 ? 50 : 1);
+  }
+  EXPECT_LT(picked[0], 60);
+  EXPECT_LT(picked[1], 60);
+  EXPECT_GT(picked[2], 180);
+}
+
+TEST(BalancerTest, ClientsHaveDifferentSubsetsThatCoverAllReplicas) {
+  std::map<int, int> clients_of;
+  for (int client = 0; client < 200; ++client) {
+    Balancer balancer(Balancing::kSubset, 20, client, client);
+    balancer.SetReplicas(Numbers(1000));
+    ASSERT_EQ(balancer.replicas().size(), 20u);
+    for (const int replica : balancer.replicas()) ++clients_of[replica];
+  }
+  // Four on average. Those that nobody has are the price of choosing at random: e^-4.
+  EXPECT_GT(clients_of.size(), 960u);
+}
+
+TEST(BalancerTest, ASubsetChangesLittleWithTheReplicas) {
+  Balancer balancer(Balancing::kSubset, 20, 3, 1);
+  balancer.SetReplicas(Numbers(1000));
+  const std::set<int> before(balancer.replicas().begin(), balancer.replicas().end());
+  balancer.SetReplicas(Numbers(1010));
+  int same = 0;
+  for (const int replica : balancer.replicas()) same += before.contains(replica);
+  EXPECT_GE(same, 17);
+}
+
+TEST(RetryBudgetTest, StopsAtHalfAndComesBackWithSuccesses) {
+  RetryBudget budget(10, 0.1);
+  for (int i = 0; i < 4; ++i) {
+    budget.Failed();
+    EXPECT_TRUE(budget.allows()) << i;
+  }
+  budget.Failed();
+  EXPECT_FALSE(budget.allows());
+  budget.Succeeded();
+  EXPECT_TRUE(budget.allows());
+}
+
+TEST(RetryBudgetTest, ZeroMeansNone) {
+  RetryBudget budget(0, 0);
+  for (int i = 0; i < 100; ++i) budget.Failed();
+  EXPECT_TRUE(budget.allows());
+}
+
+}  // namespace
+}  // namespace saccade::server::simulation
