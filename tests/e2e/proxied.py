@@ -1,6 +1,7 @@
 """Two daemons as pods behind one of the examples of proxies, found by a name server like a cluster's."""
 
 import contextlib
+import os
 import pathlib
 import shutil
 import subprocess
@@ -78,7 +79,7 @@ def envoy_config(place, names):
 
 
 def envoy_command(place, names, folder):
-    program = shutil.which("envoy", path=str(pathlib.Path(sys.executable).parent))
+    program = shutil.which("envoy", path=os.pathsep.join((str(pathlib.Path(sys.executable).parent), os.environ["PATH"])))
     assert program, "Envoy is not installed; ./dev setup tests brings it"
     config = folder / "envoy.yaml"
     config.write_text(yaml.safe_dump(envoy_config(place, names)))

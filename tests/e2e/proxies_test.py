@@ -33,7 +33,7 @@ def ways(stage):
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
 
     def over_grpc(inference, size):
-        shape, raw = (1, 1, 1, 1, size // 4), struct.pack("<f", 1) * (size // 4)
+        shape, raw = (1, 1, 1, size // 2048, 512), struct.pack("<f", 1) * (size // 4)
 
         def send(_):
             answer = inference.model_infer(infer_request("served", shape, raw), timeout=20)
@@ -114,9 +114,8 @@ def test_a_replica_that_drains_loses_no_request(stage):
         both_answer(stage, calls)
 
 
-def test_haproxys_status_says_whether_a_replica_is_ready(stage, request):
-    if "haproxy" not in request.node.name:
-        pytest.skip("Envoy's health is that of its admin port")
+@pytest.mark.parametrize("stage", [haproxy_command], indirect=True, ids=["haproxy"])
+def test_haproxys_status_says_whether_a_replica_is_ready(stage):
     with urllib.request.urlopen(f"http://{stage.address}:{STATUS}/ready", timeout=20) as response:
         assert response.read() == b"ready"
     with urllib.request.urlopen(f"http://{stage.address}:{STATUS}/metrics", timeout=20) as response:

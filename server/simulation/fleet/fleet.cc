@@ -221,7 +221,10 @@ void Fleet::End(Call& call, bool in_time) {
 void Fleet::FinishPass(const Event& event) {
   Replica& replica = *replicas_[event.where];
   bool failed = false;
-  for (auto& task : replica.EndPass(event.instance, now_, &failed)) {
+  const auto tasks = replica.EndPass(event.instance, now_, &failed);
+  seconds_.back().passes += tasks.empty() ? 0 : 1;
+  seconds_.back().computed += static_cast<int64_t>(tasks.size());
+  for (const auto& task : tasks) {
     SimTask& done = AsSimTask(task);
     done.End();
     Answer answer = failed ? Answer::kInternal : Answer::kOk;

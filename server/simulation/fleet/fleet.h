@@ -25,6 +25,9 @@ struct Second {
   int64_t calls = 0;
   int64_t in_time = 0;
   int64_t attempts = 0;
+  // Passes that ended in this second, and the requests in them.
+  int64_t passes = 0;
+  int64_t computed = 0;
   // The replicas that were ready at its begin, and that counted for the bound.
   int ready = 0;
   // The most calls that the ready replicas can answer in time if all of them work as they should.

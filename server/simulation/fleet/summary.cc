@@ -26,6 +26,8 @@ namespace {
 double InTimeOf(const Second& second) { return static_cast<double>(second.in_time); }
 double CallsOf(const Second& second) { return static_cast<double>(second.calls); }
 double AttemptsOf(const Second& second) { return static_cast<double>(second.attempts); }
+double PassesOf(const Second& second) { return static_cast<double>(second.passes); }
+double ComputedOf(const Second& second) { return static_cast<double>(second.computed); }
 // No more calls can be in time than there were.
 double BoundOf(const Second& second) { return std::min(second.bound, static_cast<double>(second.calls)); }
 
@@ -41,6 +43,10 @@ double FleetSummary::InTime(int from, int to) const {
 
 double FleetSummary::Attempts(int from, int to) const {
   return Sum(from, to, AttemptsOf) / std::max(1.0, Sum(from, to, CallsOf));
+}
+
+double FleetSummary::BatchSize(int from, int to) const {
+  return Sum(from, to, ComputedOf) / std::max(1.0, Sum(from, to, PassesOf));
 }
 
 int FleetSummary::RecoveredAfter(int from, double share) const {

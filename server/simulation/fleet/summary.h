@@ -29,6 +29,8 @@ class FleetSummary {
   double InTime(int from, int to) const;
   // Attempts for each call.
   double Attempts(int from, int to) const;
+  // Requests in a pass, on average.
+  double BatchSize(int from, int to) const;
   // The first second after `from` from which on, for five seconds, the share of the bound is at least
   // `share`, counted from `from`; the rest of the run if there is none.
   int RecoveredAfter(int from, double share) const;
