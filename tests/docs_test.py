@@ -6,6 +6,8 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
+import tempfile
 import urllib.parse
 
 import pytest
@@ -78,7 +80,17 @@ def subcommands():
     command = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccade"
     names = re.findall(r"^  (\w+) {2,}\S", run(command, "--help").partition("Subcommands:")[2], re.MULTILINE)
     assert "classify" in names, names
-    return {name: set(FLAG.findall(run(command, name, "--help"))) for name in names}
+    return {name: of_python_package().get(name) or set(FLAG.findall(run(command, name, "--help"))) for name in names}
+
+
+@functools.cache
+def of_python_package():
+    """Flags of the commands that the Python package has, by name."""
+    names = [path.parent.name for path in (ROOT / "client" / "python" / "saccade").glob("*/command.py")]
+    with tempfile.TemporaryDirectory() as folder:
+        run(ROOT / "tools" / "install_client", sys.executable, folder)
+        helps = {name: run("env", f"PYTHONPATH={folder}", sys.executable, "-m", "saccade", name, "--help") for name in names}
+    return {name: set(FLAG.findall(text)) for name, text in helps.items()}
 
 
 @functools.cache

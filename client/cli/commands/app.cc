@@ -288,6 +288,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   AddParams(app, params, console);
   app.add_subcommand("bulk",
                      "Send whole folders, tar and Parquet files; runs saccade-bulk of the Python package");
+  app.add_subcommand("evaluate",
+                     "Measure a model on a public data set; runs saccade-evaluate of the Python package");
   if (IsExternalCommand(arguments)) {
     Complain(console, RunExternalCommand(arguments));
     return kExitFailure;

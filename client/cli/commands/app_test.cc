@@ -144,11 +144,16 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   const char* path = std::getenv("PATH");
   const std::string before = path == nullptr ? "" : path;
   setenv("PATH", "/nowhere", 1);
-  const auto run = RunWith({"bulk", "folder"});
+  const auto bulk = RunWith({"bulk", "folder"});
+  const auto evaluate = RunWith({"evaluate", "folder"});
   setenv("PATH", before.c_str(), 1);
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("saccade-bulk is not in PATH; it comes with the Python package: pip install "
-                                 "'saccade[bulk]'"));
+  EXPECT_EQ(bulk.exit_code, 1);
+  EXPECT_THAT(bulk.err,
+              HasSubstr("saccade-bulk is not in PATH; it comes with the Python package: pip install "
+                        "'saccade[bulk]'"));
+  EXPECT_THAT(evaluate.err,
+              HasSubstr("saccade-evaluate is not in PATH; it comes with the Python package: pip "
+                        "install 'saccade[evaluate]'"));
 }
 
 TEST(App, FailsIfItsOutputIsClosed) {

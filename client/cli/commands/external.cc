@@ -8,7 +8,7 @@
 namespace saccade::client {
 
 bool IsExternalCommand(const std::vector<std::string>& arguments) {
-  return !arguments.empty() && arguments[0] == "bulk";
+  return !arguments.empty() && (arguments[0] == "bulk" || arguments[0] == "evaluate");
 }
 
 std::string RunExternalCommand(const std::vector<std::string>& arguments) {

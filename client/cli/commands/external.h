@@ -6,7 +6,8 @@
 
 namespace saccade::client {
 
-// Commands that are programs of their own: `saccade bulk` runs saccade-bulk of the Python package.
+// Commands that are programs of their own: `saccade bulk` and `saccade evaluate` run saccade-bulk and
+// saccade-evaluate of the Python package.
 bool IsExternalCommand(const std::vector<std::string>& arguments);
 
 // Replaces this process by the program saccade-NAME, found in PATH, with the arguments behind the name.

@@ -16,7 +16,9 @@ from saccade.bulk.sources import Columns
 from saccade.bulk.worker import Limits
 
 
-def _bounded(kind: type, least: float, most: float):  # type: ignore[no-untyped-def]
+def bounded(kind: type, least: float, most: float):  # type: ignore[no-untyped-def]
+    """A kind of argument: a number within bounds."""
+
     def parse(text: str) -> float:
         value = kind(text)
         if not least <= value <= most:
@@ -39,13 +41,13 @@ def _parser() -> argparse.ArgumentParser:
         help="folder of pictures, clips, .tar (WebDataset) and .parquet files; such a file; .txt with a path per line")
     add("-o", "--output", required=True, help="folder for Parquet files, or a .json file for detections as COCO")
     add("--model", required=True, help="name of the model")
-    add("--model-version", type=_bounded(int, 0, 2**31 - 1), default=0, help="0 is the newest that is ready")
-    add("--score-threshold", type=_bounded(float, 0, 1), help="leave out results with a lower score or probability")
-    add("--top-k", type=_bounded(int, 0, 1000), default=0, help="most results per input; 0 is the model's own bound")
+    add("--model-version", type=bounded(int, 0, 2**31 - 1), default=0, help="0 is the newest that is ready")
+    add("--score-threshold", type=bounded(float, 0, 1), help="leave out results with a lower score or probability")
+    add("--top-k", type=bounded(int, 0, 1000), default=0, help="most results per input; 0 is the model's own bound")
     add("--no-masks", action="store_true", help="leave masks out")
-    add("--priority", type=_bounded(int, -100, 100), default=-100,
+    add("--priority", type=bounded(int, -100, 100), default=-100,
         help="of the requests; the default gives way to everything else")
-    add("--timeout", type=_bounded(float, 0.1, 3600), default=60.0, help="seconds for one request")
+    add("--timeout", type=bounded(float, 0.1, 3600), default=60.0, help="seconds for one request")
     where = parser.add_argument_group("daemons")
     where.add_argument("--url", action="append", default=[], metavar="HOST:PORT",
                        help="gRPC address of a daemon or service; may be repeated (default 127.0.0.1:8001)")
@@ -58,11 +60,11 @@ def _parser() -> argparse.ArgumentParser:
     how = parser.add_argument_group("engine")
     how.add_argument("--on", choices=sorted(ENGINES), default="local", help="where the job runs (default local)")
     how.add_argument("--engine-address", help="address of the Ray cluster, or Spark's master")
-    how.add_argument("--shard-items", type=_bounded(int, 1, 100_000), default=256,
+    how.add_argument("--shard-items", type=bounded(int, 1, 100_000), default=256,
                      help="inputs in one part of the output")
-    how.add_argument("--max-in-flight", type=_bounded(int, 1, 1024), default=64,
+    how.add_argument("--max-in-flight", type=bounded(int, 1, 1024), default=64,
                      help="most requests that one worker has sent and that are not answered")
-    how.add_argument("--patience-seconds", type=_bounded(float, 1, 86400), default=600.0,
+    how.add_argument("--patience-seconds", type=bounded(float, 1, 86400), default=600.0,
                      help="how long to wait for a daemon that answers nothing")
     parquet = parser.add_argument_group("Parquet")
     parquet.add_argument("--column", help="column with the encoded pictures (default: the only column of bytes)")
@@ -70,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _token(path: str | None) -> str | None:
+def token_of(path: str | None) -> str | None:
     if path is None:
         return None
     try:
@@ -85,7 +87,7 @@ def _service(given: argparse.Namespace) -> Service:
         if given.saccaded_flag:
             raise BulkError("--saccaded-flag is for daemons that are started; add --model-repository")
         urls = tuple(given.url) or ("127.0.0.1:8001",)
-        return Service(addresses=urls, token=_token(given.token_file), tls=given.tls or None)
+        return Service(addresses=urls, token=token_of(given.token_file), tls=given.tls or None)
     if given.url:
         raise BulkError("--url and --model-repository exclude each other: use running daemons, or start some")
     if given.on == "local" and shutil.which(given.saccaded) is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import grpc
 
@@ -18,6 +19,8 @@ from saccade.bulk.sources import Item
 from saccade.bulk.window import Window
 from saccade.connection import TLS
 from saccade.retry import Retry
+
+A = TypeVar("A", bound=types.Answer)
 
 # Failures that concern the job, not the input: every other input would fail in the same way.
 _FATAL = (errors.Unauthenticated, errors.PermissionDenied, errors.NotFound, errors.Unimplemented, errors.Untrusted)
@@ -86,17 +89,17 @@ class Sender:
         self.window = Window(max_in_flight)
         self._connection = _Connection(connections.open())
         self._opened = self._heard = time.monotonic()
-        self._task: rows.Task | None = None
+        self._model: types.Model | None = None
         self._opening = asyncio.Lock()
 
     async def close(self) -> None:
         await self._connection.replaced()
 
-    async def task(self) -> rows.Task:
-        """Asks for the model's task once. Waits while the daemon or the model is not ready."""
+    async def model(self) -> types.Model:
+        """Asks for the model once. Waits while the daemon or the model is not ready."""
         async with self._opening:
             pause = 0.1
-            while self._task is None:
+            while self._model is None:
                 try:
                     async with self._connection as client:
                         model = await client.model(self._question.model, self._question.version, timeout=10)
@@ -104,25 +107,37 @@ class Sender:
                     if model.state != types.ModelState.READY:
                         raise errors.Unavailable(f"model {model.name} is {model.state.value}: {model.reason}",
                                                  grpc.StatusCode.UNAVAILABLE)
-                    self._task = rows.task_of(model)
+                    self._model = model
                 except _FATAL as error:
                     raise self._ended(error) from error
                 except errors.SaccadeError as error:
                     await self._wait(error, pause)
                     pause = min(_MAX_PAUSE_SECONDS, pause * 2)
-        return self._task
+        return self._model
+
+    async def task(self) -> rows.Task:
+        """Returns how the model's task is sent. Waits like `model`."""
+        return rows.task_of(await self.model())
 
     async def row(self, item: Item) -> rows.Row:
         """Returns the input's row. Raises BulkError if the job cannot go on."""
         if item.data is None:
             return rows.failed(item, "UNREADABLE", item.error or "the input cannot be read")
-        task = await self.task()
+        data, task = item.data, await self.task()
+        answer = await self.answer(lambda client: client.ask(task.request(self._question, data)))
+        if isinstance(answer, errors.SaccadeError):
+            return rows.failed(item, answer.code.name, answer.message)
+        return await asyncio.to_thread(rows.answered, item, task, answer)
+
+    async def answer(self, call: Callable[[AsyncClient], Awaitable[A]]) -> A | errors.SaccadeError:
+        """Makes the call until it has an answer, or an error that concerns this input alone, which is returned. Raises
+        BulkError if the job cannot go on."""
         attempts, pause = 0, 0.1
         while True:
             number = await self.window.enter()
             try:
                 async with self._connection as client:
-                    answer = await client.ask(task.request(self._question, item.data))
+                    answer = await call(client)
             except _FATAL as error:
                 raise self._ended(error) from error
             except errors.SaccadeError as error:
@@ -130,7 +145,7 @@ class Sender:
             else:
                 self._heard = time.monotonic()
                 self.window.answered()
-                return await asyncio.to_thread(rows.answered, item, task, answer)
+                return answer
             finally:
                 await self.window.leave()
             if isinstance(failure, _GONE):
@@ -146,7 +161,7 @@ class Sender:
             if isinstance(failure, errors.DeadlineExceeded):
                 self.window.rejected(number)
             if attempts == _ATTEMPTS or failure.code not in _REPEATED:
-                return rows.failed(item, failure.code.name, failure.message)
+                return failure
 
     def _ended(self, error: errors.SaccadeError) -> BulkError:
         return BulkError(f"{self._connections.address()} rejects the job: {error.message}")
