@@ -37,6 +37,7 @@ GROUPS = {
     "cli": r"CLI/.*",
     "gtest": r"(gtest|gmock)/.*",
     "benchmark": r"benchmark/.*",
+    "openvino": r"openvino/.*",
     "sanitizer": r"sanitizer/.*",
 }
 
@@ -50,6 +51,8 @@ ROOMS = {
     # The emulator informs AddressSanitizer about its fibres' stacks.
     "kernels/emulator": "kernels std sanitizer",
     "models": "models kernels std torch",
+    # The library that runs graphs and the program that checks them know nothing of LibTorch.
+    "models/graphs/openvino": "models/api/data_type.h models/graphs std openvino gtest",
     "proto": "",
     "server": "server std absl",
     "server/core": "server/core models/tasks/result.h models/api/attention_probe.h models/api/data_type.h "
@@ -65,7 +68,7 @@ ROOMS = {
     "server/decode": "server/core server/decode models/api/placement.h std absl opencv ffmpeg tiff zlib sanitizer",
     "server/encode": "server/core server/encode models/api/placement.h models/tasks/mask.h models/tasks/result.h std absl opencv",
     "server/logging": "server/core server/logging std absl spdlog json",
-    "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf",
+    "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf openssl",
     "server/metrics": "server/core server/metrics std absl prometheus",
     # The access log writes log lines.
     "server/tracing": "server/core server/logging server/tracing models/api/text.h std absl curl protobuf",

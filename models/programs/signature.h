@@ -29,6 +29,8 @@ struct Signature {
   bool batched = false;
   // Whether outputs must have their dimensions. Otherwise only the type and the batch are checked.
   bool strict_outputs = false;
+  // Rows of the largest batch; 0 if unknown.
+  int64_t max_batch = 0;
 };
 
 // Returns "FP32 [-1,3,-1,-1]", including the batch if `batched`.

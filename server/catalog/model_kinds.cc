@@ -8,8 +8,24 @@
 
 namespace saccade::server {
 
+namespace {
+
+// A graph's weights may be in other files beside it.
+int64_t BytesOfFiles(const std::filesystem::path& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.is_regular_file(error)) bytes += static_cast<int64_t>(entry.file_size(error));
+  }
+  return bytes;
+}
+
+}  // namespace
+
 int64_t WeightsBytes(const ModelVersion& version) {
   std::error_code error;
+  const std::filesystem::path file(version.weights_path);
+  if (file.extension() == ".onnx" || file.extension() == ".xml") return BytesOfFiles(file.parent_path());
   const auto bytes = std::filesystem::file_size(version.weights_path, error);
   return error ? 0 : static_cast<int64_t>(bytes);
 }

@@ -30,6 +30,16 @@ Devices DevicesOf(const ModelSettings& settings) {
   return settings.gpus.empty() ? Devices(settings.instances) : settings.gpus;
 }
 
+// Before anything reads the weights.
+absl::Status CheckFiles(const ModelSettings& settings, const ChecksumRules& rules) {
+  if (settings.repository.empty()) return absl::OkStatus();
+  if (rules.required && settings.from_request)
+    return absl::FailedPreconditionError(
+        "the request has a configuration of its own, which is not signed, and the daemon runs with "
+        "--require-signed; load the model with the configuration in the repository");
+  return CheckChecksums(settings.repository, settings.name, rules);
+}
+
 }  // namespace
 
 ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* clock, Metrics* metrics)
@@ -48,7 +58,8 @@ ServedModel::~ServedModel() { Close(); }
 
 absl::Status ServedModel::Load() {
   const absl::Time start = clock_->Now();
-  const absl::Status status = ensemble_ != nullptr ? CheckEnsemble() : LoadNetwork();
+  absl::Status status = CheckFiles(options_.settings, options_.permissions.checksums);
+  if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadNetwork();
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
   if (!engines_.empty()) task = models::TaskName(description().task);
   metrics_ = all_metrics_->ForModel(name(), version(), task);
@@ -77,6 +88,8 @@ absl::Status ServedModel::Load() {
 absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
                                 const ModelPermissions& permissions) {
   if (!version.status.ok()) return version.status;
+  absl::Status whole = CheckFiles(settings, permissions.checksums);
+  if (!whole.ok()) return whole;
   // Whether its steps fit can only be checked with their models loaded.
   if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
   // The machine that checks need not have a GPU.

@@ -9,6 +9,7 @@
 #include "models/api/error.h"
 #include "models/api/registry.h"
 #include "models/described/described_model.h"
+#include "models/graphs/graph_program.h"
 #include "models/programs/program.h"
 #include "server/engine/picture_engine.h"
 #include "server/engine/program_engine.h"
@@ -38,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
 }
 
 absl::Status CheckProgram(const ModelSettings& settings, const ModelPermissions& permissions) {
-  if (!permissions.executable) {
+  if (!permissions.executable && !IsGraph(settings.backend)) {
     return absl::FailedPreconditionError(
         "backend 'pytorch' runs code from the model's file, which is not allowed; start the daemon with "
         "--allow-executable-models if you trust everyone who can write to the model repository");
@@ -50,12 +51,15 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& setting
                                                     const EngineOptions& options) {
   if (absl::Status served = CheckProgram(settings, options.permissions); !served.ok()) return served;
   const bool pictures = settings.pictures != nullptr;
-  auto program = models::LoadProgram(
-      options.version.weights_path,
-      {.signature = pictures ? models::SignatureOf(*settings.pictures) : SignatureOf(settings),
-       .gpu = options.gpu,
-       .instances = options.instances,
-       .options = settings.options});
+  models::ProgramOptions wanted = {
+      .signature = pictures ? models::SignatureOf(*settings.pictures) : SignatureOf(settings),
+      .gpu = options.gpu,
+      .instances = options.instances,
+      .options = settings.options};
+  wanted.signature.max_batch = settings.batching.max_batch_size;
+  const std::string& file = options.version.weights_path;
+  auto program = IsGraph(settings.backend) ? models::LoadGraph(file, std::move(wanted))
+                                           : models::LoadProgram(file, std::move(wanted));
   if (!pictures) return MakeProgramEngine(std::move(program), settings);
   return MakePictureEngine(
       models::MakeDescribedModel(std::move(program), *settings.pictures, settings.labels), settings);
@@ -70,12 +74,14 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings
       case Backend::kSaccade:
         return LoadOurs(settings, options);
       case Backend::kPytorch:
+      case Backend::kOnnxruntime:
+      case Backend::kOpenvino:
         return LoadProgram(settings, options);
       case Backend::kEnsemble:
         break;
     }
     return absl::UnimplementedError(absl::StrCat("backend '", NameOf(settings.backend),
-                                                 "' is not supported; expected 'saccade' or 'pytorch'"));
+                                                 "' is not supported; expected one that runs a network"));
   } catch (const models::LoadError& error) {
     return absl::InvalidArgumentError(error.what());
   } catch (const std::bad_alloc&) {
@@ -86,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings
 }
 
 absl::Status CheckEngine(const ModelSettings& settings, const ModelPermissions& permissions) {
-  if (settings.backend == Backend::kPytorch) return CheckProgram(settings, permissions);
+  if (RunsFile(settings.backend)) return CheckProgram(settings, permissions);
   try {
     return CheckDrills(models::Describe(settings.architecture, settings.options, settings.labels),
                        permissions);

@@ -1,5 +1,7 @@
-// What the daemon's flags permit models to do. Both are off by default.
+// What the daemon's flags permit models to do, and require of their files.
 #pragma once
+
+#include "server/repository/checksums.h"
 
 namespace saccade::server {
 
@@ -8,6 +10,8 @@ struct ModelPermissions {
   bool executable = false;
   // --allow-drills: fail, hang or report a lost GPU on purpose when a request's values ask for it.
   bool drills = false;
+  // --signing-key and --require-signed.
+  ChecksumRules checksums = {};
 };
 
 }  // namespace saccade::server

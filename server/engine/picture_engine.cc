@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/engine/forward.h"
+#include "server/engine/graph_threads.h"
 #include "server/engine/network_input.h"
 #include "server/engine/warm_up.h"
 
@@ -38,15 +39,18 @@ class PictureEngine final : public Engine {
   }
 
   std::function<absl::Status()> WarmUpPass(int64_t size) const override {
+    LeaveCoresToGraph(settings_);
     return server::WarmUpPass(*model_, models::PlacementsToWarm(input()).front(), size);
   }
 
   absl::Status WarmUp(const WarmUpOptions& options) const override {
+    LeaveCoresToGraph(settings_);
     return WarmUpNetwork(*model_, settings_, options);
   }
 
   PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* metrics,
                   const std::function<void()>& advanced) const override {
+    LeaveCoresToGraph(settings_);
     return ComputeBatch(*model_, std::move(batch), clock, metrics, advanced);
   }
 

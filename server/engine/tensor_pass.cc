@@ -19,6 +19,7 @@
 #include "models/device/own_cores.h"
 #include "models/programs/values.h"
 #include "server/core/bytes_elements.h"
+#include "server/engine/graph_threads.h"
 #include "server/engine/named_tensors.h"
 #include "server/engine/pass_failure.h"
 
@@ -227,6 +228,7 @@ models::Signature SignatureOf(const ModelSettings& settings) {
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunTensors(const models::TensorProgram& program,
                                                             const ModelSettings& settings,
                                                             const Requests& requests) {
+  LeaveCoresToGraph(settings);
   try {
     return Run(program, settings, requests);
   } catch (const std::exception& error) {

@@ -18,7 +18,6 @@ namespace saccade::server {
 namespace {
 
 constexpr char kPlatform[] = "saccade";
-constexpr char kProgramPlatform[] = "pytorch_libtorch";
 
 // A call that is being computed.
 struct Pending {
@@ -33,9 +32,16 @@ struct Pending {
   const ModelSettings& settings() const { return model->settings(); }
 };
 
-// Programs' tensors are those of the configuration, unless a description makes them models of pictures.
+// Programs' and graphs' tensors are those of the configuration, unless a description makes them models of
+// pictures.
 bool IsProgram(const ModelSettings& settings) {
-  return settings.backend == Backend::kPytorch && settings.pictures == nullptr;
+  return RunsFile(settings.backend) && settings.pictures == nullptr;
+}
+
+// As Triton shows it: the backend's name where it has no platform.
+std::string PlatformFor(Backend backend) {
+  const std::string platform = PlatformOf(backend);
+  return platform.empty() ? NameOf(backend) : platform;
 }
 
 std::vector<OutputFacts> FactsOfModel(const ServedModel& model) {
@@ -114,7 +120,7 @@ ModelInterface InterfaceOfModel(const ServedModel& model) {
   if (IsProgram(settings)) {
     return {.name = model.name(),
             .versions = {model.version()},
-            .platform = kProgramPlatform,
+            .platform = PlatformFor(settings.backend),
             .inputs = DescribeTensors(settings.inputs, settings.has_batch_dimension),
             .outputs = DescribeTensors(settings.outputs, settings.has_batch_dimension),
             .other_inputs = {},

@@ -102,6 +102,19 @@ void AddServing(CLI::App& app, Flags& flags) {
   app.add_flag(
       "--allow-executable-models", flags.permissions.executable,
       "Also load TorchScript (model.pt) and AOTInductor (model.pt2) models, which run code of their own");
+  const auto read_key = [&flags](const std::string& path) {
+    auto key = SigningKey::Open(path);
+    if (!key.ok()) throw CLI::ValidationError("--signing-key", std::string(key.status().message()));
+    flags.permissions.checksums.key = *std::move(key);
+  };
+  CLI::Option* const key =
+      app.add_option_function<std::string>("--signing-key", read_key,
+                                           "Ed25519 public key (PEM): where a model has a SHA256SUMS.sig, it "
+                                           "must be its signature of SHA256SUMS")
+          ->type_name("FILE");
+  app.add_flag("--require-signed", flags.permissions.checksums.required,
+               "Load only models with SHA256SUMS and its signature by --signing-key")
+      ->needs(key);
 }
 
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help);

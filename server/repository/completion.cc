@@ -68,6 +68,11 @@ absl::Status Complete(const RepositoryPath& model, inference::ModelConfig* confi
       config->set_backend("pytorch");
       return absl::OkStatus();
     }
+    const auto graph = ChooseWeights(folder, Backend::kOpenvino, named);
+    if (graph.ok() && (*graph == "model.xml" || *graph == "model.onnx")) {
+      config->set_backend(*graph == "model.onnx" ? "onnxruntime" : "openvino");
+      return absl::OkStatus();
+    }
   }
   const auto weights = ChooseWeights(folder, Backend::kSaccade, named);
   if (!weights.ok() || !absl::EndsWith(*weights, ".safetensors")) return absl::OkStatus();

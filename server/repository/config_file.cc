@@ -1,6 +1,7 @@
 #include "server/repository/config_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -22,8 +23,8 @@ namespace {
 
 constexpr int kMaxBatchSize = 65536;
 
-constexpr char kPytorchPlatform[] = "pytorch_libtorch";
-constexpr char kEnsemblePlatform[] = "ensemble";
+constexpr std::array<Backend, 5> kBackends = {Backend::kSaccade, Backend::kPytorch, Backend::kOnnxruntime,
+                                              Backend::kOpenvino, Backend::kEnsemble};
 
 absl::Status CheckName(const inference::ModelConfig& config, absl::string_view folder,
                        const ConfigCheck& check) {
@@ -35,24 +36,26 @@ absl::Status CheckName(const inference::ModelConfig& config, absl::string_view f
 absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const ConfigCheck& check) {
   const std::string& backend = config.backend();
   const std::string& platform = config.platform();
-  if (!platform.empty() && platform != kPytorchPlatform && platform != kEnsemblePlatform) {
-    return check.Error("platform", "is ", Quoted(platform), ", expected '", kPytorchPlatform, "', '",
-                       kEnsemblePlatform, "', or backend: \"saccade\" instead");
+  const auto has_platform = [&](Backend known) { return !platform.empty() && PlatformOf(known) == platform; };
+  const auto* const of_platform = std::find_if(kBackends.begin(), kBackends.end(), has_platform);
+  if (!platform.empty() && of_platform == kBackends.end()) {
+    return check.Error("platform", "is ", Quoted(platform),
+                       ", expected 'pytorch_libtorch', 'onnxruntime_onnx', 'ensemble', or "
+                       "backend: \"saccade\" instead");
   }
-  for (const Backend known : {Backend::kSaccade, Backend::kPytorch, Backend::kEnsemble}) {
+  for (const Backend known : kBackends) {
     if (backend == NameOf(known)) {
-      const bool fits = platform.empty() || (known == Backend::kPytorch && platform == kPytorchPlatform) ||
-                        (known == Backend::kEnsemble && platform == kEnsemblePlatform);
-      if (fits) return known;
+      if (platform.empty() || has_platform(known)) return known;
       return check.Error("platform", "is '", platform, "', which contradicts backend '", backend,
                          "'; remove one of them");
     }
   }
   if (!backend.empty()) {
-    return check.Error("backend", "is ", Quoted(backend), ", expected 'saccade', 'pytorch' or 'ensemble'");
+    return check.Error("backend", "is ", Quoted(backend),
+                       ", expected 'saccade', 'pytorch', 'onnxruntime', 'openvino' or 'ensemble'");
   }
-  if (platform == kPytorchPlatform) return Backend::kPytorch;
-  if (platform == kEnsemblePlatform || config.has_ensemble_scheduling()) return Backend::kEnsemble;
+  if (of_platform != kBackends.end()) return *of_platform;
+  if (config.has_ensemble_scheduling()) return Backend::kEnsemble;
   return Backend::kSaccade;
 }
 
@@ -67,9 +70,10 @@ absl::Status ReadMaxBatchSize(const ParsedConfig& config, const ConfigCheck& che
   }
   if (size < (ours ? 1 : 0) || size > kMaxBatchSize) {
     return check.Error("max_batch_size", "is ", size, ", expected ", ours ? 1 : 0, " to ", kMaxBatchSize,
-                       ours ? "; 1 turns batching off (0, tensors without a batch dimension, is for backend "
-                              "pytorch and ensembles)"
-                            : "");
+                       ours
+                           ? "; 1 turns batching off (0, tensors without a batch dimension, is for programs, "
+                             "graphs and ensembles)"
+                           : "");
   }
   settings->has_batch_dimension = size > 0;
   settings->batching.max_batch_size = std::max(1, size);
@@ -145,7 +149,7 @@ absl::Status ReadForBackend(const inference::ModelConfig& config, const ConfigCh
     return check.Error(input ? "input" : "output", "is missing; a model of backend '",
                        NameOf(settings.backend), "' requires name, data_type and dims for each");
   }
-  if (settings.backend == Backend::kPytorch) return absl::OkStatus();
+  if (RunsFile(settings.backend)) return absl::OkStatus();
   return ReadEnsemble(config.ensemble_scheduling(), check, &settings);
 }
 
@@ -154,8 +158,7 @@ std::string Completed(inference::ModelConfig config, const ModelSettings& settin
   config.set_max_batch_size(settings.has_batch_dimension ? static_cast<int>(settings.batching.max_batch_size)
                                                          : 0);
   config.set_backend(settings.backend == Backend::kEnsemble ? "" : NameOf(settings.backend));
-  if (settings.backend == Backend::kPytorch) config.set_platform(kPytorchPlatform);
-  if (settings.backend == Backend::kEnsemble) config.set_platform(kEnsemblePlatform);
+  if (*PlatformOf(settings.backend) != '\0') config.set_platform(PlatformOf(settings.backend));
   return config.SerializeAsString();
 }
 
@@ -179,7 +182,7 @@ absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string
   if (!backend.ok()) return backend.status();
   settings.backend = *backend;
   // An ensemble's or an architecture's folder may hold such files for other tools.
-  if (*backend == Backend::kPytorch) settings.pictures = std::move(pictures);
+  if (RunsFile(*backend)) settings.pictures = std::move(pictures);
   status = ReadMaxBatchSize(config, check, &settings);
   if (status.ok()) status = ReadInstances(message, check, &settings);
   if (status.ok()) status = ReadBatching(message.dynamic_batching(), check, &settings);

@@ -79,8 +79,25 @@ TEST(ConfigFileTest, ArchitectureIsRequired) {
 TEST(ConfigFileTest, NameAndBackendMustFit) {
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "name: \"other\"")),
               HasSubstr("m/config.pbtxt:2: name: is 'other', but the folder is 'm'"));
-  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "backend: \"onnxruntime\"")),
-              HasSubstr("backend: is 'onnxruntime', expected 'saccade', 'pytorch' or 'ensemble'"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "backend: \"tensorrt\"")),
+              HasSubstr("backend: is 'tensorrt', expected 'saccade', 'pytorch', 'onnxruntime', 'openvino' "
+                        "or 'ensemble'"));
+}
+
+TEST(ConfigFileTest, TritonsNamesForGraphs) {
+  constexpr absl::string_view kTensors =
+      " input { name: \"x\" data_type: TYPE_FP32 dims: 3 } output { name: \"y\" data_type: TYPE_FP32 dims: 3 "
+      "}";
+  const auto backend_of = [&](absl::string_view text) {
+    const auto read = ParseConfig(absl::StrCat(text, kTensors), "m/config.pbtxt", "m");
+    return read.ok() ? read->settings.backend : Backend::kSaccade;
+  };
+  EXPECT_EQ(backend_of("platform: \"onnxruntime_onnx\""), Backend::kOnnxruntime);
+  EXPECT_EQ(backend_of("backend: \"onnxruntime\""), Backend::kOnnxruntime);
+  EXPECT_EQ(backend_of("backend: \"onnxruntime\" platform: \"onnxruntime_onnx\""), Backend::kOnnxruntime);
+  EXPECT_EQ(backend_of("backend: \"openvino\""), Backend::kOpenvino);
+  EXPECT_THAT(ErrorOf("backend: \"openvino\" platform: \"onnxruntime_onnx\""),
+              HasSubstr("platform: is 'onnxruntime_onnx', which contradicts backend 'openvino'"));
 }
 
 TEST(ConfigFileTest, AnUnknownFieldIsNamedBesideThoseThatAreKnown) {

@@ -11,10 +11,29 @@ const char* NameOf(Backend backend) {
       return "saccade";
     case Backend::kPytorch:
       return "pytorch";
+    case Backend::kOnnxruntime:
+      return "onnxruntime";
+    case Backend::kOpenvino:
+      return "openvino";
     case Backend::kEnsemble:
       break;
   }
   return "ensemble";
+}
+
+const char* PlatformOf(Backend backend) {
+  switch (backend) {
+    case Backend::kPytorch:
+      return "pytorch_libtorch";
+    case Backend::kOnnxruntime:
+      return "onnxruntime_onnx";
+    case Backend::kEnsemble:
+      return "ensemble";
+    case Backend::kSaccade:
+    case Backend::kOpenvino:
+      break;
+  }
+  return "";
 }
 
 void PlaceOnEveryGpu(int gpus, ModelSettings* settings) {

@@ -25,12 +25,29 @@ enum class Backend {
   kSaccade,
   // A program exported from PyTorch.
   kPytorch,
+  // A graph of operators, computed by OpenVINO: ONNX under the name of Triton's backend for it, and
+  // OpenVINO's
+  // IR or ONNX.
+  kOnnxruntime,
+  kOpenvino,
   // A sequence of other models of the repository.
   kEnsemble,
 };
 
-// "saccade", "pytorch", "ensemble".
+// "saccade", "pytorch", "onnxruntime", "openvino", "ensemble".
 const char* NameOf(Backend backend);
+
+// The platform that Triton's configurations have for the backend; "" if there is none.
+const char* PlatformOf(Backend backend);
+
+// Whether the model's file is a graph: data, which needs no permission to run.
+constexpr bool IsGraph(Backend backend) {
+  return backend == Backend::kOnnxruntime || backend == Backend::kOpenvino;
+}
+
+// Whether the model's file is a network of its own, a program or a graph, and its tensors are those of the
+// configuration or of a description.
+constexpr bool RunsFile(Backend backend) { return backend == Backend::kPytorch || IsGraph(backend); }
 
 // A tensor declared in the configuration.
 struct TensorSpec {
@@ -99,13 +116,17 @@ constexpr int kEveryGpu = -1;
 struct ModelSettings {
   std::string name;
   Backend backend = Backend::kSaccade;
+  // The repository's path. Empty in tests that make settings themselves.
+  std::string repository = {};
+  // Whether the configuration was part of a request, in place of config.pbtxt.
+  bool from_request = false;
   // Only for backend saccade.
   std::string architecture = {};
   // All parameters that the repository does not use itself. The backend rejects those that it does not know.
   std::map<std::string, std::string> options = {};
   // Class names by index; empty if the model has no labels file.
   std::vector<std::string> labels = {};
-  // For a program: makes it a model of pictures. Null if the program takes named tensors from the client.
+  // For a program or a graph: makes it a model of pictures. Null if it takes named tensors from the client.
   std::shared_ptr<const models::PictureProgram> pictures = nullptr;
   // As declared in the configuration. Empty for backend saccade, where the architecture defines them, and for
   // programs with `pictures`.

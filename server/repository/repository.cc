@@ -210,8 +210,8 @@ absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::string_view name,
-                                         const ReadOptions& options) {
+absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, const std::string& repository,
+                                         absl::string_view name, const ReadOptions& options) {
   if (absl::Status status = CheckModelName(name); !status.ok()) return status;
   const RepositoryPath folder = root / name;
   if (!folder.Exists()) {
@@ -221,6 +221,8 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::strin
   if (const auto entries = folder.List(); !entries.ok()) return entries.status();
   auto config = ReadConfig(folder, name, options);
   if (!config.ok()) return config.status();
+  config->settings.repository = repository;
+  config->settings.from_request = options.config_json.has_value();
   absl::Status status = ReadAllLabels(folder, &*config);
   if (status.ok()) status = FindWarmupFiles(folder, &config->settings);
   if (status.ok()) status = FindSamples(folder, &config->settings);
@@ -248,7 +250,7 @@ absl::StatusOr<ModelEntry> ReadModel(const std::string& repository, absl::string
                                      const ReadOptions& options) {
   const auto root = RepositoryPath::Root(repository);
   if (!root.ok()) return root.status();
-  return ReadModelFrom(*root, name, options);
+  return ReadModelFrom(*root, repository, name, options);
 }
 
 absl::StatusOr<Scan> ScanRepository(const std::string& repository, const ReadOptions& options) {
@@ -258,7 +260,7 @@ absl::StatusOr<Scan> ScanRepository(const std::string& repository, const ReadOpt
   if (!names.ok()) return names.status();
   Scan scan;
   for (const std::string& name : *names) {
-    auto model = ReadModelFrom(*root, name, options);
+    auto model = ReadModelFrom(*root, repository, name, options);
     if (model.ok()) {
       scan.models.push_back(*std::move(model));
     } else {

@@ -2,6 +2,7 @@
 //
 //   ROOT/NAME/config.pbtxt            see proto/inference/model_config.proto
 //   ROOT/NAME/saccade.json            describes a program's pictures and outputs; optional
+//   ROOT/NAME/SHA256SUMS              checksums of all other files (checksums.h); optional
 //   ROOT/NAME/labels.txt              one class name per line; optional
 //   ROOT/NAME/warmup/<file>           files that model_warmup names; optional
 //   ROOT/NAME/<version>/<weights>     see versions.h

@@ -25,6 +25,8 @@ struct FileNames {
 
 FileNames NamesOf(Backend backend) {
   if (backend == Backend::kPytorch) return {{"model.pt", "model.pt2"}, {".pt", ".pt2"}};
+  if (backend == Backend::kOnnxruntime) return {{"model.onnx"}, {".onnx"}};
+  if (backend == Backend::kOpenvino) return {{"model.xml", "model.onnx"}, {".xml", ".onnx"}};
   return {{"weights.safetensors", "model.safetensors", "weights.pt"}, {".safetensors", ".pt", ".pth"}};
 }
 
@@ -63,7 +65,8 @@ absl::StatusOr<ModelVersion> ReadVersion(const RepositoryPath& folder, absl::str
 }  // namespace
 
 bool IsWeightsName(absl::string_view name) {
-  for (const Backend backend : {Backend::kSaccade, Backend::kPytorch}) {
+  for (const Backend backend :
+       {Backend::kSaccade, Backend::kPytorch, Backend::kOnnxruntime, Backend::kOpenvino}) {
     for (const absl::string_view ending : NamesOf(backend).endings) {
       if (absl::EndsWith(name, ending)) return true;
     }
@@ -95,8 +98,9 @@ absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend 
   }
   if (found.size() == 1) return found.front();
   if (found.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(folder.shown(), ": has no weights; expected ",
-                                                   names.preferred.front(), " or ", names.preferred.back()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder.shown(), ": has no weights; expected ", names.preferred.front(),
+                     names.preferred.size() > 1 ? absl::StrCat(" or ", names.preferred.back()) : ""));
   }
   std::vector<std::string> shown;
   for (const std::string& name : found) shown.push_back(Quoted(name));

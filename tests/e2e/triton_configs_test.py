@@ -95,11 +95,11 @@ CASES = {
 }
 # Other backends: what they are is in the error.
 FOREIGN = {
-    "onnx": ('platform: "onnxruntime_onnx"\n', "expected 'pytorch_libtorch'"),
+    "onnx": ('platform: "onnxruntime_onnx"\n', "expected model.onnx"),
     "plan": ('platform: "tensorrt_plan"\n', "expected 'pytorch_libtorch'"),
     "savedmodel": ('platform: "tensorflow_savedmodel"\n', "expected 'pytorch_libtorch'"),
-    "python": ('backend: "python"\n', "expected 'saccade', 'pytorch' or 'ensemble'"),
-    "dali": ('backend: "dali"\n', "expected 'saccade', 'pytorch' or 'ensemble'"),
+    "python": ('backend: "python"\n', "expected 'saccade', 'pytorch', 'onnxruntime', 'openvino' or 'ensemble'"),
+    "dali": ('backend: "dali"\n', "expected 'saccade', 'pytorch', 'onnxruntime', 'openvino' or 'ensemble'"),
     "typo": ('backend: "pytorch"\nmax_batch: 8\n', "max_batch"),
 }
 

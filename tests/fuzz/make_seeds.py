@@ -20,6 +20,7 @@ import tritonclient.http as triton
 from PIL import Image, TiffImagePlugin
 from tritonclient.utils import np_to_triton_dtype
 
+import onnx_files
 import pictures
 from messages import message
 
@@ -74,6 +75,18 @@ def front():
     }
     for name, data in http1.items():
         write("front", name, b"\x07\0" + data)
+
+
+def graphs():
+    """Whole models: external data in a tensor, in an attribute and in a function."""
+    weight = numpy.ones((2, 3, 1, 1), "float32")
+    bias = numpy.ones(2, "float32")
+    external = {"location": "weights.bin", "offset": 64, "length": 24}
+    write("onnx", "classifier", onnx_files.classifier(weight, bias))
+    write("onnx", "external", onnx_files.classifier(weight, bias, external=external))
+    constant = onnx_files.field(5, onnx_files.field(1, "value") + onnx_files.field(5, onnx_files.tensor("c", weight, external)))
+    write("onnx", "attribute", onnx_files.model([onnx_files.node("Constant", [], ["y"]) + constant], [], []))
+    write("onnx", "function", onnx_files.model([], [], []) + onnx_files.field(25, onnx_files.field(7, constant)))
 
 
 def weights():
@@ -347,7 +360,7 @@ def vision_requests():
 
 if __name__ == "__main__":
     shutil.rmtree(SEEDS, ignore_errors=True)
-    for make in (weights, configs, encoded_pictures, volumes, inference_requests, http_requests, vision_requests, front):
+    for make in (weights, graphs, configs, encoded_pictures, volumes, inference_requests, http_requests, vision_requests, front):
         make()
     files = [path for path in SEEDS.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes, the largest "

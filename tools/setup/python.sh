@@ -37,6 +37,7 @@ ensure_python() {
   cmp -s "$requirements/tests.txt" "$venv/.tests" || [ "$1" = tests ] || ensure_requirements torch "LibTorch from PyPI (about 550 MB; CPU libraries only)" --no-deps
   if [ "$1" = tests ]; then
     ensure_requirements tests "Python packages of the tests (torch with all its libraries, about 3 GB)"
+    ensure_openvino
     ensure_requirements perf_analyzer "perf_analyzer from PyPI (about 15 MB)" --no-deps --upgrade --target "$venv/perf_analyzer"
   fi
   export SACCADE_PYTHON="$venv/bin/python"
@@ -47,9 +48,9 @@ ensure_demo_python() {
   cmp -s "$requirements/tests.txt" "$venv/.tests" || ensure_requirements demo "Pillow from PyPI (about 7 MB)"
 }
 
-# The peers of ./dev bench models, installed beside the tests' packages.
-ensure_bench_python() {
-  ensure_requirements bench "Python packages of the benchmarks (about 60 MB)" --no-deps
+# Its headers and libraries make libsaccade_openvino.so; ./dev bench models and graphs compare with it.
+ensure_openvino() {
+  ensure_requirements openvino "OpenVINO from PyPI (about 60 MB)" --no-deps
 }
 
 # Ray, Spark and Parquet for ./dev test-bulk, in an environment of their own.
@@ -101,7 +102,7 @@ lock_requirements() {
     name=$(basename "$name" .in)
     flags=()
     # Lists without dependencies, installed with --no-deps.
-    case $name in torch | perf_analyzer | bench | triton | zoo) flags=(--no-deps) ;; esac
+    case $name in torch | perf_analyzer | openvino | triton | zoo) flags=(--no-deps) ;; esac
     step --limit 300 --tries 3 --advice "$pip_advice" "resolving $name" "$tool/bin/uv" pip compile -q --universal \
       --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command './dev lock' \
       ${flags[@]+"${flags[@]}"} "$requirements/$name.in" -o "$requirements/$name.txt"

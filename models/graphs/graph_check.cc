@@ -1,0 +1,70 @@
+#include "models/graphs/graph_check.h"
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "models/api/error.h"
+#include "models/api/text.h"
+#include "models/graphs/check_process.h"
+#include "models/graphs/onnx_file.h"
+#include "models/weights/format/mapped_file.h"
+
+namespace saccade::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Protobuf's own bound.
+constexpr int64_t kMaxOnnxBytes = int64_t{2} << 30;
+constexpr uint64_t kMaxXmlBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxDataBytes = uint64_t{64} << 30;
+
+uint64_t SizeOf(const fs::path& path, uint64_t max, const char* advice) {
+  std::error_code error;
+  const bool is_file = fs::is_regular_file(path, error);
+  const uint64_t size = is_file ? fs::file_size(path, error) : 0;
+  if (!is_file || error || size == 0)
+    throw LoadError(Quote(path.filename().string()) + " is missing, empty or no file; " + advice);
+  if (size <= max) return size;
+  throw LoadError(Quote(path.filename().string()) + " has " + std::to_string(size) +
+                  " bytes, expected at most " + std::to_string(max));
+}
+
+// Returns the bytes of the file and of what it refers to.
+uint64_t CheckOnnx(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  uint64_t bytes = SizeOf(path, kMaxOnnxBytes, "expected an ONNX model; save larger ones with external data");
+  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxOnnxBytes);
+  const Bytes content = file->bytes();
+  const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
+  for (const ExternalData& data : LookThroughOnnx(text)) {
+    CheckExternalData(data, folder);
+    bytes += data.length > 0 ? data.length : fs::file_size(folder / data.location);
+    if (bytes > kMaxDataBytes)
+      throw LoadError("the ONNX model has more than " + std::to_string(kMaxDataBytes) +
+                      " bytes of external data");
+  }
+  return bytes;
+}
+
+uint64_t CheckXml(const std::string& path) {
+  const uint64_t bytes = SizeOf(path, kMaxXmlBytes, "expected a model of OpenVINO's");
+  const fs::path weights = fs::path(path).replace_extension(".bin");
+  std::error_code error;
+  const fs::path folder = fs::canonical(fs::path(path).parent_path(), error);
+  const fs::path file = fs::weakly_canonical(weights, error);
+  if (!error && file.parent_path() != folder)
+    throw LoadError(Quote(weights.filename().string()) +
+                    " leads out of the model's version directory; put the file itself beside the .xml file");
+  return bytes + SizeOf(weights, kMaxDataBytes, "expected the weights beside the .xml file");
+}
+
+}  // namespace
+
+void CheckGraphFile(const std::string& path, const GraphCheckLimits& limits) {
+  const uint64_t bytes = path.ends_with(".xml") ? CheckXml(path) : CheckOnnx(path);
+  RunCheckProcess(path, limits.memory_bytes + 8 * bytes, limits);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,262 @@
+#include "models/graphs/onnx_file.h"
+
+#include <charconv>
+#include <system_error>
+
+#include "models/api/error.h"
+#include "models/api/text.h"
+
+namespace saccade::models {
+namespace {
+
+// Subgraphs in attributes of nodes in subgraphs. Exporters need three.
+constexpr int kMaxDepth = 32;
+// Tensors with external data in one file.
+constexpr size_t kMaxExternal = 1 << 20;
+
+// The numbers of the fields in ONNX's messages.
+namespace model {
+constexpr uint64_t kGraph = 7, kFunctions = 25;
+}
+namespace graph {
+constexpr uint64_t kNode = 1, kInitializer = 5, kSparseInitializer = 15;
+}
+namespace function {
+constexpr uint64_t kNode = 7;
+}
+namespace node {
+constexpr uint64_t kAttribute = 5;
+}
+namespace attribute {
+constexpr uint64_t kTensor = 5, kGraph = 6, kTensors = 10, kGraphs = 11, kSparse = 22, kSparses = 23;
+}
+namespace sparse {
+constexpr uint64_t kValues = 1, kIndices = 2;
+}
+namespace tensor {
+constexpr uint64_t kName = 8, kExternalData = 13;
+}
+
+enum class Wire : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+struct Field {
+  uint64_t number = 0;
+  Wire wire = Wire::kVarint;
+  // The content of kBytes; empty for numbers.
+  std::string_view bytes;
+};
+
+// Reads the fields of one message of protobuf's wire format.
+class Fields {
+ public:
+  Fields(std::string_view message, const char* name) : rest_(message), name_(name) {}
+
+  bool Next(Field& field) {
+    if (rest_.empty()) return false;
+    const uint64_t tag = Varint();
+    field = {.number = tag >> 3, .wire = static_cast<Wire>(tag & 7), .bytes = {}};
+    if (field.number == 0) Refuse("has a field without a number");
+    switch (field.wire) {
+      case Wire::kVarint:
+        Varint();
+        return true;
+      case Wire::kFixed64:
+        Take(8);
+        return true;
+      case Wire::kBytes:
+        field.bytes = Take(Varint());
+        return true;
+      case Wire::kFixed32:
+        Take(4);
+        return true;
+    }
+    Refuse("has a field of an unknown kind");
+  }
+
+ private:
+  [[noreturn]] void Refuse(const std::string& problem) const {
+    throw LoadError(std::string("the ONNX file is cut short or damaged: ") + name_ + " " + problem +
+                    "; copy the file again, and compare its size and checksum with the source's");
+  }
+
+  std::string_view Take(uint64_t bytes) {
+    if (bytes > rest_.size()) {
+      Refuse("says that " + std::to_string(bytes) + " bytes follow, but there are " +
+             std::to_string(rest_.size()));
+    }
+    const std::string_view taken = rest_.substr(0, bytes);
+    rest_.remove_prefix(bytes);
+    return taken;
+  }
+
+  uint64_t Varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(Take(1).front());
+      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return value;
+    }
+    Refuse("has a number of more than ten bytes");
+  }
+
+  std::string_view rest_;
+  const char* const name_;
+};
+
+class Look {
+ public:
+  std::vector<ExternalData> found;
+
+  void Model(std::string_view bytes) {
+    Fields fields(bytes, "the model");
+    bool has_graph = false;
+    for (Field field; fields.Next(field);) {
+      if (field.wire != Wire::kBytes) continue;
+      if (field.number == model::kGraph) {
+        Graph(field.bytes);
+        has_graph = true;
+      } else if (field.number == model::kFunctions) {
+        Function(field.bytes);
+      }
+    }
+    if (!has_graph)
+      throw LoadError(
+          "the file is no ONNX model, or is cut short: it has no graph; expected a file written by "
+          "onnx.save, "
+          "torch.onnx.export or the like");
+  }
+
+ private:
+  void Graph(std::string_view bytes) {
+    if (++depth_ > kMaxDepth)
+      throw LoadError("the ONNX file has graphs inside of graphs more than " + std::to_string(kMaxDepth) +
+                      " deep");
+    Fields fields(bytes, "a graph");
+    for (Field field; fields.Next(field);) {
+      if (field.wire != Wire::kBytes) continue;
+      if (field.number == graph::kNode) Node(field.bytes);
+      if (field.number == graph::kInitializer) Tensor(field.bytes);
+      if (field.number == graph::kSparseInitializer) Sparse(field.bytes);
+    }
+    --depth_;
+  }
+
+  void Function(std::string_view bytes) {
+    Fields fields(bytes, "a function");
+    for (Field field; fields.Next(field);) {
+      if (field.wire == Wire::kBytes && field.number == function::kNode) Node(field.bytes);
+    }
+  }
+
+  void Node(std::string_view bytes) {
+    Fields fields(bytes, "a node");
+    for (Field field; fields.Next(field);) {
+      if (field.wire == Wire::kBytes && field.number == node::kAttribute) Attribute(field.bytes);
+    }
+  }
+
+  void Attribute(std::string_view bytes) {
+    Fields fields(bytes, "an attribute");
+    for (Field field; fields.Next(field);) {
+      if (field.wire != Wire::kBytes) continue;
+      const uint64_t number = field.number;
+      if (number == attribute::kTensor || number == attribute::kTensors) Tensor(field.bytes);
+      if (number == attribute::kGraph || number == attribute::kGraphs) Graph(field.bytes);
+      if (number == attribute::kSparse || number == attribute::kSparses) Sparse(field.bytes);
+    }
+  }
+
+  void Sparse(std::string_view bytes) {
+    Fields fields(bytes, "a sparse tensor");
+    for (Field field; fields.Next(field);) {
+      if (field.wire != Wire::kBytes) continue;
+      if (field.number == sparse::kValues || field.number == sparse::kIndices) Tensor(field.bytes);
+    }
+  }
+
+  void Tensor(std::string_view bytes) {
+    ExternalData data;
+    bool is_external = false;
+    Fields fields(bytes, "a tensor");
+    for (Field field; fields.Next(field);) {
+      if (field.wire != Wire::kBytes) continue;
+      if (field.number == tensor::kName) data.tensor = std::string(field.bytes);
+      if (field.number != tensor::kExternalData) continue;
+      is_external = true;
+      External(field.bytes, data);
+    }
+    if (!is_external) return;
+    if (found.size() == kMaxExternal)
+      throw LoadError("the ONNX file has more than " + std::to_string(kMaxExternal) +
+                      " tensors with external data");
+    found.push_back(std::move(data));
+  }
+
+  // One key with its value.
+  static void External(std::string_view bytes, ExternalData& data) {
+    constexpr uint64_t kKey = 1;
+    constexpr uint64_t kValue = 2;
+    std::string_view key;
+    std::string_view value;
+    Fields fields(bytes, "an entry of external data");
+    for (Field field; fields.Next(field);) {
+      if (field.number == kKey) key = field.bytes;
+      if (field.number == kValue) value = field.bytes;
+    }
+    if (key == "location") {
+      // Readers differ in which of several they take.
+      if (!data.location.empty())
+        throw LoadError("the external data of tensor " + Quote(data.tensor) + " has several locations: " +
+                        Quote(data.location) + " and " + Quote(value) + "; expected one");
+      data.location = std::string(value);
+    }
+    if (key != "offset" && key != "length") return;
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size())
+      throw LoadError("the external data of tensor " + Quote(data.tensor) + " has " + std::string(key) + " " +
+                      Quote(value) + ", expected a number of bytes");
+    (key == "offset" ? data.offset : data.length) = number;
+  }
+
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::vector<ExternalData> LookThroughOnnx(std::string_view file) {
+  Look look;
+  look.Model(file);
+  return std::move(look.found);
+}
+
+void CheckExternalData(const ExternalData& data, const std::filesystem::path& folder) {
+  const std::string of = "the external data of tensor " + Quote(data.tensor);
+  const auto outside = [&] {
+    return LoadError(
+        of + " is in " + Quote(data.location) +
+        ", which is outside of the model's version directory; put the file beside the ONNX file, "
+        "and its name into the model");
+  };
+  const std::filesystem::path location(data.location);
+  if (data.location.empty() || data.location.find('\0') != std::string::npos)
+    throw LoadError(of + " has no location; expected the name of a file beside the ONNX file");
+  if (location.is_absolute()) throw outside();
+  std::error_code error;
+  const std::filesystem::path inside = std::filesystem::canonical(folder, error);
+  if (error) throw LoadError("the model's version directory cannot be read: " + error.message());
+  const std::filesystem::path file = std::filesystem::weakly_canonical(inside / location, error);
+  const std::filesystem::path relative = file.lexically_relative(inside);
+  if (error || relative.empty() || *relative.begin() == "..") throw outside();
+  const uint64_t size =
+      std::filesystem::is_regular_file(file, error) ? std::filesystem::file_size(file, error) : 0;
+  if (error || size == 0)
+    throw LoadError(of + " is in " + Quote(data.location) +
+                    ", which is missing or empty; copy that file beside the ONNX file");
+  if (data.offset > size || data.length > size - data.offset)
+    throw LoadError(of + " is at bytes " + std::to_string(data.offset) + " to " +
+                    std::to_string(data.offset + data.length) + " of " + Quote(data.location) +
+                    ", which has " + std::to_string(size) + "; the file is cut short, or of another model");
+}
+
+}  // namespace saccade::models

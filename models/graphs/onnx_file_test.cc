@@ -1,0 +1,165 @@
+#include "models/graphs/onnx_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/api/error.h"
+
+namespace saccade::models {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string Varint(uint64_t value) {
+  std::string written;
+  for (; value > 0x7F; value >>= 7) written.push_back(static_cast<char>((value & 0x7F) | 0x80));
+  written.push_back(static_cast<char>(value));
+  return written;
+}
+
+std::string Message(uint64_t number, const std::string& bytes) {
+  return Varint(number << 3 | 2) + Varint(bytes.size()) + bytes;
+}
+
+std::string Entry(const std::string& key, const std::string& value) {
+  return Message(13, Message(1, key) + Message(2, value));
+}
+
+std::string External(const std::string& location) {
+  return Message(8, "w") + Entry("location", location) + Entry("offset", "16") + Entry("length", "32");
+}
+
+// A model whose graph has the bytes.
+std::string Model(const std::string& graph) { return Varint(1 << 3) + Varint(8) + Message(7, graph); }
+
+std::string Refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const LoadError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string WhyNot(const std::string& file) {
+  return Refusal([&] { LookThroughOnnx(file); });
+}
+
+TEST(OnnxFileTest, ExternalDataIsFoundWhereverATensorMayBe) {
+  const std::string tensor = External("data.bin");
+  EXPECT_THAT(LookThroughOnnx(Model(Message(5, Message(8, "w")))), IsEmpty());
+  // An initializer, and the values of a sparse one.
+  EXPECT_THAT(LookThroughOnnx(Model(Message(5, tensor) + Message(15, Message(1, tensor)))), SizeIs(2));
+  // Attributes of a node: a tensor, tensors, a graph, graphs, sparse tensors.
+  for (const uint64_t number : {5, 10}) {
+    const std::string node = Message(5, Message(number, tensor));
+    EXPECT_THAT(LookThroughOnnx(Model(Message(1, node))), SizeIs(1)) << number;
+  }
+  for (const uint64_t number : {6, 11}) {
+    const std::string node = Message(5, Message(number, Message(5, tensor)));
+    EXPECT_THAT(LookThroughOnnx(Model(Message(1, node))), SizeIs(1)) << number;
+  }
+  for (const uint64_t number : {22, 23}) {
+    const std::string node = Message(5, Message(number, Message(2, tensor)));
+    EXPECT_THAT(LookThroughOnnx(Model(Message(1, node))), SizeIs(1)) << number;
+  }
+  // A function's node.
+  const auto found = LookThroughOnnx(Model("") + Message(25, Message(7, Message(5, Message(5, tensor)))));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].tensor, "w");
+  EXPECT_EQ(found[0].location, "data.bin");
+  EXPECT_EQ(found[0].offset, 16U);
+  EXPECT_EQ(found[0].length, 32U);
+}
+
+TEST(OnnxFileTest, EveryFileThatIsCutShortIsRefused) {
+  const std::string whole = Model(Message(5, External("data.bin")) + Message(2, "name"));
+  ASSERT_THAT(LookThroughOnnx(whole), SizeIs(1));
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes)
+    EXPECT_NE(WhyNot(whole.substr(0, bytes)), "") << bytes;
+  EXPECT_THAT(WhyNot(whole.substr(0, whole.size() - 1)),
+              HasSubstr("cut short or damaged: the model says that"));
+}
+
+TEST(OnnxFileTest, OtherFilesAreRefused) {
+  EXPECT_THAT(WhyNot("PK\x03\x04 zip"), HasSubstr("cut short or damaged"));
+  EXPECT_THAT(WhyNot(Message(2, "producer")), HasSubstr("it has no graph"));
+  EXPECT_THAT(WhyNot(std::string("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12)),
+              HasSubstr("more than ten bytes"));
+  EXPECT_THAT(WhyNot(std::string("\x00\x01", 2)), HasSubstr("a field without a number"));
+}
+
+TEST(OnnxFileTest, GraphsThatNestTooDeeplyAreRefused) {
+  std::string graph;
+  for (int depth = 0; depth < 100; ++depth) graph = Message(1, Message(5, Message(6, graph)));
+  EXPECT_THAT(WhyNot(Model(graph)), HasSubstr("more than 32 deep"));
+}
+
+TEST(OnnxFileTest, AnOffsetThatIsNoNumberIsRefused) {
+  const std::string tensor = Message(8, "w") + Entry("location", "a") + Entry("offset", "-1");
+  EXPECT_THAT(WhyNot(Model(Message(5, tensor))), HasSubstr("has offset '-1', expected a number of bytes"));
+}
+
+TEST(OnnxFileTest, SeveralLocationsAreRefused) {
+  const std::string tensor = Message(8, "w") + Entry("location", "a") + Entry("location", "../b");
+  EXPECT_THAT(WhyNot(Model(Message(5, tensor))), HasSubstr("has several locations: 'a' and '../b'"));
+}
+
+class ExternalDataTest : public ::testing::Test {
+ protected:
+  ExternalDataTest() : root_(fs::path(::testing::TempDir()) / "external"), folder_(root_ / "1") {
+    fs::remove_all(root_);
+    fs::create_directories(folder_ / "sub");
+    std::ofstream(folder_ / "data.bin") << std::string(48, 'x');
+    std::ofstream(folder_ / "sub" / "data.bin") << std::string(48, 'x');
+    std::ofstream(root_ / "secret") << std::string(48, 'x');
+  }
+  ~ExternalDataTest() override { fs::remove_all(root_); }
+
+  std::string WhyNotAt(const std::string& location, uint64_t offset = 0, uint64_t length = 0) const {
+    return Refusal([&] {
+      CheckExternalData({.tensor = "w", .location = location, .offset = offset, .length = length}, folder_);
+    });
+  }
+
+  const fs::path root_;
+  const fs::path folder_;
+};
+
+TEST_F(ExternalDataTest, FilesInTheFolderAreTaken) {
+  EXPECT_EQ(WhyNotAt("data.bin"), "");
+  EXPECT_EQ(WhyNotAt("./sub/../data.bin", 16, 32), "");
+  EXPECT_EQ(WhyNotAt("sub/data.bin"), "");
+}
+
+TEST_F(ExternalDataTest, FilesElsewhereAreRefused) {
+  EXPECT_THAT(WhyNotAt("../secret"), HasSubstr("outside of the model's version directory"));
+  EXPECT_THAT(WhyNotAt("sub/../../secret"), HasSubstr("outside"));
+  EXPECT_THAT(WhyNotAt(root_ / "secret"), HasSubstr("outside"));
+  EXPECT_THAT(WhyNotAt("/etc/hostname"), HasSubstr("outside"));
+  fs::create_symlink(root_ / "secret", folder_ / "link.bin");
+  EXPECT_THAT(WhyNotAt("link.bin"), HasSubstr("outside"));
+  fs::create_directory_symlink(root_, folder_ / "up");
+  EXPECT_THAT(WhyNotAt("up/secret"), HasSubstr("outside"));
+  fs::create_symlink("data.bin", folder_ / "inner.bin");
+  EXPECT_EQ(WhyNotAt("inner.bin"), "");
+}
+
+TEST_F(ExternalDataTest, MissingAndShortFilesAreRefused) {
+  EXPECT_THAT(WhyNotAt("none.bin"), HasSubstr("missing or empty"));
+  EXPECT_THAT(WhyNotAt("sub"), HasSubstr("missing or empty"));
+  EXPECT_THAT(WhyNotAt(""), HasSubstr("has no location"));
+  EXPECT_THAT(WhyNotAt(std::string("data.bin\0x", 10)), HasSubstr("has no location"));
+  EXPECT_THAT(WhyNotAt("data.bin", 17, 32), HasSubstr("at bytes 17 to 49 of 'data.bin', which has 48"));
+  EXPECT_THAT(WhyNotAt("data.bin", ~uint64_t{0}, 32), HasSubstr("cut short"));
+}
+
+}  // namespace
+}  // namespace saccade::models

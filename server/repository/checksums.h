@@ -1,0 +1,36 @@
+// Checks a model's files against the file SHA256SUMS in its folder, and that file against its signature.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace saccade::server {
+
+// An Ed25519 public key. Thread-safe.
+class SigningKey {
+ public:
+  // Reads a PEM file, as "openssl pkey -pubout" writes it. INVALID_ARGUMENT if it holds no such key.
+  static absl::StatusOr<std::shared_ptr<const SigningKey>> Open(const std::string& path);
+
+  virtual ~SigningKey() = default;
+  virtual bool Verifies(absl::string_view bytes, absl::string_view signature) const = 0;
+};
+
+struct ChecksumRules {
+  // If set, the file SHA256SUMS.sig of a model, if there is one, must be the signature of SHA256SUMS by it.
+  std::shared_ptr<const SigningKey> key = nullptr;
+  // Whether models must have both files.
+  bool required = false;
+};
+
+// Reads every file of the model's folder, if it has a SHA256SUMS: each must be listed there with its SHA-256,
+// and each listed file must be there. Hidden files are left out, as everywhere in a repository. Blocks on the
+// file system. Thread-safe. The error, FAILED_PRECONDITION, names the file, what it is and what was expected.
+absl::Status CheckChecksums(const std::string& repository, absl::string_view model,
+                            const ChecksumRules& rules);
+
+}  // namespace saccade::server

@@ -1,0 +1,181 @@
+"""Times a graph, ResNet-50 as ONNX, through the daemon and by OpenVINO's own Python package, with the same threads.
+
+The network has torchvision's architecture and random weights. Both get the same tensors, and before timing both answers are compared
+with PyTorch's. They take turns, round after round, so that other load on the machine affects both. Prints medians.
+
+"request" is a whole ModelInfer over gRPC on this machine, with the tensors in the message; "pass" is the part of it that the
+daemon's statistics call compute_infer; "openvino" is a synchronous inference in a Python process, tuned for latency.
+"""
+
+import argparse
+import datetime
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import openvino
+import torch
+import torchvision
+import tritonclient.grpc as triton
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+
+import onnx_files as onnx  # noqa: E402
+from harness import Daemon  # noqa: E402
+from tools.bench_server.page import machine  # noqa: E402
+from tools.markdown import table  # noqa: E402
+
+HEAD = ["precision", "batch", "openvino ms", "pass ms", "request ms", "openvino / pass", "openvino / request"]
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
+TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
+
+
+class Writer:
+    """Collects the nodes and weights of a network, with batch norms folded into convolutions."""
+
+    def __init__(self):
+        self.nodes, self.weights, self.count = [], [], 0
+
+    def add(self, operator, inputs, **attributes):
+        self.count += 1
+        name = f"t{self.count}"
+        self.nodes.append(onnx.node(operator, inputs, [name], **attributes))
+        return name
+
+    def weight(self, values):
+        self.count += 1
+        self.weights.append(onnx.tensor(f"w{self.count}", values.detach().numpy()))
+        return f"w{self.count}"
+
+    def convolution(self, x, conv, norm):
+        folded = torch.nn.utils.fuse_conv_bn_eval(conv, norm)
+        pads = [*conv.padding, *conv.padding]
+        return self.add("Conv", [x, self.weight(folded.weight), self.weight(folded.bias)], kernel_shape=list(conv.kernel_size),
+                        strides=list(conv.stride), pads=pads)
+
+    def block(self, x, block):
+        shortcut = x if block.downsample is None else self.convolution(x, *block.downsample)
+        x = self.add("Relu", [self.convolution(x, block.conv1, block.bn1)])
+        x = self.add("Relu", [self.convolution(x, block.conv2, block.bn2)])
+        return self.add("Relu", [self.add("Add", [self.convolution(x, block.conv3, block.bn3), shortcut])])
+
+
+def as_onnx(network):
+    """torchvision's ResNet of bottlenecks, as exporters write it in eval mode."""
+    made = Writer()
+    x = made.add("Relu", [made.convolution("x", network.conv1, network.bn1)])
+    x = made.add("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    for stage in (network.layer1, network.layer2, network.layer3, network.layer4):
+        for block in stage:
+            x = made.block(x, block)
+    x = made.add("Flatten", [made.add("GlobalAveragePool", [x])], axis=1)
+    weight, bias = made.weight(network.fc.weight), made.weight(network.fc.bias)
+    made.nodes.append(onnx.node("Gemm", [x, weight, bias], ["y"], transB=1))
+    return onnx.model(made.nodes, [onnx.value("x", "float32", ["n", 3, 224, 224])], [onnx.value("y", "float32", ["n", 1000])], made.weights)
+
+
+def write(root, content):
+    for precision in PRECISIONS:
+        folder = root / precision / "1"
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(content)
+        (folder.parent / "config.pbtxt").write_text(
+            "backend: 'onnxruntime' max_batch_size: 8\n"
+            "input { name: 'x' data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }\noutput { name: 'y' data_type: TYPE_FP32 dims: [ 1000 ] }\n"
+            f"parameters {{ key: 'precision' value {{ string_value: '{precision}' }} }}\n")
+
+
+class Served:
+    def __init__(self, client, model):
+        self.client, self.model = client, model
+
+    def __call__(self, pixels):
+        tensor = triton.InferInput("x", list(pixels.shape), "FP32")
+        tensor.set_data_from_numpy(pixels)
+        return self.client.infer(self.model, [tensor]).as_numpy("y")
+
+    def computed(self):
+        """Nanoseconds of passes, and their number."""
+        found = self.client.get_inference_statistics(self.model).model_stats[0]
+        return found.inference_stats.compute_infer.ns, found.execution_count
+
+
+class Bare:
+    def __init__(self, path, precision, threads):
+        settings = {"INFERENCE_PRECISION_HINT": PRECISIONS[precision], "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+        self.request = openvino.Core().compile_model(path, "CPU", settings).create_infer_request()
+
+    def __call__(self, pixels):
+        return self.request.infer({0: pixels}, share_inputs=True)[0]
+
+
+def milliseconds(call, pixels):
+    start = time.perf_counter()
+    call(pixels)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def compare(served, bare, pixels, seconds, passes):
+    """Medians of openvino, of the daemon's passes and of whole requests."""
+    theirs, requests, computed = [], [], []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end or len(computed) < 5:
+        theirs += [milliseconds(bare, pixels) for _ in range(passes)]
+        before = served.computed()
+        requests += [milliseconds(served, pixels) for _ in range(passes)]
+        spent, count = (now - then for now, then in zip(served.computed(), before))
+        assert count == passes, "a request was not a pass of its own"
+        computed.append(1e-6 * spent / count)
+    return [statistics.median(each) for each in (theirs, computed, requests)]
+
+
+def rows_of(root, network, arguments):
+    threads = arguments.threads
+    chance = numpy.random.default_rng(1)
+    with Daemon(root, f"--threads-per-instance={threads}", log_folder=root.parent) as daemon:
+        daemon.await_ready()
+        with triton.InferenceServerClient(daemon.grpc_address) as client:
+            for precision in PRECISIONS:
+                served, bare = Served(client, precision), Bare(root / precision / "1" / "model.onnx", precision, threads)
+                for batch in (1, 8):
+                    pixels = chance.normal(size=(batch, 3, 224, 224)).astype("float32")
+                    with torch.inference_mode():
+                        expected = network(torch.from_numpy(pixels)).numpy()
+                    for call in (served, bare):
+                        error = abs(call(pixels) - expected).max() / abs(expected).max()
+                        assert error < TOLERANCE[precision], f"{type(call).__name__} differs from PyTorch by {error:.2g} in {precision}"
+                    theirs, computed, request = compare(served, bare, pixels, arguments.seconds, max(1, 8 // batch))
+                    yield [precision, batch, f"{theirs:.2f}", f"{computed:.2f}", f"{request:.2f}", f"{theirs / computed:.3f}", f"{theirs / request:.3f}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20, help="for each case")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--markdown", type=pathlib.Path)
+    arguments = parser.parse_args()
+    os.environ.setdefault("SACCADE_BUILD_DIR", "build/release")
+    torch.manual_seed(1)
+    network = torchvision.models.resnet50().eval()
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder) / "models"
+        write(root, as_onnx(network))
+        rows = list(rows_of(root, network, arguments))
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    load = os.getloadavg()[0]
+    made = (f"{machine()}, {arguments.threads} threads, OpenVINO {openvino.__version__.split('-')[0]}, {datetime.date.today()}, commit "
+            f"{commit}. Load average at the end: {load:.1f}, of which this benchmark is about {arguments.threads}.\n")
+    text = made + "\n" + table(HEAD, rows) + "\n"
+    print(text)
+    if arguments.markdown:
+        arguments.markdown.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
