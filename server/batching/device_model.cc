@@ -76,14 +76,34 @@ ModelHandle::Tasks ModelHandle::Take(int instance) {
   }
 }
 
-void ModelHandle::Finished(int instance, bool learn, std::optional<TinyBatch<BatchTask>>* tiny) {
+template <typename End>
+ModelHandle::Changes ModelHandle::EndPass(std::optional<TinyBatch<BatchTask>>* tiny, const End& end) {
   DeviceGroup::Dropped dropped;
+  Changes changes;
   {
     absl::MutexLock lock(&group_->mutex_);
-    group_->scheduler_.Finished(model_, instance, group_->clock_->Now(), learn);
+    end(group_->scheduler_, group_->clock_->Now());
+    changes = group_->scheduler_.TakeChanges(model_);
     group_->HandOut(&dropped, model_, tiny);
   }
   DeviceGroup::RejectAll(std::move(dropped));
+  return changes;
+}
+
+ModelHandle::Changes ModelHandle::Finished(int instance, bool learn,
+                                           std::optional<TinyBatch<BatchTask>>* tiny) {
+  return EndPass(
+      tiny, [&](Scheduler& scheduler, absl::Time now) { scheduler.Finished(model_, instance, now, learn); });
+}
+
+ModelHandle::Changes ModelHandle::Failed(int instance, Tasks* tasks,
+                                         std::optional<TinyBatch<BatchTask>>* tiny) {
+  return EndPass(
+      tiny, [&](Scheduler& scheduler, absl::Time now) { scheduler.Failed(model_, instance, now, tasks); });
+}
+
+void ModelHandle::Skipped(int instance, std::optional<TinyBatch<BatchTask>>* tiny) {
+  EndPass(tiny, [&](Scheduler& scheduler, absl::Time now) { scheduler.Skipped(model_, instance, now); });
 }
 
 void ModelHandle::ReduceBatches(int64_t bucket, int64_t size) {
@@ -105,6 +125,11 @@ void ModelHandle::Close() {
 absl::Duration ModelHandle::TakeDemand() {
   absl::MutexLock lock(&group_->mutex_);
   return group_->scheduler_.TakeDemand(model_);
+}
+
+int64_t ModelHandle::set_aside() const {
+  absl::MutexLock lock(&group_->mutex_);
+  return group_->scheduler_.set_aside(model_);
 }
 
 int64_t ModelHandle::queued() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -45,8 +46,12 @@ class ModelHandle {
   // Number of queued items, over all buckets.
   int64_t queued() const;
 
+  // Number of instances that are set aside.
+  int64_t set_aside() const;
+
  protected:
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;
+  using Changes = std::vector<Scheduler::InstanceChange>;
 
   // REQUIRES: CheckOptions(options).ok().
   ModelHandle(DeviceGroup* group, const BatcherOptions& options, const Devices& devices);
@@ -55,9 +60,14 @@ class ModelHandle {
   // See DeviceModel.
   absl::Status Submit(std::unique_ptr<BatchTask>& task, std::optional<TinyBatch<BatchTask>>* tiny);
   Tasks Take(int instance);
-  void Finished(int instance, bool learn, std::optional<TinyBatch<BatchTask>>* tiny);
+  Changes Finished(int instance, bool learn, std::optional<TinyBatch<BatchTask>>* tiny);
+  Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<BatchTask>>* tiny);
+  void Skipped(int instance, std::optional<TinyBatch<BatchTask>>* tiny);
 
  private:
+  template <typename End>
+  Changes EndPass(std::optional<TinyBatch<BatchTask>>* tiny, const End& end);
+
   DeviceGroup* const group_;
   const Scheduler::ModelId model_;
 };
@@ -71,6 +81,7 @@ class DeviceModel : public ModelHandle {
 
  public:
   using Tasks = std::vector<std::unique_ptr<Task>>;
+  using ModelHandle::Changes;
 
   // Adds a model with one instance per element of `devices`. INVALID_ARGUMENT for invalid options. `group`
   // must outlive the result.
@@ -99,12 +110,33 @@ class DeviceModel : public ModelHandle {
   // Tasks found to be cancelled or late are rejected on this thread.
   Tasks Take(int instance) { return Typed(ModelHandle::Take(instance)); }
 
-  // Marks the instance as idle after it answered its batch. `learn` is true if it computed the whole batch in
-  // one ordinary pass, whose time may be learned. `tiny` as for Submit: the thread that computed one tiny
-  // batch continues with the next, without waking another thread.
-  void Finished(int instance, bool learn, std::optional<TinyBatch<Task>>* tiny = nullptr) {
+  // Marks the instance as idle after it computed at least one item of its batch. `learn` is true if it
+  // computed the whole batch in one ordinary pass, whose time may be learned. `tiny` as for Submit: the
+  // thread that computed one tiny batch continues with the next, without waking another thread. Returns the
+  // instances that were set aside by this, or are in service again.
+  Changes Finished(int instance, bool learn, std::optional<TinyBatch<Task>>* tiny = nullptr) {
     std::optional<TinyBatch<BatchTask>> found;
-    ModelHandle::Finished(instance, learn, tiny == nullptr ? nullptr : &found);
+    Changes changes = ModelHandle::Finished(instance, learn, tiny == nullptr ? nullptr : &found);
+    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+    return changes;
+  }
+
+  // Instead of Finished(), if nothing of the batch was computed. `*tasks` are those that are not answered.
+  // They are queued for another instance and `*tasks` is then empty, or the caller must answer them (see
+  // Scheduler::Failed).
+  Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<Task>>* tiny = nullptr) {
+    ModelHandle::Tasks failed(std::make_move_iterator(tasks->begin()), std::make_move_iterator(tasks->end()));
+    std::optional<TinyBatch<BatchTask>> found;
+    Changes changes = ModelHandle::Failed(instance, &failed, tiny == nullptr ? nullptr : &found);
+    *tasks = Typed(std::move(failed));
+    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+    return changes;
+  }
+
+  // Instead of Finished(), if all tasks of the batch had ended before the pass began.
+  void Skipped(int instance, std::optional<TinyBatch<Task>>* tiny = nullptr) {
+    std::optional<TinyBatch<BatchTask>> found;
+    ModelHandle::Skipped(instance, tiny == nullptr ? nullptr : &found);
     if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
   }
 

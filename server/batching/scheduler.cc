@@ -50,7 +50,9 @@ std::vector<std::unique_ptr<BatchTask>> Scheduler::RemoveModel(ModelId id) {
   std::vector<std::unique_ptr<BatchTask>> left = model.queue.TakeAll();
   // Instances whose batch was handed out but never fetched.
   for (Impl::Instance& instance : model.instances) impl_->ReleaseCores(instance);
+  impl_->ForgetFailures(model, &left);
   model.idle = model.instances.size();
+  model.paused = 0;
   impl_->Remove(model);
   return left;
 }
@@ -103,10 +105,18 @@ absl::Status Scheduler::Consider(ModelId id, const BatchTask::Traits& traits,
 
 std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Dropped>* dropped) {
   const NanoTime time(now);
+  impl_->EndPauses(time);
+  if (auto retry = impl_->NextRetry(time, dropped)) return retry;
   while (Impl::ModelOnDevice* const chosen = impl_->Choose(time, dropped)) {
     Impl::Model& model = *chosen->model;
-    ModelQueue::Tasks tasks = model.queue.Take(*model.look.due.bucket, time, dropped);
-    if (!tasks.empty()) return impl_->Start(*chosen, std::move(tasks), time);
+    Bucket& bucket = *model.look.due.bucket;
+    ModelQueue::Tasks tasks = model.queue.Take(bucket, time, dropped);
+    if (!tasks.empty()) {
+      int64_t size = 0;
+      for (const auto& task : tasks) size += task->size();
+      return impl_->Start(*chosen, chosen->idle.end() - 1, bucket.id, bucket.latency.Mean(size),
+                          std::move(tasks), time);
+    }
     // All its tasks were cancelled in the meantime.
     impl_->Track(model);
   }
@@ -115,8 +125,9 @@ std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Drop
 
 void Scheduler::Sweep(absl::Time now, std::vector<Dropped>* dropped) {
   for (const auto& model : impl_->models) {
-    if (model == nullptr || model->queue.empty()) continue;
+    if (model == nullptr || (model->queue.empty() && model->retries.empty())) continue;
     model->queue.SweepAll(NanoTime(now), dropped);
+    impl_->SweepRetries(*model, NanoTime(now), dropped);
     impl_->Track(*model);
   }
 }
@@ -124,16 +135,35 @@ void Scheduler::Sweep(absl::Time now, std::vector<Dropped>* dropped) {
 void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   Impl::Model& model = *impl_->models.at(id);
   Impl::Instance& instance = model.instances.at(index);
-  Impl::ModelOnDevice& on_device = *instance.on_device;
   const NanoTime time(now);
-  const Nanos took = time - instance.started;
-  model.queue.Learn(instance.bucket, instance.size, learn ? std::optional(took) : std::nullopt, time);
-  Impl::Use(on_device, on_device.used + (took - instance.charged) * model.threads() / model.weight());
-  model.ends -= instance.started.SinceEpoch() + instance.charged;
-  impl_->ReleaseCores(instance);
-  on_device.idle.push_back(index);
-  if (++model.idle == model.instances.size()) model.ends = Nanos();
+  impl_->CountSuccess(model, instance, time);
+  impl_->EndPass(model, instance, learn ? std::optional(time - instance.started) : std::nullopt, time);
+  impl_->MakeIdle(model, instance);
   impl_->Track(model);
+}
+
+bool Scheduler::Failed(ModelId id, int index, absl::Time now,
+                       std::vector<std::unique_ptr<BatchTask>>* tasks) {
+  Impl::Model& model = *impl_->models.at(id);
+  const bool retried = impl_->Fail(model, model.instances.at(index), tasks, NanoTime(now));
+  impl_->Track(model);
+  return retried;
+}
+
+void Scheduler::Skipped(ModelId id, int index, absl::Time now) {
+  Impl::Model& model = *impl_->models.at(id);
+  Impl::Instance& instance = model.instances.at(index);
+  impl_->EndPass(model, instance, std::nullopt, NanoTime(now));
+  impl_->MakeIdle(model, instance);
+  impl_->Track(model);
+}
+
+std::vector<Scheduler::InstanceChange> Scheduler::TakeChanges(ModelId model) {
+  return std::exchange(impl_->models.at(model)->changes, {});
+}
+
+int64_t Scheduler::set_aside(ModelId model) const {
+  return static_cast<int64_t>(impl_->models.at(model)->aside);
 }
 
 void Scheduler::ReduceBatches(ModelId id, int64_t bucket, int64_t size, absl::Time now) {
@@ -150,7 +180,10 @@ absl::Duration Scheduler::TakeDemand() { return ToDuration(std::exchange(impl_->
 
 absl::Time Scheduler::wake_at() const { return impl_->next_wake.ToTime(); }
 
-int64_t Scheduler::queued(ModelId model) const { return impl_->models.at(model)->queue.queued(); }
+int64_t Scheduler::queued(ModelId id) const {
+  const Impl::Model& model = *impl_->models.at(id);
+  return model.queue.queued() + model.retried;
+}
 bool Scheduler::closed(ModelId model) const { return impl_->models.at(model)->closed; }
 
 }  // namespace saccade::server

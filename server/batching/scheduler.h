@@ -47,6 +47,12 @@ class Scheduler {
     absl::Duration expected = absl::ZeroDuration();
   };
 
+  // An instance that was set aside, or is in service again.
+  struct InstanceChange {
+    int instance = 0;
+    bool set_aside = false;
+  };
+
   explicit Scheduler(const SchedulerOptions& options);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -84,8 +90,8 @@ class Scheduler {
                         absl::Time now, std::vector<Dropped>* dropped);
 
   // Returns the next batch, whose instance then counts as computing, or nullopt if none is due. Call it until
-  // it returns nullopt after every Push, Finished and Close, and at wake_at(). Tasks that are cancelled or
-  // can no longer be in time are added to `dropped`.
+  // it returns nullopt after every Push, Finished, Failed and Close, and at wake_at(). Tasks that are
+  // cancelled or can no longer be in time are added to `dropped`.
   std::optional<Batch> Next(absl::Time now, std::vector<Dropped>* dropped);
 
   // Drops tasks that are cancelled or can no longer be in time, of all models: Next checks them only when it
@@ -93,8 +99,26 @@ class Scheduler {
   // periodically.
   void Sweep(absl::Time now, std::vector<Dropped>* dropped);
 
-  // Marks the instance as idle. `learn` is true if its pass was an ordinary one, whose time may be learned.
+  // Marks the instance as idle after a pass that computed at least one item. `learn` is true if its pass was
+  // an ordinary one, whose time may be learned.
   void Finished(ModelId model, int instance, absl::Time now, bool learn);
+
+  // Ends a pass that computed nothing, by the fault of its input or of the instance. `tasks` are those of its
+  // batch that are not answered yet. If they may be tried once more on another instance, takes them and
+  // returns true; otherwise their owner answers them. The instance takes no work until the pass should have
+  // ended, so that failing fast does not make it the first to be idle again. An instance whose passes keep
+  // failing, while others compute the same items, is set aside and later probed with a batch
+  // (InstanceHealth); the last one in service is not.
+  bool Failed(ModelId model, int instance, absl::Time now, std::vector<std::unique_ptr<BatchTask>>* tasks);
+
+  // Marks the instance as idle without a pass: all tasks of its batch were cancelled or late.
+  void Skipped(ModelId model, int instance, absl::Time now);
+
+  // Returns the changes since the last call.
+  std::vector<InstanceChange> TakeChanges(ModelId model);
+
+  // Number of instances that are set aside.
+  int64_t set_aside(ModelId model) const;
 
   // Reports that a pass over `size` items of a bucket ran out of memory. For a while batches have at most
   // half as many.
@@ -109,7 +133,7 @@ class Scheduler {
   // The same of all models, as time in which all devices compute for them.
   absl::Duration TakeDemand();
 
-  // Number of queued items.
+  // Number of queued items, including those that wait for another instance after a failure.
   int64_t queued(ModelId model) const;
   bool closed(ModelId model) const;
 

@@ -153,7 +153,7 @@ double Scheduler::Impl::UsableInstances(const Model& model) const {
 
 Nanos Scheduler::Impl::ExpectedWait(const Model& model, NanoTime now) {
   if (model.idle > 0) return {};
-  const auto busy = static_cast<double>(model.instances.size());
+  const auto busy = static_cast<double>(std::max<size_t>(1, model.instances.size() - model.paused));
   // With n busy instances, the first one ends after 2 / (n + 1) of the mean remaining time, on average, if
   // the remaining times are spread evenly from 0 to twice their mean.
   return std::max(Nanos(), model.ends / busy - now.SinceEpoch()) * 2 / (busy + 1);
@@ -209,13 +209,13 @@ const Scheduler::Impl::Offer* Scheduler::Impl::ChooseAt(Device& device, NanoTime
         std::pair(offer.latest_start, offer.model) < std::pair(best->latest_start, best->model))
       best = &offer;
   }
-  if (HasCores(device, *best)) return best;
+  if (HasCores(device, best->threads)) return best;
   ReleaseCoresOfLongPasses(now);
-  if (HasCores(device, *best)) return best;
+  if (HasCores(device, best->threads)) return best;
   // `best` waits for cores. Meanwhile, models that fit may run as long as their use is at most `limit`.
   const Offer* fitting = nullptr;
   for (const Offer& offer : device.offers) {
-    if (!offer.due || !HasCores(device, offer) || offer.used > limit) continue;
+    if (!offer.due || !HasCores(device, offer.threads) || offer.used > limit) continue;
     if (fitting == nullptr || before(offer, *fitting)) fitting = &offer;
   }
   return fitting;
@@ -225,6 +225,9 @@ Scheduler::Impl::ModelOnDevice* Scheduler::Impl::Choose(NanoTime now, std::vecto
   for (;;) {
     LookAround(now, dropped);
     next_wake = waiting.empty() ? NanoTime::Never() : waiting.begin()->first;
+    if (!pauses.empty()) next_wake = std::min(next_wake, pauses.begin()->first);
+    if (!retrying.empty() && !holders.empty())
+      next_wake = std::min(next_wake, holders.begin()->first + kMaxHold);
     // A model that could start on several devices starts on the one with the fewest held cores.
     const Offer* chosen = nullptr;
     for (auto& [number, device] : devices) {
@@ -241,18 +244,22 @@ Scheduler::Impl::ModelOnDevice* Scheduler::Impl::Choose(NanoTime now, std::vecto
   }
 }
 
-Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, ModelQueue::Tasks tasks, NanoTime now) {
+Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, std::vector<int>::iterator idle,
+                                        int64_t bucket, Nanos cost, ModelQueue::Tasks tasks, NanoTime now) {
   Model& model = *on_device.model;
   Device& device = *on_device.device;
-  const int index = on_device.idle.back();
-  on_device.idle.pop_back();
+  const int index = *idle;
+  on_device.idle.erase(idle);
   --model.idle;
   int64_t size = 0;
   for (const auto& task : tasks) size += task->size();
-  const Bucket& bucket = *model.look.due.bucket;
-  const Nanos cost = bucket.latency.Mean(size);
   Instance& instance = model.instances[index];
-  instance = {&on_device, true, now, bucket.id, size, cost};
+  instance.holds_cores = true;
+  instance.started = now;
+  instance.bucket = bucket;
+  instance.size = size;
+  instance.charged = cost;
+  instance.retry_of = -1;
   Use(on_device, on_device.used + cost * model.threads() / model.weight());
   model.ends += now.SinceEpoch() + cost;
   device.held += model.threads();

@@ -1,4 +1,4 @@
-// The state of a Scheduler and the choice of the next batch. Internal to scheduler.cc and scheduler_impl.cc.
+// The state of a Scheduler and the choice of the next batch. Internal to scheduler*.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "server/batching/instance_health.h"
 #include "server/batching/model_queue.h"
 #include "server/batching/nanos.h"
 #include "server/batching/scheduler.h"
@@ -30,6 +31,21 @@ struct Scheduler::Impl {
     int64_t size = 0;
     // Expected time of the pass, which the model was charged for.
     Nanos charged = {};
+    // If the pass is a retry: the instance that failed before, and when. Otherwise -1.
+    int retry_of = -1;
+    NanoTime failed_at;
+    InstanceHealth health;
+    // Until then it takes no work although it computes nothing; the epoch if it may.
+    NanoTime paused_until;
+  };
+
+  // A batch that failed and waits for an instance other than the one where it failed.
+  struct Retry {
+    ModelQueue::Tasks tasks;
+    int64_t bucket = 0;
+    Nanos expected = {};
+    int failed_on = 0;
+    NanoTime failed_at;
   };
 
   // A model's instances on one device, and the device time that they used.
@@ -63,7 +79,9 @@ struct Scheduler::Impl {
     // True if it has tasks and an idle instance.
     bool Wants() const { return !queue.empty() && idle > 0; }
     // True if it has neither tasks nor running passes.
-    bool Rests() const { return queue.empty() && idle == instances.size(); }
+    bool Rests() const { return queue.empty() && retries.empty() && idle + paused == instances.size(); }
+    // Number of instances in service.
+    size_t in_service() const { return instances.size() - aside; }
 
     const Scheduler::ModelId id;
     ModelQueue queue;
@@ -72,6 +90,14 @@ struct Scheduler::Impl {
     std::vector<std::unique_ptr<ModelOnDevice>> devices;
     // Number of idle instances, over all devices.
     size_t idle = 0;
+    // Number of instances that are set aside, and of those of them that are not to be probed yet.
+    size_t aside = 0;
+    size_t paused = 0;
+    std::list<Retry> retries;
+    // Number of items in `retries`.
+    int64_t retried = 0;
+    // What Scheduler::TakeChanges will return.
+    std::vector<InstanceChange> changes;
     bool closed = false;
     // Sum over its running passes of their expected ends, each as the span since the epoch.
     Nanos ends;
@@ -148,7 +174,28 @@ struct Scheduler::Impl {
   // Returns the model whose batch starts next, and where, after a fresh look at it; null if none may start.
   // Sets `next_wake`.
   ModelOnDevice* Choose(NanoTime now, std::vector<Dropped>* dropped);
-  Batch Start(ModelOnDevice& on_device, ModelQueue::Tasks tasks, NanoTime now);
+  // Starts a batch on one of the device's idle instances.
+  Batch Start(ModelOnDevice& on_device, std::vector<int>::iterator idle, int64_t bucket, Nanos cost,
+              ModelQueue::Tasks tasks, NanoTime now);
+
+  // The functions below are in scheduler_failures.cc.
+
+  // What Finished and Failed have in common: accounts for the pass of an instance, which becomes neither idle
+  // nor paused. `took` as for ModelQueue::Learn.
+  void EndPass(Model& model, Instance& instance, std::optional<Nanos> took, NanoTime now);
+  void MakeIdle(Model& model, Instance& instance);
+  // Judges the instances by a pass that computed items.
+  void CountSuccess(Model& model, Instance& instance, NanoTime now);
+  // See Scheduler::Failed. The instance becomes idle or paused.
+  bool Fail(Model& model, Instance& instance, ModelQueue::Tasks* tasks, NanoTime now);
+  // Makes instances idle whose pauses are over.
+  void EndPauses(NanoTime now);
+  // Returns the next retry that can start, or nullopt.
+  std::optional<Batch> NextRetry(NanoTime now, std::vector<Dropped>* dropped);
+  // Drops retries that are cancelled, late, or without another instance in service.
+  void SweepRetries(Model& model, NanoTime now, std::vector<Dropped>* dropped);
+  // Forgets pauses and retries, whose tasks are added to `left`.
+  void ForgetFailures(Model& model, ModelQueue::Tasks* left);
   // Removes a model that rests.
   void Remove(Model& model);
 
@@ -161,10 +208,14 @@ struct Scheduler::Impl {
   NanoTime next_wake = NanoTime::Never();
   // What Scheduler::TakeDemand will return.
   Nanos demand = {};
+  // Instances that take no work for a while, by when that ends.
+  absl::btree_set<Holder> pauses;
+  // Models with retries.
+  std::vector<Model*> retrying;
 
  private:
-  bool HasCores(const Device& device, const Offer& offer) const {
-    return device.held == 0 || device.held + offer.threads <= options.cores;
+  bool HasCores(const Device& device, double threads) const {
+    return device.held == 0 || device.held + threads <= options.cores;
   }
   void TrackIndices(Model& model);
   void TrackOffer(ModelOnDevice& on_device);
@@ -177,6 +228,12 @@ struct Scheduler::Impl {
   // Looks at the models that changed, whose batch is due now, or that nobody looked at for long.
   void LookAround(NanoTime now, std::vector<Dropped>* dropped);
   void ForgetLook(Model& model);
+  void Pause(Instance& instance, NanoTime until);
+  void SetAside(Model& model, Instance& instance);
+  // True if a batch that failed on `failed` should be tried on `other`: another instance in service, on
+  // another device if the model has one in service there.
+  static bool MayRetryOn(const Model& model, const Instance& failed, const Instance& other);
+  static bool HasRetryInstance(const Model& model, const Instance& failed);
   // Returns the offer that starts next on `device`, or null if none may start.
   const Offer* ChooseAt(Device& device, NanoTime now);
 

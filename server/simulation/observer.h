@@ -20,6 +20,11 @@ class Observer {
   virtual void OnStart(const Policy::Batch& /*batch*/, Nanos /*now*/) {}
   virtual void OnFinish(int /*model*/, int /*instance*/, Nanos /*now*/) {}
 
+  // A pass on the instance has failed. Called after OnFinish, and before OnRetry of those of its requests
+  // that will be computed once more.
+  virtual void OnFailed(int /*model*/, int /*instance*/, Nanos /*now*/) {}
+  virtual void OnRetry(const SimTask& /*task*/, int /*failed_on*/, Nanos /*now*/) {}
+
   // Called once for every request.
   virtual void OnEnd(const SimTask& /*task*/, Outcome /*outcome*/, Nanos /*now*/) {}
 

@@ -32,6 +32,12 @@ class Policy {
   // latency.
   virtual void Finished(int model, int instance, absl::Time now, bool learn) = 0;
 
+  // In place of Finished() for a pass that computed nothing. Takes `*tasks` if they are tried once more.
+  virtual void Failed(int model, int instance, absl::Time now,
+                      std::vector<std::unique_ptr<BatchTask>>* /*tasks*/) {
+    Finished(model, instance, now, /*learn=*/false);
+  }
+
   // The time at which Next() may return a batch even if no other event happens before.
   virtual absl::Time wake_at() const = 0;
 };

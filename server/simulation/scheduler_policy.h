@@ -20,6 +20,10 @@ class SchedulerPolicy final : public Policy {
   absl::Status Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) override;
   std::optional<Batch> Next(absl::Time now) override;
   void Finished(int model, int instance, absl::Time now, bool learn) override;
+  void Failed(int model, int instance, absl::Time now,
+              std::vector<std::unique_ptr<BatchTask>>* tasks) override {
+    scheduler_.Failed(ids_[model], instance, now, tasks);
+  }
   absl::Time wake_at() const override { return scheduler_.wake_at(); }
 
   // Close stops a model and Reload loads it again, as the daemon does. REQUIRES for Reload: all instances of
@@ -30,6 +34,7 @@ class SchedulerPolicy final : public Policy {
   // See Scheduler::TakeDemand, of all models.
   absl::Duration TakeDemand() { return scheduler_.TakeDemand(); }
 
+  int64_t set_aside(int model) const { return scheduler_.set_aside(ids_[model]); }
   int64_t queued(int model) const { return scheduler_.queued(ids_[model]); }
 
  private:

@@ -4,8 +4,8 @@
 
 namespace saccade::server::simulation {
 
-SimDevices::Pass SimDevices::Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks,
-                                     Nanos /*now*/) {
+SimDevices::Pass SimDevices::Compute(int model, int /*instance*/,
+                                     const std::vector<std::unique_ptr<BatchTask>>& tasks, Nanos /*now*/) {
   const ModelOptions& options = models_[model];
   int64_t pictures = 0;
   Shape shape = {0, 0};

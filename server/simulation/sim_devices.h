@@ -42,7 +42,8 @@ class SimDevices {
   SimDevices& operator=(const SimDevices&) = delete;
 
   // A batch with items of several buckets is padded to the smallest shape that holds all of them.
-  virtual Pass Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks, Nanos now);
+  virtual Pass Compute(int model, int instance, const std::vector<std::unique_ptr<BatchTask>>& tasks,
+                       Nanos now);
 
   const std::vector<ModelOptions>& models() const { return models_; }
 

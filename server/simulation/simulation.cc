@@ -173,7 +173,7 @@ void Simulation::AskForBatches() {
 void Simulation::Start(Policy::Batch batch) {
   if (observer_ != nullptr) observer_->OnStart(batch, now_);
   ++batches_;
-  const SimDevices::Pass pass = device_->Compute(batch.model, batch.tasks, now_);
+  const SimDevices::Pass pass = device_->Compute(batch.model, batch.instance, batch.tasks, now_);
   Trace(static_cast<uint64_t>(pass.took.count()));
   for (const auto& task : batch.tasks) Trace(static_cast<uint64_t>(AsSimTask(task).id()));
   if (free_running_.empty()) {
@@ -196,18 +196,36 @@ void Simulation::Finish(uint32_t pass) {
   const Nanos from = std::max(done.began, options_.ledger.from);
   busy_[done.model] += std::max(Nanos(), std::min(now_, options_.ledger.to) - from);
   computed_ += static_cast<int64_t>(done.tasks.size());
+  if (!done.ok) return Fail(std::move(done));
   for (const auto& task : done.tasks) {
     SimTask& sim_task = AsSimTask(task);
     if (task->cancelled()) {
       End(sim_task, Outcome::kCancelled);
-    } else if (!done.ok) {
-      End(sim_task, Outcome::kFailed);
     } else {
       End(sim_task, now_ <= sim_task.entry().deadline ? Outcome::kInTime : Outcome::kLate);
     }
   }
   if (observer_ != nullptr) observer_->OnFinish(done.model, done.instance, now_);
-  policy_->Finished(done.model, done.instance, ToTime(now_), done.ok);
+  policy_->Finished(done.model, done.instance, ToTime(now_), /*learn=*/true);
+}
+
+void Simulation::Fail(Running done) {
+  std::erase_if(done.tasks, [this](const std::unique_ptr<BatchTask>& task) {
+    if (!task->cancelled()) return false;
+    End(AsSimTask(task), Outcome::kCancelled);
+    return true;
+  });
+  std::vector<const SimTask*> failed;
+  for (const auto& task : done.tasks) failed.push_back(&AsSimTask(task));
+  if (observer_ != nullptr) {
+    observer_->OnFinish(done.model, done.instance, now_);
+    observer_->OnFailed(done.model, done.instance, now_);
+  }
+  policy_->Failed(done.model, done.instance, ToTime(now_), &done.tasks);
+  if (done.tasks.empty() && observer_ != nullptr) {
+    for (const SimTask* task : failed) observer_->OnRetry(*task, done.instance, now_);
+  }
+  for (const auto& task : done.tasks) End(AsSimTask(task), Outcome::kFailed);
 }
 
 void Simulation::End(SimTask& task, Outcome outcome) {

@@ -99,6 +99,8 @@ class Simulation final : private SimTask::Watcher {
   void Submit(const StreamOptions& stream, const Arrival& arrival, uint32_t index);
   void Start(Policy::Batch batch);
   void Finish(uint32_t pass);
+  // Ends a pass that has failed.
+  void Fail(Running done);
   void AskForBatches();
   void End(SimTask& task, Outcome outcome);
   void Trace(uint64_t what);

@@ -1,6 +1,7 @@
 #include "server/simulation/faults/invariants.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,6 +15,9 @@ constexpr int kProbeAfter = 2;
 // other sizes.
 constexpr double kMisled = 0.2;
 constexpr double kEstimated = 0.95;
+
+// An instance whose pass failed may take no work for so long.
+constexpr Nanos kMaxPause = 61 * kSecond;
 
 constexpr size_t kMaxViolations = 5;
 // A request without a deadline is ordered as if it were due this long after its arrival.
@@ -31,6 +35,7 @@ Invariants::Invariants(const Scenario& scenario, const SchedulerPolicy* policy)
     Model& model = models_.emplace_back();
     model.buckets.resize(options.shapes.size());
     model.began.assign(options.instances, kNever);
+    model.excused_until.assign(options.instances, Nanos());
   }
 }
 
@@ -113,6 +118,10 @@ void Invariants::OnRefused(const SimTask& task, const absl::Status& why, Nanos n
 
 void Invariants::Forget(const SimTask& task) {
   Model& model = models_[task.model()];
+  if (const auto found = retried_.find(task.id()); found != retried_.end()) {
+    if (std::exchange(found->second.waits, false)) model.retried -= task.size();
+    return;
+  }
   Bucket& bucket = model.buckets[task.bucket()];
   if (bucket.waiting.erase(PositionOf(task)) == 0) return;
   bucket.pictures -= task.size();
@@ -126,9 +135,37 @@ void Invariants::OnStart(const Policy::Batch& batch, Nanos now) {
     Violated(now, "an empty batch");
     return;
   }
+  const bool retry = CheckRetry(batch, now);
   for (const auto& task : batch.tasks) Forget(AsSimTask(task));
   CheckMembers(batch, now);
-  if (scenario_.plain_order) CheckOrder(batch, now);
+  if (scenario_.plain_order && !retry) CheckOrder(batch, now);
+}
+
+bool Invariants::CheckRetry(const Policy::Batch& batch, Nanos now) {
+  size_t retried = 0;
+  for (const auto& task : batch.tasks) {
+    const auto found = retried_.find(AsSimTask(task).id());
+    if (found == retried_.end()) continue;
+    ++retried;
+    if (!found->second.waits) Violated(now, "request ", found->first, " is computed a third time");
+    if (found->second.failed_on == batch.instance)
+      Violated(now, "request ", found->first, " is retried where it failed");
+  }
+  if (retried != 0 && retried != batch.tasks.size())
+    Violated(now, "a retry shares a batch with other requests");
+  return retried != 0;
+}
+
+void Invariants::OnFailed(int model, int instance, Nanos now) {
+  models_[model].excused_until[instance] = now + kMaxPause;
+}
+
+void Invariants::OnRetry(const SimTask& task, int failed_on, Nanos now) {
+  Model& model = models_[task.model()];
+  if (model.began.size() == 1) Violated(now, "a retry of a model with one instance");
+  if (!retried_.emplace(task.id(), Retried{.failed_on = failed_on}).second)
+    Violated(now, "request ", task.id(), " is retried a second time");
+  model.retried += task.size();
 }
 
 void Invariants::CheckInstance(const Policy::Batch& batch, Nanos now) {
@@ -188,7 +225,8 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Nanos now) {
                " starts although it cannot end in time: ", ToMilliseconds(deadline - now),
                " ms are left of at least ", ToMilliseconds(min), ", ", ToMilliseconds(now - last_pass),
                " ms after the last pass");
-    if (scenario_.plain_order && TimedOut(sim_task, now))
+    // A retry has waited for an instance before.
+    if (scenario_.plain_order && TimedOut(sim_task, now) && retried_.count(sim_task.id()) == 0)
       Violated(now, "request ", sim_task.id(), " has timed out, and is computed");
     if (sim_task.entry().arrival > scenario_.drain_at)
       Violated(now, "request ", sim_task.id(), " came during the drain, and is computed");
@@ -225,6 +263,7 @@ void Invariants::OnEnd(const SimTask& task, Outcome outcome, Nanos now) {
     bucket.known = true;
     bucket.last_pass = now;
   }
+  retried_.erase(task.id());
   ++ended_;
   const bool healing = static_cast<size_t>(task.entry().stream) >= scenario_.healing_streams_from;
   const Nanos half = scenario_.healed_at + ((scenario_.drain_at - scenario_.healed_at) / 2).Whole();
@@ -235,18 +274,19 @@ void Invariants::OnEnd(const SimTask& task, Outcome outcome, Nanos now) {
 void Invariants::OnSettled(Nanos now, Nanos wake) {
   for (size_t i = 0; i < models_.size(); ++i) {
     const Model& model = models_[i];
-    if (policy_->queued(static_cast<int>(i)) != model.pictures)
-      Violated(now, policy_->queued(static_cast<int>(i)), " pictures are said to wait, and ", model.pictures,
-               " do");
-    if (model.pictures > 0 && CouldBegin(static_cast<int>(i))) CheckWaiting(static_cast<int>(i), now, wake);
+    if (policy_->queued(static_cast<int>(i)) != model.pictures + model.retried)
+      Violated(now, policy_->queued(static_cast<int>(i)), " pictures are said to wait, and ",
+               model.pictures + model.retried, " do");
+    if (model.pictures > 0 && CouldBegin(static_cast<int>(i), now))
+      CheckWaiting(static_cast<int>(i), now, wake);
   }
 }
 
 // True if an instance of the model is idle and the cores that it needs are free.
-bool Invariants::CouldBegin(int index) const {
+bool Invariants::CouldBegin(int index, Nanos now) const {
   const std::vector<Nanos>& began = models_[index].began;
   for (size_t instance = 0; instance < began.size(); ++instance) {
-    if (began[instance] != kNever) continue;
+    if (began[instance] != kNever || now < models_[index].excused_until[instance]) continue;
     const auto computing = computing_.find(scenario_.models[index].DeviceOf(static_cast<int>(instance)));
     if (always_fits_ || computing == computing_.end() || computing->second == 0) return true;
   }

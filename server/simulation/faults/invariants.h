@@ -40,6 +40,8 @@ class Invariants final : public Observer {
   void OnRefused(const SimTask& task, const absl::Status& why, Nanos now) override;
   void OnStart(const Policy::Batch& batch, Nanos now) override;
   void OnFinish(int model, int instance, Nanos now) override;
+  void OnFailed(int model, int instance, Nanos now) override;
+  void OnRetry(const SimTask& task, int failed_on, Nanos now) override;
   void OnEnd(const SimTask& task, Outcome outcome, Nanos now) override;
   void OnSettled(Nanos now, Nanos wake) override;
 
@@ -68,12 +70,20 @@ class Invariants final : public Observer {
   struct Model {
     std::vector<Bucket> buckets;
     int64_t pictures = 0;
+    // Those of retries.
+    int64_t retried = 0;
     // Waiting pictures by priority class.
     absl::btree_map<int64_t, int64_t> classes;
     // By instance: when its pass began, kNever if idle.
     std::vector<Nanos> began;
+    // By instance: until when it may be idle beside a queue, because its last pass failed.
+    std::vector<Nanos> excused_until;
     int computing = 0;
     bool closed = false;
+  };
+  struct Retried {
+    int failed_on = 0;
+    bool waits = true;
   };
 
   template <typename... Parts>
@@ -87,10 +97,12 @@ class Invariants final : public Observer {
   void Forget(const SimTask& task);
 
   void CheckInstance(const Policy::Batch& batch, Nanos now);
+  // Returns true if the batch is a retry.
+  bool CheckRetry(const Policy::Batch& batch, Nanos now);
   void CheckMembers(const Policy::Batch& batch, Nanos now);
   void CheckOrder(const Policy::Batch& batch, Nanos now);
   void CheckCores(const Policy::Batch& batch, Nanos now);
-  bool CouldBegin(int index) const;
+  bool CouldBegin(int index, Nanos now) const;
   void CheckWaiting(int model, Nanos now, Nanos wake);
 
   const Scenario& scenario_;
@@ -99,6 +111,8 @@ class Invariants final : public Observer {
   std::vector<Model> models_;
   // Running passes by device.
   std::map<int, int> computing_;
+  // The requests that are computed a second time, by id.
+  absl::btree_map<int64_t, Retried> retried_;
   int64_t ended_ = 0;
   Nanos last_finish_ = {};
   // Outcomes of the second half of the requests that arrive after the faults have ended.

@@ -67,11 +67,12 @@ class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
   Scenario scenario_;
   std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 
+  std::vector<Policy::Batch> started_;
+
  private:
   int64_t next_id_ = 0;
   std::unique_ptr<SchedulerPolicy> policy_;
   std::unique_ptr<Invariants> invariants_;
-  std::vector<Policy::Batch> started_;
 };
 
 TEST_F(InvariantsTest, ASoundBatchIsSound) {
@@ -198,6 +199,42 @@ TEST_F(InvariantsTest, TheDrainLetsNothingNewBegin) {
   scenario_.drain_at = Nanos(-1);
   Start(0, {}, Taken());
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("came during the drain")));
+}
+
+TEST_F(InvariantsTest, ARetryIsComputedOnceElsewhere) {
+  for (const int second : {0, 1}) {
+    auto task = Taken();
+    const SimTask& raw = AsSimTask(task);
+    Start(0, {}, std::move(task));
+    invariants().OnFinish(0, 0, {});
+    invariants().OnFailed(0, 0, {});
+    invariants().OnRetry(raw, 0, {});
+    Start(second, {}, std::move(started_.back().tasks.front()));
+    invariants().OnFinish(0, second, {});
+    if (second == 1) invariants().OnRetry(raw, 1, {});
+  }
+  EXPECT_THAT(violations(),
+              ElementsAre(HasSubstr("is retried where it failed"), HasSubstr("is retried a second time")));
+}
+
+TEST_F(InvariantsTest, ARetrySharesItsBatchWithNoOther) {
+  auto task = Taken();
+  const SimTask& raw = AsSimTask(task);
+  invariants().OnRetry(raw, 1, {});
+  auto other = Taken();
+  Start(0, {}, std::move(task), std::move(other));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("shares a batch")));
+}
+
+TEST_F(InvariantsTest, AnInstanceThatFailedMayRest) {
+  scenario_.batchers.front().max_queue_delay = absl::ZeroDuration();
+  Start(1, {}, Taken());
+  Start(0, {}, Taken());
+  invariants().OnFinish(0, 0, {});
+  invariants().OnFailed(0, 0, {});
+  auto task = Taken();
+  invariants().OnSettled({}, kMillisecond);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("said to wait")));
 }
 
 TEST_F(InvariantsTest, TheEndIsBalanced) {

@@ -147,8 +147,8 @@ void AddHealing(Scenario& scenario) {
 
 const char* NameOf(Feature feature) {
   constexpr const char* kNames[kFeatures] = {
-      "errors", "slow-passes", "hangs",    "reloads",   "cancellations", "jitter", "sizes",
-      "bursts", "priorities",  "timeouts", "preferred", "shared-cores",  "devices"};
+      "errors", "slow-passes", "hangs",    "reloads",   "cancellations", "jitter",  "sizes",
+      "bursts", "priorities",  "timeouts", "preferred", "shared-cores",  "devices", "broken-instances"};
   return kNames[static_cast<size_t>(feature)];
 }
 
@@ -221,6 +221,14 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
     std::vector<int> drawn;
     for (int i = 0; i < model.instances; ++i) drawn.push_back(static_cast<int>(random.Below(devices)));
     if (features.has(Feature::kDevices)) model.devices = drawn;
+  }
+  for (size_t i = 0; i < scenario.models.size(); ++i) {
+    BrokenInstance broken = {.model = static_cast<int>(i)};
+    broken.instance = static_cast<int>(random.Below(scenario.models[i].instances));
+    broken.from = (random.Uniform() * span).Whole();
+    broken.to = random.Chance(0.5) ? span : (broken.from + random.Uniform() * (span - broken.from)).Whole();
+    if (random.Chance(0.3) && features.has(Feature::kBrokenInstances))
+      scenario.faults.broken.push_back(broken);
   }
   return scenario;
 }

@@ -29,8 +29,9 @@ enum class Feature : uint32_t {
   kPreferred,
   kSharedCores,
   kDevices,
+  kBrokenInstances,
 };
-inline constexpr int kFeatures = 13;
+inline constexpr int kFeatures = 14;
 
 const char* NameOf(Feature feature);
 
