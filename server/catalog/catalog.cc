@@ -249,8 +249,7 @@ void Catalog::TellChanges() {
 void Catalog::RefreshGauges() {
   for (const ModelSnapshot& snapshot : List()) {
     if (auto model = FindReady(snapshot.name, snapshot.version); model.ok()) {
-      (*model)->metrics()->SetPending(snapshot.queued);
-      (*model)->CountDemand();
+      (*model)->RefreshGauges();
     }
   }
   host_.CountDemand();

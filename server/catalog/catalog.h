@@ -107,6 +107,9 @@ class Catalog final : public ModelFinder {
   // Updates the models' gauges of what is queued. Called by the metrics' scrape hook.
   void RefreshGauges();
 
+  // Adds to the metrics what the requests of all models have asked for since the last call.
+  void CountDemand() { host_.CountDemand(); }
+
   // Calls DeviceGroup::Sweep() of the CPU and GPU devices, and LoadQueue::Sweep().
   void Sweep();
 

@@ -285,20 +285,63 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
   advanced();
   const size_t handed_out = batch.size();
   DropDead(batch, clock_->Now());
+  for (const auto& share : batch) share->EndWait();
   const bool batch_was_cut = batch.size() != handed_out;
-  const int64_t bucket = batch.empty() ? 0 : batch[0]->bucket();
-  const PassEnd end =
-      engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+  const bool skipped = batch.empty();
+  const int64_t bucket = skipped ? 0 : batch[0]->bucket();
+  PassEnd end = engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
   busy_since_[instance].store(0, std::memory_order_relaxed);
   if (end.device_lost) device_lost_ = true;
   if (end.no_room_for > 0) {
     metrics_->RecordNoMemory();
     queue_->ReduceBatches(bucket, end.no_room_for);
   }
-  queue_->Finished(instance, end.whole && !batch_was_cut, next);
+  if (!end.failed.empty()) {
+    Retry(instance, std::move(end.failed), next);
+  } else if (end.whole || end.part) {
+    LogChanges(queue_->Finished(instance, end.whole && !batch_was_cut, next));
+  } else {
+    queue_->Skipped(instance, next);
+  }
+}
+
+void ServedModel::Retry(int instance, std::vector<FailedShare> failed,
+                        std::optional<TinyBatch<CallShare>>* next) {
+  Shares shares;
+  for (auto& [share, why] : failed) {
+    share->NoteFailure(std::move(why));
+    share->BeginWait(&waiting_requests_);
+    shares.push_back(std::move(share));
+  }
+  const DeviceModel<CallShare>::Changes changes = queue_->Failed(instance, &shares, next);
+  if (shares.empty()) metrics_->RecordRetry();
+  for (const auto& share : shares) share->FailComputed(share->failure());
+  LogChanges(changes);
+}
+
+void ServedModel::LogChanges(const DeviceModel<CallShare>::Changes& changes) const {
+  for (const auto& [instance, set_aside] : changes) {
+    const std::string device =
+        options_.settings.gpus.empty() ? "CPU" : absl::StrCat("GPU ", devices_[instance]);
+    if (!set_aside) {
+      Log(LogLevel::kInfo, "instance in service again",
+          {{"model", name()}, {"version", version()}, {"instance", instance}, {"device", device}});
+      continue;
+    }
+    Log(LogLevel::kWarning, "instance set aside",
+        {{"model", name()},
+         {"version", version()},
+         {"instance", instance},
+         {"device", device},
+         {"reason",
+          "its passes failed, and other instances computed the same items; it is tried again with a batch "
+          "from "
+          "time to time"}});
+  }
 }
 
 absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
+  share->BeginWait(&waiting_requests_);
   // Passes on GPUs or on pinned cores only run on their instances' threads.
   if (!options_.settings.gpus.empty() || options_.settings.pin) return queue_->Submit(share);
   std::optional<TinyBatch<CallShare>> tiny;
@@ -355,8 +398,11 @@ absl::Status ServedModel::CheckReady() const {
       absl::StrCat("model '", name(), "' version ", version(), " is unavailable: ", reason_));
 }
 
-void ServedModel::CountDemand() {
-  if (queue_ != nullptr) metrics_->AddDemand(queue_->TakeDemand());
+void ServedModel::RefreshGauges() {
+  if (queue_ == nullptr) return;
+  metrics_->AddDemand(queue_->TakeDemand());
+  metrics_->SetPending(waiting_requests_);
+  metrics_->SetInstancesSetAside(queue_->set_aside());
 }
 
 absl::Duration ServedModel::BusyFor() const {

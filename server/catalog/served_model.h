@@ -128,8 +128,9 @@ class ServedModel final : public ReadyModel {
     return queue_->Consider(traits, buckets);
   }
 
-  // Adds to the metrics what the requests have asked for since the last call.
-  void CountDemand();
+  // Adds to the metrics what the requests have asked for since the last call, and sets the gauges of what
+  // waits and of the instances that are set aside.
+  void RefreshGauges();
 
   // The longest time since a running forward pass began or last reported progress; zero if none runs.
   absl::Duration BusyFor() const;
@@ -164,6 +165,9 @@ class ServedModel final : public ReadyModel {
   void RunInstance(int index);
   // `next` is the `tiny` argument of DeviceModel::Finished.
   void Compute(int instance, Shares batch, std::optional<TinyBatch<CallShare>>* next);
+  // Ends a pass of which nothing was computed: queues the shares for another instance, or ends them.
+  void Retry(int instance, std::vector<FailedShare> failed, std::optional<TinyBatch<CallShare>>* next);
+  void LogChanges(const DeviceModel<CallShare>::Changes& changes) const;
   void KeepToOwnCores(int index) const;
   void SetState(ModelSnapshot::State state, std::string reason);
 
@@ -194,6 +198,8 @@ class ServedModel final : public ReadyModel {
   // while idle.
   std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
 
+  // Requests of which a part waits for a forward pass.
+  std::atomic<int64_t> waiting_requests_{0};
   // Nanoseconds since the epoch.
   std::atomic<int64_t> last_used_{0};
   std::atomic<bool> handed_over_{false};

@@ -38,16 +38,30 @@ CallShare::~CallShare() {
       absl::InternalError("a part of the request was dropped without an answer; this is a bug in saccaded"));
 }
 
-void CallShare::Answer(ShareAnswer answer, const ForwardPass& pass) {
-  std::exchange(call_, nullptr)->EndShare(items_, std::move(answer), pass);
+void CallShare::BeginWait(std::atomic<int64_t>* requests) {
+  waiting_in_ = requests;
+  call_->ShareWaits(requests);
 }
 
-void CallShare::FailComputed(absl::Status why) {
-  std::exchange(call_, nullptr)->FailShare(std::move(why), /*computed=*/true);
+void CallShare::EndWait() {
+  if (auto* const requests = std::exchange(waiting_in_, nullptr); requests != nullptr)
+    call_->ShareWaitsNoLonger(requests);
 }
+
+std::shared_ptr<PredictCall> CallShare::TakeCall() {
+  EndWait();
+  return std::exchange(call_, nullptr);
+}
+
+void CallShare::Answer(ShareAnswer answer, const ForwardPass& pass) {
+  TakeCall()->EndShare(items_, std::move(answer), pass);
+}
+
+void CallShare::FailComputed(absl::Status why) { TakeCall()->FailShare(std::move(why), /*computed=*/true); }
 
 void CallShare::Reject(absl::Status why) {
-  std::exchange(call_, nullptr)->FailShare(std::move(why), /*computed=*/false);
+  if (!failure_.ok() && !absl::IsCancelled(why)) return FailComputed(failure_);
+  TakeCall()->FailShare(std::move(why), /*computed=*/false);
 }
 
 Shares ShareOut(std::shared_ptr<PredictCall> call) {

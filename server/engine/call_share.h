@@ -2,6 +2,7 @@
 // composed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,15 +43,32 @@ class CallShare final : public BatchTask {
   // Reports progress of the share's i-th item, from 0 to 1. Returns false if the answer is no longer needed.
   bool Advance(int64_t i, double done) const { return call_->Advance(items_[i], done); }
 
+  // Marks the share as waiting for a forward pass, until EndWait() or its end. While a share of it waits, its
+  // call counts in `*requests`, which must outlive the call.
+  void BeginWait(std::atomic<int64_t>* requests);
+  void EndWait();
+
+  // Notes the failure of a pass that is tried once more on another instance. If that is not possible in time,
+  // Reject() ends the call with it.
+  void NoteFailure(absl::Status why) { failure_ = std::move(why); }
+  // OK if no pass has failed.
+  const absl::Status& failure() const { return failure_; }
+
   // Each share is ended once, by one of these.
   void Answer(ShareAnswer answer, const ForwardPass& pass);
   void FailComputed(absl::Status why);
   void Reject(absl::Status why) override;
 
  private:
+  // Returns the call, for its end.
+  std::shared_ptr<PredictCall> TakeCall();
+
   // Null once the share has ended.
   std::shared_ptr<PredictCall> call_;
   const std::vector<size_t> items_;
+  absl::Status failure_;
+  // Null unless it waits.
+  std::atomic<int64_t>* waiting_in_ = nullptr;
 };
 
 using Shares = std::vector<std::unique_ptr<CallShare>>;

@@ -55,6 +55,33 @@ TEST_F(CallShareTest, LastShareAnswersInTheRequestsOrder) {
   EXPECT_EQ(outcome_->answers, 1);
 }
 
+// A request of several buckets waits once, as long as any of its parts does.
+TEST_F(CallShareTest, ARequestWaitsWhileAShareOfItDoes) {
+  std::atomic<int64_t> waiting{0};
+  auto shares = ShareOut(Call({64, 32, 64, 96}, outcome_));
+  ASSERT_EQ(shares.size(), 3u);
+  for (const auto& share : shares) share->BeginWait(&waiting);
+  EXPECT_EQ(waiting, 1);
+  auto other = ShareOut(Call({64}, std::make_shared<Outcome>()));
+  other[0]->BeginWait(&waiting);
+  EXPECT_EQ(waiting, 2);
+  shares[0]->EndWait();
+  shares[0]->EndWait();
+  EXPECT_EQ(waiting, 2);
+  shares[1]->Reject(absl::DeadlineExceededError("late"));
+  EXPECT_EQ(waiting, 2);
+  // It was computed, failed, waits for another instance, and is dropped.
+  shares[0]->BeginWait(&waiting);
+  shares[0].reset();
+  EXPECT_EQ(waiting, 2);
+  shares[2].reset();
+  EXPECT_EQ(waiting, 1);
+  other[0]->EndWait();
+  EXPECT_EQ(waiting, 0);
+  Answer(*other[0], Pass(1, 0, 1));
+  EXPECT_EQ(waiting, 0);
+}
+
 TEST_F(CallShareTest, MakingTheAnswerIsPartOfItsTime) {
   const auto encode = [this](Response& response) {
     EXPECT_EQ(outcome_->answers, 0);

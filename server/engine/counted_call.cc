@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "server/batching/batch_task.h"
-#include "server/core/shed_reason.h"
+#include "server/engine/count_shed.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -18,10 +18,7 @@ CountedCall::CountedCall(const Pipeline::Deps& deps, ModelMetrics* metrics, cons
 absl::Status CountedCall::Enter(const TensorCall& call, absl::string_view model,
                                 const Inflight& model_bounds) {
   absl::Status status = Admit(call, model, model_bounds);
-  if (const auto reason = ShedReasonOf(status); reason && !status.ok()) {
-    deps_.metrics->RecordShed(*reason);
-    SetShedReason(status, *reason);
-  }
+  CountShed(*deps_.metrics, call.nested, status);
   return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +24,11 @@ class CountedCall {
   // with an error of Admission::Admit; errors are counted as shed and carry the shed reason. `model` and
   // `model_bounds` are those of Admission::Admit.
   absl::Status Enter(const TensorCall& call, absl::string_view model, const Inflight& model_bounds);
+
+  // Gives the admission ticket to a call that is computed after all, and counted there instead of by End().
+  std::shared_ptr<Admission::Ticket> TakeTicket() {
+    return std::make_shared<Admission::Ticket>(std::move(ticket_));
+  }
 
   // Counts the call. Called once, just before it is answered. `computed` is RequestRecord::computed. `items`
   // and `timings` are those of a successful call.

@@ -64,8 +64,8 @@ class Engine {
   // Computes batches like those of requests. Blocks, and computes on this thread.
   virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
 
-  // Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
-  // REQUIRES: all shares are of one bucket.
+  // Ends every share of the batch except those in PassEnd::failed, like ComputeShares. `advanced` is called
+  // when a long pass makes progress. REQUIRES: all shares are of one bucket.
   virtual PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* metrics,
                           const std::function<void()>& advanced) const = 0;
 };

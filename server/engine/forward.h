@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
     std::vector<models::Placement> placements,
     std::function<bool(size_t item, double done)> progress = nullptr);
 
-// Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
+// Ends shares of the batch like ComputeShares. `advanced` is called when a long pass makes progress.
 // REQUIRES: all shares are of one bucket.
 PassEnd ComputeBatch(const models::Model& model, Shares batch, Clock* clock, ModelMetrics* metrics,
                      const std::function<void()>& advanced);

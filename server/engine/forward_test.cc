@@ -131,12 +131,35 @@ TEST_F(ForwardTest, ThrowingMemberFailsAlone) {
   Shares batch;
   batch.push_back(Share({13}, &bad));
   batch.push_back(Share({4}, &good));
-  Compute(std::move(batch));
+  const PassEnd end = Compute(std::move(batch));
+  EXPECT_TRUE(end.part && !end.whole && end.failed.empty());
   ASSERT_TRUE(good && good->ok());
   EXPECT_EQ(Logit(good, 0), 4);
   ASSERT_TRUE(bad);
   EXPECT_EQ(bad->status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(bad->status().message()), HasSubstr("unlucky"));
+}
+
+// The input of each may be bad, but so may the instance: another one has to try.
+TEST_F(ForwardTest, IfNothingCanBeComputedTheSharesAreLeftForAnotherInstance) {
+  std::optional<absl::StatusOr<Response>> one, two;
+  Shares batch;
+  batch.push_back(Share({13}, &one));
+  batch.push_back(Share({13}, &two));
+  PassEnd end = Compute(std::move(batch));
+  EXPECT_FALSE(end.whole || end.part);
+  ASSERT_EQ(end.failed.size(), 2u);
+  EXPECT_FALSE(one || two);
+  EXPECT_THAT(std::string(end.failed[0].why.message()), HasSubstr("unlucky"));
+  // No instance had time for it.
+  end.failed[0].share->NoteFailure(end.failed[0].why);
+  end.failed[0].share->Reject(absl::DeadlineExceededError("no time"));
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->status(), end.failed[0].why);
+  end.failed[1].share->NoteFailure(end.failed[1].why);
+  end.failed[1].share->Reject(absl::CancelledError("the client left"));
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(ForwardTest, ABatchWithoutMemoryIsHalved) {
@@ -169,9 +192,11 @@ TEST_F(ForwardTest, NothingIsTriedOnALostDevice) {
   Shares batch;
   batch.push_back(Share({4}, &one));
   batch.push_back(Share({17}, &two));
-  const PassEnd end = Compute(std::move(batch));
+  PassEnd end = Compute(std::move(batch));
   EXPECT_TRUE(end.device_lost);
   EXPECT_EQ(model_.passes, 1);
+  ASSERT_EQ(end.failed.size(), 2u) << "another device may compute them";
+  for (auto& [share, why] : end.failed) share->FailComputed(why);
   for (const auto* outcome : {&one, &two}) {
     ASSERT_TRUE(*outcome);
     EXPECT_EQ((*outcome)->status().code(), absl::StatusCode::kUnavailable);

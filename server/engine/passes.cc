@@ -27,50 +27,95 @@ void WriteDown(const Shares& shares, PassFacts pass) {
   CallRecord::AddPass(records, pass);
 }
 
-// Computes `together` shares at a time, one pass after the other.
-PassEnd ComputeApart(Shares shares, size_t together, Clock* clock, ModelMetrics* metrics,
-                     const RunPass& run) {
-  PassEnd end;
+// A batch that is computed in one or more passes.
+class Passes {
+ public:
+  Passes(Clock* clock, ModelMetrics* metrics, const RunPass& run)
+      : clock_(*clock), metrics_(*metrics), run_(run) {}
+
+  void Compute(Shares shares);
+  PassEnd End() &&;
+
+ private:
+  // Computes `together` shares at a time, one pass after the other.
+  void ComputeApart(Shares shares, size_t together);
+  void Fail(Shares shares, const absl::Status& why);
+
+  Clock& clock_;
+  ModelMetrics& metrics_;
+  const RunPass& run_;
+  PassEnd end_;
+  int tried_ = 0;
+  // OK unless the device is lost.
+  absl::Status lost_;
+};
+
+void Passes::Compute(Shares shares) {
+  if (!lost_.ok()) return Fail(std::move(shares), lost_);
+  ++tried_;
+  const int64_t size = SizeOf(shares);
+  const absl::Time started = clock_.Now();
+  auto answers = run_(shares);
+  const absl::Time ended = clock_.Now();
+  WriteDown(shares, {.started = started, .ended = ended, .batch_size = size, .status = answers.status()});
+  if (answers.ok()) {
+    end_.part = true;
+    metrics_.RecordBatch(size, ended - started);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      shares[i]->Answer(std::move((*answers)[i]), {size, started, ended});
+      shares[i].reset();
+    }
+    return;
+  }
+  if (IsDeviceLost(answers.status())) lost_ = answers.status();
+  const bool no_memory = absl::IsResourceExhausted(answers.status());
+  if (no_memory) end_.no_room_for = end_.no_room_for == 0 ? size : std::min(end_.no_room_for, size);
+  if (shares.size() == 1 || !lost_.ok()) {
+    Fail(std::move(shares), answers.status());
+  } else {
+    ComputeApart(std::move(shares), no_memory ? (shares.size() + 1) / 2 : 1);
+  }
+}
+
+void Passes::ComputeApart(Shares shares, size_t together) {
   for (size_t first = 0; first < shares.size(); first += together) {
     const auto begin = shares.begin() + static_cast<std::ptrdiff_t>(first);
     const auto count = static_cast<std::ptrdiff_t>(std::min(together, shares.size() - first));
-    Shares part(std::make_move_iterator(begin), std::make_move_iterator(begin + count));
-    const PassEnd its = ComputeShares(std::move(part), clock, metrics, run);
-    if (its.no_room_for > 0)
-      end.no_room_for = end.no_room_for == 0 ? its.no_room_for : std::min(end.no_room_for, its.no_room_for);
-    end.device_lost = end.device_lost || its.device_lost;
+    Compute(Shares(std::make_move_iterator(begin), std::make_move_iterator(begin + count)));
   }
-  return end;
+}
+
+void Passes::Fail(Shares shares, const absl::Status& why) {
+  const bool by_input = !absl::IsInternal(why) && !IsDeviceLost(why);
+  for (auto& share : shares) {
+    if (by_input) {
+      share->FailComputed(why);
+    } else {
+      end_.failed.push_back({std::move(share), why});
+    }
+  }
+}
+
+PassEnd Passes::End() && {
+  end_.device_lost = !lost_.ok();
+  if (end_.part) {
+    for (auto& [share, why] : end_.failed) share->FailComputed(std::move(why));
+    end_.failed.clear();
+  }
+  if (end_.part && tried_ == 1) {
+    end_.whole = true;
+    end_.part = false;
+  }
+  return std::move(end_);
 }
 
 }  // namespace
 
 PassEnd ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const RunPass& run) {
   if (shares.empty()) return {};
-  const int64_t size = SizeOf(shares);
-  const absl::Time started = clock->Now();
-  auto answers = run(shares);
-  const absl::Time ended = clock->Now();
-  WriteDown(shares, {.started = started, .ended = ended, .batch_size = size, .status = answers.status()});
-  if (answers.ok()) {
-    metrics->RecordBatch(size, ended - started);
-    for (size_t i = 0; i < shares.size(); ++i) {
-      shares[i]->Answer(std::move((*answers)[i]), {size, started, ended});
-      shares[i].reset();
-    }
-    return {.whole = true};
-  }
-  const bool lost = IsDeviceLost(answers.status());
-  const bool no_memory = absl::IsResourceExhausted(answers.status());
-  if (shares.size() == 1 || lost) {
-    for (auto& share : shares) share->FailComputed(answers.status());
-    return {.no_room_for = no_memory ? size : 0, .device_lost = lost};
-  }
-  if (!no_memory) return ComputeApart(std::move(shares), 1, clock, metrics, run);
-  const size_t half = (shares.size() + 1) / 2;
-  PassEnd end = ComputeApart(std::move(shares), half, clock, metrics, run);
-  if (end.no_room_for == 0) end.no_room_for = size;
-  return end;
+  Passes passes(clock, metrics, run);
+  passes.Compute(std::move(shares));
+  return std::move(passes).End();
 }
 
 }  // namespace saccade::server

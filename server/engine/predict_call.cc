@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/engine/answer_charge.h"
+#include "server/engine/count_shed.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -152,10 +153,7 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
 }
 
 void PredictCall::Refuse(absl::Status why) {
-  if (const auto reason = ShedReasonOf(why)) {
-    deps_.metrics->RecordShed(*reason);
-    SetShedReason(why, *reason);
-  }
+  CountShed(*deps_.metrics, request_.nested, why);
   Finish(std::move(why), /*computed=*/false);
 }
 

@@ -2,6 +2,7 @@
 // once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -101,6 +102,18 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // Thread-safe. Sets the explanation of the call's only item. Called before its share ends.
   void Explain(models::Explanation explanation) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Thread-safe. Counts the shares that wait for a forward pass, and the call in `*requests` while any does.
+  void ShareWaits(std::atomic<int64_t>* requests) {
+    if (waiting_shares_++ > 0) return;
+    ++*requests;
+    deps_.metrics->AddWaiting(1);
+  }
+  void ShareWaitsNoLonger(std::atomic<int64_t>* requests) {
+    if (--waiting_shares_ > 0) return;
+    --*requests;
+    deps_.metrics->AddWaiting(-1);
+  }
+
   // Thread-safe. Each share is ended once, by one of these two. `items` are the indices of the items in
   // `answer`. One failed picture fails its whole request, and no other.
   void EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass)
@@ -134,6 +147,7 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   bool finished_ = false;
   // Size of the answer before it was encoded.
   int64_t answer_bytes_ = 0;
+  std::atomic<int> waiting_shares_{0};
 
   absl::Mutex mutex_;
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;

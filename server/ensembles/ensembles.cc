@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/core/classification.h"
+#include "server/core/shed_reason.h"
 #include "server/engine/counted_call.h"
 #include "server/engine/named_tensors.h"
 #include "server/ensembles/ensemble_request.h"
@@ -99,6 +100,9 @@ void Ensembles::Infer(std::shared_ptr<const ReadyModel> model, std::shared_ptr<c
                        if (outcome.ok()) outcome = ToAnswer(*std::move(outcome), *kept);
                        // If a step was rejected, the call counts as rejected; if a step failed, as failed.
                        const bool computed = outcome.ok() || absl::IsInternal(outcome.status());
+                       // Its steps do not count that themselves.
+                       if (absl::IsCancelled(outcome.status()))
+                         pipeline_->deps().metrics->RecordShed(ShedReason::kCancelled);
                        if (outcome.ok()) {
                          kept->model->metrics()->RecordBatch(kept->items, outcome->timings.infer);
                        }

@@ -217,8 +217,8 @@ void AddCompatibility(CLI::App& app, Flags& flags) {
 
 void AddTrust(CLI::App& app, Flags& flags) {
   app.add_flag("--allow-drills", flags.permissions.drills,
-               "Also load models that fail on purpose: 'identity' with fail_at, hang_at, lose_device_at or "
-               "no_room_above");
+               "Also load models that fail on purpose: 'identity' with fail_at, hang_at, lose_device_at, "
+               "no_room_above or broken_thread_file");
   app.add_flag("--allow-shared-memory", flags.allow_shared_memory,
                "Let clients on this machine register files in /dev/shm for tensors");
 }

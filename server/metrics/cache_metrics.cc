@@ -21,14 +21,15 @@ struct CacheMetrics::Series {
   Counter misses;
   Counter hit_us;
   Counter miss_us;
+  Counter joined;
 };
 
 CacheMetrics::CacheMetrics(Families* families, std::string_view model, int64_t version) {
   const prometheus::Labels labels = {{"model", std::string(model)}, {"version", std::to_string(version)}};
   TritonFamilies& triton = families->triton;
-  series_ =
-      std::make_unique<Series>(Series{triton.cache_hits.Get(labels), triton.cache_misses.Get(labels),
-                                      triton.cache_hit_us.Get(labels), triton.cache_miss_us.Get(labels)});
+  series_ = std::make_unique<Series>(Series{triton.cache_hits.Get(labels), triton.cache_misses.Get(labels),
+                                            triton.cache_hit_us.Get(labels), triton.cache_miss_us.Get(labels),
+                                            families->ours.cache_joined.Get(labels)});
 }
 
 CacheMetrics::~CacheMetrics() = default;
@@ -42,6 +43,8 @@ void CacheMetrics::RecordMiss(absl::Duration took) {
   Add(*series_->miss_us.get(), took);
   series_->misses->Increment();
 }
+
+void CacheMetrics::RecordJoined() { series_->joined->Increment(); }
 
 CacheTotals CacheMetrics::totals() const {
   return {.hits = static_cast<int64_t>(series_->hits->Value()),

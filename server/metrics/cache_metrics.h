@@ -26,6 +26,8 @@ class CacheMetrics {
 
   void RecordHit(absl::Duration took);
   void RecordMiss(absl::Duration took);
+  // Counts a hit whose answer was computed for an equal request that arrived earlier.
+  void RecordJoined();
   // The numbers of the statistics extension.
   CacheTotals totals() const;
 

@@ -69,6 +69,10 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
                 "1, with the precision in which this version of the model is computed as label."),
       instances(registry, "saccade_model_instances",
                 "Instances of the model, each of which runs one pass at a time."),
+      set_aside(registry, "saccade_model_instances_set_aside",
+                "Instances that take no work because their passes kept failing where others' did not."),
+      retries(registry, "saccade_batches_retried_total",
+              "Batches that failed on one instance and were tried once more on another."),
       model_demand(registry, "saccade_model_demand_seconds_total",
                    "Time of one instance that the requests which arrived need, rejected ones included. Its "
                    "rate is the number of instances that would be enough."),
@@ -77,6 +81,12 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
           "Time of all devices of a kind that the requests of all models need, rejected ones included. Its "
           "rate is the share of this daemon that is asked for; above 1 it cannot be answered."),
       shed(registry, "saccade_shed_total", "Requests rejected before they were computed, by reason."),
+      utilization(registry, "saccade_utilization",
+                  "Share of the cores, or of the GPUs if that is more, that the requests of the last seconds "
+                  "ask for, rejected ones included; above 1 they cannot all be answered."),
+      overload_ratio(registry, "saccade_shed_ratio",
+                     "Share of the requests of the last seconds that were rejected because of overload."),
+      waiting(registry, "saccade_waiting_requests", "Requests of all models that wait for a forward pass."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
       inflight_bytes(registry, "saccade_inflight_bytes",
                      "Bytes of messages that are being received, of the requests in flight, and of large "
@@ -89,6 +99,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
       load_waiting(registry, "saccade_load_waiting_requests",
                    "Requests that wait for their model to be loaded."),
       loads(registry, "saccade_model_loads_total", "Versions of models that were loaded or failed to load."),
+      cache_joined(registry, "saccade_response_cache_joined_total",
+                   "Hits that waited for an equal request that was being computed."),
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
       cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
       certificate_expiry(registry, "saccade_certificate_expiry_timestamp_seconds",

@@ -51,9 +51,14 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> load_seconds;
   SeriesPool<prometheus::Gauge> precision;
   SeriesPool<prometheus::Gauge> instances;
+  SeriesPool<prometheus::Gauge> set_aside;
+  SeriesPool<prometheus::Counter> retries;
   SeriesPool<prometheus::Counter> model_demand;
   SeriesPool<prometheus::Counter> demand;
   SeriesPool<prometheus::Counter> shed;
+  SeriesPool<prometheus::Gauge> utilization;
+  SeriesPool<prometheus::Gauge> overload_ratio;
+  SeriesPool<prometheus::Gauge> waiting;
   SeriesPool<prometheus::Gauge> inflight_requests;
   SeriesPool<prometheus::Gauge> inflight_bytes;
   SeriesPool<prometheus::Gauge> inflight_decoded_bytes;
@@ -61,6 +66,8 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> model_memory;
   SeriesPool<prometheus::Gauge> load_waiting;
   SeriesPool<prometheus::Counter> loads;
+  // Only for models whose answers are cached.
+  SeriesPool<prometheus::Counter> cache_joined;
   SeriesPool<prometheus::Gauge> cache_bytes;
   SeriesPool<prometheus::Gauge> cache_answers;
   SeriesPool<prometheus::Gauge> certificate_expiry;

@@ -17,6 +17,25 @@ namespace {
 using Counter = Series<prometheus::Counter>;
 using Gauge = Series<prometheus::Gauge>;
 
+// Whether more capacity would have avoided the rejection.
+bool IsOverload(ShedReason reason) {
+  switch (reason) {
+    case ShedReason::kRequests:
+    case ShedReason::kBytes:
+    case ShedReason::kDecodedBytes:
+    case ShedReason::kQueueFull:
+    case ShedReason::kDeadline:
+    case ShedReason::kModelBound:
+    case ShedReason::kPredictedLate:
+      return true;
+    case ShedReason::kCancelled:
+    case ShedReason::kDraining:
+    case ShedReason::kClientRate:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct Metrics::Impl {
@@ -33,6 +52,9 @@ struct Metrics::Impl {
         load_waiting(families.ours.load_waiting.Get({})),
         loads_ok(families.ours.loads.Get({{"result", "ok"}})),
         loads_failed(families.ours.loads.Get({{"result", "failed"}})),
+        utilization(families.ours.utilization.Get({})),
+        overload_ratio(families.ours.overload_ratio.Get({})),
+        waiting(families.ours.waiting.Get({})),
         inflight_requests(families.ours.inflight_requests.Get({})),
         inflight_bytes(families.ours.inflight_bytes.Get({})),
         inflight_decoded_bytes(families.ours.inflight_decoded_bytes.Get({})),
@@ -60,12 +82,17 @@ struct Metrics::Impl {
   Gauge load_waiting;
   Counter loads_ok;
   Counter loads_failed;
+  Gauge utilization;
+  Gauge overload_ratio;
+  Gauge waiting;
   Gauge inflight_requests;
   Gauge inflight_bytes;
   Gauge inflight_decoded_bytes;
   Counter log_queue_full;
   Counter log_write_failed;
   Gauge build_info;
+  mutable absl::Mutex load_mutex;
+  LoadMeter load ABSL_GUARDED_BY(load_mutex);
   absl::Mutex cache_mutex;
   std::optional<Gauge> cache_bytes ABSL_GUARDED_BY(cache_mutex);
   std::optional<Gauge> cache_answers ABSL_GUARDED_BY(cache_mutex);
@@ -137,13 +164,35 @@ void Metrics::SetCertificateExpiry(absl::Time expires) {
 
 void Metrics::RecordUnknownModel(std::string_view protocol, absl::StatusCode code) {
   impl_->unknown_model.Increment(protocol, code);
+  ++impl_->families.load.requests;
 }
 
-void Metrics::RecordShed(ShedReason reason) { impl_->shed[static_cast<size_t>(reason)]->Increment(); }
+void Metrics::RecordShed(ShedReason reason) {
+  impl_->shed[static_cast<size_t>(reason)]->Increment();
+  if (IsOverload(reason)) ++impl_->families.load.overload;
+}
 
 void Metrics::AddDemand(absl::Duration of_cores, absl::Duration of_gpus) {
   impl_->demand_of_cores->Increment(absl::ToDoubleSeconds(of_cores));
   impl_->demand_of_gpus->Increment(absl::ToDoubleSeconds(of_gpus));
+  impl_->families.load.demand_of_cores += absl::ToInt64Nanoseconds(of_cores);
+  impl_->families.load.demand_of_gpus += absl::ToInt64Nanoseconds(of_gpus);
+}
+
+void Metrics::AddWaiting(int64_t requests) { impl_->families.load.waiting += requests; }
+
+void Metrics::SampleLoad(absl::Time now) {
+  absl::MutexLock lock(&impl_->load_mutex);
+  impl_->load.Sample(now, impl_->families.load);
+  const LoadReport& report = impl_->load.report();
+  impl_->utilization->Set(report.utilization);
+  impl_->overload_ratio->Set(report.overload_ratio);
+  impl_->waiting->Set(static_cast<double>(report.waiting));
+}
+
+LoadReport Metrics::load() const {
+  absl::MutexLock lock(&impl_->load_mutex);
+  return impl_->load.report();
 }
 
 void Metrics::SetInflight(int64_t requests, int64_t bytes, int64_t decoded_bytes) {

@@ -20,6 +20,7 @@
 #include "server/metrics/decode_metrics.h"
 #include "server/metrics/exposition_format.h"
 #include "server/metrics/front_metrics.h"
+#include "server/metrics/load_meter.h"
 #include "server/metrics/model_usage.h"
 #include "server/metrics/trace_metrics.h"
 
@@ -64,6 +65,10 @@ class ModelMetrics {
   // Number of accepted requests that wait for a forward pass.
   void SetPending(int64_t requests);
   void SetInstances(int64_t instances);
+  // Instances that take no work because their passes kept failing.
+  void SetInstancesSetAside(int64_t instances);
+  // Counts a batch that failed on an instance and is tried on another.
+  void RecordRetry();
   // Time of one instance that newly arrived requests need.
   void AddDemand(absl::Duration time);
   void SetReady(bool ready);
@@ -117,6 +122,14 @@ class Metrics {
 
   // Time that newly arrived requests need of all cores or of all GPUs.
   void AddDemand(absl::Duration of_cores, absl::Duration of_gpus);
+
+  // Counts requests that begin (or, negative, end) to wait for a forward pass.
+  void AddWaiting(int64_t requests);
+
+  // Updates the averages and gauges of the load. Call it a few times a second, after AddDemand().
+  void SampleLoad(absl::Time now);
+  // The load when it was last sampled.
+  LoadReport load() const;
 
   // The requests between admission and answer, and what admission holds for them.
   void SetInflight(int64_t requests, int64_t bytes, int64_t decoded_bytes);

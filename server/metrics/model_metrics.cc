@@ -26,6 +26,12 @@ std::vector<Series<T>> GetAll(SeriesPool<T>& pool, const prometheus::Labels& lab
 double Seconds(absl::Duration duration) { return std::max(0.0, absl::ToDoubleSeconds(duration)); }
 double Microseconds(absl::Duration duration) { return std::max(0.0, absl::ToDoubleMicroseconds(duration)); }
 
+// Whether a request failed by the server's fault: not by its own, and not because of overload.
+bool IsFault(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown ||
+         code == absl::StatusCode::kDataLoss || code == absl::StatusCode::kUnavailable;
+}
+
 }  // namespace
 
 RequestCounters::RequestCounters(SeriesPool<prometheus::Counter>* pool, prometheus::Labels labels)
@@ -54,6 +60,7 @@ void RequestCounters::Increment(std::string_view protocol, absl::StatusCode code
 ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model,
                              const prometheus::Labels& with_task)
     : precisions(&families->ours.precision),
+      load(&families->load),
       labels(model),
       usage(families->usage.Get(model.at("model"), model.at("version"))),
       request_exemplars(families->request_exemplars.Get(with_task)),
@@ -77,6 +84,8 @@ ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model
       padding(families->ours.padding.Get(model)),
       pixels(families->ours.pixels.Get(model)),
       instances(families->ours.instances.Get(model)),
+      set_aside(families->ours.set_aside.Get(model)),
+      retries(families->ours.retries.Get(model)),
       demand(families->ours.model_demand.Get(model)),
       ready(families->ours.ready.Get(model)),
       load_seconds(families->ours.load_seconds.Get(model)) {}
@@ -93,6 +102,8 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   Series& s = *series_;
   const bool ok = record.code == absl::StatusCode::kOk;
   s.requests.Increment(record.protocol, record.code);
+  ++s.load->requests;
+  if (IsFault(record.code)) ++s.load->failures;
   s.request_seconds->Observe(Seconds(record.timings.total));
   if (record.sampled.id != 0) {
     s.request_exemplars->Keep({record.sampled, Seconds(record.timings.total), record.ended});
@@ -145,6 +156,12 @@ void ModelMetrics::SetPending(int64_t requests) {
 void ModelMetrics::SetInstances(int64_t instances) {
   series_->instances->Set(static_cast<double>(instances));
 }
+
+void ModelMetrics::SetInstancesSetAside(int64_t instances) {
+  series_->set_aside->Set(static_cast<double>(instances));
+}
+
+void ModelMetrics::RecordRetry() { series_->retries->Increment(); }
 
 void ModelMetrics::AddDemand(absl::Duration time) { series_->demand->Increment(Seconds(time)); }
 

@@ -11,6 +11,7 @@
 #include "server/metrics/exemplars.h"
 #include "server/metrics/failure_reason.h"
 #include "server/metrics/families.h"
+#include "server/metrics/load_meter.h"
 #include "server/metrics/metrics.h"
 
 namespace saccade::server {
@@ -22,6 +23,7 @@ struct Families {
   TritonFamilies triton;
   SaccadeFamilies ours;
   UsagePool usage;
+  LoadCounters load;
   // Exemplars of kRequestSeconds.
   ExemplarPool request_exemplars;
 };
@@ -51,6 +53,7 @@ struct ModelMetrics::Series {
   Series(Families* families, const prometheus::Labels& model, const prometheus::Labels& with_task);
 
   SeriesPool<prometheus::Gauge>* const precisions;
+  LoadCounters* const load;
   const prometheus::Labels labels;
   // Usage that is not a metric.
   const std::shared_ptr<UsageDetails> usage;
@@ -80,6 +83,8 @@ struct ModelMetrics::Series {
   Share<prometheus::Histogram> padding;
   Share<prometheus::Histogram> pixels;
   Share<prometheus::Gauge> instances;
+  Share<prometheus::Gauge> set_aside;
+  Share<prometheus::Counter> retries;
   Share<prometheus::Counter> demand;
   Share<prometheus::Gauge> ready;
   Share<prometheus::Gauge> load_seconds;

@@ -29,6 +29,7 @@ LABELS = {
     **dict.fromkeys((f"saccade_inflight_{what}" for what in ("requests", "bytes", "decoded_bytes")), NONE),
     "saccade_shed_total": {"reason"},
     "saccade_demand_seconds_total": {"devices"},
+    **dict.fromkeys(("saccade_utilization", "saccade_shed_ratio", "saccade_waiting_requests"), NONE),
     "saccade_models": {"state"},
     "saccade_model_loads_total": {"result"},
     **dict.fromkeys(("saccade_model_memory_bytes", "saccade_load_waiting_requests"), NONE),
@@ -49,11 +50,13 @@ LABELS = {
     "saccade_stage_duration_seconds": TASK | {"stage"},
     **dict.fromkeys((f"saccade_{name}" for name in
                      ("queue_requests", "batch_size", "batches_without_memory_total", "padding_ratio", "image_pixels",
-                      "model_ready", "model_load_duration_seconds", "model_instances",
+                      "model_ready", "model_load_duration_seconds", "model_instances", "model_instances_set_aside",
+                      "batches_retried_total",
                       "model_demand_seconds_total")), VERSION),
     "saccade_model_precision_info": VERSION | {"precision"},
     **dict.fromkeys((f"nv_cache_{name}_per_model" for name in
                      ("num_hits", "num_misses", "hit_duration", "miss_duration")), VERSION),
+    "saccade_response_cache_joined_total": VERSION,
     **dict.fromkeys((f"saccade_response_cache_{what}" for what in ("bytes", "answers")), NONE),
     "saccade_trace_spans_exported_total": NONE,
     "saccade_trace_spans_dropped_total": {"reason"},

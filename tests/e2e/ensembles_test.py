@@ -223,7 +223,10 @@ def test_who_waits_no_longer_costs_no_further_step(daemon, client, tiny, how):
         codes = ("CANCELLED", "DEADLINE_EXCEEDED")
         return sum(metrics.total("saccade_requests_total", model="drilled", code=code) for code in codes)
 
-    before, ended_before = computed(daemon, "tiny"), ended()
+    def shed():
+        return daemon.metrics().value("saccade_shed_total", reason="cancelled")
+
+    before, ended_before, shed_before = computed(daemon, "tiny"), ended(), shed()
     inputs = sent(volumes(tiny, 1, first=99))
     if how == "CANCELLED":
         over = threading.Event()
@@ -231,6 +234,8 @@ def test_who_waits_no_longer_costs_no_further_step(daemon, client, tiny, how):
         eventually(lambda: daemon.metrics().value("saccade_inflight_requests") == 1, "the request came in")
         call.cancel()
         assert over.wait(10)
+        eventually(lambda: ended() == ended_before + 1, "the ensemble ended")
+        assert shed() == shed_before + 1, "a request is shed once, not once for each step"
     else:
         assert refused(client, "drilled", inputs, client_timeout=HANG_SECONDS / 4)[0] == how
     eventually(lambda: ended() == ended_before + 1, f"it ended {how}")

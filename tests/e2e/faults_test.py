@@ -346,6 +346,59 @@ def test_a_lost_gpu_ends_the_daemon(serve):
     assert "the GPU of model 'served' has failed" in daemon.log()
 
 
+def test_a_request_of_several_items_waits_as_one(serve):
+    daemon = serve({"hang_at": HANG, "hang_seconds": 2}, max_batch_size=4)
+    with daemon.inference() as inference:
+        hanging = hang(daemon, inference.model_infer)
+        calls = [inference.model_infer.future(request(1, 4, 1, 1, 1, 4)) for _ in range(3)]
+        eventually(lambda: waiting(daemon) == 3, "three requests of four items waited")
+        assert daemon.metrics().total("saccade_queue_requests") == 3
+        for call in [*calls, hanging]:
+            call.result()
+    eventually(lambda: waiting(daemon) == 0, "none waits any more")
+
+
+def test_a_broken_instance_costs_no_answer(serve, tmp_path):
+    broken = tmp_path / "broken"
+    # Passes of 5 ms run on the instances' own threads.
+    daemon = serve({"broken_thread_file": str(broken), "delay_ms": 5}, max_batch_size=1, instances=4)
+
+    def answered(inference, count):
+        calls = [inference.model_infer.future(request(i)) for i in range(count)]
+        for i, call in enumerate(calls):
+            assert call.result().raw_output_contents[0] == volume(i).tobytes()
+
+    with daemon.inference() as inference:
+        answered(inference, 20)
+        broken.touch()
+        for _ in range(10):
+            answered(inference, 40)
+        metrics = daemon.metrics()
+        assert metrics.total("saccade_model_instances_set_aside") == 1
+        # Three failures set it aside, and it is probed after one second and more.
+        assert 3 <= metrics.total("saccade_batches_retried_total") <= 8
+        assert "instance set aside" in daemon.log() and "other instances computed the same items" in daemon.log()
+        broken.unlink()
+        eventually(lambda: answered(inference, 4) or not daemon.metrics().total("saccade_model_instances_set_aside"),
+                   "it came back after a probe")
+        assert "instance in service again" in daemon.log()
+    assert daemon.metrics().total("nv_inference_request_failure") == 0
+
+
+def test_bad_input_is_tried_twice_and_sets_nothing_aside(serve):
+    daemon = serve({"fail_at": BAD, "delay_ms": 5}, max_batch_size=1, instances=2)
+    with daemon.inference() as inference:
+        for i in range(10):
+            with pytest.raises(grpc.RpcError) as failed:
+                inference.model_infer(request(BAD))
+            assert failed.value.code() == grpc.StatusCode.INTERNAL
+            assert "failure triggered by the option fail_at" in failed.value.details()
+            assert inference.model_infer(request(i)).raw_output_contents[0] == volume(i).tobytes()
+    metrics = daemon.metrics()
+    assert metrics.total("saccade_batches_retried_total") == 10
+    assert metrics.total("saccade_model_instances_set_aside") == 0
+
+
 def test_one_of_two_instances_hangs(serve):
     drill = {"hang_at": HANG, "hang_seconds": 5}
     daemon = serve(drill, "--stall-seconds=1", max_batch_size=1, instances=2)

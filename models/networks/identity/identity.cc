@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <span>
 #include <stdexcept>
@@ -55,6 +56,8 @@ class Identity : public Model {
     const at::Tensor volumes = batch.pixels.contiguous();
     const int64_t items = volumes.size(0);
     const auto size = static_cast<size_t>(volumes.numel() / items);
+    if (IsOnBrokenThread())
+      throw std::runtime_error("identity: failure triggered by the option broken_thread_file");
     std::vector<TaskResult> results;
     results.reserve(static_cast<size_t>(items));
     for (int64_t i = 0; i < items; ++i) {
@@ -81,6 +84,18 @@ class Identity : public Model {
     if (first == options_.hang_at) Hang();
   }
 
+  bool IsOnBrokenThread() const {
+    if (options_.broken_thread_file.empty()) return false;
+    std::error_code unreadable;
+    if (!std::filesystem::exists(options_.broken_thread_file, unreadable)) {
+      broken_thread_ = std::thread::id();
+      return false;
+    }
+    std::thread::id broken;
+    const std::thread::id own = std::this_thread::get_id();
+    return broken_thread_.compare_exchange_strong(broken, own) || broken == own;
+  }
+
   void Hang() const {
     if (options_.hang_file.empty()) return std::this_thread::sleep_for(options_.MaxHang());
     const Clock::time_point end = Clock::now() + options_.MaxHang();
@@ -97,6 +112,8 @@ class Identity : public Model {
 
   const Description description_;
   const IdentityOptions options_;
+  // No thread while options_.broken_thread_file does not exist.
+  mutable std::atomic<std::thread::id> broken_thread_;
 };
 
 }  // namespace

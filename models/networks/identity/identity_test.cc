@@ -7,7 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <thread>
 
 #include "models/api/error.h"
 #include "models/api/registry.h"
@@ -84,6 +87,23 @@ TEST(Identity, ADrillHangs) {
   EXPECT_GE(TimeOf(*model, Filled(7)).count(), 50);
 }
 
+TEST(Identity, ADrillBreaksTheFirstThreadThatComputes) {
+  const std::string file = testing::TempDir() + "/broken_thread";
+  const auto model = Make({{"broken_thread_file", file}});
+  const auto elsewhere = [&] {
+    bool works = false;
+    std::thread([&] { works = model->Run(BatchOf(Filled(1))).size() == 1; }).join();
+    return works;
+  };
+  EXPECT_NO_THROW(model->Run(BatchOf(Filled(1))));
+  std::ofstream(file) << "broken";
+  EXPECT_THROW(model->Run(BatchOf(Filled(1))), std::runtime_error);
+  EXPECT_TRUE(elsewhere());
+  EXPECT_THROW(model->Run(BatchOf(Filled(1))), std::runtime_error);
+  std::filesystem::remove(file);
+  EXPECT_NO_THROW(model->Run(BatchOf(Filled(1))));
+}
+
 TEST(Identity, DescribesItself) {
   const Description description = Describe("identity", {{"fail_at", "2.5"}});
   EXPECT_EQ(description.task, Task::kRestoration);
@@ -98,9 +118,14 @@ TEST(Identity, NamesItsDrills) {
   EXPECT_TRUE(
       Describe("identity", {{"delay_ms", "5"}, {"delay", "busy"}, {"hang_seconds", "1"}}).drills.empty())
       << "a delay is what a network's pass takes, and a hang's length alone changes nothing";
-  const Options all = {{"no_room_above", "3"}, {"lose_device_at", "4"}, {"hang_at", "5"}, {"fail_at", "6"}};
+  const Options all = {{"no_room_above", "3"},
+                       {"lose_device_at", "4"},
+                       {"hang_at", "5"},
+                       {"fail_at", "6"},
+                       {"broken_thread_file", "broken"}};
   EXPECT_EQ(Describe("identity", all).drills,
-            (std::vector<std::string>{"fail_at", "hang_at", "lose_device_at", "no_room_above"}));
+            (std::vector<std::string>{"fail_at", "hang_at", "lose_device_at", "no_room_above",
+                                      "broken_thread_file"}));
 }
 
 TEST(Identity, RefusesWhatWouldNotDo) {

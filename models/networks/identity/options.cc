@@ -28,6 +28,7 @@ std::vector<std::string> IdentityOptions::Drills() const {
   if (hang_at) drills.emplace_back("hang_at");
   if (lose_device_at) drills.emplace_back("lose_device_at");
   if (no_room_above > 0) drills.emplace_back("no_room_above");
+  if (!broken_thread_file.empty()) drills.emplace_back("broken_thread_file");
   return drills;
 }
 
@@ -44,6 +45,7 @@ IdentityOptions ParseIdentityOptions(const std::string& architecture, const Opti
   parsed.no_room_above = reader.Integer("no_room_above", parsed.no_room_above, 0, 1000);
   parsed.hang_seconds = reader.Number("hang_seconds", parsed.hang_seconds, 0, 86400);
   parsed.hang_file = reader.Text("hang_file", "", "the path of a file");
+  parsed.broken_thread_file = reader.Text("broken_thread_file", "", "the path of a file");
   parsed.max_voxels = reader.Integer("max_voxels", parsed.max_voxels, 1, int64_t{1} << 31);
   reader.RefuseOthers();
   return parsed;
@@ -57,6 +59,7 @@ Options AsText(const IdentityOptions& options) {
           {"hang_at", AsText(options.hang_at)},
           {"lose_device_at", AsText(options.lose_device_at)},
           {"no_room_above", std::to_string(options.no_room_above)},
+          {"broken_thread_file", options.broken_thread_file},
           {"hang_seconds", NumberText(options.hang_seconds)},
           {"hang_file", options.hang_file},
           {"max_voxels", std::to_string(options.max_voxels)}};

@@ -25,6 +25,9 @@ struct IdentityOptions {
   int64_t no_room_above = 0;
   // Like fail_at, but throws the error that CUDA reports for a lost GPU. lose_device_at=none or a number.
   std::optional<float> lose_device_at;
+  // While a file of this name exists, all passes of one thread throw: of the first that computes then. The
+  // others' succeed, as if one of several instances were broken. Empty for never.
+  std::string broken_thread_file;
   double hang_seconds = 60;
   std::string hang_file;
   int64_t max_voxels = int64_t{128} << 20;  // max_voxels=1..2^31: larger volumes are rejected
