@@ -19,7 +19,7 @@ KUSTOMIZE = ROOT / "deploy" / "kustomize"
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
 # The oldest release that has all features used here, and the newest one that the schemas cover.
 KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
-COMPONENTS = ("demand-autoscaling", "fleet", "traces")
+COMPONENTS = ("demand-autoscaling", "fleet", "keda", "traces")
 TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
 
 # Kubernetes has no schema for custom resources: this is the part of ServiceMonitor's that is used.
@@ -61,6 +61,81 @@ SERVICE_MONITOR = {
         },
     },
 }
+
+# The part of KEDA's ScaledObject that is used.
+SCALED_OBJECT = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "additionalProperties": False,
+    "properties": {
+        "apiVersion": {"const": "keda.sh/v1alpha1"},
+        "kind": {"const": "ScaledObject"},
+        "metadata": {"type": "object", "required": ["name"]},
+        "spec": {
+            "type": "object",
+            "required": ["scaleTargetRef", "minReplicaCount", "maxReplicaCount", "triggers"],
+            "additionalProperties": False,
+            "properties": {
+                "scaleTargetRef": {
+                    "type": "object",
+                    "required": ["name"],
+                    "additionalProperties": False,
+                    "properties": {"name": {"type": "string", "minLength": 1}},
+                },
+                "minReplicaCount": {"type": "integer", "minimum": 0},
+                "maxReplicaCount": {"type": "integer", "minimum": 1},
+                "pollingInterval": {"type": "integer", "minimum": 1},
+                "fallback": {
+                    "type": "object",
+                    "required": ["failureThreshold", "replicas"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "failureThreshold": {"type": "integer", "minimum": 1},
+                        "replicas": {"type": "integer", "minimum": 0},
+                        "behavior": {"enum": ["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]},
+                    },
+                },
+                "advanced": {
+                    "type": "object",
+                    "required": ["horizontalPodAutoscalerConfig"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "horizontalPodAutoscalerConfig": {
+                            "type": "object",
+                            "required": ["behavior"],
+                            "additionalProperties": False,
+                            "properties": {"behavior": {"type": "object"}},
+                        }
+                    },
+                },
+                "triggers": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "required": ["type", "metadata"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "type": {"const": "prometheus"},
+                            "metricType": {"enum": ["AverageValue", "Value"]},
+                            # KEDA takes all values as text.
+                            "metadata": {
+                                "type": "object",
+                                "required": ["serverAddress", "query", "threshold"],
+                                "additionalProperties": {"type": "string"},
+                                "properties": {
+                                    "serverAddress": {"type": "string", "pattern": "^https?://"},
+                                    "threshold": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+OF_OPERATORS = {"ServiceMonitor": SERVICE_MONITOR, "ScaledObject": SCALED_OBJECT}
 
 
 def kustomize(folder):
@@ -104,6 +179,15 @@ def test_demand_autoscaling_follows_the_demand_alone(tmp_path_factory):
     assert [metric["pods"]["metric"]["name"] for metric in metrics] == re.findall(r"name: {as: (\w+)}", rules)
 
 
+def test_keda_takes_the_autoscalers_place(tmp_path_factory):
+    base, built = kustomize(KUSTOMIZE / "base"), with_component("keda", tmp_path_factory)
+    assert not of_kind(built, "HorizontalPodAutoscaler")
+    before, scaled = only(base, "HorizontalPodAutoscaler")["spec"], only(built, "ScaledObject")["spec"]
+    assert scaled["scaleTargetRef"]["name"] == before["scaleTargetRef"]["name"]
+    assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (before["minReplicas"], before["maxReplicas"])
+    assert scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] == before["behavior"]
+
+
 def of_kind(resources, kind):
     return [resource for resource in resources if resource["kind"] == kind]
 
@@ -112,6 +196,11 @@ def only(resources, kind):
     found = of_kind(resources, kind)
     assert len(found) == 1, f"{len(found)} of kind {kind}"
     return found[0]
+
+
+def scaler(resources):
+    (found,) = of_kind(resources, "HorizontalPodAutoscaler") + of_kind(resources, "ScaledObject")
+    return found["spec"]
 
 
 def pod(resources):
@@ -132,8 +221,8 @@ def flags(resources):
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
 def test_every_resource_fits_its_schema(resources, version):
     for resource in resources:
-        if resource["kind"] == "ServiceMonitor":
-            jsonschema.validate(resource, SERVICE_MONITOR)
+        if resource["kind"] in OF_OPERATORS:
+            jsonschema.validate(resource, OF_OPERATORS[resource["kind"]])
         else:
             kubernetes_validate.validate(resource, version, strict=True)
 
@@ -149,12 +238,12 @@ def test_everything_that_is_promised_is_there(resources):
     assert kinds >= {
         "ConfigMap",
         "Deployment",
-        "HorizontalPodAutoscaler",
         "NetworkPolicy",
         "PodDisruptionBudget",
         "Service",
         "ServiceAccount",
     }
+    assert len(kinds & {"HorizontalPodAutoscaler", "ScaledObject"}) == 1
 
 
 def test_ports_agree_everywhere(resources):
@@ -272,7 +361,8 @@ def test_image_tags_are_fixed(resources):
 
 def test_references_resolve(resources):
     deployment = only(resources, "Deployment")
-    target = only(resources, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
+    # KEDA's default kind is a Deployment.
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", **scaler(resources)["scaleTargetRef"]}
     assert target == {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"]}
     assert "replicas" not in deployment["spec"], "the autoscaler owns the number of replicas"
     spec = pod(resources)["spec"]
@@ -329,10 +419,10 @@ def test_memory_is_enough_for_what_may_be_in_flight(resources):
 def test_a_rollout_and_an_eviction_leave_capacity(resources):
     rolling = only(resources, "Deployment")["spec"]["strategy"]["rollingUpdate"]
     evicted = only(resources, "PodDisruptionBudget")["spec"]["maxUnavailable"]
-    many = only(resources, "HorizontalPodAutoscaler")["spec"]["maxReplicas"] > 10
+    many = (scaler(resources).get("maxReplicas") or scaler(resources)["maxReplicaCount"]) > 10
     # A tenth at a time for many, one at a time for few.
     assert (rolling, evicted) == ({"maxUnavailable": 0, "maxSurge": "10%" if many else 1}, "10%" if many else 1)
-    assert only(resources, "HorizontalPodAutoscaler")["spec"]["minReplicas"] >= 2
+    assert (scaler(resources).get("minReplicas") or scaler(resources)["minReplicaCount"]) >= 2
 
 
 def test_clients_can_see_every_pod(resources):

@@ -16,7 +16,7 @@ from deploy_test import (
     KUBERNETES_VERSIONS,
     KUSTOMIZE,
     ROOT,
-    SERVICE_MONITOR,
+    OF_OPERATORS,
     flags,
     known_flags,
     kustomize,
@@ -42,6 +42,8 @@ VARIANTS = {
     "TLS and tokens": {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}},
     "certificates of clients": {"tls": {"secretName": "here-tls", "clientCASecretName": "their-ca"}},
     "traces": {"traces": {"endpoint": "http://collector.observability:4318"}},
+    "KEDA": {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prometheus:9090", "triggers": [
+        {"type": "prometheus", "metadata": {"serverAddress": "http://prometheus:9090", "query": "vector(1)", "threshold": "5"}}]}}},
     "an account of its own": {"serviceAccount": {"create": False, "name": "vision"}},
     "everything": {
         "fullnameOverride": "eyes", "image": {"repository": "registry.example/saccade", "tag": "9.9.9"},
@@ -101,8 +103,8 @@ def test_helm_has_nothing_against_it():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_resource_fits_its_schema(variant, version):
     for resource in render(VARIANTS[variant]):
-        if resource["kind"] == "ServiceMonitor":
-            jsonschema.validate(resource, SERVICE_MONITOR)
+        if resource["kind"] in OF_OPERATORS:
+            jsonschema.validate(resource, OF_OPERATORS[resource["kind"]])
         elif resource["kind"] not in OPERATORS:
             kubernetes_validate.validate(resource, version, strict=True)
 
@@ -317,6 +319,8 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"traces": {"endpoint": "http://collector", "settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://other"}}},
     {"prometheusRule": {"runbookBase": "git.example"}},
     {"topologySpread": {"whenUnsatisfiable": "Never"}},
+    {"autoscaling": {"keda": {"enabled": True, "serverAddress": "prometheus:9090"}}},
+    {"autoscaling": {"keda": {"threshold": 0}}},
 ], ids=str)
 def test_wrong_values_are_refused(values):
     with pytest.raises(helm.HelmError):
@@ -327,6 +331,7 @@ def test_wrong_values_are_refused(values):
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
     ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
     ({"models": {"claim": ""}}, "models.claim"),
+    ({"autoscaling": {"keda": {"enabled": True}}}, "autoscaling.keda.serverAddress: is empty"),
     ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),
 ], ids=str)
 def test_what_cannot_be_is_told(values, said):

@@ -1,0 +1,61 @@
+"""Tests what KEDA's triggers ask Prometheus for, in the manifests and in the chart."""
+
+import pytest
+import yaml
+
+from alerts_test import play, series
+from deploy_test import KUSTOMIZE, of_kind, only
+from helm_test import render
+from monitoring import metrics_of, names_of_the_daemon, page_of_the_daemon  # noqa: F401
+
+POD = 'namespace="vision", pod="saccade-5d9c-{pod}"'
+OTHER = 'namespace="vision", pod="other-5d9c-a"'
+CHART = {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prometheus:9090", "threshold": 0.5}}}
+
+
+def manifest():
+    return yaml.safe_load((KUSTOMIZE / "components/keda/scaledobject.yaml").read_text())
+
+
+def triggers(scaled):
+    return [trigger["metadata"] for trigger in scaled["spec"]["triggers"]]
+
+
+@pytest.fixture(params=["manifest", "chart"])
+def scaled(request):
+    return manifest() if request.param == "manifest" else only(render(CHART), "ScaledObject")
+
+
+def test_the_chart_makes_one_autoscaler():
+    built = render(CHART)
+    assert not of_kind(built, "HorizontalPodAutoscaler")
+    assert {trigger["threshold"] for trigger in triggers(only(built, "ScaledObject"))} == {"0.5"}
+    assert not of_kind(render(), "ScaledObject")
+
+
+def test_the_daemon_has_what_is_asked_for(scaled, names_of_the_daemon):  # noqa: F811
+    for trigger in triggers(scaled):
+        assert metrics_of(trigger["query"]) <= names_of_the_daemon, trigger["query"]
+
+
+# Two pods. Of the first, half as much again is asked for as its cores can do; of the second, a quarter.
+def test_the_queries_add_up_what_is_asked_of_all_pods(scaled, tmp_path):
+    a, b = POD.format(pod="a"), POD.format(pod="b")
+    given = {
+        f'saccade_demand_seconds_total{{{a}, devices="cores"}}': "0+90x10",
+        f'saccade_demand_seconds_total{{{a}, devices="gpus"}}': "0+6x10",
+        f'saccade_demand_seconds_total{{{b}, devices="cores"}}': "0+15x10",
+        f'saccade_demand_seconds_total{{{OTHER}, devices="cores"}}': "0+600x10",
+        # Two instances of each model. The busy one of the first pod needs 3, of the second 1.
+        f'saccade_model_demand_seconds_total{{{a}, model="m", version="1"}}': "0+180x10",
+        f'saccade_model_demand_seconds_total{{{a}, model="n", version="1"}}': "0+6x10",
+        f'saccade_model_demand_seconds_total{{{b}, model="m", version="1"}}': "0+60x10",
+        f'saccade_model_instances{{{a}, model="m", version="1"}}': "2x10",
+        f'saccade_model_instances{{{a}, model="n", version="1"}}': "2x10",
+        f'saccade_model_instances{{{b}, model="m", version="1"}}': "2x10",
+    }
+    expected = zip(triggers(scaled), (1.75, 2), strict=True)
+    # Two samples within the minute, as with a scrape every 30 seconds.
+    cases = [{"expr": trigger["query"].replace("[1m]", "[2m]"), "eval_time": "5m",
+              "exp_samples": [{"labels": "{}", "value": value}]} for trigger, value in expected]
+    assert not play(tmp_path, {"input_series": series(given), "promql_expr_test": cases})
