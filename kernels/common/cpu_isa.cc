@@ -25,6 +25,17 @@ bool MultipliesBFloat16() {
 #endif
 }
 
+bool MultipliesInt8() {
+#if defined(__x86_64__)
+  static const bool multiplies =
+      (BestCpuIsa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0) ||
+      (BestCpuIsa() == CpuIsa::kAvx2 && __builtin_cpu_supports("avxvnni") != 0);
+  return multiplies;
+#else
+  return false;
+#endif
+}
+
 std::string_view CpuIsaName(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kAvx512:

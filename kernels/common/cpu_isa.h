@@ -18,4 +18,8 @@ std::string_view CpuIsaName(CpuIsa isa);
 // Constant within a process; thread-safe.
 bool MultipliesBFloat16();
 
+// Whether this processor sums products of bytes itself (AVX-512 VNNI or AVX-VNNI), so that they are faster
+// than float32. Constant within a process; thread-safe.
+bool MultipliesInt8();
+
 }  // namespace saccade::kernels

@@ -16,6 +16,7 @@
 #include "models/networks/unet3d/unet3d.h"
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/weights_format.h"
+#include "models/weights/quantized_file.h"
 
 namespace saccade::models {
 namespace {
@@ -61,18 +62,40 @@ std::string OtherNetworkText(const std::string& architecture, const Options& opt
   return text.empty() ? "" : "\n  " + text;
 }
 
-}  // namespace
+// nullopt if the file cannot be read.
+std::optional<bool> QuantizedOrUnknown(const std::string& weights_path) {
+  try {
+    return IsQuantized(weights_path);
+  } catch (const LoadError&) {
+    // Loading the weights says what is wrong with them.
+    return std::nullopt;
+  }
+}
 
-std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
-                            const std::string& weights_path, const std::vector<std::string>& labels,
-                            std::optional<int> gpu) {
+// Throws a LoadError if the file is quantized and the network is not to compute so, or the other way round.
+void CheckQuantized(const std::string& weights_path, const Target& target) {
+  const std::optional<bool> quantized = QuantizedOrUnknown(weights_path);
+  if (!quantized || *quantized == (target.precision == Precision::kInt8)) return;
+  if (target.calibration != nullptr)
+    throw LoadError(weights_path + ": is quantized already; name the weights from which it was made");
+  if (*quantized) {
+    throw LoadError(weights_path + ": is quantized to int8, but precision is " +
+                    PrecisionName(target.precision) +
+                    "; set the option precision to int8, or name the weights from which it was made");
+  }
+  throw LoadError(weights_path + ": precision is int8, but no weight in the file is quantized; make " +
+                  kInt8WeightsName + " with saccade quantize");
+}
+
+std::unique_ptr<Model> LoadFor(const Target& target, const std::string& architecture, const Options& options,
+                               const std::string& weights_path, const std::vector<std::string>& labels) {
   // Reports a bad name, option or label before errors in the weights file.
   Describe(architecture, options, labels);
-  Target target{gpu.value_or(-1), PrecisionOf(options)};
   try {
-    if (gpu)
+    if (target.on_gpu())
       return LoadOnGpu(target, [&] { return Make(architecture, options, weights_path, labels, target); });
     CheckCpuPrecision(target.precision);
+    CheckQuantized(weights_path, target);
     return Make(architecture, options, weights_path, labels, target);
   } catch (const MisfitError& error) {
     throw LoadError(error.what() + OtherNetworkText(architecture, options, weights_path));
@@ -82,6 +105,25 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
     // LibTorch's own errors, mostly out of memory, become LoadErrors too, the only error that callers handle.
     throw LoadError(weights_path + ": cannot load " + architecture + ": " + error.what());
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
+                            const std::string& weights_path, const std::vector<std::string>& labels,
+                            std::optional<int> gpu) {
+  const Target target{gpu.value_or(-1), PrecisionOf(options)};
+  if (target.on_gpu() && target.precision == Precision::kInt8) {
+    throw LoadError(
+        "precision is int8, which only the CPU computes; expected fp32, tf32, bf16 or fp16 on a GPU");
+  }
+  return LoadFor(target, architecture, options, weights_path, labels);
+}
+
+std::unique_ptr<Model> LoadToCalibrate(const std::string& architecture, const Options& options,
+                                       const std::string& weights_path,
+                                       const std::vector<std::string>& labels, Calibration& calibration) {
+  return LoadFor({.calibration = &calibration}, architecture, options, weights_path, labels);
 }
 
 }  // namespace saccade::models

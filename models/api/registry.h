@@ -13,6 +13,7 @@
 
 namespace saccade::models {
 
+class Calibration;
 class Model;
 
 // Names of all architectures, sorted.
@@ -25,11 +26,18 @@ Description Describe(const std::string& architecture, const Options& options,
 
 // Reads and checks the weights (safetensors or a PyTorch state_dict, distinguished by content), and folds and
 // packs them for the CPU or for the given GPU. Blocks while reading the file, which may be replaced or
-// removed afterwards. Besides its own options, every architecture has `precision`: fp32 or bf16, and on a GPU
-// also tf32 and fp16 (models/api/target.h).
+// removed afterwards. Besides its own options, every architecture has `precision`: fp32, bf16
+// or, with weights that are quantized, int8, and on a GPU also tf32 and fp16, but not int8
+// (models/api/target.h).
 std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
                             const std::string& weights_path, const std::vector<std::string>& labels = {},
                             std::optional<int> gpu = std::nullopt);
+
+// Loads the network in float32 on the CPU, with convolutions that report to `calibration`
+// (models/layers/calibration.h), which outlives it. The weights must not be quantized already.
+std::unique_ptr<Model> LoadToCalibrate(const std::string& architecture, const Options& options,
+                                       const std::string& weights_path,
+                                       const std::vector<std::string>& labels, Calibration& calibration);
 
 // Returns parameters and multiply-adds, layer by layer.
 Counts Count(const std::string& architecture, const Options& options);

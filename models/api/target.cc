@@ -10,10 +10,11 @@
 namespace saccade::models {
 namespace {
 
-constexpr std::array<std::pair<Precision, const char*>, 4> kNames = {{{Precision::kFloat32, "fp32"},
+constexpr std::array<std::pair<Precision, const char*>, 5> kNames = {{{Precision::kFloat32, "fp32"},
                                                                       {Precision::kTf32, "tf32"},
                                                                       {Precision::kBFloat16, "bf16"},
-                                                                      {Precision::kFloat16, "fp16"}}};
+                                                                      {Precision::kFloat16, "fp16"},
+                                                                      {Precision::kInt8, "int8"}}};
 
 constexpr char kAuto[] = "auto";
 
@@ -21,7 +22,8 @@ Precision Parse(const std::string& name) {
   for (const auto& [precision, known] : kNames) {
     if (name == known) return precision;
   }
-  throw LoadError("the option precision is " + Quote(name) + ", expected auto, fp32, tf32, bf16 or fp16");
+  throw LoadError("the option precision is " + Quote(name) +
+                  ", expected auto, fp32, tf32, bf16, fp16 or int8");
 }
 
 }  // namespace
@@ -56,16 +58,26 @@ Options WithoutPrecision(Options options) {
 
 bool CpuMultipliesBFloat16() { return kernels::MultipliesBFloat16(); }
 
-void CheckCpuPrecision(Precision precision) { CheckCpuPrecision(precision, CpuMultipliesBFloat16()); }
+bool CpuMultipliesInt8() { return kernels::MultipliesInt8(); }
 
-void CheckCpuPrecision(Precision precision, bool multiplies_bfloat16) {
+void CheckCpuPrecision(Precision precision) {
+  CheckCpuPrecision(precision, precision == Precision::kInt8 ? CpuMultipliesInt8() : CpuMultipliesBFloat16());
+}
+
+void CheckCpuPrecision(Precision precision, bool native) {
   if (precision == Precision::kFloat32) return;
   const std::string name = PrecisionName(precision);
-  if (precision != Precision::kBFloat16) {
-    throw LoadError("precision is " + name + ", which needs a GPU; expected fp32, bf16 or auto on the CPU. " +
+  if (precision != Precision::kBFloat16 && precision != Precision::kInt8) {
+    throw LoadError("precision is " + name +
+                    ", which needs a GPU; expected fp32, bf16, int8 or auto on the CPU. " +
                     "Change the option, or give the model an instance_group of KIND_GPU");
   }
-  if (multiplies_bfloat16) return;
+  if (native) return;
+  if (precision == Precision::kInt8) {
+    throw LoadError(
+        "precision is int8, but this processor has no instructions for it (avx512_vnni or avx_vnni); " +
+        std::string("set precision to fp32, or to auto, which chooses int8 only where it is faster"));
+  }
   throw LoadError("precision is bf16, but this processor has no instructions for it (avx512_bf16), without " +
                   std::string("which it is slower than fp32; set precision to fp32, or to auto, which ") +
                   "chooses bf16 only where it is faster");

@@ -1,5 +1,7 @@
 #include "models/device/transfer.h"
 
+#include "models/api/error.h"
+
 namespace saccade::models {
 
 at::MemoryFormat ChannelsLast(int64_t sides) {
@@ -13,11 +15,15 @@ at::Device DeviceOf(const Target& target) {
 
 at::ScalarType TypeOf(const Target& target) {
   if (target.precision == Precision::kBFloat16) return at::kBFloat16;
+  if (target.precision == Precision::kInt8) return CpuMultipliesBFloat16() ? at::kBFloat16 : at::kFloat;
   if (target.precision == Precision::kFloat16) return at::kHalf;
   return at::kFloat;
 }
 
 at::Tensor Owned(const at::Tensor& weight, const Target& target) {
+  if (weight.scalar_type() == at::kChar)
+    throw LoadError(
+        "a weight is quantized to int8 that only a convolution could use; quantize the weights again");
   return weight.to(at::kFloat).clone(at::MemoryFormat::Contiguous).to(DeviceOf(target));
 }
 

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
+#include "models/api/error.h"
 #include "models/device/transfer.h"
 #include "models/layers/onednn_operator.h"
 
@@ -66,13 +68,66 @@ at::Tensor Folded(const at::Tensor& weight, const at::Tensor& scale) {
       .to(at::kFloat);
 }
 
+// Only convolutions of pictures are computed in 8 bits.
+bool CanBeInt8(const at::Tensor& weight, const ConvolutionOptions& options) {
+  return weight.dim() == 4 && options.target.packed();
+}
+
+// A batch norm scales each channel, as the weight's own scales do. A negative scale is moved into the weight.
+Int8Weight Scaled(Int8Weight weight, const at::Tensor& scale) {
+  const at::Tensor product = weight.scale.to(at::kDouble).mul(scale);
+  const at::Tensor sign = product.lt(0).to(at::kChar).mul(-2).add(1).view({-1, 1, 1, 1});
+  return {weight.values.mul(sign), product.abs()};
+}
+
 }  // namespace
+
+ConvolutionOptions Placed(const TensorMap& tensors, const std::string& name, ConvolutionOptions options) {
+  options.target = tensors.target;
+  if (tensors.file_names) {
+    if (const auto found = tensors.file_names->find(name + ".weight"); found != tensors.file_names->end())
+      options.file_name = found->second;
+  }
+  const auto grids = tensors.find(name + kGridsSuffix);
+  if (grids == tensors.end()) return options;
+  options.weight_scale = tensors.at(name + kScaleSuffix);
+  const auto* value = grids->second.const_data_ptr<float>();
+  options.grids = Int8Grids{.input = {value[0], static_cast<int64_t>(value[1])},
+                            .output = {value[2], static_cast<int64_t>(value[3])}};
+  return options;
+}
 
 Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const ConvolutionOptions& options)
     : activation_(options.activation),
       bias_(affine.shift.to(at::kFloat).contiguous()),
-      geometry_(GeometryOf(weight, options)) {
+      geometry_(GeometryOf(weight, options)),
+      type_(TypeOf(options.target)) {
   const Target& target = options.target;
+  if (options.grids) {
+    if (target.precision != Precision::kInt8 || !CanBeInt8(weight, options)) {
+      throw LoadError(
+          "the weight " + options.file_name +
+          " is quantized to int8, which this layer cannot use here; set the option precision to int8, " +
+          "or name the weights file from which this one was made");
+    }
+    int8_ = std::make_shared<const Int8Convolution>(Scaled({weight, options.weight_scale}, affine.scale),
+                                                    bias_, geometry_,
+                                                    Int8Convolution::Options{.activation = activation_,
+                                                                             .grids = *options.grids,
+                                                                             .stays_int8 = options.stays_int8,
+                                                                             .floats = type_});
+    return;
+  }
+  if (target.calibration != nullptr && !options.file_name.empty() && CanBeInt8(weight, options)) {
+    calibration_ = target.calibration;
+    const auto make = [weight, scale = affine.scale, bias = bias_, geometry = geometry_,
+                       activation = activation_, type = type_](const Int8Grids& grids) {
+      return std::make_shared<const Int8Convolution>(
+          Scaled(QuantizedWeight(weight), scale), bias, geometry,
+          Int8Convolution::Options{.activation = activation, .grids = grids, .floats = type});
+    };
+    calibrated_ = target.calibration->Add(options.file_name, weight, make);
+  }
   const at::Tensor folded =
       Folded(weight, affine.scale).to(TypeOf(target)).contiguous(ChannelsLast(weight.dim() - 2));
   bias_ = bias_.to(TypeOf(target)).to(DeviceOf(target));
@@ -90,7 +145,32 @@ at::Tensor Convolution::Plain(const at::Tensor& x) const {
                          /*transposed=*/false, none, geometry_.groups);
 }
 
+const Int8Convolution* Convolution::Int8() const {
+  if (int8_) return int8_.get();
+  return calibrated_ ? calibrated_->trial() : nullptr;
+}
+
+at::Tensor Convolution::Observed(const at::Tensor& x, at::Tensor y) const {
+  if (calibrated_) calibration_->Observe(*calibrated_, x, y);
+  return y;
+}
+
 at::Tensor Convolution::operator()(const at::Tensor& x) const {
+  if (const Int8Convolution* int8 = Int8()) return (*int8)(x);
+  return Observed(x, Activated(Floats(x, type_)));
+}
+
+at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) const {
+  if (const Int8Convolution* int8 = Int8()) return int8->AddedTo(CopyOf(other), x);
+  return Observed(x, Sum(Floats(x, type_), Floats(other, type_)));
+}
+
+at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
+  if (const Int8Convolution* int8 = Int8()) return int8->AddedTo(std::move(other), x);
+  return Observed(x, SumInPlace(Floats(other, type_), Floats(x, type_)));
+}
+
+at::Tensor Convolution::Activated(const at::Tensor& x) const {
   if (!packed_) {
     at::Tensor y = Plain(x);
     Apply(activation_, y);
@@ -109,7 +189,7 @@ at::Tensor Convolution::operator()(const at::Tensor& x) const {
                         geometry_.dilation, geometry_.groups, activation, bounds, "");
 }
 
-at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) const {
+at::Tensor Convolution::Sum(const at::Tensor& x, const at::Tensor& other) const {
   if (!packed_) {
     at::Tensor sum = Plain(x).add_(other);
     Apply(activation_, sum);
@@ -119,7 +199,7 @@ at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) co
   if (OnePosition(other) || activation_ == Activation::kRelu6) {
     Convolution plain = *this;
     plain.activation_ = Activation::kNone;
-    at::Tensor sum = plain(x).add_(other);
+    at::Tensor sum = plain.Activated(x).add_(other);
     Apply(activation_, sum);
     return sum;
   }
@@ -129,13 +209,13 @@ at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) co
                         Scalars(), std::nullopt);
 }
 
-at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
+at::Tensor Convolution::SumInPlace(at::Tensor other, const at::Tensor& x) const {
   if (!packed_) {
     other.add_(Plain(x));
     Apply(activation_, other);
     return other;
   }
-  if (OnePosition(other) || activation_ == Activation::kRelu6) return other.copy_(WithSum(x, other));
+  if (OnePosition(other) || activation_ == Activation::kRelu6) return other.copy_(Sum(x, other));
   static const auto pointwise = OneDnnOperator<PointwiseInPlace>("mkldnn::_convolution_pointwise_", "binary");
   return pointwise.call(other, x, packed_->For(x.sizes()), bias_, geometry_.padding, geometry_.stride,
                         geometry_.dilation, geometry_.groups, "add", std::nullopt, FusedWithSum(activation_),
@@ -144,15 +224,13 @@ at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
 
 Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,
                               const ConvolutionOptions& options) {
-  ConvolutionOptions placed = options;
-  placed.target = tensors.target;
   const at::Tensor& weight = tensors.at(name + ".weight");
   const auto bias = tensors.find(name + ".bias");
   const at::Tensor ones = at::ones({weight.size(0)}, at::kDouble);
   return {
       weight,
       {ones, bias == tensors.end() ? at::zeros({weight.size(0)}, at::kDouble) : bias->second.to(at::kDouble)},
-      placed};
+      Placed(tensors, name, options)};
 }
 
 Convolution LinearConvolution(const TensorMap& tensors, const std::string& name) {
@@ -160,14 +238,13 @@ Convolution LinearConvolution(const TensorMap& tensors, const std::string& name)
   const at::Tensor bias = tensors.at(name + ".bias").to(at::kDouble);
   return {weight.view({weight.size(0), weight.size(1), 1, 1}),
           {at::ones({weight.size(0)}, at::kDouble), bias},
-          {.target = tensors.target}};
+          Placed(tensors, name, {})};
 }
 
 Convolution NormedConvolution(const TensorMap& tensors, const std::string& convolution,
                               const std::string& norm, const ConvolutionOptions& options, double epsilon) {
-  ConvolutionOptions placed = options;
-  placed.target = tensors.target;
-  return {tensors.at(convolution + ".weight"), FoldBatchNorm(tensors, norm + ".", epsilon), placed};
+  return {tensors.at(convolution + ".weight"), FoldBatchNorm(tensors, norm + ".", epsilon),
+          Placed(tensors, convolution, options)};
 }
 
 }  // namespace saccade::models

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "models/layers/activation.h"
 #include "models/layers/batch_norm.h"
+#include "models/layers/calibration.h"
+#include "models/layers/int8_convolution.h"
 #include "models/layers/packed_weight.h"
 
 namespace saccade::models {
-
-enum class Activation { kNone, kRelu, kRelu6 };
 
 struct ConvolutionOptions {
   int64_t stride = 1;
@@ -26,18 +27,32 @@ struct ConvolutionOptions {
   // By default dilation * (k / 2), which preserves the size at stride 1.
   std::optional<int64_t> padding = std::nullopt;
   Activation activation = Activation::kNone;
+  // Whether only convolutions, sums and poolings read the result: then it stays in 8 bits if this layer
+  // computes in 8 bits.
+  bool stays_int8 = false;
   Target target = {};
+  // The grids, if the weight is in 8 bits; `weight` is then int8, and `weight_scale` has its scales, float32
+  // [outputs].
+  std::optional<Int8Grids> grids = std::nullopt;
+  at::Tensor weight_scale = {};
+  // The weight's name in the file; empty if it is not there under any name (a weight joined from several).
+  std::string file_name = {};
 };
 
-// Thread-safe. A picture's result does not depend on the others in x, bit for bit. (oneDNN's convolutions
-// guarantee that; ATen's matrix products do not, which is why a classifier is a convolution too.)
+// Returns `options` for the weight NAME.weight of `tensors`: for their target, and with the grids if they
+// have some.
+ConvolutionOptions Placed(const TensorMap& tensors, const std::string& name, ConvolutionOptions options);
+
+// Thread-safe, but for calibration. A picture's result does not depend on the others in x, bit for bit.
+// (oneDNN's convolutions guarantee that; ATen's matrix products do not, which is why a classifier is a
+// convolution too.)
 class Convolution {
  public:
   // `weight` is [outputs, inputs / groups, k, k], or with three k for volumes; `affine` is applied to the
   // result.
   Convolution(const at::Tensor& weight, const Affine& affine, const ConvolutionOptions& options);
 
-  // x is [B, inputs, (D,) H, W] of the target's type, preferably channels-last.
+  // x is [B, inputs, (D,) H, W] of the target's type or in 8 bits, preferably channels-last.
   at::Tensor operator()(const at::Tensor& x) const;
   // Returns activation(convolution + other); `other` has the result's shape.
   at::Tensor WithSum(const at::Tensor& x, const at::Tensor& other) const;
@@ -47,12 +62,24 @@ class Convolution {
 
  private:
   at::Tensor Plain(const at::Tensor& x) const;
+  // The following compute with the target's type.
+  at::Tensor Activated(const at::Tensor& x) const;
+  at::Tensor Sum(const at::Tensor& x, const at::Tensor& other) const;
+  at::Tensor SumInPlace(at::Tensor other, const at::Tensor& x) const;
+  // The convolution in 8 bits if the layer computes with it, or null.
+  const Int8Convolution* Int8() const;
+  at::Tensor Observed(const at::Tensor& x, at::Tensor y) const;
 
   Activation activation_;
   at::Tensor bias_;
   PackedWeight::Geometry geometry_;
   std::shared_ptr<PackedWeight> packed_;
   at::Tensor weight_;  // undefined if packed
+  at::ScalarType type_;
+  std::shared_ptr<const Int8Convolution> int8_;
+  // Null unless the network is being quantized.
+  std::shared_ptr<CalibratedLayer> calibrated_;
+  const Calibration* calibration_ = nullptr;
 };
 
 // The following functions load for the target of `tensors`.

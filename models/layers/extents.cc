@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/where.h>
 
+#include "models/layers/quantized_map.h"
+
 namespace saccade::models {
 namespace {
 
@@ -64,11 +66,14 @@ at::Tensor Extents::AsValid(const at::Device& device) const {
   return valid.to(device);
 }
 
-void Extents::ZeroBeyond(at::Tensor& x) const {
+void Extents::ZeroBeyond(at::Tensor& map) const {
+  // In 8 bits the byte `zero` is the number 0.
+  at::Tensor x = map.is_quantized() ? BytesOf(map) : map;
+  const int64_t zero = map.is_quantized() ? map.q_zero_point() : 0;
   if (valid_.defined()) {
     const at::Tensor rows = Below(valid_.select(1, 0), x.size(2)).view({-1, 1, x.size(2), 1});
     const at::Tensor columns = Below(valid_.select(1, 1), x.size(3)).view({-1, 1, 1, x.size(3)});
-    x.masked_fill_(rows.logical_and(columns).logical_not(), 0);
+    x.masked_fill_(rows.logical_and(columns).logical_not(), zero);
     return;
   }
   for (int64_t i = 0; i < x.size(0); ++i) {
@@ -76,8 +81,8 @@ void Extents::ZeroBeyond(at::Tensor& x) const {
     const int64_t below = x.size(2) - size.height;
     const int64_t right = x.size(3) - size.width;
     at::Tensor sample = x[i];
-    if (below > 0) sample.narrow(1, size.height, below).zero_();
-    if (right > 0) sample.narrow(2, size.width, right).zero_();
+    if (below > 0) sample.narrow(1, size.height, below).fill_(zero);
+    if (right > 0) sample.narrow(2, size.width, right).fill_(zero);
   }
 }
 

@@ -38,7 +38,7 @@ class Extents {
   at::Tensor AsValid(const at::Device& device = at::kCPU) const;
 
   // Zeroes what lies beyond each sample's extent, in place; x is [B, C, H, W].
-  void ZeroBeyond(at::Tensor& x) const;
+  void ZeroBeyond(at::Tensor& map) const;
 
  private:
   std::vector<Size> sizes_;

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <mutex>
+#include <utility>
 
 #include "models/layers/onednn_operator.h"
 
@@ -34,6 +35,18 @@ std::vector<int64_t> ShapeClass(at::IntArrayRef input) {
 
 }  // namespace
 
+PackedWeight::PackedWeight(at::Tensor weight, Geometry geometry)
+    : packer_([geometry = std::move(geometry)](const at::Tensor& plain, const std::vector<int64_t>& shape) {
+        static const auto reorder = OneDnnOperator<Reorder>("mkldnn::_reorder_convolution_weight");
+        return reorder.call(plain, geometry.padding, geometry.stride, geometry.dilation, geometry.groups,
+                            at::IntArrayRef(shape));
+      }),
+      keeps_plain_(false),
+      plain_(std::move(weight)) {}
+
+PackedWeight::PackedWeight(at::Tensor weight, Packer packer)
+    : packer_(std::move(packer)), keeps_plain_(true), plain_(std::move(weight)) {}
+
 at::Tensor PackedWeight::For(at::IntArrayRef input) {
   const std::vector<int64_t> shape = ShapeClass(input);
   {
@@ -47,12 +60,10 @@ at::Tensor PackedWeight::For(at::IntArrayRef input) {
 }
 
 at::Tensor PackedWeight::Pack(const std::vector<int64_t>& shape) {
-  static const auto reorder = OneDnnOperator<Reorder>("mkldnn::_reorder_convolution_weight");
   if (layouts_.size() >= kMaxLayouts) return layouts_.front().weight;
   const at::Tensor plain = plain_.defined() ? plain_ : layouts_.front().weight.to_dense();
-  const at::Tensor packed = reorder.call(plain, geometry_.padding, geometry_.stride, geometry_.dilation,
-                                         geometry_.groups, at::IntArrayRef(shape));
-  plain_.reset();
+  const at::Tensor packed = packer_(plain, shape);
+  if (!keeps_plain_) plain_.reset();
   std::string description = DescriptionOf(packed);
   for (const Layout& layout : layouts_) {
     if (layout.description == description) return layout.weight;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <shared_mutex>
 #include <string>
@@ -25,9 +26,13 @@ class PackedWeight {
     int64_t groups = 1;
   };
 
+  // Returns the plain weight, packed for inputs of this shape.
+  using Packer = std::function<at::Tensor(const at::Tensor& plain, const std::vector<int64_t>& shape)>;
+
   // `weight` is float32 or bfloat16, and dense in channels-last; it is released after the first packing.
-  PackedWeight(at::Tensor weight, Geometry geometry)
-      : geometry_(std::move(geometry)), plain_(std::move(weight)) {}
+  PackedWeight(at::Tensor weight, Geometry geometry);
+  // `weight` is int8, and kept, as a packed one cannot be unpacked.
+  PackedWeight(at::Tensor weight, Packer packer);
 
   // Returns the weight for an input of this shape, [B, C, (D,) H, W]. May pack it first.
   at::Tensor For(at::IntArrayRef input);
@@ -39,9 +44,10 @@ class PackedWeight {
   };
   at::Tensor Pack(const std::vector<int64_t>& shape);
 
-  const Geometry geometry_;
+  const Packer packer_;
+  const bool keeps_plain_;
   std::shared_mutex mutex_;
-  at::Tensor plain_;  // the unpacked weight, until the first packing
+  at::Tensor plain_;  // the unpacked weight; undefined after the first packing if it is not kept
   std::vector<Layout> layouts_;
   std::map<std::vector<int64_t>, at::Tensor> by_shape_;
 };

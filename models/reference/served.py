@@ -16,6 +16,11 @@ def multiplies_bfloat16() -> bool:
     return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 
 
+def multiplies_int8() -> bool:
+    """Whether this machine's processor sums products of bytes itself, without which the CPU does not serve in int8."""
+    return "vnni" in pathlib.Path("/proc/cpuinfo").read_text()
+
+
 def save(network: nn.Module, path: pathlib.Path) -> pathlib.Path:
     """Writes the state_dict as safetensors. Tensors that share memory are written twice."""
     save_file({name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}, str(path))

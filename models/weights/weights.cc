@@ -3,6 +3,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -23,6 +24,7 @@ namespace {
 
 // More than any network here needs, and less than a machine's memory.
 constexpr size_t kMaxNamesListed = 20;
+constexpr std::string_view kWeightSuffix = ".weight";
 
 std::optional<at::ScalarType> FloatingType(ElementType type) {
   switch (type) {
@@ -68,6 +70,55 @@ at::Tensor Alias(const TensorEntry& entry, at::ScalarType type,
   const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
   std::memcpy(copy.get(), entry.data, bytes);
   return at::from_blob(copy.get(), entry.shape, entry.strides, [copy](void*) {}, at::TensorOptions(type));
+}
+
+// What to do about a file whose scales cannot be used.
+constexpr char kQuantizeAgain[] = "; make the file again with saccade quantize";
+
+// Takes the F32 tensor `name`, with this shape, that belongs to the quantized weight `weight`. Throws a
+// LoadError.
+at::Tensor TakePart(const std::string& weight, const std::string& name, const std::vector<int64_t>& shape,
+                    std::map<std::string, const TensorEntry*>& left,
+                    const std::shared_ptr<const MappedFile>& file) {
+  const std::string owner = Quote(weight) + " is quantized (I8), but " + Quote(name);
+  const auto found = left.find(name);
+  if (found == left.end()) throw LoadError(owner + " is missing" + kQuantizeAgain);
+  const TensorEntry& entry = *found->second;
+  left.erase(found);
+  if (entry.type != ElementType::kF32 || entry.shape != shape) {
+    throw LoadError(owner + " is " + Info(entry.type).safetensors_name + " " + ShapeText(entry.shape) +
+                    ", expected F32 " + ShapeText(shape) + kQuantizeAgain);
+  }
+  return Alias(entry, at::kFloat, file).contiguous();
+}
+
+// Takes and checks what belongs to a quantized weight.
+void TakeScales(const TensorSpec& spec, std::map<std::string, const TensorEntry*>& left,
+                const std::shared_ptr<const MappedFile>& file, TensorMap& tensors) {
+  const std::string base = spec.name.substr(0, spec.name.size() - kWeightSuffix.size());
+  const at::Tensor scale = TakePart(spec.name, base + kScaleSuffix, {spec.shape[0]}, left, file);
+  const at::Tensor grids = TakePart(spec.name, base + kGridsSuffix, {4}, left, file);
+  const auto is_scale = [](float value) { return std::isfinite(value) && value > 0; };
+  const auto is_zero = [](float value) { return value >= 0 && value <= 255 && value == std::floor(value); };
+  const auto* scales = scale.const_data_ptr<float>();
+  if (!std::all_of(scales, scales + scale.numel(), is_scale)) {
+    throw LoadError(Quote(base + kScaleSuffix) +
+                    " holds a value that is not a scale; expected finite numbers " + "above 0" +
+                    kQuantizeAgain);
+  }
+  const auto* grid = grids.const_data_ptr<float>();
+  if (!is_scale(grid[0]) || !is_zero(grid[1]) || !is_scale(grid[2]) || !is_zero(grid[3])) {
+    throw LoadError(Quote(base + kGridsSuffix) +
+                    " is not two grids; expected twice a finite scale above 0 and a " +
+                    "whole zero point from 0 to 255" + kQuantizeAgain);
+  }
+  tensors[base + kScaleSuffix] = scale;
+  tensors[base + kGridsSuffix] = grids;
+}
+
+// Whether this tensor may be quantized: a convolution's weight.
+bool MayBeQuantized(const TensorSpec& spec) {
+  return spec.shape.size() == 4 && spec.name.ends_with(kWeightSuffix);
 }
 
 // Collects what is wrong with a file's tensors, so that one error reports all of it.
@@ -149,6 +200,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
   std::map<std::string, const TensorEntry*> left = ByName(entries, names);
   LoadedWeights loaded{{}, AbsentModules(left, expected)};
   const std::set<std::string> absent(loaded.absent.begin(), loaded.absent.end());
+  auto file_names = std::make_shared<std::map<std::string, std::string>>();
   Complaints complaints;
   std::set<std::pair<int64_t, int64_t>> classes;
   for (const TensorSpec& spec : expected) {
@@ -160,7 +212,10 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
     }
     const TensorEntry& entry = *found->second;
     left.erase(found);
-    const std::optional<at::ScalarType> type = FloatingType(entry.type);
+    std::optional<at::ScalarType> type = FloatingType(entry.type);
+    const bool quantized = entry.type == ElementType::kI8 && MayBeQuantized(spec);
+    if (quantized) type = at::kChar;
+    (*file_names)[spec.name] = entry.name;
     if (entry.shape != spec.shape) {
       classes.insert(FirstExtents(spec.shape, entry.shape));
       complaints.Add("wrong shape", Quote(spec.name) + " expected " + ShapeText(spec.shape) + ", got " +
@@ -170,6 +225,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
                                        Info(entry.type).safetensors_name);
     } else {
       loaded.tensors[spec.name] = Alias(entry, *type, file);
+      if (quantized) TakeScales(spec, left, file, loaded.tensors);
     }
   }
   for (const auto& [name, entry] : left)
@@ -179,6 +235,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
         "the weights do not fit the network; check its options against those it was trained with." +
         complaints.Text() + ClassesText(classes));
   }
+  loaded.tensors.file_names = std::move(file_names);
   return loaded;
 }
 
@@ -202,6 +259,7 @@ std::vector<TensorEntry> ParseNamed(const std::string& path, Bytes file) {
 TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
   TensorMap taken;
   taken.target = tensors.target;
+  taken.file_names = tensors.file_names;
   for (auto at = tensors.lower_bound(beginning); at != tensors.end() && at->first.starts_with(beginning);) {
     const auto next = std::next(at);
     taken.insert(tensors.extract(at));

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,15 @@ struct TensorMap : std::map<std::string, at::Tensor> {
   using std::map<std::string, at::Tensor>::map;
 
   Target target;
+  // Each tensor's name in the file, by the network's name; null if the tensors are not a file's.
+  std::shared_ptr<const std::map<std::string, std::string>> file_names;
 };
+
+// What a file has beside NAME.weight if that is quantized, of type I8: NAME.weight_scale, F32 [outputs], and
+// NAME.grids, F32 [4]: scale and zero point of the input and of the result
+// (models/layers/int8_convolution.h). Both are loaded with it, and checked.
+inline constexpr char kScaleSuffix[] = ".weight_scale";
+inline constexpr char kGridsSuffix[] = ".grids";
 
 // How names in a file are converted to the network's.
 struct WeightNames {

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "models/device/transfer.h"
 #include "models/layers/efficient_attention.h"
 #include "models/layers/non_local.h"
 
@@ -13,6 +14,7 @@ namespace saccade::models {
 Pyramid::Pyramid(const MaskRcnnTable& table, TensorMap tensors)
     : exact_(table.options.exact),
       paper_(table.options.paper_pyramid),
+      type_(TypeOf(tensors.target)),
       backbone_(table.backbone, kBodyPrefix, Taken(tensors, kBodyPrefix), exact_) {
   if (paper_) top_ = BiasedConvolution(tensors, kTopName, {.stride = kTopWindow.stride});
   for (int level = 0; level < 4; ++level) {
@@ -35,7 +37,7 @@ void Pyramid::Attend(AttentionPlace place, FeatureMap& x) const {
   const auto found = attention_.find(place);
   if (found == attention_.end()) return;
   // Padding is ignored, and zero in the result.
-  x.values = found->second(x.values, x.extents.AsValid(x.values.device()));
+  x.values = found->second(Floats(x.values, type_), x.extents.AsValid(x.values.device()));
 }
 
 void Pyramid::Clean(FeatureMap& x) const {

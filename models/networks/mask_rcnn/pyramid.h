@@ -36,6 +36,7 @@ class Pyramid {
 
   bool exact_;
   bool paper_;
+  at::ScalarType type_;
   Resnet backbone_;
   std::optional<Convolution> top_;
   std::vector<Convolution> laterals_;

@@ -66,7 +66,8 @@ class MobileNetwork : public Model {
  public:
   MobileNetwork(Description description, const MobilePlan& plan, const TensorMap& tensors)
       : description_(std::move(description)),
-        stem_(MakeConvolution(tensors, "stem.", {.stride = 2, .activation = Activation::kRelu6})),
+        stem_(MakeConvolution(tensors, "stem.",
+                              {.stride = 2, .activation = Activation::kRelu6, .stays_int8 = true})),
         head_(MakeConvolution(tensors, "head.", {.activation = Activation::kRelu6})),
         classifier_(LinearConvolution(tensors, "classifier")),
         logits_(tensors.target, /*record=*/true, [this](const FeatureMap& x) { return Logits(x); }) {

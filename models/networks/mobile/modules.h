@@ -23,14 +23,15 @@ class MobileModule {
  public:
   MobileModule(const Block& block, const MobileOptions& options, const TensorMap& tensors);
 
-  // x is [B, inputs, H, W], channels-last.
-  at::Tensor operator()(const at::Tensor& x) const;
+  // `input` is [B, inputs, H, W], channels-last, of floats or in 8 bits.
+  at::Tensor operator()(const at::Tensor& input) const;
 
  private:
   at::Tensor Expand(const at::Tensor& x) const;
   at::Tensor Attend(const at::Tensor& x) const;
 
   Block block_;
+  at::ScalarType type_;
   std::optional<Convolution> expand_;
   std::optional<ExplicitAttention> explicit_;  // makes the rest of the expansion's channels
   Convolution depthwise_;

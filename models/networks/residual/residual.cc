@@ -1,12 +1,12 @@
 #include "models/networks/residual/residual.h"
 
-#include <ATen/ops/max_pool2d.h>
-
 #include <optional>
 #include <utility>
 
 #include "models/device/recorded.h"
+#include "models/device/transfer.h"
 #include "models/layers/explicit_maps.h"
+#include "models/layers/max_pool.h"
 #include "models/networks/residual/describe.h"
 #include "models/networks/residual/spatial.h"
 #include "models/networks/residual/table.h"
@@ -20,16 +20,19 @@ class ResidualPass {
  public:
   ResidualPass(const ResidualBlock& block, const ResidualOptions& options, const TensorMap& tensors) {
     if (!block.basic) {
-      first_ = NormedConvolution(tensors, block.name + ".conv1", block.name + ".bn1", {.activation = kRelu});
-      third_ = NormedConvolution(tensors, block.name + ".conv3", block.name + ".bn3", {.activation = kRelu});
+      first_ =
+          NormedConvolution(tensors, block.name + ".conv1", block.name + ".bn1",
+                            {.activation = kRelu, .stays_int8 = FeedsConvolution(block.spatial.front())});
+      third_ = NormedConvolution(tensors, block.name + ".conv3", block.name + ".bn3",
+                                 {.activation = kRelu, .stays_int8 = true});
     }
     for (const SpatialLayer& layer : block.spatial) {
       const bool last = block.basic && &layer == &block.spatial.back();
-      spatial_.emplace_back(layer, options, tensors, /*relu=*/!last);
+      spatial_.emplace_back(layer, options, tensors, /*relu=*/!last, /*stays_int8=*/true);
     }
     if (block.projected) {
       shortcut_ = NormedConvolution(tensors, block.name + ".downsample.0", block.name + ".downsample.1",
-                                    {.stride = block.stride});
+                                    {.stride = block.stride, .stays_int8 = true});
     }
   }
 
@@ -42,6 +45,8 @@ class ResidualPass {
 
  private:
   static constexpr Activation kRelu = Activation::kRelu;
+
+  static bool FeedsConvolution(const SpatialLayer& layer) { return layer.kind == Spatial::kConvolution; }
 
   at::Tensor Shortcut(at::Tensor x) const {
     if (shortcut_) return (*shortcut_)(x);
@@ -56,10 +61,12 @@ class ResidualNetwork : public Model {
  public:
   ResidualNetwork(Description description, const ResidualPlan& plan, TensorMap tensors)
       : description_(std::move(description)),
+        target_(tensors.target),
         pooled_(!plan.options.cifar),
-        stem_(NormedConvolution(
-            tensors, "conv1", "bn1",
-            {.stride = ResidualStemWindow(plan.options).stride, .activation = Activation::kRelu})),
+        stem_(NormedConvolution(tensors, "conv1", "bn1",
+                                {.stride = ResidualStemWindow(plan.options).stride,
+                                 .activation = Activation::kRelu,
+                                 .stays_int8 = true})),
         classifier_(LinearConvolution(tensors, "fc")),
         logits_(tensors.target, /*record=*/true, [this](const FeatureMap& x) { return Logits(x); }) {
     for (const ResidualBlock& block : plan.blocks)
@@ -75,12 +82,14 @@ class ResidualNetwork : public Model {
  private:
   std::vector<FeatureMap> Logits(const FeatureMap& pictures) const {
     at::Tensor x = stem_(pictures.values);
-    if (pooled_) x = at::max_pool2d(x, kResidualPool.kernel, kResidualPool.stride, kResidualPool.padding);
+    if (pooled_) x = MaxPool(x, kResidualPool);
     for (const ResidualPass& block : blocks_) x = block(std::move(x));
+    x = Floats(x, TypeOf(target_));
     return {{classifier_(x.mean({2, 3}, /*keepdim=*/true)), pictures.extents}};
   }
 
   Description description_;
+  Target target_;
   bool pooled_;
   Convolution stem_;
   std::vector<ResidualPass> blocks_;

@@ -14,14 +14,15 @@
 namespace saccade::models {
 
 SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& options, const TensorMap& tensors,
-                         bool relu)
-    : layer_(layer), content_(options.content), heads_(options.heads), relu_(relu) {
+                         bool relu, bool stays_int8)
+    : layer_(layer), content_(options.content), heads_(options.heads), relu_(relu), target_(tensors.target) {
   switch (layer.kind) {
     case Spatial::kConvolution:
       convolution_ = NormedConvolution(tensors, layer.name, layer.norm,
                                        {.stride = layer.stride,
                                         // A layer before a sum also has one: it is applied after the sum.
-                                        .activation = Activation::kRelu});
+                                        .activation = Activation::kRelu,
+                                        .stays_int8 = stays_int8});
       break;
     case Spatial::kExpAtt:
       MakeExpAtt(options.map, tensors);
@@ -35,10 +36,10 @@ SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& optio
 void SpatialPath::MakeExpAtt(const std::string& map, const TensorMap& tensors) {
   const Affine affine = FoldBatchNorm(tensors, layer_.norm + ".");
   const int64_t convolved = layer_.outputs - layer_.attended;
-  convolution_.emplace(tensors.at(layer_.name + ".conv.weight"), PartOf(affine, 0, convolved),
-                       ConvolutionOptions{.stride = layer_.stride,
-                                          .activation = relu_ ? Activation::kRelu : Activation::kNone,
-                                          .target = tensors.target});
+  convolution_.emplace(
+      tensors.at(layer_.name + ".conv.weight"), PartOf(affine, 0, convolved),
+      Placed(tensors, layer_.name + ".conv",
+             {.stride = layer_.stride, .activation = relu_ ? Activation::kRelu : Activation::kNone}));
   // The pooling averages, so the batch norm commutes with it and may come first.
   expatt_.emplace(tensors, layer_.name, PartOf(affine, convolved, layer_.attended), map);
 }
@@ -122,14 +123,15 @@ at::Tensor SpatialPath::Global(const at::Tensor& x) const {
 
 at::Tensor SpatialPath::operator()(const at::Tensor& x) const {
   TORCH_INTERNAL_ASSERT(relu_, "a layer that needs a sum was called without one");
-  if (expatt_) return Explicit(x);
-  if (gsa_) return Global(x);
+  if (expatt_) return Explicit(Floats(x, TypeOf(target_)));
+  if (gsa_) return Global(Floats(x, TypeOf(target_)));
   return (*convolution_)(x);
 }
 
 at::Tensor SpatialPath::AddedTo(at::Tensor other, const at::Tensor& x) const {
-  if (expatt_) return other.add_(Explicit(x)).relu_();
-  if (gsa_) return other.add_(Global(x)).relu_();
+  const at::ScalarType type = TypeOf(target_);
+  if (expatt_) return Floats(other, type).add_(Explicit(Floats(x, type))).relu_();
+  if (gsa_) return Floats(other, type).add_(Global(Floats(x, type))).relu_();
   return convolution_->AddedTo(std::move(other), x);
 }
 

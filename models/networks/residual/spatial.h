@@ -19,9 +19,11 @@ namespace saccade::models {
 class SpatialPath {
  public:
   // If `relu` is false, the layer must be called through AddedTo(), which adds the shortcut before the ReLU.
-  SpatialPath(const SpatialLayer& layer, const ResidualOptions& options, const TensorMap& tensors, bool relu);
+  // `stays_int8` as in ConvolutionOptions, for layers that are a convolution alone.
+  SpatialPath(const SpatialLayer& layer, const ResidualOptions& options, const TensorMap& tensors, bool relu,
+              bool stays_int8);
 
-  // x is [B, inputs, H, W], channels-last, as is the result. REQUIRES: `relu`.
+  // x is [B, inputs, H, W], channels-last, as is the result, and may be in 8 bits. REQUIRES: `relu`.
   at::Tensor operator()(const at::Tensor& x) const;
   // Returns relu(layer(x) + other). May overwrite `other`.
   at::Tensor AddedTo(at::Tensor other, const at::Tensor& x) const;
@@ -48,6 +50,7 @@ class SpatialPath {
   std::string content_;
   int64_t heads_;
   bool relu_;
+  Target target_;
   std::optional<Convolution> convolution_;  // with ExpAtt: for the remaining channels
   std::optional<ExplicitAttention> expatt_;
   std::optional<Gsa> gsa_;

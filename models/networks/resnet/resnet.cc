@@ -1,20 +1,23 @@
 #include "models/networks/resnet/resnet.h"
 
-#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/max_pool3d.h>
 
 #include <utility>
 
 #include "models/device/transfer.h"
+#include "models/layers/max_pool.h"
 
 namespace saccade::models {
 
 Resnet::Resnet(const ResnetTable& table, const std::string& prefix, TensorMap tensors, bool exact)
     : table_(table),
       exact_(exact),
-      stem_(NormedConvolution(
-          tensors, prefix + "conv1", prefix + "bn1",
-          {.stride = 2, .depth_stride = kStemDepthStride, .activation = Activation::kRelu}, table.epsilon)) {
+      stem_(NormedConvolution(tensors, prefix + "conv1", prefix + "bn1",
+                              {.stride = 2,
+                               .depth_stride = kStemDepthStride,
+                               .activation = Activation::kRelu,
+                               .stays_int8 = true},
+                              table.epsilon)) {
   for (int stage = 0; stage < 4; ++stage) {
     std::vector<Block>& blocks = stages_.emplace_back();
     for (const Bottleneck& block : StageBlocks(table, stage, prefix)) {
@@ -25,18 +28,22 @@ Resnet::Resnet(const ResnetTable& table, const std::string& prefix, TensorMap te
       const Window first = FirstWindow(block);
       const Window second = SecondWindow(block);
       blocks.push_back(
-          {.first = convolution(".conv1", ".bn1", {.stride = first.stride, .activation = Activation::kRelu}),
+          {.first =
+               convolution(".conv1", ".bn1",
+                           {.stride = first.stride, .activation = Activation::kRelu, .stays_int8 = true}),
            .second = convolution(".conv2", ".bn2",
                                  {.stride = second.stride,
                                   .groups = block.groups,
                                   .dilation = block.dilation,
-                                  .activation = Activation::kRelu}),
-           .third = convolution(".conv3", ".bn3", {.activation = Activation::kRelu}),
+                                  .activation = Activation::kRelu,
+                                  .stays_int8 = true}),
+           .third = convolution(".conv3", ".bn3", {.activation = Activation::kRelu, .stays_int8 = true}),
            .shortcut = std::nullopt,
            .first_window = first,
            .second_window = second});
       if (block.projected) {
-        blocks.back().shortcut = convolution(".downsample.0", ".downsample.1", {.stride = block.stride});
+        blocks.back().shortcut =
+            convolution(".downsample.0", ".downsample.1", {.stride = block.stride, .stays_int8 = true});
       }
     }
   }
@@ -50,7 +57,7 @@ FeatureMap Resnet::Stem(const FeatureMap& pictures) const {
   if (exact_) x.extents.ZeroBeyond(x.values);
   const Window pool = PoolWindow(table_);
   x.values = clips ? at::max_pool3d(x.values, pool.kernel, pool.stride, pool.padding, 1, pool.ceil)
-                   : at::max_pool2d(x.values, pool.kernel, pool.stride, pool.padding, 1, pool.ceil);
+                   : MaxPool(x.values, pool);
   x.extents = x.extents.After(pool);
   if (exact_) x.extents.ZeroBeyond(x.values);
   return x;

@@ -1,0 +1,182 @@
+#include "models/quantize/quantizer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "models/api/error.h"
+#include "models/api/registry.h"
+#include "models/api/target.h"
+#include "models/layers/calibration.h"
+#include "models/tasks/disagreement.h"
+#include "models/weights/quantized_file.h"
+
+namespace saccade::models {
+namespace {
+
+// Items with which each layer is tried alone. The chosen layers together are measured with all items.
+constexpr size_t kMaxTrialItems = 16;
+
+// A file that is removed unless it gets its final name.
+class Candidate {
+ public:
+  explicit Candidate(const std::string& path) : path_(path), candidate_(path + ".candidate") {}
+  Candidate(const Candidate&) = delete;
+  Candidate& operator=(const Candidate&) = delete;
+  ~Candidate() { std::remove(candidate_.c_str()); }
+
+  const std::string& path() const { return candidate_; }
+  void TakeName() {
+    if (std::rename(candidate_.c_str(), path_.c_str()) != 0) throw LoadError(path_ + ": cannot be written");
+  }
+
+ private:
+  const std::string path_, candidate_;
+};
+
+class Quantizer {
+ public:
+  Quantizer(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path)
+      : input_(input),
+        options_(options),
+        candidate_(path),
+        model_(LoadToCalibrate(input.architecture, WithoutPrecision(input.options), input.weights_path,
+                               input.labels, calibration_)) {}
+
+  QuantizeReport Run() {
+    MeasureRanges();
+    TryLayers();
+    ChooseLayers();
+    candidate_.TakeName();
+    return std::move(report_);
+  }
+
+ private:
+  void Progress(const std::string& step, size_t done, size_t of) const {
+    if (options_.progress) options_.progress(step, static_cast<double>(done) / static_cast<double>(of));
+  }
+
+  TaskResult RunItem(const Model& model, size_t item) const {
+    TaskResult result = input_.run(model, item);
+    if (const auto* failure = std::get_if<Failure>(&result)) throw LoadError(failure->message);
+    return result;
+  }
+
+  void MeasureRanges() {
+    for (const auto phase : {Calibration::Phase::kRanges, Calibration::Phase::kHistograms}) {
+      const bool first = phase == Calibration::Phase::kRanges;
+      calibration_.Measure(phase);
+      for (size_t item = 0; item < input_.items; ++item) {
+        Progress(first ? "ranges" : "histograms", item, input_.items);
+        TaskResult result = RunItem(*model_, item);
+        if (first) expected_.push_back(std::move(result));
+      }
+    }
+    calibration_.Measure(Calibration::Phase::kOff);
+  }
+
+  // Measures each layer in 8 bits, with all others in float32.
+  void TryLayers() {
+    const auto& layers = calibration_.layers();
+    const size_t items = std::min(input_.items, kMaxTrialItems);
+    for (size_t index = 0; index < layers.size(); ++index) {
+      CalibratedLayer& layer = *layers[index];
+      LayerCost& cost = report_.layers.emplace_back(LayerCost{.name = layer.file_name()});
+      if (!layer.seen()) continue;
+      Progress("layers", index, layers.size());
+      layer.Try(layer.Grids(options_.method));
+      for (size_t item = 0; item < items; ++item)
+        cost.loss += Disagreement(expected_[item], RunItem(*model_, item)) / static_cast<double>(items);
+      layer.Untry();
+      by_cost_.push_back(index);
+    }
+    if (by_cost_.empty()) throw LoadError(input_.architecture + " has no convolution that can be quantized");
+    // The costliest first.
+    std::stable_sort(by_cost_.begin(), by_cost_.end(),
+                     [&](size_t a, size_t b) { return report_.layers[a].loss > report_.layers[b].loss; });
+  }
+
+  // Writes the candidate without the `kept` costliest layers, and measures what it changes of the answers.
+  double LossWithout(size_t kept) {
+    std::map<std::string, QuantizedLayer> chosen;
+    for (size_t i = kept; i < by_cost_.size(); ++i) {
+      const CalibratedLayer& layer = *calibration_.layers()[by_cost_[i]];
+      chosen[layer.file_name()] = {QuantizedWeight(layer.weight()), layer.Grids(options_.method)};
+    }
+    WriteQuantized(input_.weights_path, chosen, candidate_.path());
+    const auto model = Load(input_.architecture, WithPrecision(input_.options, Precision::kInt8),
+                            candidate_.path(), input_.labels);
+    double loss = 0;
+    for (size_t item = 0; item < input_.items; ++item) {
+      Progress("the whole network, " + std::to_string(kept) + " layers left out", item, input_.items);
+      loss += Disagreement(expected_[item], RunItem(*model, item)) / static_cast<double>(input_.items);
+    }
+    return loss;
+  }
+
+  // Finds the smallest number of layers to leave out with which the loss is small enough, supposing that it
+  // falls with each: doubles the number, and halves the interval that is left.
+  void ChooseLayers() {
+    const size_t count = by_cost_.size();
+    double loss = report_.loss_of_all = LossWithout(0);
+    size_t too_few = 0;
+    size_t enough = 0;
+    while (loss > options_.max_loss) {
+      too_few = enough;
+      if (enough == count - 1) throw LoadError(NothingLeft(loss));
+      enough = std::min(std::max<size_t>(1, 2 * enough), count - 1);
+      loss = LossWithout(enough);
+    }
+    size_t measured = enough;
+    while (enough > too_few + 1) {
+      measured = too_few + (enough - too_few) / 2;
+      const double middle = LossWithout(measured);
+      if (middle > options_.max_loss) {
+        too_few = measured;
+      } else {
+        enough = measured;
+        loss = middle;
+      }
+    }
+    // The file on the disk is the one measured last.
+    if (measured != enough) loss = LossWithout(enough);
+    report_.loss = loss;
+    for (size_t i = enough; i < count; ++i) report_.layers[by_cost_[i]].quantized = true;
+  }
+
+  std::string NothingLeft(double loss) const {
+    return "even with a single layer in 8 bits " + std::to_string(100 * loss) +
+           " % of the answers change, more than " + std::to_string(100 * options_.max_loss) +
+           " %; allow more, or serve the model in bf16 or fp32";
+  }
+
+  const QuantizeInput& input_;
+  const QuantizeOptions& options_;
+  Candidate candidate_;
+  Calibration calibration_;
+  const std::unique_ptr<Model> model_;
+  std::vector<TaskResult> expected_;
+  // Indices of the layers that were tried.
+  std::vector<size_t> by_cost_;
+  QuantizeReport report_;
+};
+
+}  // namespace
+
+QuantizeReport Quantize(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path) {
+  try {
+    return Quantizer(input, options, path).Run();
+  } catch (const LoadError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw LoadError(input.weights_path + ": cannot be quantized: " + error.what());
+  }
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,54 @@
+// Quantizes a network's convolutions to int8: measures the ranges of their maps on items that stand for the
+// traffic, and what each layer costs, and leaves those in a higher precision that cost too much.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/api/model.h"
+#include "models/api/options.h"
+#include "models/layers/value_range.h"
+
+namespace saccade::models {
+
+struct QuantizeOptions {
+  RangeMethod method = RangeMethod::kMse;
+  // Maximum mean Disagreement() with the answers in float32.
+  double max_loss = 0.005;
+  // Called before each pass of a step; `done` is the completed part of the step, from 0 to 1.
+  std::function<void(const std::string& step, double done)> progress = nullptr;
+};
+
+// The network to quantize, and the items.
+struct QuantizeInput {
+  std::string architecture;
+  Options options;
+  std::vector<std::string> labels;
+  std::string weights_path;
+  size_t items = 0;
+  // Returns the model's result for an item. May throw.
+  std::function<TaskResult(const Model& model, size_t item)> run;
+};
+
+struct LayerCost {
+  std::string name;  // the weight's, in the file
+  // What changes of the answers if this layer alone computes in 8 bits.
+  double loss = 0;
+  bool quantized = false;
+};
+
+struct QuantizeReport {
+  // In the order of loading. Layers that no item reached are not quantized.
+  std::vector<LayerCost> layers;
+  // What changes of the answers if all layers compute in 8 bits, and if those do that are chosen.
+  double loss_of_all = 0;
+  double loss = 0;
+};
+
+// Writes the quantized weights to `path`, whole or not at all. Blocks for many passes. Throws a LoadError:
+// one of LoadToCalibrate(), if an item cannot be computed, or if max_loss leaves no layer in 8 bits.
+QuantizeReport Quantize(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path);
+
+}  // namespace saccade::models

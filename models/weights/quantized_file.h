@@ -1,0 +1,27 @@
+// Weights files whose convolutions are quantized to int8.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "models/layers/int8_convolution.h"
+
+namespace saccade::models {
+
+// The name that such a file has beside the weights from which it was made.
+inline constexpr char kInt8WeightsName[] = "weights.int8.safetensors";
+
+struct QuantizedLayer {
+  Int8Weight weight;
+  Int8Grids grids;
+};
+
+// Whether a weight in the file is quantized. Throws a LoadError if the file cannot be read.
+bool IsQuantized(const std::string& path);
+
+// Writes the tensors of `source` to `path`, those of `layers` quantized. `layers` has them by their names in
+// the file, which end in ".weight". `path` is written whole or not at all. Throws a LoadError.
+void WriteQuantized(const std::string& source, const std::map<std::string, QuantizedLayer>& layers,
+                    const std::string& path);
+
+}  // namespace saccade::models

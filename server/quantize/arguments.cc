@@ -1,0 +1,75 @@
+#include "server/quantize/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kMaxPictures = 4096;
+constexpr int kMaxThreads = 1024;
+
+const std::map<std::string, models::RangeMethod> kMethods = {
+    {models::RangeMethodName(models::RangeMethod::kMse), models::RangeMethod::kMse},
+    {models::RangeMethodName(models::RangeMethod::kPercentile), models::RangeMethod::kPercentile},
+    {models::RangeMethodName(models::RangeMethod::kMinMax), models::RangeMethod::kMinMax}};
+
+// Reads "0.5%", "0.5 %" or "0.005". Returns an error, or nothing.
+std::string ReadShare(absl::string_view text, double* share) {
+  const bool percent = absl::ConsumeSuffix(&text, "%");
+  double number = 0;
+  if (!absl::SimpleAtod(absl::StripAsciiWhitespace(text), &number)) number = -1;
+  if (percent) number /= 100;
+  // The negation also rejects NaN.
+  if (!(number >= 0 && number <= 1)) return "expected a share from 0% to 100%, such as 0.5% or 0.005";
+  *share = number;
+  return "";
+}
+
+}  // namespace
+
+QuantizeArguments ParseQuantizeArguments(int argc, char** argv) {
+  QuantizeArguments arguments;
+  CLI::App app(
+      "Quantizes a model's convolutions to int8, measured on pictures that stand for its traffic. Writes "
+      "weights.int8.safetensors and a report, weights.int8.html, beside the model's weights.",
+      "saccade quantize");
+  app.add_option("--model", arguments.model, "The model's folder in its repository")->required();
+  app.add_option(
+         "--pictures", arguments.pictures,
+         "Folder with at least 8 pictures (videos, volumes) like those that the model will be sent; for a "
+         "stereo model, left and right alternate by name")
+      ->required();
+  std::string keep_within = "0.5%";
+  app.add_option("--keep-within", keep_within,
+                 "How much of the answers may change; layers that cost too much stay in a higher precision")
+      ->capture_default_str();
+  app.add_option("--method", arguments.method, "How a map's range is chosen")
+      ->transform(CLI::CheckedTransformer(kMethods))
+      ->default_str("mse")
+      ->option_text("mse|percentile|min-max [mse]");
+  app.add_option("--version", arguments.version, "Version of the model; the highest by default")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-pictures", arguments.max_pictures, "Maximum number of pictures used")
+      ->check(CLI::Range(8, kMaxPictures))
+      ->capture_default_str();
+  app.add_option("--threads", arguments.threads, "Number of cores; all by default")
+      ->check(CLI::Range(1, kMaxThreads));
+  try {
+    app.parse(argc, argv);
+    if (const std::string wrong = ReadShare(keep_within, &arguments.keep_within); !wrong.empty())
+      throw CLI::ValidationError("--keep-within", "is " + keep_within + ", " + wrong);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error) == 0 ? EXIT_SUCCESS : kUsage);
+  }
+  return arguments;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,25 @@
+// The command line of saccade-quantize.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "models/layers/value_range.h"
+
+namespace saccade::server {
+
+struct QuantizeArguments {
+  std::string model;     // the model's folder in its repository
+  std::string pictures;  // a folder
+  // Maximum share of the answers that may change.
+  double keep_within = 0.005;
+  models::RangeMethod method = models::RangeMethod::kMse;
+  int64_t version = 0;  // 0: the highest
+  int max_pictures = 64;
+  int threads = 0;  // 0: all cores
+};
+
+// Ends the process with a message and exit code 2 if the arguments are wrong, and with 0 behind --help.
+QuantizeArguments ParseQuantizeArguments(int argc, char** argv);
+
+}  // namespace saccade::server

@@ -1,0 +1,153 @@
+// saccade-quantize: quantizes a model of a repository to int8. `saccade quantize` starts it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "models/api/registry.h"
+#include "models/device/use_threads.h"
+#include "models/quantize/quantizer.h"
+#include "models/weights/quantized_file.h"
+#include "server/engine/forward.h"
+#include "server/quantize/arguments.h"
+#include "server/quantize/calibration_items.h"
+#include "server/quantize/report.h"
+#include "server/repository/repository.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kReportName[] = "weights.int8.html";
+
+volatile std::sig_atomic_t interrupted = 0;
+
+template <typename T>
+T ValueOr(absl::StatusOr<T> value) {
+  if (!value.ok()) throw std::runtime_error(std::string(value.status().message()));
+  return *std::move(value);
+}
+
+// A line on the terminal that is replaced; elsewhere, a line for each step.
+class ProgressLine {
+ public:
+  void Show(const std::string& step, double done) {
+    if (interrupted != 0) throw std::runtime_error("interrupted; nothing was written");
+    if (terminal_) {
+      std::fprintf(stderr, "\r\033[K%s: %.0f %%", step.c_str(), 100 * done);
+      std::fflush(stderr);
+    } else if (step != last_) {
+      std::fprintf(stderr, "%s\n", step.c_str());
+    }
+    last_ = step;
+  }
+  void Hide() const {
+    if (terminal_) std::fputs("\r\033[K", stderr);
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  std::string last_;
+};
+
+ModelEntry ReadEntry(const std::string& model) {
+  const std::filesystem::path folder = std::filesystem::weakly_canonical(model);
+  ModelEntry entry = ValueOr(ReadModel(folder.parent_path().string(), folder.filename().string()));
+  if (entry.settings.backend == Backend::kSaccade) return entry;
+  throw std::runtime_error(absl::StrCat(model, ": is of backend ", NameOf(entry.settings.backend),
+                                        "; only saccade's own networks can be quantized"));
+}
+
+const ModelVersion& Chosen(const ModelEntry& entry, int64_t wanted) {
+  const auto found =
+      std::find_if(entry.versions.rbegin(), entry.versions.rend(),
+                   [&](const ModelVersion& version) { return wanted == 0 || version.version == wanted; });
+  if (found == entry.versions.rend())
+    throw std::runtime_error(
+        absl::StrCat(entry.settings.name, " has no version ", wanted, " that it serves"));
+  if (!found->status.ok()) throw std::runtime_error(std::string(found->status.message()));
+  return *found;
+}
+
+void WriteReport(const std::filesystem::path& path, const std::string& page) {
+  const std::filesystem::path partial = path.string() + ".partial";
+  std::ofstream file(partial, std::ios::binary);
+  file << page;
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(partial, path, error);
+  if (!file || error) throw std::runtime_error(absl::StrCat(path.string(), ": cannot be written"));
+}
+
+void Run(const QuantizeArguments& arguments) {
+  const ModelEntry entry = ReadEntry(arguments.model);
+  const ModelSettings& settings = entry.settings;
+  const ModelVersion& version = Chosen(entry, arguments.version);
+  const auto description = models::Describe(settings.architecture, settings.options, settings.labels);
+  const std::vector<Item> items = ValueOr(ReadCalibrationItems(
+      arguments.pictures, description.input, static_cast<size_t>(arguments.max_pictures), std::cerr));
+  models::UseThreads(arguments.threads > 0
+                         ? arguments.threads
+                         : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  ProgressLine line;
+  const models::QuantizeOptions options = {
+      .method = arguments.method,
+      .max_loss = arguments.keep_within,
+      .progress = [&](const std::string& step, double done) { line.Show(step, done); }};
+  const models::QuantizeInput input = {
+      .architecture = settings.architecture,
+      .options = settings.options,
+      .labels = settings.labels,
+      .weights_path = version.weights_path,
+      .items = items.size(),
+      .run = [&](const models::Model& model, size_t item) {
+        return ValueOr(Forward(model, {items[item].pixels}, {items[item].placement})).front();
+      }};
+  const std::filesystem::path folder = std::filesystem::path(version.weights_path).parent_path();
+  const std::string path = (folder / models::kInt8WeightsName).string();
+  const models::QuantizeReport report = models::Quantize(input, options, path);
+  WriteReport(folder / kReportName, QuantizeReportPage({.model = settings.name,
+                                                        .architecture = settings.architecture,
+                                                        .weights = version.weights_path,
+                                                        .items = items.size(),
+                                                        .method = arguments.method,
+                                                        .keep_within = arguments.keep_within},
+                                                       report));
+  line.Hide();
+  const auto quantized = std::count_if(report.layers.begin(), report.layers.end(),
+                                       [](const models::LayerCost& layer) { return layer.quantized; });
+  std::cout << path << "\n"
+            << quantized << " of " << report.layers.size() << " layers in int8; " << PercentText(report.loss)
+            << " of the answers to " << items.size()
+            << " items change (all layers: " << PercentText(report.loss_of_all) << ")\n"
+            << "report: " << (folder / kReportName).string() << "\n"
+            << "serve it with the parameter precision: int8 in config.pbtxt" << std::endl;
+}
+
+}  // namespace
+}  // namespace saccade::server
+
+int main(int argc, char** argv) {
+  const auto arguments = saccade::server::ParseQuantizeArguments(argc, argv);
+  for (const int signal : {SIGINT, SIGTERM})
+    std::signal(signal, [](int) { saccade::server::interrupted = 1; });
+  try {
+    saccade::server::Run(arguments);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    std::cerr << (isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") << "saccade quantize: " << error.what()
+              << std::endl;
+    return EXIT_FAILURE;
+  }
+}

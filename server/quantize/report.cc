@@ -1,0 +1,67 @@
+#include "server/quantize/report.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kStyle[] =
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#222}"
+    "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem;border-bottom:1px "
+    "solid #ddd}"
+    "td.n{text-align:right;white-space:nowrap}td.b{width:40%}.bar{background:#3572b0;height:.8rem}"
+    ".kept .bar{background:#c2571a}code{font-size:.9em}"
+    "@media (prefers-color-scheme:dark){body{background:#181818;color:#ddd}td,th{border-color:#444}}";
+
+std::string Escaped(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
+std::string Row(const models::LayerCost& layer, double largest) {
+  const double width = largest > 0 ? 100 * layer.loss / largest : 0;
+  return absl::StrCat(
+      "<tr", layer.quantized ? "" : " class=\"kept\"", "><td><code>", Escaped(layer.name), "</code></td><td>",
+      layer.quantized ? "int8" : "higher precision", "</td><td class=\"n\">", PercentText(layer.loss),
+      absl::StrFormat("</td><td class=\"b\"><div class=\"bar\" style=\"width:%.1f%%\"></div></td></tr>\n",
+                      width));
+}
+
+}  // namespace
+
+std::string PercentText(double share) { return absl::StrFormat("%.2g %%", 100 * share); }
+
+std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeReport& report) {
+  std::vector<models::LayerCost> layers = report.layers;
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const models::LayerCost& a, const models::LayerCost& b) { return a.loss > b.loss; });
+  const auto quantized = std::count_if(layers.begin(), layers.end(),
+                                       [](const models::LayerCost& layer) { return layer.quantized; });
+  std::string page =
+      absl::StrCat("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
+                   Escaped(input.model), " in int8</title><style>", kStyle, "</style></head><body>\n<h1>",
+                   Escaped(input.model), " in int8</h1>\n<p><code>", Escaped(input.architecture),
+                   "</code>, from <code>", Escaped(input.weights), "</code>, measured on ", input.items,
+                   " items; ranges by ", models::RangeMethodName(input.method), ".</p>\n<table>\n");
+  const auto line = [&](const std::string& what, const std::string& value) {
+    absl::StrAppend(&page, "<tr><td>", what, "</td><td class=\"n\">", value, "</td></tr>\n");
+  };
+  line("layers in int8", absl::StrCat(quantized, " of ", layers.size()));
+  line("answers changed with these layers", PercentText(report.loss));
+  line("answers changed with all layers in int8", PercentText(report.loss_of_all));
+  line("allowed (--keep-within)", PercentText(input.keep_within));
+  absl::StrAppend(
+      &page,
+      "</table>\n<p>The answers are compared with those in fp32 on the same items, in the terms of the "
+      "task. That is a distance, not an accuracy: labels were not used.</p>\n<h2>Layers</h2>\n<p>What "
+      "changes of the answers if this layer alone is in int8, the costliest first.</p>\n<table>\n"
+      "<tr><th>weight</th><th>served in</th><th>answers changed</th><th></th></tr>\n");
+  for (const models::LayerCost& layer : layers) absl::StrAppend(&page, Row(layer, layers.front().loss));
+  return absl::StrCat(page, "</table>\n</body></html>\n");
+}
+
+}  // namespace saccade::server
