@@ -94,6 +94,8 @@ ROOMS = {
     # Finds and computes the models of steps through functions.
     "server/ensembles": "server/core server/repository server/tracing server/engine server/ensembles std absl",
     # Code that needs LibTorch is behind the pipeline's headers.
+    # A program that reads a repository, decodes pictures and runs networks, without a server.
+    "server/quantize": "server models std absl cli",
     "server/inference": "server models std absl",
     "server/protocols": "server models std absl protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",

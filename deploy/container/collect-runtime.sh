@@ -18,6 +18,9 @@ programs=("$build/bin/saccaded" "$build/bin/saccade-decode-worker")
 if [[ -x $build/bin/saccade ]]; then
   programs+=("$build/bin/saccade")
 fi
+if [[ -x $build/bin/saccade-quantize ]]; then
+  programs+=("$build/bin/saccade-quantize")
+fi
 install -m 755 -s "${programs[@]}" "$target/bin"
 
 missing=$(ldd "${programs[@]}" | grep 'not found' || true)

@@ -198,7 +198,7 @@ std::string Error(const Options& options, std::optional<int> gpu) {
 
 TEST(PrecisionTest, UnknownValuesAreRefused) {
   EXPECT_THAT(Error({{"precision", "int4"}}, std::nullopt),
-              AllOf(HasSubstr("int4"), HasSubstr("auto, fp32, tf32, bf16 or fp16")));
+              AllOf(HasSubstr("int4"), HasSubstr("auto, fp32, tf32, bf16, fp16 or int8")));
   EXPECT_THAT(Error({{"precision", "fp32"}}, std::nullopt), HasSubstr("/nonexistent"));
   EXPECT_THAT(Error({{"precision", "auto"}}, std::nullopt), HasSubstr("/nonexistent"));
   EXPECT_THAT(Error({}, 1000), HasSubstr("GPU 1000, but"));
@@ -210,14 +210,28 @@ TEST(PrecisionTest, OnlyAGpuHasTf32AndFp16) {
 }
 
 TEST(PrecisionTest, BFloat16NeedsAProcessorThatMultipliesIt) {
-  EXPECT_NO_THROW(CheckCpuPrecision(Precision::kFloat32, /*multiplies_bfloat16=*/false));
-  EXPECT_NO_THROW(CheckCpuPrecision(Precision::kBFloat16, /*multiplies_bfloat16=*/true));
+  EXPECT_NO_THROW(CheckCpuPrecision(Precision::kFloat32, /*native=*/false));
+  EXPECT_NO_THROW(CheckCpuPrecision(Precision::kBFloat16, /*native=*/true));
   try {
-    CheckCpuPrecision(Precision::kBFloat16, /*multiplies_bfloat16=*/false);
+    CheckCpuPrecision(Precision::kBFloat16, /*native=*/false);
     FAIL();
   } catch (const LoadError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("avx512_bf16"), HasSubstr("fp32"), HasSubstr("auto")));
   }
+}
+
+TEST(PrecisionTest, Int8NeedsAProcessorThatMultipliesBytes) {
+  EXPECT_NO_THROW(CheckCpuPrecision(Precision::kInt8, /*native=*/true));
+  try {
+    CheckCpuPrecision(Precision::kInt8, /*native=*/false);
+    FAIL();
+  } catch (const LoadError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("vnni"), HasSubstr("fp32"), HasSubstr("auto")));
+  }
+}
+
+TEST(PrecisionTest, OnlyTheCpuHasInt8) {
+  EXPECT_THAT(Error({{"precision", "int8"}}, 0), AllOf(HasSubstr("int8"), HasSubstr("only the CPU")));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 """Times served networks beside their PyTorch twins: eager, torch.compile with frozen weights, and OpenVINO; in float32
-and, on a processor that multiplies it, in bfloat16.
+and, on a processor that multiplies it, in bfloat16; ours also in int8, quantized on the batch that is timed.
 
 usage: bench_models.py --build DIR [--filter TEXT] [--threads N] [--seconds S] [--without NAME]... [--json FILE]
                        [--markdown FILE] [--list]
@@ -34,11 +34,11 @@ from torch import nn
 
 from models.bench.twins import CASES, Case, prepared
 from models.reference import build
-from models.reference.served import multiplies_bfloat16
+from models.reference.served import multiplies_bfloat16, multiplies_int8
 
 PEERS = ("eager", "torch.compile", "openvino", "torch.compile bf16", "openvino bf16")
 OFF = "without attention"
-OURS, COARSE = "saccade", "saccade bf16"
+OURS, COARSE, INT8 = "saccade", "saccade bf16", "saccade int8"
 MIN_ROUNDS, MAX_ROUNDS = 3, 15
 # After a pass, PyTorch's threads spin for about ten milliseconds.
 PAUSE_SECONDS = 0.03
@@ -157,6 +157,7 @@ class Row:
     rounds: int
     ours: float
     coarse: float | None  # in bfloat16
+    int8: float | None
     peers: dict  # each peer's median, or the reason why there is none
     load_seconds: float
     peak_ratio: float
@@ -209,6 +210,9 @@ def time_case(case: Case, batch: int, sides: tuple, arguments) -> tuple[Row, str
         candidates = {OURS: served.run, **candidates}
         if arguments.bfloat16:
             candidates[COARSE] = serve({**options, "precision": "bf16"}, network).run
+        # Convolutions of volumes and clips are not quantized.
+        if arguments.int8 and len(sides) == 2:
+            candidates[INT8] = serve({**options, "precision": "int8"}, network).run
         if case.attention_off:
             off = {**options, **case.attention_off}
             plain = build(case.architecture, **off)
@@ -222,8 +226,8 @@ def time_case(case: Case, batch: int, sides: tuple, arguments) -> tuple[Row, str
                 times[name].append(undisturbed(run))
     medians = {name: statistics.median(values) for name, values in times.items()}
     peers = {name: medians.get(name, remarks.get(name)) for name in columns(arguments)}
-    row = Row(case.name, shape_text(batch, sides), done, medians[OURS], medians.get(COARSE), peers, served.load_seconds,
-              served.peak_bytes / served.weight_bytes)
+    row = Row(case.name, shape_text(batch, sides), done, medians[OURS], medians.get(COARSE), medians.get(INT8), peers,
+              served.load_seconds, served.peak_bytes / served.weight_bytes)
     return row, served.isa
 
 
@@ -244,14 +248,16 @@ def cell(value, ours: float | None) -> str:
 
 def table(rows: list[Row], peers: list[str]) -> str:
     exact, coarse = ([name for name in peers if name.endswith(" bf16") == lower] for lower in (False, True))
-    names = ["network", "batch", OURS, *exact, *([COARSE, *coarse] if any(row.coarse for row in rows) else []), "load",
-             "peak / weights"]
+    names = ["network", "batch", OURS, *exact, *([COARSE, *coarse] if any(row.coarse for row in rows) else []),
+             *([INT8] if any(row.int8 for row in rows) else []), "load", "peak / weights"]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for row in rows:
         cells = [row.case, row.shape, shown(row.ours), *(cell(row.peers.get(name), row.ours) for name in exact)]
         if COARSE in names:
             ours = f"{shown(row.coarse)}, {row.coarse / row.ours:.2f} of fp32" if row.coarse else "-"
             cells += [ours, *(cell(row.peers.get(name), row.coarse) for name in coarse)]
+        if INT8 in names:
+            cells.append(f"{shown(row.int8)}, {row.int8 / row.ours:.2f} of fp32" if row.int8 else "-")
         lines.append("| " + " | ".join([*cells, f"{row.load_seconds:.1f} s", f"{row.peak_ratio:.2f}"]) + " |")
     return "\n".join(lines)
 
@@ -284,7 +290,7 @@ def kept(path: pathlib.Path | None, chosen: list) -> list[Row]:
     if path is None or not path.exists():
         return []
     measured = {(case.name, shape_text(batch, sides)) for case, batch, sides in chosen}
-    rows = [Row(**row) for row in json.loads(path.read_text())]
+    rows = [Row(**{"int8": None, **row}) for row in json.loads(path.read_text())]
     return [row for row in rows if (row.case, row.shape) not in measured]
 
 
@@ -295,13 +301,14 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=40,
                         help=f"time limit for the rounds of a case; there are {MIN_ROUNDS} to {MAX_ROUNDS}")
-    parser.add_argument("--without", action="append", default=[], choices=(*PEERS, "bf16"),
-                        help="leaves a peer out, or all of bfloat16")
+    parser.add_argument("--without", action="append", default=[], choices=(*PEERS, "bf16", "int8"),
+                        help="leaves a peer out, or all of bfloat16 or int8")
     parser.add_argument("--json", type=pathlib.Path, help="result file; keeps its rows of other cases")
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    arguments.int8 = multiplies_int8() and "int8" not in arguments.without
     arguments.bfloat16 = multiplies_bfloat16() and "bf16" not in arguments.without
     cases = [(case, batch, sides) for case in CASES for sides in case.sizes for batch in case.batches]
     order = {(case.name, shape_text(batch, sides)): index for index, (case, batch, sides) in enumerate(cases)}

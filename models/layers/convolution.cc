@@ -84,7 +84,8 @@ Int8Weight Scaled(Int8Weight weight, const at::Tensor& scale) {
 
 ConvolutionOptions Placed(const TensorMap& tensors, const std::string& name, ConvolutionOptions options) {
   options.target = tensors.target;
-  if (tensors.file_names) {
+  // A linear layer's weight, which has no sides, is not quantized (models/weights/weights.cc).
+  if (tensors.file_names && tensors.at(name + ".weight").dim() == 4) {
     if (const auto found = tensors.file_names->find(name + ".weight"); found != tensors.file_names->end())
       options.file_name = found->second;
   }

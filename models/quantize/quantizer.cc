@@ -1,12 +1,13 @@
 #include "models/quantize/quantizer.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <memory>
-#include <numeric>
-#include <optional>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -23,21 +24,26 @@ namespace {
 // Items with which each layer is tried alone. The chosen layers together are measured with all items.
 constexpr size_t kMaxTrialItems = 16;
 
-// A file that is removed unless it gets its final name.
-class Candidate {
+// A folder for the files that are measured, removed with them. It is not the model's, in which a daemon that
+// polls the repository would see them.
+class Workplace {
  public:
-  explicit Candidate(const std::string& path) : path_(path), candidate_(path + ".candidate") {}
-  Candidate(const Candidate&) = delete;
-  Candidate& operator=(const Candidate&) = delete;
-  ~Candidate() { std::remove(candidate_.c_str()); }
-
-  const std::string& path() const { return candidate_; }
-  void TakeName() {
-    if (std::rename(candidate_.c_str(), path_.c_str()) != 0) throw LoadError(path_ + ": cannot be written");
+  Workplace() {
+    std::string name = (std::filesystem::temp_directory_path() / "saccade-quantize.XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw LoadError(name + ": cannot be created");
+    folder_ = name;
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+  ~Workplace() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
   }
 
+  std::string candidate() const { return (folder_ / kInt8WeightsName).string(); }
+
  private:
-  const std::string path_, candidate_;
+  std::filesystem::path folder_;
 };
 
 class Quantizer {
@@ -45,7 +51,7 @@ class Quantizer {
   Quantizer(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path)
       : input_(input),
         options_(options),
-        candidate_(path),
+        path_(path),
         model_(LoadToCalibrate(input.architecture, WithoutPrecision(input.options), input.weights_path,
                                input.labels, calibration_)) {}
 
@@ -53,7 +59,6 @@ class Quantizer {
     MeasureRanges();
     TryLayers();
     ChooseLayers();
-    candidate_.TakeName();
     return std::move(report_);
   }
 
@@ -89,12 +94,13 @@ class Quantizer {
       CalibratedLayer& layer = *layers[index];
       LayerCost& cost = report_.layers.emplace_back(LayerCost{.name = layer.file_name()});
       if (!layer.seen()) continue;
+      by_cost_.push_back(index);
+      if (options_.all_layers) continue;
       Progress("layers", index, layers.size());
       layer.Try(layer.Grids(options_.method));
       for (size_t item = 0; item < items; ++item)
         cost.loss += Disagreement(expected_[item], RunItem(*model_, item)) / static_cast<double>(items);
       layer.Untry();
-      by_cost_.push_back(index);
     }
     if (by_cost_.empty()) throw LoadError(input_.architecture + " has no convolution that can be quantized");
     // The costliest first.
@@ -102,19 +108,24 @@ class Quantizer {
                      [&](size_t a, size_t b) { return report_.layers[a].loss > report_.layers[b].loss; });
   }
 
-  // Writes the candidate without the `kept` costliest layers, and measures what it changes of the answers.
-  double LossWithout(size_t kept) {
+  // All layers but the `kept` costliest.
+  std::map<std::string, QuantizedLayer> Without(size_t kept) const {
     std::map<std::string, QuantizedLayer> chosen;
     for (size_t i = kept; i < by_cost_.size(); ++i) {
       const CalibratedLayer& layer = *calibration_.layers()[by_cost_[i]];
       chosen[layer.file_name()] = {QuantizedWeight(layer.weight()), layer.Grids(options_.method)};
     }
-    WriteQuantized(input_.weights_path, chosen, candidate_.path());
+    return chosen;
+  }
+
+  // Measures what the network without the `kept` costliest layers changes of the answers.
+  double LossWithout(size_t kept) {
+    WriteQuantized(input_.weights_path, Without(kept), workplace_.candidate());
     const auto model = Load(input_.architecture, WithPrecision(input_.options, Precision::kInt8),
-                            candidate_.path(), input_.labels);
+                            workplace_.candidate(), input_.labels);
     double loss = 0;
     for (size_t item = 0; item < input_.items; ++item) {
-      Progress("the whole network, " + std::to_string(kept) + " layers left out", item, input_.items);
+      Progress("the network without " + std::to_string(kept) + " layers", item, input_.items);
       loss += Disagreement(expected_[item], RunItem(*model, item)) / static_cast<double>(input_.items);
     }
     return loss;
@@ -127,15 +138,14 @@ class Quantizer {
     double loss = report_.loss_of_all = LossWithout(0);
     size_t too_few = 0;
     size_t enough = 0;
-    while (loss > options_.max_loss) {
+    while (loss > options_.max_loss && !options_.all_layers) {
       too_few = enough;
       if (enough == count - 1) throw LoadError(NothingLeft(loss));
       enough = std::min(std::max<size_t>(1, 2 * enough), count - 1);
       loss = LossWithout(enough);
     }
-    size_t measured = enough;
     while (enough > too_few + 1) {
-      measured = too_few + (enough - too_few) / 2;
+      const size_t measured = too_few + (enough - too_few) / 2;
       const double middle = LossWithout(measured);
       if (middle > options_.max_loss) {
         too_few = measured;
@@ -144,10 +154,9 @@ class Quantizer {
         loss = middle;
       }
     }
-    // The file on the disk is the one measured last.
-    if (measured != enough) loss = LossWithout(enough);
     report_.loss = loss;
     for (size_t i = enough; i < count; ++i) report_.layers[by_cost_[i]].quantized = true;
+    WriteQuantized(input_.weights_path, Without(enough), path_);
   }
 
   std::string NothingLeft(double loss) const {
@@ -158,7 +167,8 @@ class Quantizer {
 
   const QuantizeInput& input_;
   const QuantizeOptions& options_;
-  Candidate candidate_;
+  const std::string path_;
+  const Workplace workplace_;
   Calibration calibration_;
   const std::unique_ptr<Model> model_;
   std::vector<TaskResult> expected_;

@@ -17,6 +17,8 @@ struct QuantizeOptions {
   RangeMethod method = RangeMethod::kMse;
   // Maximum mean Disagreement() with the answers in float32.
   double max_loss = 0.005;
+  // Quantizes all layers whatever they cost, without trying each.
+  bool all_layers = false;
   // Called before each pass of a step; `done` is the completed part of the step, from 0 to 1.
   std::function<void(const std::string& step, double done)> progress = nullptr;
 };

@@ -27,12 +27,22 @@ absl::Status CheckDrills(const models::Description& description, const ModelPerm
       "with --allow-drills to test how clients handle failures"));
 }
 
+}  // namespace
+
+const std::string& WeightsFor(const ModelVersion& version, models::Precision precision) {
+  const bool int8 = precision == models::Precision::kInt8 && !version.int8_weights_path.empty();
+  return int8 ? version.int8_weights_path : version.weights_path;
+}
+
+namespace {
+
 absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
                                                  const EngineOptions& options) {
   const models::Options network =
       options.precision ? models::WithPrecision(settings.options, *options.precision) : settings.options;
-  auto model = models::Load(settings.architecture, network, options.version.weights_path, settings.labels,
-                            options.gpu);
+  auto model =
+      models::Load(settings.architecture, network, WeightsFor(options.version, models::PrecisionOf(network)),
+                   settings.labels, options.gpu);
   if (absl::Status allowed = CheckDrills(model->description(), options.permissions); !allowed.ok())
     return allowed;
   return MakePictureEngine(std::move(model), settings);

@@ -81,6 +81,9 @@ struct EngineOptions {
   std::optional<models::Precision> precision = std::nullopt;
 };
 
+// The weights file with which a version of one of our own networks computes in this precision.
+const std::string& WeightsFor(const ModelVersion& version, models::Precision precision);
+
 // Reads the weights or the program. Blocks; called on one thread. INVALID_ARGUMENT for invalid files or
 // configurations, FAILED_PRECONDITION if `permissions` forbid the model, RESOURCE_EXHAUSTED if memory is
 // insufficient. `settings` must outlive the engine.

@@ -15,6 +15,7 @@
 #include "models/tasks/disagreement.h"
 #include "server/engine/forward.h"
 #include "server/engine/samples.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -39,13 +40,16 @@ std::string Milliseconds(absl::Duration time) {
   return absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(time));
 }
 
-// Both candidates, and what was measured so far.
+// Both candidates, float32 and a coarser one, and what was measured so far.
 class Comparison {
  public:
-  Comparison(std::unique_ptr<models::Model> exact, std::unique_ptr<models::Model> coarse, Clock* clock)
-      : exact_(std::move(exact)), coarse_(std::move(coarse)), clock_(clock) {}
+  Comparison(std::unique_ptr<models::Model> exact, std::unique_ptr<models::Model> coarse,
+             models::Precision precision, Clock* clock)
+      : exact_(std::move(exact)), coarse_(std::move(coarse)), precision_(precision), clock_(clock) {}
 
   const models::ImageInput& input() const { return exact_->description().input; }
+  models::Precision precision() const { return precision_; }
+  const char* name() const { return models::PrecisionName(precision_); }
   int count() const { return count_; }
   double loss() const { return loss_ / count_; }
 
@@ -59,7 +63,7 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  // Medians of passes over the item in float32 and bfloat16, which take turns.
+  // Medians of passes over the item in float32 and the coarser precision, which take turns.
   absl::StatusOr<std::array<absl::Duration, 2>> Time(const Item& item) const {
     const std::array<const models::Model*, 2> candidates = {exact_.get(), coarse_.get()};
     std::array<std::vector<absl::Duration>, 2> times;
@@ -76,6 +80,7 @@ class Comparison {
 
  private:
   const std::unique_ptr<models::Model> exact_, coarse_;
+  const models::Precision precision_;
   Clock* const clock_;
   double loss_ = 0;
   int count_ = 0;
@@ -94,8 +99,8 @@ PrecisionChoice Measure(Comparison& comparison, const ModelSettings& settings, C
     if (i == 0) first = *std::move(item);
   }
   if (comparison.count() == 0) return Exact("the folder samples has a left picture without a right one");
-  const std::string changes = absl::StrCat("bf16 changes ", Percent(comparison.loss()), " of the answers to ",
-                                           comparison.count(), " samples");
+  const std::string changes = absl::StrCat(comparison.name(), " changes ", Percent(comparison.loss()),
+                                           " of the answers to ", comparison.count(), " samples");
   if (comparison.loss() > settings.max_precision_loss) {
     return Exact(absl::StrCat(changes, ", more than max_precision_loss allows, ",
                               Percent(settings.max_precision_loss)));
@@ -104,10 +109,10 @@ PrecisionChoice Measure(Comparison& comparison, const ModelSettings& settings, C
   if (!times.ok()) return Exact(std::string(times.status().message()));
   const auto [exact, coarse] = *times;
   if (coarse >= exact) {
-    return Exact(
-        absl::StrCat("bf16 is not faster: ", Milliseconds(coarse), ", fp32 takes ", Milliseconds(exact)));
+    return Exact(absl::StrCat(comparison.name(), " is not faster: ", Milliseconds(coarse), ", fp32 takes ",
+                              Milliseconds(exact)));
   }
-  return {models::Precision::kBFloat16,
+  return {comparison.precision(),
           absl::StrCat(changes, ", and takes ", Milliseconds(coarse), " instead of ", Milliseconds(exact))};
 }
 
@@ -124,17 +129,33 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
       return absl::InvalidArgumentError(error.what());
     }
   }
-  if (!options.gpu && !models::CpuMultipliesBFloat16())
-    return Exact("this processor has no instructions for bf16 (avx512_bf16)");
+  const bool bfloat16 = options.gpu || models::CpuMultipliesBFloat16();
+  const bool quantized = !options.gpu && !options.version.int8_weights_path.empty();
+  const bool int8 = quantized && models::CpuMultipliesInt8();
+  if (quantized && !int8) {
+    Log(LogLevel::kWarning,
+        "quantized weights are not used: this processor has no instructions for int8 (vnni)",
+        {{"model", settings.name}, {"version", options.version.version}});
+  }
+  if (!bfloat16 && !int8) return Exact("this processor has no instructions for bf16 (avx512_bf16)");
   if (settings.samples.empty())
     return Exact("there is nothing to measure with: the model has no folder samples");
   const auto load = [&](models::Precision precision) {
     return models::Load(settings.architecture, models::WithPrecision(settings.options, precision),
-                        options.version.weights_path, settings.labels, options.gpu);
+                        WeightsFor(options.version, precision), settings.labels, options.gpu);
+  };
+  const auto measure = [&](models::Precision precision) {
+    Comparison comparison(load(models::Precision::kFloat32), load(precision), precision, clock);
+    return Measure(comparison, settings, clock);
   };
   try {
-    Comparison comparison(load(models::Precision::kFloat32), load(models::Precision::kBFloat16), clock);
-    return Measure(comparison, settings, clock);
+    if (!int8) return measure(models::Precision::kBFloat16);
+    // int8 first, as it is the fastest. If it is not chosen, the reason is told in any case.
+    PrecisionChoice choice = measure(models::Precision::kInt8);
+    if (!bfloat16 || choice.precision == models::Precision::kInt8) return choice;
+    PrecisionChoice second = measure(models::Precision::kBFloat16);
+    second.reason = absl::StrCat(choice.reason, "; ", second.reason);
+    return second;
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(error.what());
   }

@@ -24,6 +24,8 @@ struct ModelVersion {
   int64_t version = 0;
   // Canonical path: without symbolic links and inside the repository. Empty for an ensemble.
   std::string weights_path = {};
+  // The same for weights.int8.safetensors, which `saccade quantize` writes; empty if the version has none.
+  std::string int8_weights_path = {};
   // Error of this version alone.
   absl::Status status = {};
 };

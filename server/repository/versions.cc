@@ -30,19 +30,25 @@ FileNames NamesOf(Backend backend) {
   return {{"weights.safetensors", "model.safetensors", "weights.pt"}, {".safetensors", ".pt", ".pth"}};
 }
 
+// Lies beside the weights from which `saccade quantize` made it (models/weights/quantized_file.h).
+constexpr absl::string_view kInt8Weights = "weights.int8.safetensors";
+
 bool IsNumeric(absl::string_view name) { return std::all_of(name.begin(), name.end(), absl::ascii_isdigit); }
 
-absl::StatusOr<std::string> FindWeights(const RepositoryPath& folder, Backend backend,
-                                        const std::string& weights_file) {
-  const auto weights = ChooseWeights(folder, backend, weights_file);
-  if (!weights.ok()) return weights.status();
-  const RepositoryPath file = folder / *weights;
+absl::StatusOr<std::string> Resolved(const RepositoryPath& file) {
   const auto resolved = file.Resolve();
   if (!resolved.ok()) return resolved.status();
   if (std::error_code error; !std::filesystem::is_regular_file(*resolved, error)) {
     return absl::InvalidArgumentError(absl::StrCat(file.shown(), ": expected a regular file"));
   }
   return resolved->string();
+}
+
+absl::StatusOr<std::string> FindWeights(const RepositoryPath& folder, Backend backend,
+                                        const std::string& weights_file) {
+  const auto weights = ChooseWeights(folder, backend, weights_file);
+  if (!weights.ok()) return weights.status();
+  return Resolved(folder / *weights);
 }
 
 absl::StatusOr<ModelVersion> ReadVersion(const RepositoryPath& folder, absl::string_view name,
@@ -58,6 +64,14 @@ absl::StatusOr<ModelVersion> ReadVersion(const RepositoryPath& folder, absl::str
     version.weights_path = *std::move(weights);
   } else {
     version.status = weights.status();
+  }
+  const RepositoryPath int8 = folder / kInt8Weights;
+  if (backend != Backend::kSaccade || !int8.Exists()) return version;
+  auto resolved = Resolved(int8);
+  if (resolved.ok()) {
+    version.int8_weights_path = *std::move(resolved);
+  } else if (version.status.ok()) {
+    version.status = resolved.status();
   }
   return version;
 }
@@ -96,6 +110,8 @@ absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend 
   for (const absl::string_view name : names.preferred) {
     if (holds(name)) return std::string(name);
   }
+  // Served by itself only if nothing else is there.
+  if (found.size() == 2) found.erase(std::remove(found.begin(), found.end(), kInt8Weights), found.end());
   if (found.size() == 1) return found.front();
   if (found.empty()) {
     return absl::InvalidArgumentError(

@@ -118,7 +118,7 @@ def test_half_a_pair_is_no_sample(start, tmp_path):
 
 
 @pytest.mark.parametrize("parameters, told", [
-    ({"precision": "int4"}, "expected auto, fp32, tf32, bf16 or fp16"),
+    ({"precision": "int4"}, "expected auto, fp32, tf32, bf16, fp16 or int8"),
     ({"precision": "fp16"}, "needs a GPU"),
     ({"precision": "auto", "max_precision_loss": "5%"}, "expected a number from 0 to 1"),
     ({"precision": "auto", "max_precision_loss": "nan"}, "expected a number from 0 to 1"),

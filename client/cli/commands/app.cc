@@ -290,6 +290,10 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
                      "Send whole folders, tar and Parquet files; runs saccade-bulk of the Python package");
   app.add_subcommand("evaluate",
                      "Measure a model on a public data set; runs saccade-evaluate of the Python package");
+  app.add_subcommand(
+      "quantize",
+      "Quantize a model of a repository on this machine to int8; runs saccade-quantize, which comes "
+      "with the daemon");
   if (IsExternalCommand(arguments)) {
     Complain(console, RunExternalCommand(arguments));
     return kExitFailure;

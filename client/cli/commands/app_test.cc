@@ -146,6 +146,7 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   setenv("PATH", "/nowhere", 1);
   const auto bulk = RunWith({"bulk", "folder"});
   const auto evaluate = RunWith({"evaluate", "folder"});
+  const auto quantize = RunWith({"quantize", "--help"});
   setenv("PATH", before.c_str(), 1);
   EXPECT_EQ(bulk.exit_code, 1);
   EXPECT_THAT(bulk.err,
@@ -154,6 +155,8 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   EXPECT_THAT(evaluate.err,
               HasSubstr("saccade-evaluate is not in PATH; it comes with the Python package: pip "
                         "install 'saccade[evaluate]'"));
+  EXPECT_EQ(quantize.exit_code, 1);
+  EXPECT_THAT(quantize.err, HasSubstr("saccade-quantize is neither beside saccade nor in PATH"));
 }
 
 TEST(App, FailsIfItsOutputIsClosed) {

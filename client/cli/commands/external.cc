@@ -4,11 +4,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace saccade::client {
 
 bool IsExternalCommand(const std::vector<std::string>& arguments) {
-  return !arguments.empty() && (arguments[0] == "bulk" || arguments[0] == "evaluate");
+  return !arguments.empty() &&
+         (arguments[0] == "bulk" || arguments[0] == "evaluate" || arguments[0] == "quantize");
 }
 
 std::string RunExternalCommand(const std::vector<std::string>& arguments) {
@@ -17,8 +20,15 @@ std::string RunExternalCommand(const std::vector<std::string>& arguments) {
   std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   for (std::string& argument : rest) given.push_back(argument.data());
   given.push_back(nullptr);
+  std::error_code error;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv((own.parent_path() / program).c_str(), given.data());
   execvp(given[0], given.data());
   const int failure = errno;
+  if (failure == ENOENT && arguments[0] == "quantize") {
+    return program +
+           " is neither beside saccade nor in PATH; install it where saccaded is: it comes with the daemon";
+  }
   if (failure == ENOENT) {
     return program + " is not in PATH; it comes with the Python package: pip install 'saccade[" +
            arguments[0] + "]'";

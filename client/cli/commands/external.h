@@ -7,11 +7,11 @@
 namespace saccade::client {
 
 // Commands that are programs of their own: `saccade bulk` and `saccade evaluate` run saccade-bulk and
-// saccade-evaluate of the Python package.
+// saccade-evaluate of the Python package, and `saccade quantize` runs saccade-quantize, which has LibTorch.
 bool IsExternalCommand(const std::vector<std::string>& arguments);
 
-// Replaces this process by the program saccade-NAME, found in PATH, with the arguments behind the name.
-// Returns only if that fails: an error that says how to install it.
+// Replaces this process by the program saccade-NAME, found beside this one or in PATH, with the arguments
+// behind the name. Returns only if that fails: an error that says how to install it.
 std::string RunExternalCommand(const std::vector<std::string>& arguments);
 
 }  // namespace saccade::client

@@ -1,0 +1,213 @@
+"""Tests `saccade quantize`, and the daemon with what it writes: a model whose convolutions compute in int8."""
+
+import json
+import re
+import shutil
+import signal
+import struct
+import subprocess
+
+import pytest
+
+from harness import DEADLINE_SECONDS, ROOT, binary
+from messages import message
+from models.reference.served import multiplies_int8
+
+DEMO = ROOT / "models" / "demo"
+PICTURES = DEMO / "pictures"
+ANY = "100%"
+needs_int8 = pytest.mark.skipif(not multiplies_int8(), reason="this processor does not multiply int8 itself")
+pytestmark = needs_int8
+
+
+def add(repository, name, source="sanet_shapes", **parameters):
+    """Adds a model of the demo with further parameters; returns its folder."""
+    folder = repository / name
+    shutil.copytree(DEMO / "repository" / source, folder)
+    config = (folder / "config.pbtxt").read_text().replace(f'name: "{source}"', f'name: "{name}"')
+    for key, value in parameters.items():
+        config += f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+    (folder / "config.pbtxt").write_text(config)
+    return folder
+
+
+def command(model, pictures, *flags):
+    return [binary("saccade"), "quantize", "--model", str(model), "--pictures", str(pictures), "--threads", "1", *flags]
+
+
+def quantize(model, pictures=PICTURES, *flags):
+    return subprocess.run(command(model, pictures, *flags), capture_output=True, text=True, timeout=10 * DEADLINE_SECONDS)
+
+
+def listed(daemon):
+    with daemon.vision() as vision:
+        answer = vision.list_models(message("saccade.v1.ListModelsRequest")())
+    return {model.name: model for model in answer.models}
+
+
+def best(daemon, name, picture):
+    with daemon.vision() as vision:
+        request = message("saccade.v1.PredictRequest")(model=name, encoded=picture.read_bytes())
+        return vision.predict(request).classification.classes[0]
+
+
+@pytest.fixture(scope="module")
+def quantized(tmp_path_factory):
+    """A folder with a version's files after quantizing, and what was printed."""
+    folder = add(tmp_path_factory.mktemp("quantized"), "shapes")
+    ran = quantize(folder, PICTURES, "--keep-within", "5%")
+    assert ran.returncode == 0, ran.stderr
+    return folder / "1", ran.stdout
+
+
+def test_the_daemon_serves_what_was_quantized(start, tmp_path, quantized):
+    add(tmp_path, "plain")
+    for name, parameters in (("coarse", {}), ("named", {"weights": "weights.int8.safetensors"})):
+        add(tmp_path, name, precision="int8", **parameters)
+        shutil.copy(quantized[0] / "weights.int8.safetensors", tmp_path / name / "1")
+    # Only the quantized weights are there.
+    add(tmp_path, "alone", precision="int8")
+    shutil.copy(quantized[0] / "weights.int8.safetensors", tmp_path / "alone" / "1")
+    (tmp_path / "alone" / "1" / "weights.safetensors").unlink()
+    daemon = start(tmp_path).await_ready()
+    for name in ("coarse", "named", "alone"):
+        assert (listed(daemon)[name].precision, listed(daemon)[name].precision_reason) == ("int8", "set in the configuration")
+        assert daemon.metrics().value("saccade_model_precision_info", model=name, version="1", precision="int8") == 1
+    for picture in sorted(PICTURES.iterdir()):
+        coarse, plain = best(daemon, "coarse", picture), best(daemon, "plain", picture)
+        assert coarse.label == plain.label and coarse.logit != plain.logit
+        assert coarse.logit == best(daemon, "alone", picture).logit == best(daemon, "named", picture).logit
+
+
+def test_the_file_is_smaller_and_the_report_tells_each_layer(quantized):
+    folder, printed = quantized
+    assert (folder / "weights.int8.safetensors").stat().st_size < 0.5 * (folder / "weights.safetensors").stat().st_size
+    page = (folder / "weights.int8.html").read_text()
+    done, layers = map(int, re.search(r"(\d+) of (\d+) layers in int8", printed).groups())
+    assert 0 < done <= layers
+    assert page.count("<td>int8</td>") == done and page.count("<td>higher precision</td>") == layers - done
+    assert "stem.conv.weight" in page and "http" not in page and "<script" not in page
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["weights.int8.html", "weights.int8.safetensors", "weights.safetensors"]
+
+
+def test_a_smaller_loss_keeps_more_layers(tmp_path, quantized):
+    loss = float(re.search(r"all layers: ([0-9.]+) %", quantized[1])[1])
+    folder = add(tmp_path, "shapes")
+    ran = quantize(folder, PICTURES, "--keep-within", f"{loss / 2:.6f}%")
+    assert ran.returncode == 0, ran.stderr
+    done, layers = map(int, re.search(r"(\d+) of (\d+) layers in int8", ran.stdout).groups())
+    assert 0 < done < layers
+    assert float(re.search(r"; ([0-9.e-]+) % of the answers", ran.stdout)[1]) <= loss / 2 * 1.05
+
+
+@pytest.mark.parametrize("method", ["percentile", "min-max"])
+def test_the_other_methods_work(tmp_path, method):
+    folder = add(tmp_path, "shapes")
+    ran = quantize(folder, PICTURES, "--keep-within", ANY, "--method", method)
+    assert ran.returncode == 0 and f"ranges by {method}" in (folder / "1" / "weights.int8.html").read_text()
+
+
+def test_auto_measures_quantized_weights(start, tmp_path, quantized):
+    for name, loss in (("chosen", "1"), ("strict", "0")):
+        folder = add(tmp_path, name, precision="auto", max_precision_loss=loss)
+        shutil.copy(quantized[0] / "weights.int8.safetensors", folder / "1")
+        shutil.copytree(PICTURES, folder / "samples")
+    daemon = start(tmp_path).await_ready()
+    chosen, strict = listed(daemon)["chosen"], listed(daemon)["strict"]
+    assert chosen.precision_reason.startswith("int8 changes" if chosen.precision == "int8" else "int8 is not faster")
+    assert strict.precision == "fp32" and "int8" in strict.precision_reason
+    assert daemon.metrics().value("saccade_model_precision_info", model="chosen", version="1", precision=chosen.precision) == 1
+
+
+@pytest.mark.parametrize("files, flags, told", [
+    (2, (), "has 2 files that can be used, of 2; expected at least 8"),
+    (0, (), "has 0 files"),
+    (10, ("--keep-within", "0%"), "even with a single layer in 8 bits"),
+], ids=["two", "none", "no loss"])
+def test_what_cannot_be_done_is_told_and_leaves_nothing(tmp_path, files, flags, told):
+    folder = add(tmp_path, "shapes")
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for picture in sorted(PICTURES.iterdir())[:files]:
+        shutil.copy(picture, pictures)
+    ran = quantize(folder, pictures, *flags)
+    assert ran.returncode == 1 and told in ran.stderr, ran.stderr
+    assert [path.name for path in (folder / "1").iterdir()] == ["weights.safetensors"]
+
+
+def test_pictures_that_do_not_decode_are_left_out(tmp_path):
+    folder = add(tmp_path, "shapes")
+    pictures = shutil.copytree(PICTURES, tmp_path / "pictures")
+    (pictures / "broken.jpg").write_bytes(b"not a picture")
+    ran = quantize(folder, pictures, "--keep-within", ANY)
+    assert ran.returncode == 0 and "left out: " in ran.stderr and "broken.jpg" in ran.stderr
+    for picture in sorted(pictures.iterdir())[:5]:
+        picture.write_bytes(b"")
+    ran = quantize(folder, pictures)
+    assert ran.returncode == 1 and "that can be used, of 11; expected at least 8" in ran.stderr
+
+
+def test_weights_that_are_quantized_already_are_refused(tmp_path, quantized):
+    folder = add(tmp_path, "shapes", weights="weights.int8.safetensors")
+    shutil.copy(quantized[0] / "weights.int8.safetensors", folder / "1")
+    ran = quantize(folder)
+    assert ran.returncode == 1 and "is quantized already" in ran.stderr
+
+
+def test_an_interrupted_calibration_leaves_the_old_file(tmp_path):
+    folder = add(tmp_path, "shapes")
+    (folder / "1" / "weights.int8.safetensors").write_text("old")
+    running = subprocess.Popen(command(folder, PICTURES), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = running.stderr.readline()  # the first step has begun
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=DEADLINE_SECONDS)
+    assert running.returncode == 1 and "interrupted; nothing was written" in errors, line + errors
+    assert (folder / "1" / "weights.int8.safetensors").read_text() == "old"
+    assert sorted(path.name for path in (folder / "1").iterdir()) == ["weights.int8.safetensors", "weights.safetensors"]
+
+
+def test_a_version_without_quantized_weights_says_how_to_make_them(start, tmp_path):
+    add(tmp_path, "coarse", precision="int8")
+    add(tmp_path, "plain")
+    daemon = start(tmp_path).await_ready()
+    assert "make weights.int8.safetensors with saccade quantize" in listed(daemon)["coarse"].reason
+
+
+def damaged(path, name, values):
+    """Replaces the first numbers of an F32 tensor."""
+    content = bytearray(path.read_bytes())
+    (length,) = struct.unpack_from("<Q", content)
+    begin = json.loads(content[8:8 + length])[name]["data_offsets"][0]
+    struct.pack_into(f"<{len(values)}f", content, 8 + length + begin, *values)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name, values", [
+    ("weight_scale", [float("nan")]), ("weight_scale", [0.0]), ("grids", [float("inf")]), ("grids", [0.1, -1.0]),
+], ids=str)
+def test_scales_that_cannot_be_are_told(start, tmp_path, quantized, name, values):
+    folder = add(tmp_path, "coarse", precision="int8")
+    add(tmp_path, "plain")
+    path = folder / "1" / "weights.int8.safetensors"
+    shutil.copy(quantized[0] / "weights.int8.safetensors", path)
+    header = json.loads(path.read_bytes()[8:8 + struct.unpack("<Q", path.read_bytes()[:8])[0]])
+    tensor = next(tensor for tensor in header if tensor.endswith(name))
+    damaged(path, tensor, values)
+    daemon = start(tmp_path).await_ready()
+    reason = listed(daemon)["coarse"].reason
+    assert tensor in reason and "saccade quantize" in reason
+
+
+def test_arguments_are_checked(tmp_path):
+    folder = add(tmp_path, "shapes")
+    for flags, told in ((("--keep-within", "nan"), "expected a share"), (("--keep-within", "200%"), "expected a share"),
+                        (("--method", "best"), "mse"), (("--max-pictures", "3"), "--max-pictures")):
+        ran = quantize(folder, PICTURES, *flags)
+        assert ran.returncode == 2 and told in ran.stdout + ran.stderr
+    ran = quantize(tmp_path / "none")
+    assert ran.returncode == 1 and "none" in ran.stderr
+    ran = quantize(folder, tmp_path / "nowhere")
+    assert ran.returncode == 1 and "cannot be read" in ran.stderr
+    ran = quantize(folder, PICTURES, "--version", "7")
+    assert ran.returncode == 1 and "has no version 7" in ran.stderr
