@@ -119,6 +119,9 @@ std::vector<Detection> SetCandidates(const Head& head, const PictureOutputs& out
   return found;
 }
 
+// The number of values in one mask.
+int64_t MaskValues(const PictureOutputs& outputs) { return outputs[3].size(-1) * outputs[3].size(-2); }
+
 // A score and a label for each box. Rows with a negative label fill up the tensor and are skipped.
 std::vector<Detection> LabelledCandidates(const Head& head, const PictureOutputs& outputs) {
   const auto* boxes = outputs[0].const_data_ptr<float>();
@@ -126,8 +129,12 @@ std::vector<Detection> LabelledCandidates(const Head& head, const PictureOutputs
   const auto* labels = outputs[2].const_data_ptr<int64_t>();
   std::vector<Detection> found;
   for (int64_t i = 0; i < outputs[0].size(0); ++i) {
-    if (labels[i] >= 0 && scores[i] > head.score_threshold)
-      found.push_back(BoxOf(boxes + 4 * i, head.format, scores[i], labels[i]));
+    if (labels[i] < 0 || !(scores[i] > head.score_threshold)) continue;
+    found.push_back(BoxOf(boxes + 4 * i, head.format, scores[i], labels[i]));
+    if (outputs.size() > 3) {
+      const auto* mask = outputs[3].const_data_ptr<float>() + i * MaskValues(outputs);
+      found.back().mask.assign(mask, mask + MaskValues(outputs));
+    }
   }
   return found;
 }
@@ -193,7 +200,7 @@ std::vector<Detection> Candidates(const PictureProgram& program, const PictureOu
   const Head& head = program.head;
   if (head.kind == HeadKind::kSets) return SetCandidates(head, outputs);
   if (head.kind == HeadKind::kGrid) return GridCandidates(head, outputs, input);
-  return outputs.size() == 3 ? LabelledCandidates(head, outputs) : ScoredCandidates(head, outputs);
+  return outputs.size() > 2 ? LabelledCandidates(head, outputs) : ScoredCandidates(head, outputs);
 }
 
 }  // namespace
@@ -216,6 +223,7 @@ TaskResult ReadDetections(const PictureProgram& program, const PictureOutputs& o
                           .max_candidates = head.max_candidates,
                           .max_detections = head.max_detections};
   Detections result{.items = ChooseDetections(Candidates(program, outputs, placement.bucket), rules),
+                    .mask_side = outputs.size() > 3 ? outputs[3].size(-1) : 0,
                     .height = placement.sent.height,
                     .width = placement.sent.width};
   const ToSent to_sent(program, placement);

@@ -14,6 +14,8 @@ namespace {
 
 // The largest class that a label map can hold; 255 stands for none.
 constexpr int64_t kMaxMapClasses = 255;
+// The largest side of a detection's mask.
+constexpr int64_t kMaxMaskSide = 512;
 
 std::string ShapeOf(const at::Tensor& tensor) {
   std::string text = "[";
@@ -50,13 +52,23 @@ int64_t SetClasses(const PictureProgram& program, const PictureOutputs& outputs,
   return outputs[0].size(1) - (program.head.no_object ? 1 : 0);
 }
 
+void CheckMasks(const at::Tensor& masks, int64_t boxes, const ShapeCheck& check) {
+  const bool single = masks.dim() == 3 || (masks.dim() == 4 && masks.size(1) == 1);
+  check.Require(single && masks.size(0) == boxes && masks.size(-1) == masks.size(-2) && masks.size(-1) >= 1 &&
+                    masks.size(-1) <= kMaxMaskSide,
+                3,
+                "[" + std::to_string(boxes) + ",side,side] or [" + std::to_string(boxes) +
+                    ",1,side,side] with a side of 1 to " + std::to_string(kMaxMaskSide));
+}
+
 int64_t BoxClasses(const PictureProgram& program, const PictureOutputs& outputs, const ShapeCheck& check) {
   check.Require(outputs[0].dim() == 2 && outputs[0].size(1) == 4, 0, "[boxes,4]");
   const int64_t boxes = outputs[0].size(0);
   const std::string rows = "[" + std::to_string(boxes);
-  if (outputs.size() == 3) {
+  if (outputs.size() > 2) {
     check.Require(outputs[1].dim() == 1 && outputs[1].size(0) == boxes, 1, rows + "]");
     check.Require(outputs[2].dim() == 1 && outputs[2].size(0) == boxes, 2, rows + "]");
+    if (outputs.size() > 3) CheckMasks(outputs[3], boxes, check);
     return -1;
   }
   const int64_t least = program.head.background ? 2 : 1;

@@ -12,6 +12,8 @@ const char* NameOf(Role role) {
       return "scores";
     case Role::kLabels:
       return "labels";
+    case Role::kMasks:
+      return "masks";
     case Role::kGrid:
       return "grid";
     case Role::kDepth:

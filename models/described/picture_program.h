@@ -19,7 +19,8 @@ enum class HeadKind {
   kClasses,
   // DETR's set of queries: logits [Q, C], boxes [Q, 4].
   kSets,
-  // Boxes [N, 4] with scores [N] and labels [N], or with scores [N, C].
+  // Boxes [N, 4] with scores [N] and labels [N], or with scores [N, C]. With labels there may be masks, as
+  // probabilities on a grid over each box: [N, side, side].
   kBoxes,
   // One row for each position of a grid without anchors, as YOLO has it: box, scores, keypoints.
   kGrid,
@@ -39,7 +40,7 @@ enum class Activation { kSoftmax, kSigmoid, kNone };
 enum class BoxFormat { kCorners, kCentre, kCorner };
 
 // What an output of the program holds.
-enum class Role { kLogits, kBoxes, kScores, kLabels, kGrid, kDepth, kEmbedding };
+enum class Role { kLogits, kBoxes, kScores, kLabels, kMasks, kGrid, kDepth, kEmbedding };
 
 // Returns "logits", "boxes", ...
 const char* NameOf(Role role);

@@ -176,7 +176,7 @@ std::vector<Role> ReadHead(const JsonValue* value, const ImageInput& input, Head
     ReadBoxRules(fields, "corners", false, head);
     ReadSuppression(fields, std::nullopt, head);
     head.background = fields.Flag("background", false);
-    roles = {Role::kBoxes, Role::kScores, Role::kLabels};
+    roles = {Role::kBoxes, Role::kScores, Role::kLabels, Role::kMasks};
   } else if (kind == "grid") {
     head.kind = HeadKind::kGrid;
     ReadGrid(fields, head);
@@ -208,8 +208,9 @@ void ReadOutputs(const JsonValue* value, const std::vector<Role>& roles, Picture
                            .type = role == Role::kLabels ? DataType::kInt64 : DataType::kFp32,
                            .dims = {-1}};
     const JsonValue* given = fields.Take(NameOf(role));
-    const bool optional = role == Role::kLabels;
-    if (given == nullptr && value != nullptr && optional) continue;
+    // Without names, a detector's outputs are its boxes, scores and labels.
+    if (given == nullptr && role == Role::kMasks) continue;
+    if (given == nullptr && value != nullptr && role == Role::kLabels) continue;
     if (given == nullptr && value != nullptr)
       throw LoadError("outputs has no key '" + std::string(NameOf(role)) + "', which this head reads");
     if (given != nullptr && given->kind == JsonValue::Kind::kText) {
@@ -224,6 +225,10 @@ void ReadOutputs(const JsonValue* value, const std::vector<Role>& roles, Picture
     program.roles.push_back(role);
   }
   fields.RefuseOthers();
+  const auto& found = program.roles;
+  const auto has = [&found](Role role) { return std::find(found.begin(), found.end(), role) != found.end(); };
+  if (has(Role::kMasks) && !has(Role::kLabels))
+    throw LoadError("outputs has masks without labels; expected a label for each box, and its mask");
 }
 
 std::vector<std::string> ReadLabels(const JsonValue* value) {

@@ -83,15 +83,43 @@ def test_a_network_of_torchvisions_gives_the_same_bits(tmp_path):
     assert torch.equal(run(tmp_path, tmp_path / "model.pt", [pictures], signature)[0], expected)
 
 
-def test_operators_of_other_libraries_are_told(tmp_path):
-    class Suppress(torch.nn.Module):
-        def forward(self, boxes, scores):
-            return torch.ops.torchvision.nms(boxes, scores, 0.5)
+class Suppress(torch.nn.Module):
+    def forward(self, boxes, scores):
+        return torch.ops.torchvision.nms(boxes, scores, 0.5)
 
-    torch.jit.script(Suppress()).save(tmp_path / "model.pt")
+
+class Pool(torch.nn.Module):
+    def forward(self, features, regions):
+        return torch.ops.torchvision.roi_align(features, regions, 0.5, 3, 4, 2, False)
+
+
+class PositionSensitivePool(torch.nn.Module):
+    def forward(self, features, offset):
+        return torch.ops.torchvision.ps_roi_align(features, offset, 1.0, 1, 1, 2)[0]
+
+
+def test_the_operators_of_torchvisions_detectors_give_its_numbers(tmp_path):
+    chance = torch.Generator().manual_seed(4)
+    corners = 60 * torch.rand(200, 2, generator=chance)
+    boxes = torch.cat((corners, corners + 1 + 40 * torch.rand(200, 2, generator=chance)), 1)
+    scores = torch.rand(200, generator=chance)
+    torch.jit.script(Suppress()).save(tmp_path / "nms.pt")
     signature = {"inputs": ["INPUT__0:FP32:-1,4", "INPUT__1:FP32:-1"], "outputs": ["OUTPUT__0:INT64:-1"]}
-    with pytest.raises(RuntimeError, match="(?s)torchvision::nms.*The daemon has PyTorch's own operators"):
-        run(tmp_path, tmp_path / "model.pt", [torch.zeros(1, 4), torch.zeros(1)], signature, batched=False)
+    kept = run(tmp_path, tmp_path / "nms.pt", [boxes, scores], signature, batched=False)[0]
+    assert torch.equal(kept, Suppress()(boxes, scores)) and 5 < len(kept) < 195
+    features = torch.randn(2, 5, 50, 60, generator=chance)
+    regions = torch.cat((torch.randint(2, (200, 1), generator=chance).float(), boxes), 1)
+    torch.jit.script(Pool()).save(tmp_path / "pool.pt")
+    signature = {"inputs": ["INPUT__0:FP32:-1,-1,-1,-1", "INPUT__1:FP32:-1,5"], "outputs": ["OUTPUT__0:FP32:-1,-1,-1,-1"]}
+    pooled = run(tmp_path, tmp_path / "pool.pt", [features, regions], signature, batched=False)[0]
+    torch.testing.assert_close(pooled, Pool()(features, regions), rtol=1e-5, atol=1e-5)
+
+
+def test_operators_of_other_libraries_are_told(tmp_path):
+    torch.jit.script(PositionSensitivePool()).save(tmp_path / "model.pt")
+    signature = {"inputs": ["INPUT__0:FP32:-1,1,1,1", "INPUT__1:FP32:-1,5"], "outputs": ["OUTPUT__0:FP32:-1,1,1,1"]}
+    with pytest.raises(RuntimeError, match="(?s)torchvision::ps_roi_align.*The daemon has PyTorch's own operators"):
+        run(tmp_path, tmp_path / "model.pt", [torch.zeros(1, 1, 1, 1), torch.zeros(1, 5)], signature, batched=False)
 
 
 def test_weights_alone_are_told_from_a_program(tmp_path):

@@ -16,6 +16,7 @@
 #include "models/programs/error_text.h"
 #include "models/programs/program_options.h"
 #include "models/programs/script_interface.h"
+#include "models/programs/torchvision_operators.h"
 #include "models/programs/values.h"
 
 namespace saccade::models {
@@ -48,8 +49,8 @@ Module Read(const std::string& path, std::optional<int> gpu) {
           "program (.pt2)";
     } else if (text.find("Unknown builtin op") != std::string::npos) {
       hint =
-          ". The daemon has PyTorch's own operators and torch.ops.saccade; operators of torchvision or other "
-          "libraries are not available";
+          ". The daemon has PyTorch's own operators, torch.ops.saccade, and torchvision's nms and roi_align; "
+          "operators of other libraries are not available";
     }
     throw LoadError("cannot load the program as TorchScript: " + text + hint);
   }
@@ -104,6 +105,7 @@ class TorchScript : public TensorProgram {
 
 std::unique_ptr<TensorProgram> LoadTorchScript(const std::string& path, ProgramOptions options) {
   FuseNothing();
+  RegisterTorchvisionOperators();
   Module module = Read(path, options.gpu);
   if (!module.find_method("forward")) throw LoadError("the program has no method 'forward'");
   module.eval();

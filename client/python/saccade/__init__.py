@@ -19,7 +19,7 @@ from saccade.errors import (
 )
 from saccade.inputs import Pixels
 from saccade.masks import Mask, MaskForm, MaskPicture, MaskPolygon, MaskPolygons
-from saccade.requests import Classify, Detect, Explain, FindActions, Region, Request, Segment, Stereo
+from saccade.requests import Classify, Depth, Detect, Embed, Explain, FindActions, Region, Request, Segment, Stereo
 from saccade.retry import Retry
 from saccade.streams import StreamItem
 from saccade.types import (
@@ -30,9 +30,11 @@ from saccade.types import (
     AttentionMap,
     Box,
     Classification,
+    DepthMap,
     Detection,
     Detections,
     Disparity,
+    Embedding,
     Explanation,
     PicturePart,
     Model,
@@ -56,10 +58,14 @@ __all__ = [
     "Classify",
     "Client",
     "DeadlineExceeded",
+    "Depth",
+    "DepthMap",
     "Detect",
     "Detection",
     "Detections",
     "Disparity",
+    "Embed",
+    "Embedding",
     "Explain",
     "Explanation",
     "PicturePart",

@@ -99,6 +99,16 @@ def disparity(message: pb.PredictResponse) -> types.Disparity:
     )
 
 
+def depth(message: pb.PredictResponse) -> types.DepthMap:
+    found = message.disparity
+    values = numpy.frombuffer(found.map, "<f4").reshape(found.height, found.width)
+    return types.DepthMap(**_facts(message), depth=values, min=found.min, max=found.max, mean=found.mean)
+
+
+def embedding(message: pb.PredictResponse) -> types.Embedding:
+    return types.Embedding(**_facts(message), values=numpy.array(message.embedding.values, numpy.float32))
+
+
 def actions(message: pb.PredictResponse) -> types.Actions:
     found = tuple(
         types.Action(

@@ -52,6 +52,8 @@ class Client(Options):
     detect = asks(requests.Detect, ask)
     segment = asks(requests.Segment, ask)
     stereo = asks(requests.Stereo, ask)
+    depth = asks(requests.Depth, ask)
+    embed = asks(requests.Embed, ask)
     actions = asks(requests.FindActions, ask)
 
     def stream(

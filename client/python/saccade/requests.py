@@ -199,6 +199,37 @@ class Stereo(PictureRequest[types.Disparity]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Depth(PictureRequest[types.DepthMap]):
+    """Returns the depth of each pixel, in the model's own unit, in a map of the given `size`."""
+
+    model: str
+    picture: inputs.Picture
+    size: Size = dataclasses.field(default=None, kw_only=True)
+
+    def message(self) -> pb.PredictRequest:
+        request = self._of_picture(self.model, self.picture)
+        request.stereo_options.CopyFrom(pb.StereoOptions(format=pb.StereoOptions.FLOAT, size=_size(self.size)))
+        return request
+
+    def answer(self, response: pb.PredictResponse) -> types.DepthMap:
+        return answers.depth(response)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Embed(PictureRequest[types.Embedding]):
+    """Returns the picture as a vector."""
+
+    model: str
+    picture: inputs.Picture
+
+    def message(self) -> pb.PredictRequest:
+        return self._of_picture(self.model, self.picture)
+
+    def answer(self, response: pb.PredictResponse) -> types.Embedding:
+        return answers.embedding(response)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class FindActions(Request[types.Actions]):
     """Returns the actions in a video file, or in frames taken at `frames_per_second` (0: the model's own rate). The
     class is not named `Actions`, because that is its answer."""

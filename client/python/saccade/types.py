@@ -160,6 +160,20 @@ class Disparity(Answer):
     mean: float
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class DepthMap(Answer):
+    # [height, width], in the model's own unit; NaN where there is no value.
+    depth: NDArray[numpy.float32]
+    min: float
+    max: float
+    mean: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Embedding(Answer):
+    values: NDArray[numpy.float32]
+
+
 @dataclasses.dataclass(frozen=True)
 class Action:
     start_seconds: float

@@ -1,0 +1,114 @@
+"""Differences between served answers and those of the author's Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from saccade.imports.network import Found
+
+# Detections that overlap less are of different objects.
+_SAME_IOU = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+    box: float = 0.5  # pixels
+    score: float = 1e-3  # of scores and probabilities, and of an embedding's values relative to the largest
+    mask: float = 0.02  # share of a mask's pixels, of those in either mask
+    pixels: float = 2e-3  # share of a label map's pixels
+    depth: float = 1e-2  # of the largest depth
+
+
+@dataclasses.dataclass
+class Differences:
+    """The largest ones, over all pictures. None where the task has no such number."""
+
+    box: float | None = None
+    score: float | None = None
+    mask: float | None = None
+    pixels: float | None = None
+    depth: float | None = None
+    # Detections that only one side has, whose score is not at the bound below which both omit them.
+    unmatched: int = 0
+    compared: int = 0
+
+    def add(self, **found: float) -> None:
+        for name, value in found.items():
+            before = getattr(self, name)
+            setattr(self, name, value if before is None else max(before, value))
+
+    def within(self, tolerance: Tolerance) -> bool:
+        """Whether nothing differs by more. A difference that is not a number is beyond every tolerance."""
+        pairs = [(getattr(self, one.name), getattr(tolerance, one.name)) for one in dataclasses.fields(Tolerance)]
+        return self.unmatched == 0 and all(found is None or found <= most for found, most in pairs)
+
+
+def _iou(box: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
+    low = numpy.maximum(box[:2], others[:, :2])
+    high = numpy.minimum(box[2:], others[:, 2:])
+    both = numpy.clip(high - low, 0, None).prod(1)
+    area = (box[2] - box[0]) * (box[3] - box[1])
+    all_areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
+    return both / numpy.maximum(area + all_areas - both, 1e-9)
+
+
+def _pairs(found: Found, expected: Found) -> dict[int, int]:
+    """Pairs each expected detection, best first, with the found one of its class that it overlaps most."""
+    pairs: dict[int, int] = {}
+    left = set(range(len(found.scores)))
+    for i in range(len(expected.scores)):
+        of_class = [one for one in left if found.labels[one] == expected.labels[i]]
+        if not of_class:
+            continue
+        overlaps = _iou(expected.boxes[i], found.boxes[of_class])
+        # Of those that overlap as much, the one with the nearest score: a network may find a box more than once.
+        best = min(
+            range(len(of_class)),
+            key=lambda k: (-round(float(overlaps[k]), 3), abs(found.scores[of_class[k]] - expected.scores[i])),
+        )
+        if overlaps[best] >= _SAME_IOU or numpy.abs(found.boxes[of_class[best]] - expected.boxes[i]).max() <= 1:
+            pairs[i] = of_class[best]
+            left.remove(of_class[best])
+    return pairs
+
+
+def add_detections(into: Differences, found: Found, expected: Found, max_detections: int, tolerance: Tolerance) -> None:
+    into.add(box=0.0, score=0.0)
+    pairs = _pairs(found, expected)
+    for i, j in pairs.items():
+        into.add(box=float(numpy.abs(found.boxes[j] - expected.boxes[i]).max()))
+        into.add(score=float(abs(found.scores[j] - expected.scores[i])))
+        if expected.masks is not None and found.masks is not None:
+            either = (expected.masks[i] | found.masks[j]).sum()
+            differ = (expected.masks[i] ^ found.masks[j]).sum()
+            into.add(mask=float(differ / max(1, either)))
+    into.compared += len(pairs)
+    for one, matched in ((expected, set(pairs)), (found, set(pairs.values()))):
+        # Where the list is full or at the threshold, a score's rounding decides what is the last.
+        last = float(min((float(score) for score in one.scores), default=0.0)) + 2 * tolerance.score
+        at_bound = last
+        into.unmatched += sum(1 for i in range(len(one.scores)) if i not in matched and one.scores[i] > at_bound)
+
+
+def add_probabilities(into: Differences, found: NDArray[Any], expected: NDArray[Any]) -> None:
+    into.add(score=float(numpy.abs(found - expected).max()))
+    into.compared += 1
+
+
+def add_label_map(into: Differences, found: NDArray[Any], expected: NDArray[Any]) -> None:
+    into.add(pixels=float((found != expected).mean()))
+    into.compared += 1
+
+
+def add_depth(into: Differences, found: NDArray[Any], expected: NDArray[Any]) -> None:
+    into.add(depth=float(numpy.abs(found - expected).max() / max(1e-9, float(numpy.abs(expected).max()))))
+    into.compared += 1
+
+
+def add_embedding(into: Differences, found: NDArray[Any], expected: NDArray[Any]) -> None:
+    into.add(score=float(numpy.abs(found - expected).max() / max(1e-9, float(numpy.abs(expected).max()))))
+    into.compared += 1

@@ -1,0 +1,46 @@
+"""Programs that are files already: TorchScript (.pt) and AOTInductor's packages (.pt2)."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+from typing import Any
+
+from saccade.imports import folder
+from saccade.imports.failures import ImportFailure
+
+_MAX_TEXT_BYTES = 4 << 20
+
+
+def _text(path: pathlib.Path) -> str:
+    try:
+        if path.stat().st_size > _MAX_TEXT_BYTES:
+            raise ImportFailure(f"{path} has more than {_MAX_TEXT_BYTES} bytes; expected a text of at most that")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImportFailure(f"{path} cannot be read: {error}") from None
+
+
+def read_labels(path: pathlib.Path) -> list[str]:
+    return [line for line in _text(path).splitlines() if line]
+
+
+def import_file(program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None) -> None:
+    """Copies the program beside its description. The daemon compares both when it loads the model."""
+    if description is None:
+        raise ImportFailure(f"{program} does not say what its pictures and outputs are; add --description saccade.json")
+    if not program.is_file():
+        raise ImportFailure(f"{program} is no file; expected a program that torch.jit.save or AOTInductor wrote")
+    try:
+        described: Any = json.loads(_text(description))
+    except ValueError as error:
+        raise ImportFailure(f"{description} is no JSON: {error}") from None
+    if not isinstance(described, dict) or not isinstance(described.get("head"), dict):
+        raise ImportFailure(f'{description} has no head; expected an object with "input" and "head"')
+    names = read_labels(labels) if labels is not None else []
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "1").mkdir(parents=True)
+    record = folder.Record(f"file:{program.name}")
+    folder.write_text(target, described, names, program.name, "as it is", record)
+    shutil.copyfile(program, target / "1" / f"model{program.suffix}")

@@ -1,0 +1,85 @@
+"""Classifiers of timm by their names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import timm
+import torch
+from timm.data import create_transform, resolve_model_data_config
+from torch import Tensor, nn
+
+from saccade.imports import programs, random_weights
+from saccade.imports.failures import ImportFailure
+from saccade.imports.network import Author, Network
+
+
+class Classifier(Author):
+    def __init__(self, network: nn.Module, transform: Any) -> None:
+        self.network, self.transform = network, transform
+
+    def __call__(self, picture: Tensor) -> Any:
+        for step in self.transform.transforms:
+            picture = step(picture)
+            if type(step).__name__ == "Resize":
+                # As with 8-bit pictures: a bicubic filter overshoots.
+                picture = picture.clamp(0, 1)
+        return self.network(picture[None])[0].softmax(0).numpy()
+
+
+def _prepares(name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Returns what timm's transform does, as saccade.json says it."""
+    _, height, width = config["input_size"]
+    if config["interpolation"] not in ("bilinear", "bicubic"):
+        raise ImportFailure(f"timm:{name} resizes by {config['interpolation']}; expected bilinear or bicubic")
+    taken: dict[str, Any] = {
+        "filter": config["interpolation"], "mean": [float(one) for one in config["mean"]],
+        "std": [float(one) for one in config["std"]],
+    }
+    mode, kept = config.get("crop_mode", "center"), config["crop_pct"]
+    if mode == "squash" and kept == 1:
+        return {"resize": "exact", "size": [height, width]} | taken
+    if mode != "center" or height != width:
+        raise ImportFailure(
+            f"timm:{name} prepares pictures with crop_mode {mode}, crop_pct {kept} and {height} x {width} pixels; expected "
+            "crop_mode center and a square, or squash without a crop"
+        )
+    return {"resize": "shorter", "size": math.floor(height / kept), "crop": height} | taken
+
+
+def _labels(network: Any, classes: int) -> list[str]:
+    names = network.pretrained_cfg.get("label_names")
+    if names is None and classes in (1000, 11821, 21841):
+        from timm.data import ImageNetInfo, infer_imagenet_subset
+
+        subset = infer_imagenet_subset(network)
+        if subset is not None:
+            info = ImageNetInfo(subset)
+            names = [info.index_to_description(index) for index in range(info.num_classes())]
+    return list(names) if names is not None and len(names) == classes else [f"class {index}" for index in range(classes)]
+
+
+def build(name: str, weights_name: str | None, seed: int | None) -> Network:
+    """Builds a network with timm's weights (NAME.TAG), or with random ones."""
+    if weights_name is not None:
+        raise ImportFailure("--weights is for torchvision; name timm's weights in the source, as in timm:resnet50.a1_in1k")
+    if not timm.is_model(name.partition(".")[0]):
+        alike = timm.list_models(f"{name[:4]}*") or timm.list_models()
+        raise ImportFailure(f"timm has no network '{name}'; there are {', '.join(alike[:40])}")
+    if seed is not None:
+        torch.manual_seed(seed)
+    network: Any = timm.create_model(name, pretrained=seed is None).eval()
+    config = resolve_model_data_config(network)
+    description = {"input": _prepares(name, config), "head": {"kind": "classes"}}
+    _, height, width = config["input_size"]
+    if seed is not None:
+        random_weights.settle(network, random_weights.smooth_pictures(4, height, width, seed))
+        random_weights.spread(network)
+    example = (random_weights.smooth_pictures(2, height, width, seed=1),)
+    made = Network(
+        f"timm:{name}", programs.Classes(network), description, _labels(network, network.num_classes),
+        Classifier(network, create_transform(**config, is_training=False)), example,
+    )
+    made.notes.append(f"random weights from seed {seed}" if seed is not None else "timm's weights")
+    return made

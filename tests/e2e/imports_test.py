@@ -1,0 +1,138 @@
+"""Imports networks of torchvision by `python -m saccade import`, and compares what is served with torchvision's own Python by
+`python -m saccade verify`. ./dev verify-zoo does so with many more networks."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import pictures
+from harness import binary
+
+SIZES = [(301, 467), (467, 301), (240, 320), (97, 151)]
+
+
+@pytest.fixture(scope="module")
+def command(saccade):
+    """Runs the package as users do; returns the process."""
+    installed = pathlib.Path(saccade.__file__).parents[1]
+
+    def run(*arguments):
+        environment = {**os.environ, "PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
+        words = [sys.executable, "-m", "saccade", *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=250, env=environment)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    for seed, (height, width) in enumerate(SIZES):
+        chance = torch.Generator().manual_seed(seed)
+        coarse = 255 * torch.rand(1, 3, height // 24 + 2, width // 24 + 2, generator=chance)
+        smooth = torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic")[0]
+        array = smooth.clamp(0, 255).byte().permute(1, 2, 0).numpy()
+        (folder / f"{seed}.png").write_bytes(pictures.encoded(array))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def imported(command, tmp_path_factory):
+    root = tmp_path_factory.mktemp("imported")
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = root / name
+            done = command("import", f"torchvision:{name}", "--random", 3, "-o", root / name)
+            assert done.returncode == 0, done.stderr
+        return made[name]
+
+    return get
+
+
+def verify(command, model, shown, *flags):
+    return command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"), "--json", *flags)
+
+
+@pytest.mark.parametrize("name, compared", [
+    ("resnet18", ["score"]), ("lraspp_mobilenet_v3_large", ["pixels"]),
+    ("fasterrcnn_mobilenet_v3_large_320_fpn", ["box", "score"]), ("ssdlite320_mobilenet_v3_large", ["box", "score"]),
+])  # fmt: skip
+def test_what_is_served_is_the_authors(command, imported, shown, name, compared):
+    done = verify(command, imported(name), shown)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["within"] and found["compared"] >= len(SIZES) and found["unmatched"] == 0
+    assert [one for one in ("box", "score", "mask", "pixels", "depth") if found[one] is not None] == compared
+
+
+def test_a_difference_beyond_the_tolerance_is_an_error(command, imported, shown):
+    model = imported("resnet18")
+    description = model / "saccade.json"
+    before = description.read_text()
+    described = json.loads(before)
+    described["input"]["mean"] = [0.4, 0.4, 0.4]
+    description.write_text(json.dumps(described))
+    try:
+        done = command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"))
+    finally:
+        description.write_text(before)
+    assert done.returncode == 1 and "TOO MUCH" in done.stdout
+
+
+def test_the_folder_explains_itself(imported):
+    model = imported("resnet18")
+    assert sorted(path.name for path in model.iterdir()) == ["1", "README.md", "config.pbtxt", "import.json", "labels.txt", "saccade.json"]
+    assert len((model / "labels.txt").read_text().splitlines()) == 1000
+    assert "torchvision:resnet18" in (model / "README.md").read_text()
+
+
+def refused(command, *arguments):
+    done = command(*arguments)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    return done.stderr
+
+
+def test_wrong_sources_are_told(command, tmp_path):
+    out = tmp_path / "model"
+    assert "there are resnet101, resnet152" in refused(command, "import", "torchvision:resnet19", "-o", out)
+    assert "no weights 'OURS'; there are IMAGENET1K_V1" in refused(command, "import", "torchvision:resnet18", "--weights", "OURS", "-o", out)
+    assert "is no source; expected torchvision:NAME" in refused(command, "import", "resnet18", "-o", out)
+    assert "add --description" in refused(command, "import", "some.pt", "-o", out)
+    assert "is no name of a model" in refused(command, "import", "torchvision:resnet18", "-o", tmp_path / "a b")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    assert "add --overwrite" in refused(command, "import", "torchvision:resnet18", "-o", tmp_path / "full")
+    assert not out.exists()
+
+
+def test_wrong_folders_are_told(command, tmp_path, shown):
+    (tmp_path / "empty").mkdir()
+    assert "has no import.json" in refused(command, "verify", tmp_path / "empty", "--pictures", shown, "--url", "127.0.0.1:1")
+    assert "has no picture" in refused(command, "verify", tmp_path / "empty", "--pictures", tmp_path / "empty")
+    assert "cannot be started" in refused(command, "verify", tmp_path / "empty", "--pictures", shown, "--saccaded", "/no/saccaded")
+
+
+def test_a_file_is_served_by_its_description(command, tmp_path):
+    class Mean(torch.nn.Module):
+        def forward(self, pixel_values):
+            return pixel_values.mean((2, 3))
+
+    torch.jit.script(Mean()).save(str(tmp_path / "mean.pt"))
+    description = {"input": {"size": 32}, "head": {"kind": "classes"}}
+    (tmp_path / "description.json").write_text(json.dumps(description))
+    (tmp_path / "names.txt").write_text("red\ngreen\nblue\n")
+    done = command("import", tmp_path / "mean.pt", "--description", tmp_path / "description.json", "--labels", tmp_path / "names.txt",
+                   "-o", tmp_path / "models" / "mean")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    checked = subprocess.run(
+        [binary("saccaded"), "--check-config", "--model-repository", tmp_path / "models", "--allow-executable-models"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert checked.returncode == 0 and "OK      mean version 1" in checked.stdout, checked.stdout

@@ -1,0 +1,109 @@
+"""./dev verify-zoo [--small] [--write FILE] [NETWORK...]: `python -m saccade import` and `verify` for each network, with random
+weights. The exit code is 1 if one cannot be imported or differs by more than is allowed."""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import PIL.Image
+import torch
+
+from tools.verify_zoo import networks
+
+SIZES = [(301, 467), (467, 301), (240, 320), (97, 151), (480, 640)]
+SEED = 3
+START, END = "<!-- from ./dev verify-zoo -->", "<!-- end -->"
+COLUMNS = {"box": "{:.3f}", "score": "{:.1e}", "mask": "{:.2%}", "pixels": "{:.2%}", "depth": "{:.1e}"}
+HEAD = """| network | head | results compared | box, px | score | mask | label map | depth |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+def write_pictures(folder: pathlib.Path) -> None:
+    """Smooth shapes, because what a filter makes of noise is no matter of the network."""
+    for seed, (height, width) in enumerate(SIZES):
+        chance = torch.Generator().manual_seed(seed)
+        coarse = 255 * torch.rand(1, 3, height // 24 + 2, width // 24 + 2, generator=chance)
+        smooth = torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic")[0]
+        PIL.Image.fromarray(smooth.clamp(0, 255).byte().permute(1, 2, 0).numpy()).save(folder / f"{seed}.png")
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess:
+    words = [sys.executable, "-m", "saccade", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=900, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+
+
+def why(done: subprocess.CompletedProcess) -> str:
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return "\n".join(lines[-12:])
+
+
+def verify(source: str, work: pathlib.Path, saccaded: str) -> tuple[dict | None, str]:
+    """Returns the differences, or None and why there are none."""
+    kind, _, name = source.partition(":")
+    if kind == "transformers":
+        source = f"transformers:{networks.write_transformers(work / 'folders', name)}"
+    model = work / "models" / re.sub(r"[^A-Za-z0-9_]", "_", f"{kind}_{name}")
+    done = command("import", source, "--random", SEED, "-o", model)
+    if done.returncode != 0:
+        return None, why(done)
+    done = command("verify", model, "--pictures", work / "pictures", "--saccaded", saccaded, "--json")
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        return None, why(done)
+    described = json.loads((model / "saccade.json").read_text())
+    return {**found, "head": described["head"]["kind"]}, ""
+
+
+def row(source: str, found: dict) -> str:
+    cells = [form.format(found[name]) if found[name] is not None else "" for name, form in COLUMNS.items()]
+    return "| " + " | ".join([f"`{source}`", found["head"], str(found["compared"]), *cells]) + " |"
+
+
+def write(path: pathlib.Path, rows: list[str]) -> None:
+    before, _, rest = path.read_text().partition(START)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{START}\n\n{HEAD}" + "\n".join(rows) + f"\n\n{END}{after}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev verify-zoo")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", help="torchvision:NAME, timm:NAME or transformers:NAME")
+    parser.add_argument("--small", action="store_true", help=f"only {', '.join(networks.SMALL)}")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="write the table of all networks into this document")
+    given = parser.parse_args()
+    chosen = given.networks or (networks.SMALL if given.small else networks.SMALL + networks.OTHERS)
+    saccaded = os.path.join(os.environ["SACCADE_BUILD_DIR"], "bin", "saccaded")
+    rows, bad = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        (work / "pictures").mkdir()
+        write_pictures(work / "pictures")
+        for source in chosen:
+            started = time.monotonic()
+            found, reason = verify(source, work, saccaded)
+            seconds = time.monotonic() - started
+            if found is None:
+                bad.append(source)
+                print(f"FAILED  {source} ({seconds:.0f} s): {reason}", flush=True)
+                continue
+            rows.append(row(source, found))
+            if not found["within"]:
+                bad.append(source)
+            unmatched = f" {found['unmatched']} unmatched" if found["unmatched"] else ""
+            print(f"{'OK     ' if found['within'] else 'DIFFERS'} {rows[-1]}{unmatched} ({seconds:.0f} s)", flush=True)
+    if given.write is not None:
+        write(given.write, sorted(rows))
+    print(f"{len(chosen)} networks, {len(bad)} of them differ or cannot be imported{': ' if bad else ''}{', '.join(bad)}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
