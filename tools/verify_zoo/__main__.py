@@ -12,7 +12,7 @@ import tempfile
 import time
 
 import PIL.Image
-import torch
+from saccade.imports import random_weights
 
 from tools.verify_zoo import networks
 
@@ -28,10 +28,8 @@ HEAD = """| network | head | results compared | box, px | score | mask | label m
 def write_pictures(folder: pathlib.Path) -> None:
     """Smooth shapes, because what a filter makes of noise is no matter of the network."""
     for seed, (height, width) in enumerate(SIZES):
-        chance = torch.Generator().manual_seed(seed)
-        coarse = 255 * torch.rand(1, 3, height // 24 + 2, width // 24 + 2, generator=chance)
-        smooth = torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic")[0]
-        PIL.Image.fromarray(smooth.clamp(0, 255).byte().permute(1, 2, 0).numpy()).save(folder / f"{seed}.png")
+        shown = 255 * random_weights.pictures(1, height, width, seed)[0]
+        PIL.Image.fromarray(shown.byte().permute(1, 2, 0).numpy()).save(folder / f"{seed}.png")
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess:

@@ -20,7 +20,7 @@ class Tolerance:
     score: float = 1e-3  # of scores and probabilities, and of an embedding's values relative to the largest
     mask: float = 0.02  # share of a mask's pixels, of those in either mask
     pixels: float = 2e-3  # share of a label map's pixels
-    depth: float = 1e-2  # of the largest depth
+    depth: float = 1e-3  # of the largest depth
 
 
 @dataclasses.dataclass

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
 # Layers whose initial weights are so small that all scores are alike.
 _SCORES = ("cls_score", "cls_logits", "class_labels_classifier", "class_embed", "mask_fcn_logits", "fc", "head", "classifier")
-_SPREAD = 12.0
+# The standard deviation of the scores before their softmax or sigmoid.
+_SPREAD = 1.5
+_MAX_FACTOR = 1000.0
 
 
-def smooth_pictures(count: int, height: int, width: int, seed: int) -> torch.Tensor:
-    """Returns smooth noise of order one, [count, 3, height, width], as normalised photographs are."""
+def pictures(count: int, height: int, width: int, seed: int) -> torch.Tensor:
+    """Returns smooth shapes of all colours, [count, 3, height, width] from 0 to 1."""
     chance = torch.Generator().manual_seed(seed)
-    coarse = torch.randn(count, 3, max(2, height // 24), max(2, width // 24), generator=chance)
-    smooth = nn.functional.interpolate(coarse, (height, width), mode="bilinear")
-    return smooth + 0.1 * torch.randn(smooth.shape, generator=chance)
+    coarse = torch.rand(count, 3, height // 24 + 2, width // 24 + 2, generator=chance)
+    return nn.functional.interpolate(coarse, (height, width), mode="bicubic").clamp(0, 1)
 
 
-def settle(network: nn.Module, pictures: torch.Tensor) -> None:
+def normalised(count: int, height: int, width: int, seed: int) -> torch.Tensor:
+    """Returns pictures as classifiers take them: of order one."""
+    return (pictures(count, height, width, seed) - 0.45) / 0.225
+
+
+def settle(network: nn.Module, pictures: Any) -> None:
     """Sets batch norms to the statistics of these pictures, as training would, so that each layer's signal is of order
     one. `network` takes the pictures."""
     norms = [one for one in network.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm)]
@@ -31,10 +39,16 @@ def settle(network: nn.Module, pictures: torch.Tensor) -> None:
     network.eval()
 
 
-def spread(network: nn.Module) -> None:
-    """Scales the layers that score classes until their scores differ as those of a trained network do."""
+def spread(network: nn.Module, pictures: Any) -> None:
+    """Scales the layers that score classes until their scores differ as those of a trained network do, and no more:
+    answers would then depend on the rounding of each pixel. `network` takes the pictures."""
     with torch.no_grad():
         for name, module in network.named_modules():
-            last = name.rsplit(".", 1)[-1]
-            if last in _SCORES and isinstance(module, (nn.Linear, nn.Conv2d)):
-                module.weight.mul_(_SPREAD)
+            if name.rsplit(".", 1)[-1] in _SCORES and isinstance(module, (nn.Linear, nn.Conv2d)):
+                seen: list[torch.Tensor] = []
+                hook = module.register_forward_hook(lambda _, __, output, into=seen: into.append(output.flatten()))
+                network(pictures)
+                hook.remove()
+                if seen:
+                    deviation = float(torch.cat(seen).std())
+                    module.weight.mul_(min(_MAX_FACTOR, _SPREAD / max(deviation, 1e-9)))

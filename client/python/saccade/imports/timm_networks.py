@@ -74,9 +74,10 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
     description = {"input": _prepares(name, config), "head": {"kind": "classes"}}
     _, height, width = config["input_size"]
     if seed is not None:
-        random_weights.settle(network, random_weights.smooth_pictures(4, height, width, seed))
-        random_weights.spread(network)
-    example = (random_weights.smooth_pictures(2, height, width, seed=1),)
+        seen = random_weights.normalised(4, height, width, seed)
+        random_weights.settle(network, seen)
+        random_weights.spread(network, seen)
+    example = (random_weights.normalised(2, height, width, seed=1),)
     made = Network(
         f"timm:{name}", programs.Classes(network), description, _labels(network, network.num_classes),
         Classifier(network, create_transform(**config, is_training=False)), example,

@@ -79,7 +79,7 @@ def _classifier(name: str, network: nn.Module, weights: Any) -> Network:
         "head": {"kind": "classes"},
     }
     side = transforms.crop_size[0]
-    example = (random_weights.smooth_pictures(2, side, side, seed=1),)
+    example = (random_weights.normalised(2, side, side, seed=1),)
     return Network(
         f"torchvision:{name}", programs.Classes(network), description, list(weights.meta["categories"]),
         Classifier(network, transforms), example,
@@ -95,7 +95,7 @@ def _segmenter(name: str, network: nn.Module, weights: Any) -> Network:
         },
         "head": {"kind": "semantic"},
     }
-    example = (random_weights.smooth_pictures(2, 256, 352, seed=1),)
+    example = (random_weights.normalised(2, 256, 352, seed=1),)
     return Network(
         f"torchvision:{name}", programs.Scores(network), description, list(weights.meta["categories"]),
         Segmenter(network, transforms), example,
@@ -143,7 +143,7 @@ def _detector(name: str, network: nn.Module, weights: Any) -> Network:
     else:
         stride = int(transform.size_divisible)
         height, width = (side // stride * stride for side in (transform.min_size[-1], transform.min_size[-1] * 5 // 4))
-    example = (random_weights.smooth_pictures(2, height, width, seed=1), torch.ones(2, height, width, dtype=torch.int64))
+    example = (random_weights.normalised(2, height, width, seed=1), torch.ones(2, height, width, dtype=torch.int64))
     return Network(
         f"torchvision:{name}", program, description, list(weights.meta["categories"]), DetectorsAuthor(network), example,
     )
@@ -153,17 +153,12 @@ def _make_random(network: nn.Module, kind: str, seed: int) -> None:
     """Replaces the initial weights by random ones whose answers differ from picture to picture."""
     network.eval()
     if kind == "detector":
-        transform: Any = network.transform
-        pictures = 0.5 + 0.2 * random_weights.smooth_pictures(2, 256, 320, seed)
-        random_weights.settle(network, _batched(transform, pictures, network))
+        # Detectors take a list of pictures.
+        seen: Any = list(random_weights.pictures(4, 256, 320, seed))
     else:
-        random_weights.settle(network, random_weights.smooth_pictures(4, 224, 224, seed))
-    random_weights.spread(network)
-
-
-def _batched(transform: Any, pictures: Tensor, network: nn.Module) -> Any:
-    # Detectors take a list of pictures.
-    return list(pictures.clamp(0, 1))
+        seen = random_weights.normalised(4, 224, 224, seed)
+    random_weights.settle(network, seen)
+    random_weights.spread(network, seen)
 
 
 def build(name: str, weights_name: str | None, seed: int | None) -> Network:

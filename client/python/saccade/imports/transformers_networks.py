@@ -48,9 +48,9 @@ class OneByOne(Author):
         self.network, self.processor, self.kind, self.sigmoid = network, processor, kind, sigmoid
 
     def __call__(self, picture: Tensor) -> Any:
-        whole = (picture * 255).round().byte()
         size = tuple(picture.shape[1:])
-        inputs = self.processor(images=whole, return_tensors="pt")
+        # As floating-point numbers, which the processor does not round after it has scaled the picture.
+        inputs = self.processor(images=picture * 255, return_tensors="pt")
         outputs: Any = self.network(pixel_values=inputs["pixel_values"])
         if self.kind == "classes":
             return outputs.logits[0].softmax(0).numpy()
@@ -153,14 +153,15 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
         head["activation"] = "sigmoid"
     description = {"input": prepared, "head": head, "outputs": outputs}
     if seed is not None:
-        random_weights.settle(Outputs(network, list(outputs.values())), random_weights.smooth_pictures(2, height, width, seed))
-        random_weights.spread(network)
+        seen = random_weights.normalised(2, height, width, seed)
+        random_weights.settle(network, seen)
+        random_weights.spread(network, seen)
     labels = []
     if kind in ("classes", "sets", "semantic"):
         labels = [str(config.id2label[index]) for index in range(len(config.id2label))]
     made_network = Network(
         f"transformers:{name}", Outputs(network, list(outputs.values())), description, labels,
-        OneByOne(network, processor, kind, sigmoid), (random_weights.smooth_pictures(2, height, width, seed=1),),
+        OneByOne(network, processor, kind, sigmoid), (random_weights.normalised(2, height, width, seed=1),),
         scripted=False,
     )
     made_network.notes.append(f"{architecture}, " + (f"random weights from seed {seed}" if seed is not None else f"the weights in {folder}"))
