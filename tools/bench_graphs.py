@@ -4,7 +4,9 @@ The network has torchvision's architecture and random weights. Both get the same
 with PyTorch's. They take turns, round after round, so that other load on the machine affects both. Prints medians.
 
 "request" is a whole ModelInfer over gRPC on this machine, with the tensors in the message; "pass" is the part of it that the
-daemon's statistics call compute_infer; "openvino" is a synchronous inference in a Python process, tuned for latency.
+daemon's statistics call compute_infer; "openvino" is a synchronous inference in a Python process, tuned for latency, whose threads
+OpenVINO ties to cores, and "unpinned" the same without that. "processor" is the processor time of the process that computes, the
+daemon's for whole requests; it depends least on what else the machine does.
 """
 
 import argparse
@@ -31,7 +33,8 @@ from harness import Daemon  # noqa: E402
 from tools.bench_server.page import machine  # noqa: E402
 from tools.markdown import table  # noqa: E402
 
-HEAD = ["precision", "batch", "openvino ms", "pass ms", "request ms", "openvino / pass", "openvino / request"]
+HEAD = ["precision", "batch", "openvino ms", "unpinned ms", "pass ms", "request ms", "openvino / pass", "unpinned / pass",
+        "unpinned / request", "processor ms: unpinned", "daemon", "unpinned / daemon"]
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
 
@@ -92,8 +95,8 @@ def write(root, content):
 
 
 class Served:
-    def __init__(self, client, model):
-        self.client, self.model = client, model
+    def __init__(self, client, model, process):
+        self.client, self.model, self.process = client, model, process
 
     def __call__(self, pixels):
         tensor = triton.InferInput("x", list(pixels.shape), "FP32")
@@ -105,10 +108,14 @@ class Served:
         found = self.client.get_inference_statistics(self.model).model_stats[0]
         return found.inference_stats.compute_infer.ns, found.execution_count
 
+    def processor(self):
+        fields = pathlib.Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 class Bare:
-    def __init__(self, path, precision, threads):
-        settings = {"INFERENCE_PRECISION_HINT": PRECISIONS[precision], "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+    def __init__(self, path, precision, threads, **more):
+        settings = {"INFERENCE_PRECISION_HINT": PRECISIONS[precision], "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, **more}
         self.request = openvino.Core().compile_model(path, "CPU", settings).create_infer_request()
 
     def __call__(self, pixels):
@@ -121,18 +128,22 @@ def milliseconds(call, pixels):
     return 1e3 * (time.perf_counter() - start)
 
 
-def compare(served, bare, pixels, seconds, passes):
-    """Medians of openvino, of the daemon's passes and of whole requests."""
-    theirs, requests, computed = [], [], []
+def compare(served, bare, unpinned, pixels, seconds, passes):
+    """Medians of openvino, unpinned, the daemon's passes and whole requests; processor time of unpinned and the daemon."""
+    theirs, loose, requests, computed, spent_by = [], [], [], [], [0.0, 0.0]
     end = time.monotonic() + seconds
     while time.monotonic() < end or len(computed) < 5:
         theirs += [milliseconds(bare, pixels) for _ in range(passes)]
-        before = served.computed()
+        start = time.process_time()
+        loose += [milliseconds(unpinned, pixels) for _ in range(passes)]
+        spent_by[0] += time.process_time() - start
+        before, start = served.computed(), served.processor()
         requests += [milliseconds(served, pixels) for _ in range(passes)]
+        spent_by[1] += served.processor() - start
         spent, count = (now - then for now, then in zip(served.computed(), before))
         assert count == passes, "a request was not a pass of its own"
         computed.append(1e-6 * spent / count)
-    return [statistics.median(each) for each in (theirs, computed, requests)]
+    return [statistics.median(each) for each in (theirs, loose, computed, requests)], [1e3 * each / len(requests) for each in spent_by]
 
 
 def rows_of(root, network, arguments):
@@ -142,16 +153,20 @@ def rows_of(root, network, arguments):
         daemon.await_ready()
         with triton.InferenceServerClient(daemon.grpc_address) as client:
             for precision in PRECISIONS:
-                served, bare = Served(client, precision), Bare(root / precision / "1" / "model.onnx", precision, threads)
+                served, path = Served(client, precision, daemon.process.pid), root / precision / "1" / "model.onnx"
+                bare, unpinned = Bare(path, precision, threads), Bare(path, precision, threads, ENABLE_CPU_PINNING=False)
                 for batch in (1, 8):
                     pixels = chance.normal(size=(batch, 3, 224, 224)).astype("float32")
                     with torch.inference_mode():
                         expected = network(torch.from_numpy(pixels)).numpy()
-                    for call in (served, bare):
+                    for call in (served, bare, unpinned):
                         error = abs(call(pixels) - expected).max() / abs(expected).max()
                         assert error < TOLERANCE[precision], f"{type(call).__name__} differs from PyTorch by {error:.2g} in {precision}"
-                    theirs, computed, request = compare(served, bare, pixels, arguments.seconds, max(1, 8 // batch))
-                    yield [precision, batch, f"{theirs:.2f}", f"{computed:.2f}", f"{request:.2f}", f"{theirs / computed:.3f}", f"{theirs / request:.3f}"]
+                    medians, (alone, whole) = compare(served, bare, unpinned, pixels, arguments.seconds, max(1, 8 // batch))
+                    theirs, loose, computed, request = medians
+                    ratios = theirs / computed, loose / computed, loose / request
+                    yield [precision, batch, *(f"{each:.1f}" for each in medians), *(f"{each:.2f}" for each in ratios),
+                           f"{alone:.1f}", f"{whole:.1f}", f"{alone / whole:.2f}"]
 
 
 def main():

@@ -18,11 +18,11 @@ constexpr auto kRefused = FieldSupport::kRefused;
 
 constexpr ConfigField kFields[] = {
     {"name", kWorks, "the folder's name, or omitted"},
-    {"platform", kWorks, "pytorch_libtorch, ensemble"},
-    {"backend", kWorks, "saccade, pytorch, ensemble"},
+    {"platform", kWorks, "pytorch_libtorch, onnxruntime_onnx, ensemble"},
+    {"backend", kWorks, "saccade, pytorch, onnxruntime and openvino (both computed by OpenVINO), ensemble"},
     {"runtime", kRefused, "the program in the version's folder runs unchanged; remove it"},
     {"version_policy", kWorks, "latest, all, specific"},
-    {"max_batch_size", kWorks, "1 to 65536; 0 (no batch dimension) only with pytorch and ensemble"},
+    {"max_batch_size", kWorks, "1 to 65536; 0 (no batch dimension) only with programs, graphs and ensemble"},
     {"input", kWorks, "ignored with backend saccade, whose architecture defines its inputs"},
     {"input.format", kWorks, "FORMAT_NHWC and FORMAT_NCHW need three dims"},
     {"input.is_shape_tensor", kRefused, "shape tensors are TensorRT's"},
