@@ -33,20 +33,25 @@ DecodePool::~DecodePool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-absl::Status DecodePool::Schedule(Task task) {
-  absl::MutexLock lock(&mutex_);
-  const int64_t waiting = static_cast<int64_t>(tasks_.size());
-  if (waiting >= options_.max_pending) {
-    return absl::ResourceExhaustedError(absl::StrCat("the decode pool is full: ", waiting,
-                                                     " tasks are queued, the maximum; try again later"));
+absl::Status DecodePool::Schedule(Task task, const DecodeQueue::Order& order,
+                                  absl::AnyInvocable<void(absl::Status) &&> reject) {
+  DecodeQueue::Pushed pushed;
+  {
+    absl::MutexLock lock(&mutex_);
+    pushed = queue_.Push(order, {.run = std::move(task), .reject = std::move(reject)});
   }
-  tasks_.push_back(std::move(task));
+  if (!pushed.removed) return absl::OkStatus();
+  absl::Status full = absl::ResourceExhaustedError(
+      absl::StrCat("the decode pool is full: ", options_.max_pending,
+                   " tasks are queued, the maximum, and others go first; try again later"));
+  if (!pushed.taken) return full;
+  std::move(pushed.removed->reject)(std::move(full));
   return absl::OkStatus();
 }
 
 int64_t DecodePool::pending() const {
   absl::MutexLock lock(&mutex_);
-  return static_cast<int64_t>(tasks_.size());
+  return queue_.size();
 }
 
 absl::Status DecodePool::Start() {
@@ -64,22 +69,26 @@ absl::Status DecodePool::Start() {
 }
 
 void DecodePool::Work() {
-  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !tasks_.empty(); };
+  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || queue_.size() > 0; };
   for (;;) {
-    Task task;
+    std::optional<DecodeQueue::Taken> taken;
     {
       absl::MutexLock lock(&mutex_, absl::Condition(&due));
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      taken = queue_.Pop();
+      if (!taken) return;
     }
+    const absl::Time started = options_.clock->Now();
     try {
-      std::move(task)();
+      std::move(taken->job.run)();
     } catch (const std::exception& error) {
       if (options_.on_exception) options_.on_exception(error.what());
     } catch (...) {
       if (options_.on_exception) options_.on_exception("an exception of unknown type");
     }
+    // Frees what the task holds before the next one is waited for.
+    taken->job = {};
+    absl::MutexLock lock(&mutex_);
+    queue_.Done(*taken, options_.clock->Now() - started);
   }
 }
 

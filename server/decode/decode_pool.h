@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "server/core/clock.h"
+#include "server/decode/decode_queue.h"
 
 namespace saccade::server {
 
@@ -25,6 +26,9 @@ struct DecodePoolOptions {
   // Maximum number of tasks waiting for a thread. Each holds an encoded picture in memory, and a task that
   // would wait past its deadline is better rejected at once.
   int64_t max_pending = 256;
+
+  // Measures how long tasks take; must outlive the pool.
+  Clock* clock = Clock::Real();
 
   // Called with the message of an exception that escaped from a task, on the thread that ran it. Must be
   // thread-safe and must not throw. If null, such exceptions are ignored.
@@ -43,22 +47,26 @@ class DecodePool {
   // Runs all scheduled tasks, then joins the threads. REQUIRES: not called from a task.
   ~DecodePool();
 
-  // Runs `task` on one of the threads; tasks start in the order of scheduling. Never blocks.
-  // RESOURCE_EXHAUSTED if max_pending tasks wait already: `task` is then dropped and will not run.
-  absl::Status Schedule(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs `task` on one of the threads, in the order of DecodeQueue. Never blocks. RESOURCE_EXHAUSTED if there
+  // is no room: `task` is then dropped and will not run. If it takes the place of another task, that one's
+  // `reject` is called, on this thread. A task without `reject` runs once it was taken.
+  absl::Status Schedule(Task task, const DecodeQueue::Order& order = {},
+                        absl::AnyInvocable<void(absl::Status) &&> reject = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Number of tasks that wait for a thread.
   int64_t pending() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit DecodePool(DecodePoolOptions options) : options_(std::move(options)) {}
+  explicit DecodePool(DecodePoolOptions options)
+      : options_(std::move(options)), queue_(options_.max_pending) {}
 
   absl::Status Start();
   void Work();
 
   const DecodePoolOptions options_;
   mutable absl::Mutex mutex_;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  DecodeQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

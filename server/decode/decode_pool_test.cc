@@ -76,6 +76,34 @@ TEST(DecodePoolTest, RefusesBeyondItsBoundAndRecovers) {
   EXPECT_EQ(ran, 2) << "the refused task was not kept";
 }
 
+TEST(DecodePoolTest, AnUrgentTaskTakesThePlaceOfTheLast) {
+  std::latch started(1);
+  std::latch go(1);
+  std::vector<std::string> order;
+  auto pool = MakePool({.threads = 1, .max_pending = 2});
+  ASSERT_TRUE(pool->Schedule([&] {
+                    started.count_down();
+                    go.wait();
+                  })
+                  .ok());
+  started.wait();
+  absl::Status rejected;
+  const auto schedule = [&](const std::string& name, int deadline) {
+    return pool->Schedule([&order, name] { order.push_back(name); },
+                          {.model = "m", .deadline = absl::UnixEpoch() + absl::Seconds(deadline)},
+                          [&rejected](absl::Status why) { rejected = std::move(why); });
+  };
+  EXPECT_TRUE(schedule("late", 9).ok());
+  EXPECT_TRUE(schedule("early", 5).ok());
+  EXPECT_TRUE(rejected.ok());
+  EXPECT_TRUE(schedule("first", 1).ok());
+  EXPECT_EQ(rejected.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(schedule("last", 99).code(), absl::StatusCode::kResourceExhausted);
+  go.count_down();
+  pool.reset();
+  EXPECT_THAT(order, ElementsAre("first", "early"));
+}
+
 TEST(DecodePoolTest, DestructionFinishesWhatWasScheduled) {
   std::atomic<int> ran{0};
   std::latch go(1);

@@ -130,8 +130,13 @@ void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Requ
     Prepare(*model, std::move(call));
     return;
   }
+  const DecodeQueue::Order order = {.model = model->name(),
+                                    .weight = model->settings().batching.weight,
+                                    .priority = call->request().priority,
+                                    .deadline = call->request().deadline};
   absl::Status scheduled =
-      deps_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); });
+      deps_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); }, order,
+                                  [call](absl::Status why) { call->Refuse(std::move(why)); });
   if (!scheduled.ok()) call->Refuse(scheduled);
 }
 

@@ -1,0 +1,92 @@
+#include "server/decode/decode_queue.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace saccade::server {
+namespace {
+
+// Weight of the newest job in the average of a model's jobs.
+constexpr double kNewest = 0.1;
+
+}  // namespace
+
+DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
+  std::unique_ptr<Model>& known = models_[order.model];
+  if (known == nullptr) known = std::make_unique<Model>();
+  Model& model = *known;
+  model.weight = order.weight;
+  if (model.jobs.empty()) model.used = std::max(model.used, served_);
+  const Position position = {order.priority, order.deadline, pushed_++};
+  if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, position, std::move(job));
+  if (model.jobs.empty()) turns_.emplace(model.used, order.model);
+  model.jobs.emplace(position, std::move(job));
+  ++size_;
+  return {};
+}
+
+DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model& model,
+                                                 const Position& position, Job job) {
+  // There are as few models with jobs as there are jobs.
+  Models::iterator most = models_.find(name);
+  double crowding = model.crowding(1);
+  for (const auto& [used, other] : turns_) {
+    const auto found = models_.find(other);
+    if (found->second->crowding() <= crowding) continue;
+    most = found;
+    crowding = found->second->crowding();
+  }
+  Model& crowded = *most->second;
+  const bool own = &crowded == &model;
+  const auto last = crowded.jobs.empty() ? crowded.jobs.end() : std::prev(crowded.jobs.end());
+  if (last == crowded.jobs.end() || last->second.reject == nullptr || (own && last->first < position)) {
+    Forget(models_.find(name));
+    return {.taken = false, .removed = std::move(job)};
+  }
+  Job removed = std::move(last->second);
+  crowded.jobs.erase(last);
+  if (!own && crowded.jobs.empty()) turns_.erase({crowded.used, most->first});
+  if (model.jobs.empty() && !own) turns_.emplace(model.used, name);
+  model.jobs.emplace(position, std::move(job));
+  if (!own) Forget(most);
+  return {.taken = true, .removed = std::move(removed)};
+}
+
+std::optional<DecodeQueue::Taken> DecodeQueue::Pop() {
+  if (turns_.empty()) return std::nullopt;
+  const std::string name = turns_.begin()->second;
+  Model& model = *models_.find(name)->second;
+  served_ = std::max(served_, model.used);
+  Taken taken = {
+      .job = std::move(model.jobs.begin()->second), .model = name, .charged = absl::Seconds(model.usual)};
+  model.jobs.erase(model.jobs.begin());
+  --size_;
+  ++model.running;
+  if (model.jobs.empty()) turns_.erase({model.used, name});
+  Use(name, model, model.usual);
+  return taken;
+}
+
+void DecodeQueue::Done(const Taken& taken, absl::Duration took) {
+  const auto found = models_.find(taken.model);
+  Model& model = *found->second;
+  --model.running;
+  const double seconds = std::max(0.0, absl::ToDoubleSeconds(took));
+  model.usual = model.usual == 0 ? seconds : model.usual + kNewest * (seconds - model.usual);
+  Use(taken.model, model, seconds - absl::ToDoubleSeconds(taken.charged));
+  Forget(found);
+}
+
+void DecodeQueue::Use(const std::string& name, Model& model, double seconds) {
+  if (!model.jobs.empty()) turns_.erase({model.used, name});
+  model.used += seconds / model.weight;
+  if (!model.jobs.empty()) turns_.emplace(model.used, name);
+}
+
+// A model that does nothing and is not ahead of the others is as good as a new one.
+void DecodeQueue::Forget(Models::iterator model) {
+  if (model->second->jobs.empty() && model->second->running == 0 && model->second->used <= served_)
+    models_.erase(model);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,106 @@
+// The order in which pictures are decoded: by deadline within a model, and models by their shares.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace saccade::server {
+
+// Not thread-safe. Models with jobs share the threads' time by their weights. A model that had none for a
+// while begins at the level of the others: it is owed nothing.
+class DecodeQueue {
+ public:
+  struct Order {
+    std::string model;
+    // Share of the threads' time relative to other models' weights.
+    double weight = 1;
+    // Higher values go first, within the model.
+    int priority = 0;
+    absl::Time deadline = absl::InfiniteFuture();
+  };
+
+  struct Job {
+    absl::AnyInvocable<void() &&> run = nullptr;
+    // Called in place of run if the job is removed for another one. Null: the job is never removed.
+    absl::AnyInvocable<void(absl::Status) &&> reject = nullptr;
+  };
+
+  struct Pushed {
+    // Whether the job was taken.
+    bool taken = true;
+    // The job that is not kept because there is no room; the pushed one unless that was taken.
+    std::optional<Job> removed = std::nullopt;
+  };
+
+  struct Taken {
+    Job job;
+    std::string model;
+    // What the model was charged for the job.
+    absl::Duration charged;
+  };
+
+  // REQUIRES: max_jobs > 0.
+  explicit DecodeQueue(int64_t max_jobs) : max_jobs_(max_jobs) {}
+
+  // Adds a job. If there is no room, the last job of the model that has the most jobs for its weight is not
+  // kept. That may be the pushed one.
+  Pushed Push(const Order& order, Job job);
+
+  // Removes the job that goes first.
+  std::optional<Taken> Pop();
+
+  // Reports how long a job ran.
+  void Done(const Taken& taken, absl::Duration took);
+
+  int64_t size() const { return size_; }
+
+ private:
+  struct Position {
+    int priority = 0;
+    absl::Time deadline;
+    int64_t pushed = 0;
+    bool operator<(const Position& other) const {
+      return std::tuple(-int64_t{priority}, deadline, pushed) <
+             std::tuple(-int64_t{other.priority}, other.deadline, other.pushed);
+    }
+  };
+  struct Model {
+    std::map<Position, Job> jobs;
+    double weight = 1;
+    // Seconds of a thread that were used, divided by the weight.
+    double used = 0;
+    // Running average of a job's seconds.
+    double usual = 0;
+    int running = 0;
+
+    double crowding(int64_t more = 0) const { return static_cast<double>(jobs.size() + more) / weight; }
+  };
+  using Models = std::map<std::string, std::unique_ptr<Model>>;
+  // The model's use, and its name, which breaks ties.
+  using Turn = std::pair<double, std::string>;
+
+  void Forget(Models::iterator model);
+  void Use(const std::string& name, Model& model, double seconds);
+  Pushed PushWithoutRoom(const std::string& name, Model& model, const Position& position, Job job);
+
+  const int64_t max_jobs_;
+  Models models_;
+  // Models with jobs.
+  std::set<Turn> turns_;
+  // Use of the model whose job was taken last.
+  double served_ = 0;
+  int64_t size_ = 0;
+  int64_t pushed_ = 0;
+};
+
+}  // namespace saccade::server
