@@ -4,10 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "server/cache/cache_key.h"
-#include "server/engine/counted_call.h"
-#include "server/engine/priority_level.h"
 #include "server/inference/kept_outputs.h"
+#include "server/inference/model_facts.h"
 #include "server/inference/picture_inputs.h"
 #include "server/inference/program_tensors.h"
 #include "server/inference/shared_outputs.h"
@@ -32,28 +30,10 @@ struct Pending {
   const ModelSettings& settings() const { return model->settings(); }
 };
 
-// Programs' and graphs' tensors are those of the configuration, unless a description makes them models of
-// pictures.
-bool IsProgram(const ModelSettings& settings) {
-  return RunsFile(settings.backend) && settings.pictures == nullptr;
-}
-
 // As Triton shows it: the backend's name where it has no platform.
 std::string PlatformFor(Backend backend) {
   const std::string platform = PlatformOf(backend);
   return platform.empty() ? NameOf(backend) : platform;
-}
-
-std::vector<OutputFacts> FactsOfModel(const ServedModel& model) {
-  const ModelSettings& settings = model.settings();
-  return IsProgram(settings) ? FactsOf(settings) : FactsOf(model.description(), settings.items);
-}
-
-// As Cut() of the model's outputs.
-std::optional<absl::StatusOr<std::vector<Tensor>>> CutFor(const ServedModel& model,
-                                                          const std::vector<Tensor>& kept,
-                                                          const std::vector<WantedOutput>& wanted) {
-  return Cut(kept, wanted, FactsOfModel(model), model.settings().has_batch_dimension);
 }
 
 // Moves the results out of `response`; the outputs refer to them.
@@ -160,7 +140,11 @@ Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMem
       shared_memory_(shared_memory),
       codes_(codes),
       ensembles_(pipeline, StepsIn(catalog),
-                 [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }) {}
+                 [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }),
+      cached_(pipeline, [this](std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done,
+                               CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket) {
+        Compute(std::move(model), std::move(call), std::move(done), std::move(keep), std::move(ticket));
+      }) {}
 
 void Inference::Infer(TensorCall call, TensorDone done) {
   const auto find = [this](const TensorCall& of) -> absl::StatusOr<std::shared_ptr<ServedModel>> {
@@ -207,54 +191,13 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
     return ensembles_.Infer(*std::move(model), ensemble, std::move(call), std::move(done));
   }
   if ((*model)->cached_answers() != nullptr) {
-    return InferCached(*std::move(model), std::move(call), std::move(done));
+    return cached_.Infer(*std::move(model), std::move(call), std::move(done));
   }
-  Compute(*std::move(model), std::move(call), std::move(done), nullptr);
+  Compute(*std::move(model), std::move(call), std::move(done), nullptr, nullptr);
 }
 
-void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done) {
-  Clock* const clock = pipeline_->deps().clock;
-  const absl::Time start = clock->Now();
-  const CacheKey key = CacheKeyOf(call);
-  std::optional<TensorAnswer> kept = model->cached_answers()->Find(key);
-  auto cut = kept ? CutFor(*model, kept->outputs, call.outputs) : std::nullopt;
-  const absl::Duration looked = clock->Now() - start;
-  if (cut) {
-    CountedCall counted(pipeline_->deps(), model->metrics(), call);
-    absl::Status status = CheckPriorityLevel(call.priority, model->name(), model->settings().batching);
-    if (status.ok()) status = counted.Enter(call, model->name(), model->settings().max_inflight);
-    if (status.ok()) status = cut->status();
-    if (status.ok()) model->cache_metrics()->RecordHit(looked);
-    counted.End(status.code(), /*computed=*/false);
-    if (!status.ok()) return std::move(done)(std::move(status));
-    kept->outputs = **std::move(cut);
-    return std::move(done)(*std::move(kept));
-  }
-  // What of the entry this request did not ask for stays in it.
-  const auto keeping = std::make_shared<absl::Duration>();
-  Keep keep = [key, clock, keeping, facts = FactsOfModel(*model), answers = model->cached_answers(),
-               older = kept ? std::move(kept->outputs) : std::vector<Tensor>()](const TensorAnswer& answer) {
-    const absl::Time computed = clock->Now();
-    TensorAnswer entry{.model = answer.model,
-                       .version = answer.version,
-                       .outputs = older.empty() ? answer.outputs : Union(older, answer.outputs, facts)};
-    answers->Keep(key, entry);
-    *keeping = clock->Now() - computed;
-  };
-  // The model may be freed before the answer is cached; its CachedAnswers are then closed.
-  auto metrics = model->cache_metrics();
-  Compute(
-      std::move(model), std::move(call),
-      [looked, keeping, metrics = std::move(metrics),
-       done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
-        // A request that is wrong was not looked for.
-        if (!absl::IsInvalidArgument(answer.status())) metrics->RecordMiss(looked + *keeping);
-        std::move(done)(std::move(answer));
-      },
-      std::move(keep));
-}
-
-void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done, Keep keep) {
+void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done,
+                        CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket) {
   Request request;
   static_cast<CallHead&>(request) = call;
   if (absl::Status taken = TakeInput(call, model->settings(), &request); !taken.ok()) {
@@ -271,10 +214,12 @@ void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, Ten
                                        : CheckOutputs(wanted, description, kept->settings().items);
   };
   request.encode = [kept = pending.get()](Response& response) { return MakeAnswer(response, *kept); };
-  pipeline_->Predict(std::move(request),
-                     [kept = std::move(pending)](const absl::StatusOr<Response>& response) mutable {
-                       std::move(kept->done)(ToAnswer(response, *kept));
-                     });
+  pipeline_->Predict(
+      std::move(request),
+      [kept = std::move(pending)](const absl::StatusOr<Response>& response) mutable {
+        std::move(kept->done)(ToAnswer(response, *kept));
+      },
+      std::move(ticket));
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> Inference::FindReady(absl::string_view model,

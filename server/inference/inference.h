@@ -13,6 +13,7 @@
 #include "server/core/tensor_call.h"
 #include "server/engine/pipeline.h"
 #include "server/ensembles/ensembles.h"
+#include "server/inference/cached_inference.h"
 #include "server/inference/status_codes.h"
 #include "server/shared_memory/shared_memory.h"
 
@@ -36,6 +37,9 @@ class Inference {
   // called.
   void Infer(TensorCall call, TensorDone done);
 
+  // Ends calls that wait for equal ones and are cancelled or late. Call it periodically.
+  void Sweep() { cached_.Sweep(); }
+
   const StatusCodes& codes() const { return codes_; }
 
   // See ModelTable::VersionOf.
@@ -53,11 +57,10 @@ class Inference {
  private:
   // Infer() with a model that was found, or the error of looking for it.
   void InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, TensorCall call, TensorDone done);
-  // Calls `keep` with the answer before outputs are cut from it, unless it is null.
-  using Keep = absl::AnyInvocable<void(const TensorAnswer&)>;
-  void Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done, Keep keep);
-  // Answers from the cache, or computes the answer and caches it.
-  void InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
+  // Calls `keep` with the answer before outputs are cut from it, unless it is null. A call without a ticket
+  // is admitted first.
+  void Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done,
+               CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket);
   // Finds a ready model; for an ensemble, the models of its steps must be ready too.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view model, int64_t version) const;
 
@@ -66,6 +69,7 @@ class Inference {
   const SharedMemory* const shared_memory_;
   const StatusCodes codes_;
   const Ensembles ensembles_;
+  CachedInference cached_;
 };
 
 }  // namespace saccade::server

@@ -386,6 +386,7 @@ absl::Status Daemon::AwaitEnd() {
     }
     UpdateLiveness();
     catalog_->Sweep();
+    inference_->Sweep();
     vision_->Sweep();
     Clock::WakeOverdue();
     LogDroppedLines();

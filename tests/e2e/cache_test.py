@@ -1,13 +1,15 @@
 """Tests the response cache through Triton's statistics and metrics."""
 
+import grpc
 import numpy
 import pytest
 import tritonclient.grpc as triton
 import tritonclient.http as triton_http
 from tritonclient.utils import InferenceServerException
 
-from harness import run_to_end
-from tiny_models import assert_close, write_model
+from harness import eventually, run_to_end
+from messages import infer_request
+from tiny_models import Identity, assert_close, write_model
 
 
 def write_cached(root, name, model, **config):
@@ -99,6 +101,75 @@ def test_failures_are_not_kept(start, tiny, root):
             infer(daemon, "cached", numpy.zeros((1, 3, 5, 5), numpy.float32))
     # Requests that are wrong are not looked for.
     assert counts(daemon, "cached") == [0, 0, 0, 0, 0]
+
+
+def volume(first, values=4):
+    made = numpy.zeros((1, 1, 1, 1, values), numpy.float32)
+    made.reshape(-1)[0] = first
+    return made
+
+
+def request(first, values=4):
+    sent = volume(first, values)
+    return infer_request("slow", sent.shape, sent.tobytes())
+
+
+@pytest.fixture
+def slow(start, tmp_path):
+    """Starts a daemon with a model whose passes take long, one at a time."""
+
+    def serve(**drills):
+        write_cached(tmp_path, "slow", Identity(delay_ms="700", **drills), max_batch_size=1)
+        return start(tmp_path, "--cache-config=local,size=10485760", "--allow-drills").await_ready()
+
+    return serve
+
+
+def await_in_flight(daemon, count):
+    eventually(lambda: daemon.metrics().value("saccade_inflight_requests") == count, f"{count} were in flight")
+
+
+# A small input is hashed on the network's thread, a large one on the decode pool.
+@pytest.mark.parametrize("values", [4, 60000])
+def test_equal_requests_in_flight_are_computed_once(slow, values):
+    daemon = slow()
+    with daemon.inference() as inference:
+        calls = [inference.model_infer.future(request(5, values)) for _ in range(20)]
+        for call in calls:
+            assert call.result().raw_output_contents[0] == volume(5, values).tobytes()
+    # Hits, misses, successes, items and passes.
+    assert counts(daemon, "slow") == [19, 1, 20, 1, 1]
+    assert daemon.metrics().total("saccade_response_cache_joined_total", model="slow") == 19
+
+
+def test_a_leader_that_is_cancelled_takes_no_other_with_it(slow):
+    daemon = slow()
+    with daemon.inference() as inference:
+        blocking = inference.model_infer.future(request(1))
+        await_in_flight(daemon, 1)
+        leader = inference.model_infer.future(request(2))
+        await_in_flight(daemon, 2)
+        waiting = [inference.model_infer.future(request(2)) for _ in range(3)]
+        await_in_flight(daemon, 5)
+        waiting.pop().cancel()
+        leader.cancel()
+        for call in waiting:
+            assert call.result().raw_output_contents[0] == volume(2).tobytes()
+        blocking.result()
+    await_in_flight(daemon, 0)
+    # One was computed in the leader's place, and the other was answered with that.
+    assert counts(daemon, "slow")[2:] == [3, 2, 2]
+    assert daemon.metrics().value("saccade_shed_total", reason="cancelled") == 2
+
+
+def test_a_leader_that_fails_gives_its_error_to_no_other(slow):
+    daemon = slow(fail_at="13")
+    with daemon.inference() as inference:
+        calls = [inference.model_infer.future(request(13)) for _ in range(3)]
+        for call in calls:
+            assert call.code() == grpc.StatusCode.INTERNAL
+    assert counts(daemon, "slow") == [0, 3, 0, 0, 0]
+    assert daemon.metrics().total("nv_inference_request_failure", reason="BACKEND") == 3
 
 
 def test_without_a_cache_the_daemon_says_so(start, tiny, root):

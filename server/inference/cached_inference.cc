@@ -1,0 +1,155 @@
+#include "server/inference/cached_inference.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/cache/cache_key.h"
+#include "server/engine/count_shed.h"
+#include "server/engine/counted_call.h"
+#include "server/engine/priority_level.h"
+#include "server/inference/model_facts.h"
+
+namespace saccade::server {
+namespace {
+
+// Inputs up to this size are hashed on the thread that brings them: that takes about 10 us, less than handing
+// them to another thread.
+constexpr int64_t kMaxHashedHere = 16 << 10;
+
+int64_t BytesOf(const TensorCall& call) {
+  int64_t bytes = 0;
+  for (const Tensor& input : call.inputs) bytes += static_cast<int64_t>(input.data.size());
+  return bytes;
+}
+
+}  // namespace
+
+struct CachedInference::Call {
+  std::shared_ptr<ServedModel> model;
+  TensorCall call;
+  TensorDone done;
+  CountedCall counted;
+  CacheKey key = {};
+  // Time spent looking for the answer.
+  absl::Duration looked = absl::ZeroDuration();
+  // What is cached for the key, if that is not all that the call wants.
+  std::vector<Tensor> older = {};
+  // True if an equal call was computed for this one.
+  bool joined = false;
+
+  void Fail(absl::Status why) {
+    counted.End(why.code(), /*computed=*/false);
+    std::move(done)(std::move(why));
+  }
+};
+
+void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done) {
+  CountedCall counted(pipeline_.deps(), model->metrics(), call);
+  const auto made = std::make_shared<Call>(Call{.model = std::move(model),
+                                                .call = std::move(call),
+                                                .done = std::move(done),
+                                                .counted = std::move(counted)});
+  const ModelSettings& settings = made->model->settings();
+  absl::Status status = CheckPriorityLevel(made->call.priority, settings.name, settings.batching);
+  if (status.ok()) status = made->counted.Enter(made->call, settings.name, settings.max_inflight);
+  if (!status.ok()) return made->Fail(std::move(status));
+  if (BytesOf(made->call) <= kMaxHashedHere) return LookUp(made);
+  const DecodeQueue::Order order = {.model = settings.name,
+                                    .weight = settings.batching.weight,
+                                    .priority = made->call.priority,
+                                    .deadline = made->call.deadline};
+  const absl::Status scheduled =
+      pipeline_.deps().decode_pool->Schedule([this, made] { LookUp(made); }, order);
+  // Too many pictures wait for the pool. The call needs no decoding, so it is computed as without a cache.
+  if (!scheduled.ok()) {
+    compute_(made->model, std::move(made->call), std::move(made->done), nullptr, made->counted.TakeTicket());
+  }
+}
+
+void CachedInference::LookUp(const std::shared_ptr<Call>& call) {
+  Clock* const clock = pipeline_.deps().clock;
+  const absl::Time start = clock->Now();
+  call->key = CacheKeyOf(call->call);
+  call->looked += clock->Now() - start;
+  Try(call, /*may_join=*/true);
+}
+
+void CachedInference::Try(const std::shared_ptr<Call>& call, bool may_join) {
+  Clock* const clock = pipeline_.deps().clock;
+  const absl::Time start = clock->Now();
+  std::optional<TensorAnswer> kept = call->model->cached_answers()->Find(call->key);
+  auto cut = kept ? CutFor(*call->model, kept->outputs, call->call.outputs) : std::nullopt;
+  call->looked += clock->Now() - start;
+  if (cut) {
+    if (!cut->ok()) return call->Fail(cut->status());
+    call->model->cache_metrics()->RecordHit(call->looked);
+    if (call->joined) call->model->cache_metrics()->RecordJoined();
+    call->counted.End(absl::StatusCode::kOk, /*computed=*/false);
+    kept->outputs = **std::move(cut);
+    return std::move(call->done)(*std::move(kept));
+  }
+  // What of the entry this request did not ask for stays in it.
+  if (kept) call->older = std::move(kept->outputs);
+  if (!may_join) return Lead(call, nullptr);
+  SingleFlight::Waiter waiter = {
+      .priority = call->call.priority,
+      .deadline = call->call.deadline,
+      .check =
+          [call](absl::Time now) {
+            return CheckAlive({.arrival = call->call.arrival,
+                               .deadline = call->call.deadline,
+                               .cancellation = call->call.cancellation},
+                              now);
+          },
+      .resume = [this, call](SingleFlight::Event event,
+                             absl::Status why) { Resume(call, event, std::move(why)); }};
+  auto flight = flights_.Join(call->model->cached_answers().get(), call->key, waiter);
+  if (flight != nullptr) Lead(call, std::move(flight));
+}
+
+void CachedInference::Resume(const std::shared_ptr<Call>& call, SingleFlight::Event event, absl::Status why) {
+  switch (event) {
+    case SingleFlight::Event::kAnswered:
+      call->joined = true;
+      return Try(call, /*may_join=*/false);
+    case SingleFlight::Event::kLeaderLeft:
+      return Try(call, /*may_join=*/true);
+    case SingleFlight::Event::kLeaderFailed:
+      return Try(call, /*may_join=*/false);
+    case SingleFlight::Event::kExpired:
+      break;
+  }
+  CountShed(*pipeline_.deps().metrics, call->call.nested, why);
+  call->model->cache_metrics()->RecordMiss(call->looked);
+  call->Fail(std::move(why));
+}
+
+// `flight` is null if no other call may join.
+void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<SingleFlight::Flight> flight) {
+  Clock* const clock = pipeline_.deps().clock;
+  const auto keeping = std::make_shared<absl::Duration>();
+  // The model may be freed before the answer is cached; its CachedAnswers are then closed.
+  auto answers = call->model->cached_answers();
+  Keep keep = [key = call->key, clock, keeping, facts = FactsOfModel(*call->model), answers,
+               older = std::move(call->older)](const TensorAnswer& answer) {
+    const absl::Time computed = clock->Now();
+    TensorAnswer entry{.model = answer.model,
+                       .version = answer.version,
+                       .outputs = older.empty() ? answer.outputs : Union(older, answer.outputs, facts)};
+    answers->Keep(key, entry);
+    *keeping = clock->Now() - computed;
+  };
+  TensorDone done = [this, flight = std::move(flight), answers, looked = call->looked, keeping,
+                     metrics = call->model->cache_metrics(),
+                     done = std::move(call->done)](absl::StatusOr<TensorAnswer> answer) mutable {
+    const absl::Status outcome = answer.status();
+    // A request that is wrong was not looked for.
+    if (!absl::IsInvalidArgument(outcome)) metrics->RecordMiss(looked + *keeping);
+    std::move(done)(std::move(answer));
+    if (flight != nullptr) flights_.Land(flight, outcome);
+  };
+  compute_(call->model, std::move(call->call), std::move(done), std::move(keep), call->counted.TakeTicket());
+}
+
+}  // namespace saccade::server
