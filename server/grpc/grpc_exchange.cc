@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/grpc/load_report.h"
 
 namespace saccade::server {
 namespace {
@@ -127,7 +128,9 @@ bool GrpcCall::DoFinish(const CallEnd& end) {
   StopReading();
   if (open()) {
     ended_ = true;
-    response_.SendEnd(exchange_, end);
+    CallEnd whole = end;
+    AddLoadReport(options(), setup_.start, &whole);
+    response_.SendEnd(exchange_, whole);
   }
   return exchange_ == nullptr;
 }

@@ -61,6 +61,10 @@ class GrpcHandler final : public ExchangeHandler {
     OriginPolicy origins;
     // May be null.
     RefusalCounter* refusals = nullptr;
+    // Returns the load report (a serialised xds.data.orca.v3.OrcaLoadReport) that is sent in a trailer of
+    // calls which ask for it, or of all calls (grpc/load_report.h). Thread-safe. Null: calls have none.
+    std::function<std::string()> load_report = nullptr;
+    bool always_report_load = false;
     // Turns an error of the handler itself (a refusal by the ledger, ...) into a call's end with details.
     // Null: without details.
     std::function<CallEnd(const absl::Status&)> to_end;

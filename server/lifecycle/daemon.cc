@@ -29,6 +29,7 @@
 #include "server/page/page.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/live_load.h"
+#include "server/protocols/orca.h"
 #include "server/protocols/rest_openapi.h"
 #include "server/protocols/rest_service.h"
 #include "server/protocols/retry_jitter.h"
@@ -190,6 +191,7 @@ absl::Status Daemon::CreateFront() {
   options.limits = flags_.front.limits;
   options.origins.allowed_hosts = flags_.front.allowed_hosts;
   options.max_message_bytes = flags_.max_message_bytes;
+  options.always_report_load = flags_.orca_load_reports;
   CountRequest count_request;
   if (flags_.admission.clients.requests_per_second > 0) {
     count_request = [admission = admission_.get(), metrics = metrics_.get()](absl::string_view client) {
@@ -198,13 +200,15 @@ absl::Status Daemon::CreateFront() {
       return counted;
     };
   }
-  auto front = Front::Create(std::move(options), {.certificates = certificates_.get(),
-                                                  .tokens = tokens_.get(),
-                                                  .ledger = admission_.get(),
-                                                  .metrics = metrics_.get(),
-                                                  .retry_jitter = retry_jitter_.get(),
-                                                  .clock = Clock::Real(),
-                                                  .count_request = std::move(count_request)});
+  auto front =
+      Front::Create(std::move(options), {.certificates = certificates_.get(),
+                                         .tokens = tokens_.get(),
+                                         .ledger = admission_.get(),
+                                         .metrics = metrics_.get(),
+                                         .retry_jitter = retry_jitter_.get(),
+                                         .clock = Clock::Real(),
+                                         .load_report = [this] { return OrcaLoadReport(metrics_->load()); },
+                                         .count_request = std::move(count_request)});
   if (!front.ok()) return front.status();
   front_ = *std::move(front);
   readiness_.Attach([health = &front_->health()](const std::string& service, bool serving) {
@@ -387,6 +391,8 @@ absl::Status Daemon::AwaitEnd() {
     UpdateLiveness();
     catalog_->Sweep();
     inference_->Sweep();
+    catalog_->CountDemand();
+    metrics_->SampleLoad(Clock::Real()->Now());
     vision_->Sweep();
     Clock::WakeOverdue();
     LogDroppedLines();

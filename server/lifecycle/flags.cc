@@ -210,6 +210,11 @@ void AddCompatibility(CLI::App& app, Flags& flags) {
                                        "Upper bounds of the buckets of saccade_request_duration_seconds and "
                                        "saccade_stage_duration_seconds, in seconds, ascending")
       ->type_name("S,S,...");
+  app.add_flag(
+      "--orca-load-reports", flags.orca_load_reports,
+      "End every gRPC call with a load report in the trailer endpoint-load-metrics-bin (ORCA), for "
+      "clients that weight replicas by load; without the flag, calls get one that ask for it with the "
+      "metadata endpoint-load-metrics-format: bin");
   app.add_flag("--triton-status-codes", flags.triton_status_codes,
                "Answer with Triton's status codes in the cases in which they differ from saccaded's "
                "(docs/compatibility.md, Status codes)");

@@ -105,6 +105,9 @@ struct Flags {
   // Answer with Triton's status codes where they differ from this daemon's.
   bool triton_status_codes = false;
 
+  // End every call with a load report.
+  bool orca_load_reports = false;
+
   // Let clients on this machine register shared memory.
   bool allow_shared_memory = false;
 

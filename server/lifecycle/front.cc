@@ -104,6 +104,9 @@ std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods
   options.origins = options_.origins;
   options.refusals = refusals_.get();
   options.clock = deps_.clock;
+  // Probes at the metrics port balance no load.
+  if (ledger != nullptr) options.load_report = deps_.load_report;
+  options.always_report_load = options_.always_report_load;
   options.check_arrival = CheckArrivalsAt(ledger);
   options.to_end = [jitter = deps_.retry_jitter](const absl::Status& status) {
     return ToCallEnd(status, jitter);

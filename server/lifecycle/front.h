@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ class Front {
     HttpLimits limits;
     OriginPolicy origins;
     int64_t max_message_bytes = int64_t{64} << 20;
+    // See GrpcHandler::Options.
+    bool always_report_load = false;
   };
   // All must outlive the front.
   struct Deps {
@@ -69,6 +72,8 @@ class Front {
     Metrics* metrics = nullptr;
     RetryJitter* retry_jitter = nullptr;
     Clock* clock = nullptr;
+    // GrpcHandler::Options::load_report, for the gRPC and HTTP ports.
+    std::function<std::string()> load_report = nullptr;
     // Null: clients have no rates.
     CountRequest count_request = nullptr;
   };

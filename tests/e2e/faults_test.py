@@ -361,7 +361,7 @@ def test_a_request_of_several_items_waits_as_one(serve):
 def test_a_broken_instance_costs_no_answer(serve, tmp_path):
     broken = tmp_path / "broken"
     # Passes of 5 ms run on the instances' own threads.
-    daemon = serve({"broken_thread_file": str(broken), "delay_ms": 5}, max_batch_size=1, instances=4)
+    daemon = serve({"broken_thread_file": str(broken), "delay_ms": 5}, max_batch_size=1, instances=2)
 
     def answered(inference, count):
         calls = [inference.model_infer.future(request(i)) for i in range(count)]

@@ -17,6 +17,7 @@ FILES = (
     "inference/grpc_service.proto",
     "google/rpc/status.proto",
     "google/rpc/error_details.proto",
+    "xds/data/orca/v3/orca_load_report.proto",
 )
 
 
