@@ -54,7 +54,7 @@ def deeplab_units(source: State) -> Converted:
 
 def deeplab_scale(source: State) -> Converted:
     """The port whose network stands in a module of several scales."""
-    rules = [(rf"Scale\.((?:conv1|bn1|layer[1-4]\..*|layer5\.conv2d_list\.\d)\.(?:weight|bias|running_mean|running_var))",
+    rules = [(r"Scale\.((?:conv1|bn1|layer[1-4]\..*|layer5\.conv2d_list\.\d)\.(?:weight|bias|running_mean|running_var))",
               r"\1")]
     found = _with_deeplab_s_options(by_rules(source, rules, "DeepLabV2 with the prefix Scale"))
     found.notes.append("that port takes the maximum over three scales; the daemon computes one")
