@@ -17,9 +17,10 @@ import pictures
 from harness import Daemon, binary, eventually
 from messages import message, predict_request
 from models.reference import metrics
-from tiny_models import Identity, write_model
+from tiny_models import Identity, TinyTask, smooth_volumes, write_model
 
-RLE = 1
+# Formats of masks, label maps and disparities.
+RLE, RAW, FLOAT = 1, 2, 2
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,92 @@ def test_a_detector_on_coco(tasks_daemon, command, tmp_path):
         expected = metrics.average_precision(truths, found, kind)
         assert (told[f"{name} AP"] / 100, told[f"{name} AP50"] / 100) == pytest.approx(expected), kind
     assert 0 < told["box AP"] < 100
+
+
+def test_a_stereo_matcher_on_kitti(tasks_daemon, command, tmp_path):
+    errors, missing = [], 0
+    with tasks_daemon.vision() as vision:
+        for number in range(2):
+            name, sides = f"{number:06}_10.png", {}
+            for place, side in (("image_2", "left"), ("image_3", "right")):
+                path = tmp_path / "in" / "training" / place / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(pictures.encoded(pictures.pixels(7 + number + len(side), 96, 64)))
+                sides[side] = message("saccade.v1.Picture")(encoded=path.read_bytes())
+            pair = message("saccade.v1.StereoPair")(**sides)
+            options = message("saccade.v1.StereoOptions")(format=FLOAT)
+            answer = vision.predict(predict_request(model="stereo", stereo=pair, stereo_options=options)).disparity
+            got = numpy.frombuffer(answer.map, "<f4").reshape(64, 96)
+            # Off by 1 on the left, by 4 on the right, and not measured in the upper rows.
+            truth = got + numpy.where(numpy.arange(96) < 48, 1, 4)
+            values = numpy.round(256 * truth).astype(numpy.uint16)
+            values[:16] = 0
+            folders.png(tmp_path / "in" / "training" / "disp_occ_0" / name, values)
+            measured = values > 0
+            errors.append(numpy.abs(values / 256 - got)[measured])
+            missing += (~numpy.isfinite(got)).sum()
+    assert missing == 0
+    ended = run(command(tasks_daemon, "kitti", tmp_path / "in", "stereo"))
+    assert ended.returncode == 0, ended.stderr
+    told, every = figures(tmp_path), numpy.concatenate(errors)
+    assert told["EPE, all"] == pytest.approx(every.mean()) == pytest.approx(2.5, abs=0.01)
+    assert told["3-px, all"] == pytest.approx(50) and told["density, all"] == 100 and "EPE, noc" not in told
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory):
+    """A segmenter with VOC's classes and an action finder with THUMOS 2014's."""
+    root = tmp_path_factory.mktemp("narrow")
+    sizes = {"width": "0.125", "blocks": "1,1,1,1"}
+    labels = [f"class {index}" for index in range(21)]
+    write_model(root, "segmenter", TinyTask("deeplabv2_kao_kv", labels, seed=4, head_channels="16", long_side="128", **sizes))
+    clips = smooth_volumes(2, 3, 16, 32, 32, seed=6)
+    finder = TinyTask("ea_rc3d", labels, seed=9, batch=clips, size="32", frames="16", anchors="1,2", frames_per_second="5",
+                      score_threshold="0.02", detections="8", proposals="20", **sizes,
+                      settled_part=lambda network: lambda batch: network(batch, [16] * len(batch)))
+    write_model(root, "finder", finder)
+    with Daemon(root, log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+def test_a_segmenter_on_voc(narrow, command, tmp_path):
+    folders.voc(tmp_path / "in")
+    inner, confusions = tmp_path / "in" / "VOCdevkit" / "VOC2012", 0
+    with narrow.vision() as vision:
+        for number, picture in enumerate(sorted((inner / "JPEGImages").iterdir())):
+            Image.fromarray(pictures.pixels(number, 80, 64)).save(picture)
+            options = message("saccade.v1.SegmentationOptions")(format=RAW)
+            answer = vision.predict(predict_request(model="segmenter", encoded=picture.read_bytes(),
+                                                    segmentation=options)).segmentation
+            got = numpy.frombuffer(answer.label_map, numpy.uint8).reshape(64, 80)
+            truth = got.copy()
+            truth[:, :40], truth[:8] = (got[:, :40] + 1) % 21, 255
+            folders.png(inner / "SegmentationClass" / f"{picture.stem}.png", truth, palette=True)
+            counted = truth != 255
+            confusions = confusions + metrics.confusion(truth[counted], got[counted], 21)
+    ended = run(command(narrow, "voc", tmp_path / "in", "segmenter"))
+    assert ended.returncode == 0, ended.stderr
+    told = figures(tmp_path)
+    assert told["pixel accuracy"] == 50
+    assert told["mIoU"] == pytest.approx(100 * metrics.mean_iou(confusions))
+
+
+def test_actions_on_thumos14(narrow, command, tmp_path):
+    folders.thumos14(tmp_path / "in", frames=40)
+    for video in ("video_test_0000004", "video_test_0000006"):
+        for index, path in enumerate(sorted((tmp_path / "in" / "frames" / video).iterdir())):
+            Image.fromarray(pictures.pixels(index, 48, 40)).save(path)
+    ended = run(command(narrow, "thumos14", tmp_path / "in", "finder", "--frames-per-second", "5"))
+    assert ended.returncode == 0, ended.stderr
+    records = [json.loads(line) for line in lines(tmp_path)[1:]]
+    # 40 frames in windows of 16, at 0, 8, 16 and 24.
+    assert sorted(one["key"] for one in records) == sorted(
+        f"video_test_000000{video}@{first}" for video in (4, 6) for first in (0, 8, 16, 24))
+    found = [action for one in records for action in one["record"]]
+    assert found and all(0 <= kind < 20 and 0 <= start < end <= 8 + 1e-6 for kind, start, end, _ in found)
+    last = [start for one in records if one["key"].endswith("@24") for _, start, *_ in one["record"]]
+    assert last and min(last) >= 24 / 5 - 1e-6, "segments are told in the video's time"
+    assert set(figures(tmp_path)) == {f"mAP@{threshold}" for threshold in (0.3, 0.4, 0.5, 0.6, 0.7)}
 
 
 def lines(tmp_path):
