@@ -55,7 +55,7 @@ ROOMS = {
     "models/graphs/openvino": "models/api/data_type.h models/graphs std openvino gtest",
     "proto": "",
     "server": "server std absl",
-    "server/core": "server/core models/tasks/result.h models/api/attention_probe.h models/api/data_type.h "
+    "server/core": "server/core models/tasks/result.h models/tasks/tiles.h models/api/attention_probe.h models/api/data_type.h "
     "models/api/description.h std absl",
     "server/batching": "server/core server/batching std absl",
     "server/simulation": "server/core server/batching server/admission server/simulation std absl",

@@ -83,6 +83,9 @@ struct RequestOptions {
   // The part of the picture, or of both pictures of a stereo pair, that the model sees. Results are still in
   // the coordinates of the whole picture.
   std::optional<Region> region = std::nullopt;
+  // Cuts the picture, or its region, into tiles, for detection and segmentation. nullopt selects the model's
+  // own tiles, if it has some.
+  std::optional<Tiles> tiles = std::nullopt;
   // Requests attention maps beside the result; not available for volumes.
   std::optional<Explain> explain = std::nullopt;
 };

@@ -104,6 +104,20 @@ TEST(Client, AsksAboutARegionAndForAttention) {
   EXPECT_EQ(answer->explanation->maps[0].min, -1);
 }
 
+TEST(Client, SendsTiles) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_TRUE(request.request.tiles.has_value());
+    EXPECT_EQ(request.request.tiles->size, 640);
+    EXPECT_EQ(request.request.tiles->overlap, 64);
+    EXPECT_FALSE(request.request.tiles->whole);
+    return Tabby();
+  });
+  const auto client = ConnectTo(daemon.url());
+  const RequestOptions request{.tiles = Tiles{.size = 640, .overlap = 64}};
+  EXPECT_TRUE(client->Classify("sanet", "picture", {.request = request}).ok());
+}
+
 TEST(Client, Detects) {
   FakeDaemon daemon;
   daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {

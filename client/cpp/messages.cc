@@ -47,6 +47,12 @@ v1::PredictRequest StartPredict(absl::string_view model, const RequestOptions& o
     region.set_width(options.region->width);
     region.set_height(options.region->height);
   }
+  if (options.tiles) {
+    v1::Tiles& tiles = *request.mutable_tiles();
+    tiles.set_size(options.tiles->size);
+    tiles.set_overlap(options.tiles->overlap);
+    tiles.set_whole(options.tiles->whole);
+  }
   if (options.explain) {
     request.mutable_explain()->set_layer(options.explain->layer);
     request.mutable_explain()->set_max_maps(options.explain->max_maps);

@@ -33,6 +33,16 @@ struct Region {
   int height = 0;
 };
 
+// Square parts of a picture, which a model sees one by one.
+struct Tiles {
+  // Side of a tile, in pixels of the picture.
+  int size = 0;
+  // Pixels that neighbouring tiles share: at most half of the size.
+  int overlap = 0;
+  // Replaces the model's own tiles by the whole picture. Then size and overlap must be 0.
+  bool whole = false;
+};
+
 // How strongly a layer attends to each position of its grid.
 struct AttentionMap {
   // For example "key 0" or "head 0 rows": docs/api.md lists the names per kind of attention.

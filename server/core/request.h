@@ -17,6 +17,7 @@
 #include "models/api/attention_probe.h"
 #include "models/api/description.h"
 #include "models/tasks/result.h"
+#include "models/tasks/tiles.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/call_head.h"
 #include "server/core/tensor.h"
@@ -100,6 +101,8 @@ struct Request : CallHead {
   double frames_per_second = 0;
   // The part of the picture (for stereo: of both pictures) that the model shall see; unset means all of it.
   std::optional<Region> region;
+  // Cuts the picture, or its region, into tiles; unset means the model's own. A size of 0 means none.
+  std::optional<models::TileRules> tiles;
   // Requests attention maps; only for a request with one item. An empty layer means the model's last one, any
   // other name must be one of the model's layers.
   std::optional<models::ExplanationWish> explain;
@@ -130,6 +133,8 @@ struct SentItem {
   models::Size scaled = {};
   // The part that the model saw, if not all; results are in pixels of this part.
   std::optional<Region> region = std::nullopt;
+  // The tiles that the picture, or its region, was cut into, one item each; empty if it was not.
+  std::vector<models::Tile> tiles = {};
   // Clips only: rate of the frames that the network saw.
   double frames_per_second = 0;
   // Volumes only.

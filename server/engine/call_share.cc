@@ -64,7 +64,7 @@ void CallShare::Reject(absl::Status why) {
   TakeCall()->FailShare(std::move(why), /*computed=*/false);
 }
 
-Shares ShareOut(std::shared_ptr<PredictCall> call) {
+Shares ShareOut(std::shared_ptr<PredictCall> call, int64_t max_items) {
   Shares shares;
   if (std::holds_alternative<NamedTensors>(call->request().input)) {
     call->ExpectShares(1);
@@ -74,7 +74,10 @@ Shares ShareOut(std::shared_ptr<PredictCall> call) {
   std::vector<Group> groups;
   for (size_t i = 0; i < call->items().size(); ++i) {
     const int64_t bucket = BucketId(call->items()[i].placement);
-    const auto same = [bucket](const Group& group) { return group.bucket == bucket; };
+    // Only tiles are more than a pass takes: a request holds at most max_batch_size items.
+    const auto same = [&](const Group& group) {
+      return group.bucket == bucket && static_cast<int64_t>(group.items.size()) < max_items;
+    };
     auto found = std::find_if(groups.begin(), groups.end(), same);
     if (found == groups.end()) found = groups.insert(groups.end(), Group{bucket, {}});
     found->items.push_back(i);

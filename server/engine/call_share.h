@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -73,8 +74,8 @@ class CallShare final : public BatchTask {
 
 using Shares = std::vector<std::unique_ptr<CallShare>>;
 
-// Splits the call into one share per bucket, in the order of their first items. A call with named tensors has
-// one share. REQUIRES: the call has at least one item, or named tensors.
-Shares ShareOut(std::shared_ptr<PredictCall> call);
+// Splits the call into shares of at most `max_items` items of one bucket, in the order of the buckets' first
+// items. A call with named tensors has one share. REQUIRES: the call has at least one item, or named tensors.
+Shares ShareOut(std::shared_ptr<PredictCall> call, int64_t max_items = std::numeric_limits<int64_t>::max());
 
 }  // namespace saccade::server

@@ -34,6 +34,18 @@ TEST_F(CallShareTest, OneShareForEachBucket) {
   EXPECT_EQ(shares[2]->deadline(), call->request().deadline);
 }
 
+TEST_F(CallShareTest, AShareHasAtMostAPassOfItems) {
+  const auto call = Call({64, 32, 64, 64, 32, 64, 64}, outcome_);
+  const auto shares = ShareOut(call, 2);
+  ASSERT_EQ(shares.size(), 4u);
+  EXPECT_EQ(shares[0]->size(), 2);
+  EXPECT_EQ(shares[1]->size(), 2);
+  EXPECT_EQ(shares[2]->size(), 2);
+  EXPECT_EQ(shares[3]->size(), 1);
+  EXPECT_EQ(&shares[2]->item(1), &call->items()[5]);
+  EXPECT_EQ(&shares[3]->item(0), &call->items()[6]);
+}
+
 TEST_F(CallShareTest, BucketsOfOneAreaAreTwo) {
   EXPECT_NE(BucketId(InBucket({32, 64})), BucketId(InBucket({64, 32})));
   EXPECT_NE(BucketId(InBucket({32, 64}, 2)), BucketId(InBucket({32, 64}, 3)));

@@ -11,12 +11,24 @@
 #include "models/described/described_model.h"
 #include "models/graphs/graph_program.h"
 #include "models/programs/program.h"
+#include "models/tasks/merge_tiles.h"
 #include "server/engine/picture_engine.h"
 #include "server/engine/program_engine.h"
 #include "server/engine/tensor_pass.h"
 
 namespace saccade::server {
 namespace {
+
+absl::StatusOr<std::unique_ptr<Engine>> PicturesEngine(std::unique_ptr<models::Model> model,
+                                                       const ModelSettings& settings) {
+  const models::Task task = model->description().task;
+  if (settings.tiles.size > 0 && !models::CanMergeTiles(task)) {
+    return absl::InvalidArgumentError(absl::StrCat("the parameter 'tiles' is set, but the model's task is ",
+                                                   models::TaskName(task),
+                                                   "; expected detection or segmentation, or no tiles"));
+  }
+  return MakePictureEngine(std::move(model), settings);
+}
 
 // FAILED_PRECONDITION if the model fails on purpose and may not.
 absl::Status CheckDrills(const models::Description& description, const ModelPermissions& permissions) {
@@ -45,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
                    settings.labels, options.gpu);
   if (absl::Status allowed = CheckDrills(model->description(), options.permissions); !allowed.ok())
     return allowed;
-  return MakePictureEngine(std::move(model), settings);
+  return PicturesEngine(std::move(model), settings);
 }
 
 absl::Status CheckProgram(const ModelSettings& settings, const ModelPermissions& permissions) {
@@ -71,8 +83,8 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& setting
   auto program = IsGraph(settings.backend) ? models::LoadGraph(file, std::move(wanted))
                                            : models::LoadProgram(file, std::move(wanted));
   if (!pictures) return MakeProgramEngine(std::move(program), settings);
-  return MakePictureEngine(
-      models::MakeDescribedModel(std::move(program), *settings.pictures, settings.labels), settings);
+  return PicturesEngine(models::MakeDescribedModel(std::move(program), *settings.pictures, settings.labels),
+                        settings);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "models/api/placement.h"
+#include "models/tasks/tiles.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/decoder.h"
@@ -22,7 +23,8 @@ bool IsReady(const Request& request);
 // Adds the items to the sink, and charges it for them. Expensive unless IsReady(request); then run it on the
 // decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the input's
 // name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the
-// request.
-absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder, Clock* clock);
+// request. Pictures are cut into `tiles`, unless their size is 0; then REQUIRES: CheckTiles() returned OK.
+absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder, Clock* clock,
+                       const models::TileRules& tiles = {});
 
 }  // namespace saccade::server

@@ -6,6 +6,7 @@
 #include "server/engine/forward.h"
 #include "server/engine/graph_threads.h"
 #include "server/engine/network_input.h"
+#include "server/engine/tile_items.h"
 #include "server/engine/warm_up.h"
 
 namespace saccade::server {
@@ -31,11 +32,12 @@ class PictureEngine final : public Engine {
   }
 
   absl::Status Check(const Request& request) const override {
-    return CheckInput(request, settings_.name, input());
+    if (absl::Status fits = CheckInput(request, settings_.name, input()); !fits.ok()) return fits;
+    return CheckTiles(request, settings_.name, description(), TilesFor(request, settings_.tiles));
   }
 
   absl::Status Prepare(PredictCall& call, const Decoder& decoder, Clock* clock) const override {
-    return MakeItems(call, input(), decoder, clock);
+    return MakeItems(call, input(), decoder, clock, TilesFor(call.request(), settings_.tiles));
   }
 
   std::function<absl::Status()> WarmUpPass(int64_t size) const override {

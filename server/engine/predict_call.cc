@@ -1,7 +1,9 @@
 #include "server/engine/predict_call.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "models/tasks/merge_tiles.h"
 #include "server/engine/answer_charge.h"
 #include "server/engine/count_shed.h"
 #include "server/tracing/call_record.h"
@@ -17,6 +19,29 @@ const models::Failure* FirstFailure(const std::vector<models::TaskResult>& resul
     if (const auto* failure = std::get_if<models::Failure>(&result)) return failure;
   }
   return nullptr;
+}
+
+// One result for each item that was sent.
+std::vector<models::TaskResult> MergeTiles(std::vector<models::TaskResult> results,
+                                           const std::vector<SentItem>& sent) {
+  const auto cut = [](const SentItem& one) { return !one.tiles.empty(); };
+  if (std::none_of(sent.begin(), sent.end(), cut)) return results;
+  std::vector<models::TaskResult> merged;
+  auto next = results.begin();
+  for (const SentItem& one : sent) {
+    const auto count = static_cast<int64_t>(std::max<size_t>(1, one.tiles.size()));
+    std::vector<models::TaskResult> parts(std::make_move_iterator(next),
+                                          std::make_move_iterator(next + count));
+    next += count;
+    if (one.tiles.empty()) {
+      merged.push_back(std::move(parts.front()));
+      continue;
+    }
+    const models::Size picture = one.region ? models::Size{one.region->height, one.region->width}
+                                            : models::Size{one.height, one.width};
+    merged.push_back(models::MergeTiles(std::move(parts), one.tiles, picture));
+  }
+  return merged;
 }
 
 }  // namespace
@@ -130,7 +155,7 @@ void PredictCall::AnswerShares() {
   response.model = request_.model;
   response.version = deps_.model->version();
   response.description = &deps_.model->description();
-  response.results = std::move(results);
+  response.results = MergeTiles(std::move(results), sent_);
   response.outputs = std::move(outputs);
   response.explanation = std::move(explanation);
   response.sent = sent_;

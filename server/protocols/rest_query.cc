@@ -27,7 +27,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
 // The fields of a PredictRequest that do not depend on the task. The model is in the path.
-constexpr const char* kCommon[] = {"version", "version_label", "request_id", "priority", "region", "explain"};
+constexpr const char* kCommon[] = {"version", "version_label", "request_id", "priority",
+                                   "region",  "tiles",         "explain"};
 
 std::optional<std::string> Decoded(absl::string_view text) {
   std::string decoded;

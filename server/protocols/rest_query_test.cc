@@ -61,6 +61,7 @@ TEST(RestQueryTest, ParametersSetFields) {
        "request_id: 'a b' priority: -1 version_label: 'stable'"},
       {Task::kDetection, "region.x=1&region.y=2&region.width=3&region.height=4",
        "region { x: 1 y: 2 width: 3 height: 4 }"},
+      {Task::kDetection, "tiles.size=640&tiles.overlap=64", "tiles { size: 640 overlap: 64 }"},
       {Task::kDetection, "explain.layer=", "explain { layer: '' }"},
       {Task::kDetection, "explain.maxMaps=2", "explain { max_maps: 2 }"},
       {Task::kSegmentation, "format=RAW&size.width=10&size.height=20",
@@ -103,7 +104,8 @@ TEST(RestQueryTest, ErrorsNameTheParameter) {
       {Task::kSegmentation, "size.network=yes", "size.network: is 'yes'; expected true or false"},
       {Task::kDetection, "colour=red",
        "'colour': is not a parameter; expected version, version_label, request_id, priority, region.x, "
-       "region.y, region.width, region.height, explain.layer, explain.max_maps, score_threshold, top_k, "
+       "region.y, region.width, region.height, tiles.size, tiles.overlap, tiles.whole, explain.layer, "
+       "explain.max_maps, score_threshold, top_k, "
        "classes, masks, mask_threshold"},
       {Task::kClassification, "score_threshold=1", "'score_threshold': is not a parameter"},
       {Task::kTensors, "top_k=1", "'top_k': is not a parameter"},

@@ -90,6 +90,29 @@ absl::StatusOr<Region> FromRegion(const v1::PredictRequest& message) {
   return Region{.x = region.x(), .y = region.y(), .width = region.width(), .height = region.height()};
 }
 
+// The request's tiles; a size of 0 stands for the whole picture. The rest is checked with the picture.
+absl::StatusOr<models::TileRules> FromTiles(const v1::PredictRequest& message) {
+  const v1::Tiles& tiles = message.tiles();
+  if (message.has_stereo() || message.has_clip() || message.has_volume())
+    return InvalidField("tiles", "is set with a stereo pair, a clip or a volume; expected a single picture");
+  if (tiles.whole()) {
+    if (tiles.size() == 0 && tiles.overlap() == 0) return models::TileRules{};
+    return InvalidField("tiles.whole", "is set together with a size or an overlap; set one of them");
+  }
+  if (tiles.size() < 1) {
+    return InvalidField("tiles.size", absl::StrCat("is ", tiles.size(),
+                                                   "; expected the side of a tile in pixels, "
+                                                   "at least 1"));
+  }
+  if (tiles.overlap() < 0 || tiles.overlap() > tiles.size() / 2) {
+    return InvalidField("tiles.overlap", absl::StrCat("is ", tiles.overlap(), "; expected 0 to ",
+                                                      tiles.size() / 2, ", half of the size"));
+  }
+  if (message.has_explain())
+    return InvalidField("explain", "is set together with tiles; attention maps are of the whole picture");
+  return models::TileRules{.size = tiles.size(), .overlap = tiles.overlap()};
+}
+
 using Pictures = std::vector<Picture>;
 
 absl::StatusOr<Pictures> FromPair(const v1::StereoPair& pair) {
@@ -209,6 +232,11 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message) {
     auto region = FromRegion(message);
     if (!region.ok()) return region.status();
     request.region = *region;
+  }
+  if (message.has_tiles()) {
+    const auto tiles = FromTiles(message);
+    if (!tiles.ok()) return tiles.status();
+    request.tiles = *tiles;
   }
   if (message.has_explain()) request.explain = WishOf(message.explain());
   auto pictures = ReadInput(message, request);

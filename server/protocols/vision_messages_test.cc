@@ -80,6 +80,27 @@ TEST(VisionMessagesTest, ARegionIsOfPicturesAndPairs) {
   ExpectInvalid(message, "region", "pictures and stereo pairs");
 }
 
+TEST(VisionMessagesTest, TilesAreOfASinglePicture) {
+  v1::PredictRequest message = Encoded();
+  EXPECT_FALSE(FromMessage(message)->tiles.has_value());
+  v1::Tiles* tiles = message.mutable_tiles();
+  ExpectInvalid(message, "tiles.size", "is 0");
+  tiles->set_size(64);
+  tiles->set_overlap(33);
+  ExpectInvalid(message, "tiles.overlap", "expected 0 to 32");
+  tiles->set_overlap(32);
+  const auto request = FromMessage(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->tiles, (models::TileRules{.size = 64, .overlap = 32}));
+  tiles->set_whole(true);
+  ExpectInvalid(message, "tiles.whole", "together with a size");
+  tiles->Clear();
+  tiles->set_whole(true);
+  EXPECT_EQ(FromMessage(message)->tiles, models::TileRules{});
+  message.mutable_volume()->set_tiff("tiff");
+  ExpectInvalid(message, "tiles", "expected a single picture");
+}
+
 TEST(VisionMessagesTest, AMapsSizeIsBounded) {
   v1::PredictRequest message = Encoded();
   v1::OutputSize* size = message.mutable_segmentation()->mutable_size();

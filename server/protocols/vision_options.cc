@@ -65,6 +65,11 @@ absl::Status CheckNetworkSize(absl::string_view field, const v1::PredictRequest&
     return InvalidField(field, absl::StrCat("is ", size.width(), " x ", size.height(),
                                             " and also the network's size; set only one of them"));
   }
+  if (message.has_tiles() && !message.tiles().whole()) {
+    return InvalidField(
+        field,
+        "is the network's size, but the network has seen tiles; set width and height, or omit the tiles");
+  }
   if (!message.has_region()) return absl::OkStatus();
   return InvalidField(
       field,

@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/repository/version_policy.h"
 
 namespace saccade::server {
@@ -61,6 +64,16 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     if (!absl::SimpleAtod(value, &loss) || !(loss >= 0 && loss <= 1))
       return Wrong(key, value, "a number from 0 to 1, e.g. 0.005 for 0.5 %", check);
     settings->max_precision_loss = loss;
+    return true;
+  }
+  if (key == "tiles") {
+    const std::pair<std::string, std::string> sides = absl::StrSplit(value, absl::MaxSplits(':', 1));
+    models::TileRules& tiles = settings->tiles;
+    const bool read = absl::SimpleAtoi(sides.first, &tiles.size) &&
+                      (sides.second.empty() || absl::SimpleAtoi(sides.second, &tiles.overlap));
+    if (!read || !models::IsValid(tiles))
+      return Wrong(key, value,
+                   "SIZE:OVERLAP in pixels, e.g. 640:64, with an overlap of at most half of the size", check);
     return true;
   }
   if (key == "items") {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/tasks/tiles.h"
 #include "server/batching/batcher_options.h"
 #include "server/core/inflight.h"
 #include "server/core/items_form.h"
@@ -156,6 +157,8 @@ struct ModelSettings {
   BatcherOptions batching = {.max_queue_size = 0, .threads = 0};
   // Whether answers are sent in the order in which their requests arrived.
   bool preserve_ordering = false;
+  // How pictures are cut if a request does not say; a size of 0 means that they are not.
+  models::TileRules tiles = {};
   // Whether a request fails if an output of a program has another shape than the configuration says.
   // Otherwise the client gets it as it is.
   bool strict_output_shapes = false;

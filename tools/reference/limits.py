@@ -68,6 +68,7 @@ LIMITS = {
         ("vision_options.cc", "kMaxOutputSide", COUNT, "Width or height of a requested output size",
          "INVALID_ARGUMENT"),
         ("vision_options.cc", "kMaxOutputPixels", COUNT, "Pixels of a requested output size", "INVALID_ARGUMENT"),
+        ("tile_items.h", "kMaxTiles", COUNT, "Tiles of a picture", "INVALID_ARGUMENT"),
         ("vision_explain.cc", "kMaxMaps", COUNT, "Attention maps of an answer", "INVALID_ARGUMENT"),
         ("vision_explain.cc", "kMaxPositions", COUNT, "Positions whose attention is asked for", "INVALID_ARGUMENT"),
         ("volume.h", "kMaxVolumeSide", COUNT, "Depth, height or width of a volume", "INVALID_ARGUMENT"),

@@ -76,6 +76,7 @@ void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("detect", "Send pictures and print the objects found on them");
   AddPictures(command, options, "PICTURE", "Folder for overlays with masks and boxes, one PNG per picture");
   AddRegion(command, options);
+  AddTiles(command, options);
   AddExplain(command, options);
   AddChoice(command, options, "picture");
   AddMasks(command, options);
@@ -90,6 +91,7 @@ void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
   AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs per picture");
   AddOutputSize(command, options.size, "label map");
   AddRegion(command, options);
+  AddTiles(command, options);
   AddExplain(command, options);
   AddAnswerFormat(command, options.format, console);
 }

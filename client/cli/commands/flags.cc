@@ -129,6 +129,17 @@ void AddRegion(CLI::App* command, PicturesCommand& options) {
       });
 }
 
+void AddTiles(CLI::App* command, PicturesCommand& options) {
+  command
+      ->add_option(
+          "--tiles", options.tiles,
+          "SIZE:OVERLAP: cuts each picture into squares of SIZE pixels that share OVERLAP pixels, at most "
+          "half of SIZE; whole: replaces the model's own tiles by the whole picture")
+      ->check([](const std::string& text) {
+        return ParseTiles(text) ? std::string() : "expected SIZE:OVERLAP, as in 640:64, or whole";
+      });
+}
+
 void AddExplain(CLI::App* command, PicturesCommand& options) {
   command
       ->add_option_function<std::string>(

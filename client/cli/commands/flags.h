@@ -40,6 +40,7 @@ void AddPictures(CLI::App* command, PicturesCommand& options, const std::string&
                      "pattern; - reads standard input");
 
 void AddRegion(CLI::App* command, PicturesCommand& options);
+void AddTiles(CLI::App* command, PicturesCommand& options);
 
 // --explain and what belongs to it.
 void AddExplain(CLI::App* command, PicturesCommand& options);

@@ -46,6 +46,8 @@ struct InputsCommand {
 struct PicturesCommand : InputsCommand {
   // "X,Y,WIDTH,HEIGHT", validated by the option; empty stands for the whole picture.
   std::string region;
+  // "SIZE:OVERLAP" or "whole", validated by the option; empty stands for the model's own tiles.
+  std::string tiles;
   // Requests attention maps of the layer explain_layer; an empty name stands for the last layer.
   bool explain = false;
   std::string explain_layer;

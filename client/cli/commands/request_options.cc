@@ -17,6 +17,7 @@ RequestOptions RequestOf(const InputsCommand& command) {
 RequestOptions RequestOf(const PicturesCommand& command) {
   RequestOptions options = RequestOf(static_cast<const InputsCommand&>(command));
   options.region = ParseRegion(command.region);
+  if (!command.tiles.empty()) options.tiles = ParseTiles(command.tiles);
   if (command.explain) {
     options.explain = Explain{.layer = command.explain_layer, .max_maps = command.explain_maps};
     for (const std::string& at : command.explain_at) {
@@ -40,6 +41,15 @@ std::optional<Region> ParseRegion(const std::string& text) {
       !absl::SimpleAtoi(parts[2], &region.width) || !absl::SimpleAtoi(parts[3], &region.height))
     return std::nullopt;
   return region;
+}
+
+std::optional<Tiles> ParseTiles(const std::string& text) {
+  if (text == "whole") return Tiles{.whole = true};
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  Tiles tiles;
+  const bool read = parts.size() <= 2 && absl::SimpleAtoi(parts[0], &tiles.size) &&
+                    (parts.size() == 1 || absl::SimpleAtoi(parts[1], &tiles.overlap));
+  return read ? std::optional(tiles) : std::nullopt;
 }
 
 std::optional<Position> ParsePosition(const std::string& text) {

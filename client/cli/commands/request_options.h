@@ -18,6 +18,9 @@ ReportOptions ReportOf(const InputsCommand& command);
 // Parses "X,Y,WIDTH,HEIGHT"; empty if `text` is malformed.
 std::optional<Region> ParseRegion(const std::string& text);
 
+// Parses "SIZE:OVERLAP", "SIZE" or "whole"; empty if `text` is malformed.
+std::optional<Tiles> ParseTiles(const std::string& text);
+
 // Parses "X,Y", each from 0 to 1; empty if `text` is malformed.
 std::optional<Position> ParsePosition(const std::string& text);
 

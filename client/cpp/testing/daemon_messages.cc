@@ -191,6 +191,10 @@ FakeRequest FromRequest(const v1::PredictRequest& request) {
     const v1::Region& region = request.region();
     result.request.region = Region{region.x(), region.y(), region.width(), region.height()};
   }
+  if (request.has_tiles()) {
+    const v1::Tiles& tiles = request.tiles();
+    result.request.tiles = Tiles{tiles.size(), tiles.overlap(), tiles.whole()};
+  }
   if (request.has_explain()) {
     result.request.explain = Explain{request.explain().layer(), request.explain().max_maps(), {}};
     for (const v1::Position& position : request.explain().positions())

@@ -19,7 +19,7 @@ from saccade.errors import (
 )
 from saccade.inputs import Pixels
 from saccade.masks import Mask, MaskForm, MaskPicture, MaskPolygon, MaskPolygons
-from saccade.requests import Classify, Depth, Detect, Embed, Explain, FindActions, Region, Request, Segment, Stereo
+from saccade.requests import Classify, Depth, Detect, Embed, Explain, FindActions, Region, Request, Segment, Stereo, Tiles
 from saccade.retry import Retry
 from saccade.streams import StreamItem
 from saccade.types import (
@@ -93,6 +93,7 @@ __all__ = [
     "Segmentation",
     "Stereo",
     "StreamItem",
+    "Tiles",
     "Timings",
     "TLS",
     "Unauthenticated",

@@ -28,6 +28,17 @@ class Region:
     height: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Tiles:
+    """Cuts a picture into squares of `size` pixels that the model sees one by one; neighbours share `overlap` pixels, at
+    most half of the size. Results are merged, in the coordinates of the whole picture. For detection and segmentation.
+    `Tiles(whole=True)` replaces the model's own tiles by the whole picture."""
+
+    size: int = 0
+    overlap: int = 0
+    whole: bool = False
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explain:
     """Requests attention maps. `layer` is one of Model.attention_layers; empty selects the last one. At most
@@ -88,14 +99,18 @@ class Request(abc.ABC, Generic[A]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PictureRequest(Request[A]):
-    """A request for a picture or a pair of pictures. With `region` the model sees only that part."""
+    """A request for a picture or a pair of pictures. With `region` the model sees only that part; with `tiles` it sees
+    the picture, or that part, in pieces."""
 
     region: Region | None = dataclasses.field(default=None, kw_only=True)
+    tiles: Tiles | None = dataclasses.field(default=None, kw_only=True)
 
     def _begin(self, model: str) -> pb.PredictRequest:
         request = super()._begin(model)
         if self.region is not None:
             request.region.CopyFrom(pb.Region(**dataclasses.asdict(self.region)))
+        if self.tiles is not None:
+            request.tiles.CopyFrom(pb.Tiles(**dataclasses.asdict(self.tiles)))
         return request
 
     def _of_picture(self, model: str, picture: inputs.Picture) -> pb.PredictRequest:

@@ -1,0 +1,143 @@
+#include "server/engine/tile_items.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "models/tasks/merge_tiles.h"
+#include "server/core/errors.h"
+#include "server/decode/prepare.h"
+#include "server/engine/item_room.h"
+
+namespace saccade::server {
+namespace {
+
+models::Size Turned(models::Size size) { return {size.width, size.height}; }
+
+int64_t AreaOf(models::Size size) { return size.height * size.width; }
+
+// The size of each tile.
+models::Size TileSize(models::Size picture, const models::TileRules& tiles) {
+  return {std::min(tiles.size, picture.height), std::min(tiles.size, picture.width)};
+}
+
+// Memory for the inputs of all tiles, and for two label maps of them: each tile's and the merged one.
+int64_t BytesOf(const models::ImageInput& input, models::Size picture, const models::TileRules& tiles) {
+  const models::Size tile = TileSize(picture, tiles);
+  const int64_t bytes = FloatBytes(3 * AreaOf(models::PlacementOf(input, tile).bucket)) + 2 * AreaOf(tile);
+  return models::CountTiles(picture, tiles) * bytes;
+}
+
+absl::Status CheckPicture(const Request& request, models::Size picture, const models::TileRules& tiles) {
+  const int64_t longer = std::max(picture.height, picture.width);
+  if (request.tiles && tiles.size > longer) {
+    return Invalid("tiles.size", absl::StrCat("is ", tiles.size, ", but the picture is ", picture.width,
+                                              " x ", picture.height, "; expected 1 to ", longer));
+  }
+  const int64_t count = models::CountTiles(picture, tiles);
+  if (count <= kMaxTiles) return absl::OkStatus();
+  return Invalid("tiles", absl::StrCat("cut the picture of ", picture.width, " x ", picture.height, " into ",
+                                       count, " tiles of ", tiles.size, " with an overlap of ", tiles.overlap,
+                                       "; expected at most ", kMaxTiles,
+                                       ": make the size larger or the overlap smaller"));
+}
+
+// The size that is cut, as far as the header tells: it may be turned by its orientation.
+models::Size StoredSize(const Request& request, const PictureHeader& header) {
+  if (request.region) return {request.region->height, request.region->width};
+  return {header.height, header.width};
+}
+
+absl::Status AddTile(ItemSink& sink, const models::ImageInput& input, const DecodedPicture& picture,
+                     const models::Tile& tile) {
+  DecodedPicture part = picture;
+  // The tile lies in what is cut, which may be a region of the picture already.
+  part.whole = part.sent;
+  const Region region{.x = static_cast<int>(tile.x),
+                      .y = static_cast<int>(tile.y),
+                      .width = static_cast<int>(tile.width),
+                      .height = static_cast<int>(tile.height)};
+  if (absl::Status cut = CutRegion(region, part); !cut.ok()) return cut;
+  const models::Placement placement = models::PlacementOf(input, part.sent);
+  const int64_t floats = 3 * AreaOf(placement.bucket);
+  auto room = Allocate(floats);
+  if (!room.ok()) return room.status();
+  const absl::Span<float> pixels(room->get(), static_cast<size_t>(floats));
+  if (absl::Status written = WriteInput(part, input, placement, pixels); !written.ok()) return written;
+  sink.AddItem({placement, absl::Span<const float>(pixels), *std::move(room)});
+  return absl::OkStatus();
+}
+
+// The size that the whole picture has at the scale of its tiles.
+models::Size ScaledSize(const models::ImageInput& input, models::Size picture, const models::Tile& tile) {
+  const models::Size scaled = models::PlacementOf(input, {tile.height, tile.width}).scaled;
+  return {std::max<int64_t>(1, picture.height * scaled.height / tile.height),
+          std::max<int64_t>(1, picture.width * scaled.width / tile.width)};
+}
+
+}  // namespace
+
+models::TileRules TilesFor(const Request& request, const models::TileRules& models_own) {
+  return request.tiles.value_or(models_own);
+}
+
+absl::Status CheckTiles(const Request& request, const std::string& model,
+                        const models::Description& description, const models::TileRules& tiles) {
+  if (tiles.size == 0) return absl::OkStatus();
+  if (!models::IsValid(tiles)) {
+    return Invalid("tiles",
+                   absl::StrCat("have a size of ", tiles.size, " and an overlap of ", tiles.overlap,
+                                "; expected a size of at least 1, and an overlap of 0 to half of it"));
+  }
+  if (!models::CanMergeTiles(description.task)) {
+    return Invalid("tiles", absl::StrCat("are set, but the task of model '", model, "' is ",
+                                         models::TaskName(description.task),
+                                         "; expected a model whose task is detection or segmentation"));
+  }
+  if (!request.explain) return absl::OkStatus();
+  return Invalid(
+      "explain",
+      "needs the whole picture, but it is cut into tiles; leave tiles out, or set tiles.whole if they "
+      "are the model's own");
+}
+
+absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
+                           const StillWanted& wanted, int64_t item, const models::TileRules& tiles) {
+  const Request& request = sink.request();
+  const Picture& picture = std::get<std::vector<Picture>>(request.input).at(static_cast<size_t>(item));
+  const auto at_item = [&](const absl::Status& status) { return AtItem(status, request, "picture", item); };
+  if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(picture)); !taken.ok()) return taken;
+  const auto header = decoder.ReadHeader(picture, wanted);
+  if (!header.ok()) return at_item(header.status());
+  const models::Size stored = StoredSize(request, *header);
+  if (absl::Status fits = CheckPicture(request, stored, tiles); !fits.ok()) return fits;
+  if (item == 0) {
+    const int64_t bucket = BucketId(models::PlacementOf(input, TileSize(stored, tiles)));
+    if (absl::Status worth = sink.Consider({bucket}); !worth.ok()) return worth;
+  }
+  const int64_t inputs = std::max(BytesOf(input, stored, tiles), BytesOf(input, Turned(stored), tiles));
+  const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes + inputs;
+  if (absl::Status taken = sink.AddDecodedBytes(bytes); !taken.ok()) return taken;
+  // Tiles are cut from the picture at its full size.
+  models::ImageInput whole = input;
+  whole.reduced_jpeg = false;
+  const auto decoded = decoder.Decode(picture, *header, whole, request.region, wanted);
+  if (!decoded.ok()) return at_item(decoded.status());
+  const std::vector<models::Tile> parts = models::TilesOf(decoded->sent, tiles);
+  for (const models::Tile& tile : parts) {
+    if (absl::Status alive = wanted(); !alive.ok()) return alive;
+    if (absl::Status added = AddTile(sink, input, *decoded, tile); !added.ok()) return at_item(added);
+  }
+  sink.AddSent({.width = static_cast<int>(decoded->whole.width),
+                .height = static_cast<int>(decoded->whole.height),
+                .scaled = ScaledSize(input, decoded->sent, parts.front()),
+                .region = request.region,
+                .tiles = parts.size() > 1 ? parts : std::vector<models::Tile>{}});
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,168 @@
+#include "server/engine/tile_items.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/core/bad_field.h"
+#include "server/core/fake_clock.h"
+#include "server/engine/fake_model.h"
+#include "server/engine/network_input.h"
+#include "server/engine/predict_call.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kWidth = 23;
+constexpr int kHeight = 17;
+
+// Pixels are not scaled, and a tile is not padded.
+models::ImageInput Unscaled() {
+  models::ImageInput input;
+  input.fit = models::Fit::kKeepRatio;
+  input.short_side = 0;
+  input.long_side = 64;
+  input.buckets.stride = 1;
+  input.mean = {0, 0, 0};
+  input.std = {1 / 255.0F, 1 / 255.0F, 1 / 255.0F};
+  return input;
+}
+
+// The red channel counts along the rows.
+Picture Counted(int width = kWidth, int height = kHeight) {
+  auto pixels = std::make_shared<std::string>(size_t{3} * width * height, '\0');
+  for (int i = 0; i < width * height; ++i) (*pixels)[size_t{3} * i] = static_cast<char>(i % 251);
+  const std::string_view view = *pixels;
+  return RawPicture{.width = width, .height = height, .data = {.owner = std::move(pixels), .bytes = view}};
+}
+
+class TileItemsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<PredictCall> Call(std::optional<models::TileRules> tiles, Picture picture = Counted(),
+                                    std::optional<Region> region = std::nullopt) {
+    Request request;
+    request.input = std::vector<Picture>{std::move(picture)};
+    request.tiles = tiles;
+    request.region = region;
+    request.arrival = clock_.Now();
+    request.input_name = "raw";
+    auto call = std::make_unique<PredictCall>(
+        std::move(request), [](const absl::StatusOr<Response>&) {},
+        PredictCall::Deps{
+            .model = std::make_shared<FakeModel>(1, &description_, model_metrics_.get(), nullptr),
+            .metrics = &metrics_,
+            .clock = &clock_});
+    call->ticket() = *admission_->Admit({.bytes = 0});
+    return call;
+  }
+
+  absl::Status Make(PredictCall& call, const models::TileRules& models_own = {}) {
+    const models::TileRules tiles = TilesFor(call.request(), models_own);
+    description_.task = models::Task::kDetection;
+    if (absl::Status fits = CheckTiles(call.request(), "m", description_, tiles); !fits.ok()) return fits;
+    return MakeItems(call, Unscaled(), ThreadDecoder(DecodeLimits()), &clock_, tiles);
+  }
+
+  // The field and the message.
+  std::string Refusal(const models::TileRules& tiles) {
+    const auto call = Call(tiles);
+    const absl::Status status = Make(*call);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return BadFieldOf(status).value_or("none") + "; " + std::string(status.message());
+  }
+
+  FakeClock clock_;
+  models::Description description_;
+  Metrics metrics_{"test"};
+  std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "detection");
+  std::unique_ptr<Admission> admission_ = *Admission::Create({.max_decoded_bytes = 1 << 20}, Clock::Real());
+};
+
+float First(const Item& item) {
+  float value = 0;
+  PieceReader(item.pixels).Read(sizeof(value), reinterpret_cast<char*>(&value));
+  return value;
+}
+
+TEST_F(TileItemsTest, EachTileIsAnItemWithItsOwnPixels) {
+  const auto call = Call(models::TileRules{.size = 10, .overlap = 2});
+  ASSERT_TRUE(Make(*call).ok());
+  const std::vector<models::Tile> tiles = models::TilesOf({kHeight, kWidth}, {.size = 10, .overlap = 2});
+  ASSERT_EQ(tiles.size(), 6u);
+  ASSERT_EQ(call->items().size(), tiles.size());
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    EXPECT_EQ(call->items()[i].placement.sent, (models::Size{10, 10}));
+    EXPECT_EQ(First(call->items()[i]), static_cast<float>((tiles[i].y * kWidth + tiles[i].x) % 251));
+  }
+}
+
+TEST_F(TileItemsTest, ARegionIsCutWithinThePicture) {
+  const Region region{.x = 3, .y = 4, .width = 18, .height = 10};
+  const auto call = Call(models::TileRules{.size = 10, .overlap = 2}, Counted(), region);
+  ASSERT_TRUE(Make(*call).ok());
+  ASSERT_EQ(call->items().size(), 2u);
+  EXPECT_EQ(First(call->items()[0]), 4 * kWidth + 3);
+  EXPECT_EQ(First(call->items()[1]), 4 * kWidth + 11);
+}
+
+TEST_F(TileItemsTest, TheModelsOwnTilesCutOnlyLargerPictures) {
+  auto call = Call(std::nullopt);
+  ASSERT_TRUE(Make(*call, {.size = 10, .overlap = 2}).ok());
+  EXPECT_EQ(call->items().size(), 6u);
+  call = Call(std::nullopt);
+  ASSERT_TRUE(Make(*call, {.size = 40, .overlap = 2}).ok());
+  EXPECT_EQ(call->items().size(), 1u);
+  // The request asks for the whole picture.
+  call = Call(models::TileRules{});
+  ASSERT_TRUE(Make(*call, {.size = 10, .overlap = 2}).ok());
+  EXPECT_EQ(call->items().size(), 1u);
+}
+
+TEST_F(TileItemsTest, WrongTilesAreRefused) {
+  EXPECT_THAT(Refusal({.size = 24, .overlap = 0}),
+              HasSubstr("tiles.size; tiles.size: is 24, but the picture is 23 x 17; expected 1 to 23"));
+  EXPECT_THAT(Refusal({.size = 10, .overlap = 6}),
+              HasSubstr("expected a size of at least 1, and an overlap of 0"));
+  EXPECT_THAT(Refusal({.size = -1}), HasSubstr("expected a size of at least 1"));
+}
+
+TEST_F(TileItemsTest, TooManyTilesAreRefusedBeforeAnyWork) {
+  const auto call = Call(models::TileRules{.size = 1}, Counted(64, 17));
+  const absl::Status status = Make(*call);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("into 1088 tiles of 1 with an overlap of 0; expected at most 1024"));
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
+}
+
+TEST_F(TileItemsTest, AllTilesAreChargedBeforeThePictureIsDecoded) {
+  const auto call = Call(models::TileRules{.size = 10, .overlap = 2});
+  ASSERT_TRUE(Make(*call).ok());
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 3 * kWidth * kHeight + 6 * (10 * 10 * (3 * 4 + 2)));
+  admission_ = *Admission::Create({.max_decoded_bytes = 3 * kWidth * kHeight + 6000}, Clock::Real());
+  const auto refused = Call(models::TileRules{.size = 10, .overlap = 2});
+  // More than the bound itself, so a later attempt would not fit either.
+  EXPECT_EQ(Make(*refused).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(refused->items().empty());
+}
+
+TEST_F(TileItemsTest, WhatNeedsTheWholePictureIsRefused) {
+  Request request;
+  request.explain.emplace();
+  description_.task = models::Task::kDetection;
+  const absl::Status explained = CheckTiles(request, "m", description_, {.size = 10});
+  EXPECT_EQ(BadFieldOf(explained), "explain");
+  description_.task = models::Task::kClassification;
+  const absl::Status classes = CheckTiles(Request(), "m", description_, {.size = 10});
+  EXPECT_THAT(std::string(classes.message()), HasSubstr("the task of model 'm' is classification"));
+  EXPECT_TRUE(CheckTiles(Request(), "m", description_, {}).ok());
+}
+
+}  // namespace
+}  // namespace saccade::server
