@@ -142,9 +142,11 @@ TEST_F(TileItemsTest, TooManyTilesAreRefusedBeforeAnyWork) {
 }
 
 TEST_F(TileItemsTest, AllTilesAreChargedBeforeThePictureIsDecoded) {
-  const auto call = Call(models::TileRules{.size = 10, .overlap = 2});
+  auto call = Call(models::TileRules{.size = 10, .overlap = 2});
   ASSERT_TRUE(Make(*call).ok());
   EXPECT_EQ(admission_->inflight().decoded_bytes, 3 * kWidth * kHeight + 6 * (10 * 10 * (3 * 4 + 2)));
+  // Its ticket refers to the admission.
+  call.reset();
   admission_ = *Admission::Create({.max_decoded_bytes = 3 * kWidth * kHeight + 6000}, Clock::Real());
   const auto refused = Call(models::TileRules{.size = 10, .overlap = 2});
   // More than the bound itself, so a later attempt would not fit either.

@@ -13,7 +13,7 @@ import torch
 import pictures
 from harness import binary
 
-SIZES = [(301, 467), (467, 301), (240, 320), (97, 151)]
+SIZES = [(301, 467), (240, 320), (97, 151)]
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,7 @@ def verify(command, model, shown, *flags):
 
 
 @pytest.mark.parametrize("name, compared", [
-    ("resnet18", ["score"]), ("lraspp_mobilenet_v3_large", ["pixels"]),
-    ("fasterrcnn_mobilenet_v3_large_320_fpn", ["box", "score"]), ("ssdlite320_mobilenet_v3_large", ["box", "score"]),
+    ("resnet18", ["score"]), ("fasterrcnn_mobilenet_v3_large_320_fpn", ["box", "score"]),
 ])  # fmt: skip
 def test_what_is_served_is_the_authors(command, imported, shown, name, compared):
     done = verify(command, imported(name), shown)
