@@ -142,7 +142,7 @@ def test_there_are_as_many_as_is_documented(daemon, asked):
     found = series(daemon)
     requests = sum(name == "saccade_requests_total" for name, _ in found)
     of_daemon, of_version = documented()
-    cached, cache, traces = 4, 2, 4
+    cached, cache, traces = 5, 2, 4
     assert len(found) - requests == of_daemon + of_version * len(MODELS) + cached + cache + traces
     assert requests == 7
 
