@@ -88,32 +88,37 @@ class Comparison {
 
 PrecisionChoice Exact(std::string reason) { return {models::Precision::kFloat32, std::move(reason)}; }
 
-PrecisionChoice Measure(Comparison& comparison, const ModelSettings& settings, Clock* clock) {
+// Also returns the share of float32's time that a pass takes in the precision that is chosen.
+std::pair<PrecisionChoice, double> Measure(Comparison& comparison, const ModelSettings& settings,
+                                           Clock* clock) {
+  const auto exact_because = [](std::string reason) { return std::pair(Exact(std::move(reason)), 1.0); };
   const absl::Span<const std::string> files = settings.samples;
   const auto views = static_cast<size_t>(comparison.input().views);
   Item first;
   for (size_t i = 0; i + views <= files.size(); i += views) {
     auto item = ReadSample(files.subspan(i, views), comparison.input(), clock);
     absl::Status added = item.ok() ? comparison.Add(*item) : item.status();
-    if (!added.ok()) return Exact(absl::StrCat("a sample cannot be computed: ", added.message()));
+    if (!added.ok()) return exact_because(absl::StrCat("a sample cannot be computed: ", added.message()));
     if (i == 0) first = *std::move(item);
   }
-  if (comparison.count() == 0) return Exact("the folder samples has a left picture without a right one");
+  if (comparison.count() == 0)
+    return exact_because("the folder samples has a left picture without a right one");
   const std::string changes = absl::StrCat(comparison.name(), " changes ", Percent(comparison.loss()),
                                            " of the answers to ", comparison.count(), " samples");
   if (comparison.loss() > settings.max_precision_loss) {
-    return Exact(absl::StrCat(changes, ", more than max_precision_loss allows, ",
-                              Percent(settings.max_precision_loss)));
+    return exact_because(absl::StrCat(changes, ", more than max_precision_loss allows, ",
+                                      Percent(settings.max_precision_loss)));
   }
   const auto times = comparison.Time(first);
-  if (!times.ok()) return Exact(std::string(times.status().message()));
+  if (!times.ok()) return exact_because(std::string(times.status().message()));
   const auto [exact, coarse] = *times;
   if (coarse >= exact) {
-    return Exact(absl::StrCat(comparison.name(), " is not faster: ", Milliseconds(coarse), ", fp32 takes ",
-                              Milliseconds(exact)));
+    return exact_because(absl::StrCat(comparison.name(), " is not faster: ", Milliseconds(coarse),
+                                      ", fp32 takes ", Milliseconds(exact)));
   }
-  return {comparison.precision(),
-          absl::StrCat(changes, ", and takes ", Milliseconds(coarse), " instead of ", Milliseconds(exact))};
+  return {{comparison.precision(),
+           absl::StrCat(changes, ", and takes ", Milliseconds(coarse), " instead of ", Milliseconds(exact))},
+          absl::FDivDuration(coarse, exact)};
 }
 
 }  // namespace
@@ -149,13 +154,14 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
     return Measure(comparison, settings, clock);
   };
   try {
-    if (!int8) return measure(models::Precision::kBFloat16);
-    // int8 first, as it is the fastest. If it is not chosen, the reason is told in any case.
-    PrecisionChoice choice = measure(models::Precision::kInt8);
-    if (!bfloat16 || choice.precision == models::Precision::kInt8) return choice;
-    PrecisionChoice second = measure(models::Precision::kBFloat16);
-    second.reason = absl::StrCat(choice.reason, "; ", second.reason);
-    return second;
+    if (!int8) return measure(models::Precision::kBFloat16).first;
+    auto [choice, share] = measure(models::Precision::kInt8);
+    if (!bfloat16) return choice;
+    auto [other, other_share] = measure(models::Precision::kBFloat16);
+    // Whichever is chosen, the log tells about both.
+    if (other_share < share) std::swap(choice, other);
+    choice.reason = absl::StrCat(choice.reason, "; ", other.reason);
+    return choice;
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(error.what());
   }

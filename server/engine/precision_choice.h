@@ -18,7 +18,7 @@ struct PrecisionChoice {
 };
 
 // Returns the option `precision`, unless it is auto: then computes the model's samples in float32 and in
-// int8, if the version has quantized weights, or else in bfloat16, and chooses the first of them where the
+// bfloat16 and, if the version has quantized weights, in int8, and chooses the faster of them where the
 // processor multiplies it itself, the answers change by at most settings.max_precision_loss in the mean
 // (models/tasks/disagreement.h) and the passes are faster; float32 otherwise, and if there are no samples or
 // one cannot be read. A processor without int8 leaves quantized weights aside, with a warning in the log.
