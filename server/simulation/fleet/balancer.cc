@@ -23,6 +23,9 @@ void Balancer::SetReplicas(const std::vector<int>& replicas) {
     std::nth_element(replicas_.begin(), replicas_.begin() + subset_, replicas_.end(), by_rank);
     replicas_.resize(subset_);
   }
+  for (size_t i = replicas_.size(); !same_order_ && i > 1; --i) {
+    std::swap(replicas_[i - 1], replicas_[static_cast<size_t>(random_.Below(static_cast<int64_t>(i)))]);
+  }
   // Clients that learn of a change together must not go on in step.
   if (!replicas_.empty()) next_ = static_cast<size_t>(random_.Below(static_cast<int64_t>(replicas_.size())));
 }

@@ -17,9 +17,10 @@ class Balancer {
   // How long a replica that refused a connection is left out: gRPC's first backoff.
   static constexpr Nanos kBackoff = kSecond;
 
-  // `client` is its number; clients with the same numbers have the same subsets.
-  Balancer(Balancing kind, int subset, int client, uint64_t seed)
-      : kind_(kind), subset_(subset), client_(client), random_(seed) {}
+  // `client` is its number; clients with the same numbers have the same subsets. `same_order` keeps the order
+  // of the list, which is shuffled otherwise.
+  Balancer(Balancing kind, int subset, int client, uint64_t seed, bool same_order = false)
+      : kind_(kind), subset_(subset), client_(client), same_order_(same_order), random_(seed) {}
 
   // Replaces the list of replicas.
   void SetReplicas(const std::vector<int>& replicas);
@@ -51,6 +52,7 @@ class Balancer {
   const Balancing kind_;
   const int subset_;
   const int client_;
+  const bool same_order_;
   Random random_;
   std::vector<int> replicas_;
   // By the replica's number.

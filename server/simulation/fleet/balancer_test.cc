@@ -13,8 +13,6 @@
 namespace saccade::server::simulation {
 namespace {
 
-using testing::Each;
-using testing::Eq;
 using testing::Optional;
 
 std::vector<int> Numbers(int count) {
@@ -30,6 +28,20 @@ TEST(BalancerTest, RoundRobinGivesEachReplicaTheSame) {
   for (int i = 0; i < 70; ++i) ++picked[*balancer.Pick({})];
   ASSERT_EQ(picked.size(), 7u);
   for (const auto& [replica, times] : picked) EXPECT_EQ(times, 10) << replica;
+}
+
+TEST(BalancerTest, ClientsGoRoundInDifferentOrdersUnlessTheyAreToldNotTo) {
+  const auto orders_of = [](bool same_order) {
+    std::set<std::vector<int>> orders;
+    for (int client = 0; client < 10; ++client) {
+      Balancer balancer(Balancing::kRoundRobin, 0, client, client, same_order);
+      balancer.SetReplicas(Numbers(20));
+      orders.insert(balancer.replicas());
+    }
+    return orders.size();
+  };
+  EXPECT_EQ(orders_of(false), 10u);
+  EXPECT_EQ(orders_of(true), 1u);
 }
 
 TEST(BalancerTest, LeavesOutReplicasThatRefuseForASecond) {

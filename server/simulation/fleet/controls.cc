@@ -16,8 +16,9 @@ constexpr double kAnyRate = 1e9;
 Fleet::Fleet(const FleetOptions& options) : options_(options), random_(options.seed), rate_(options.rate) {
   for (int i = 0; i < options_.replicas; ++i) Start(Build{}, Nanos());
   for (int i = 0; i < options_.clients; ++i) {
-    clients_.push_back({.balancer = Balancer(options_.balancing, options_.subset, i, random_.Bits()),
-                        .budget = RetryBudget(options_.retry.budget, options_.retry.budget_ratio)});
+    clients_.push_back(
+        {.balancer = Balancer(options_.balancing, options_.subset, i, random_.Bits(), options_.same_order),
+         .budget = RetryBudget(options_.retry.budget, options_.retry.budget_ratio)});
     clients_.back().balancer.SetReplicas(Ready());
   }
 }

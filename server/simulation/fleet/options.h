@@ -66,6 +66,9 @@ struct FleetOptions {
   Nanos deadline = 1500 * kMillisecond;
   Balancing balancing = Balancing::kRoundRobin;
   int subset = 20;
+  // Whether all clients have the list of replicas in the same order, as from one file or a list of endpoints.
+  // Cluster DNS shuffles its answers (CoreDNS' plugin loadbalance, which Kubernetes' defaults have).
+  bool same_order = false;
   RetryOptions retry = {};
 
   // One way between a client and a replica.

@@ -17,6 +17,7 @@ struct NamedClient {
   std::string name;
   RetryOptions retry = {};
   Balancing balancing = Balancing::kRoundRobin;
+  bool same_order = false;
 };
 
 std::vector<NamedClient> Clients() {
@@ -32,7 +33,8 @@ std::vector<NamedClient> Clients() {
   return {{"no retries", none},
           {"shipped"},
           {"least loaded", {}, Balancing::kLeastLoaded},
-          {"shipped, budget", frugal},
+          {"same order", {}, Balancing::kRoundRobin, true},
+          {"same order, budget", frugal, Balancing::kRoundRobin, true},
           {"careless", careless},
           {"careless, budget", careful}};
 }
@@ -71,22 +73,24 @@ void AddSteady(const FleetBenchOptions& bench, Report& report) {
 }
 
 void AddRetryStorm(const FleetBenchOptions& bench, Report& report) {
-  report.Section(
-      "A retry storm",
-      "Load 0.8, and 1.6 for ten seconds from second 20 on. Clients that do not repeat calls; the Python "
-      "client as it is "
-      "shipped (four attempts, the daemon's hints, round robin); the same with the better of two replicas; "
-      "the same with "
-      "gRPC's retryThrottling (10 tokens, 0.1 for a success); careless ones that give an attempt up after "
-      "500 ms and repeat it "
-      "at once, three times, without and with that budget. Recovered is a fleet with 95 % of the bound for "
-      "five seconds. Calls "
-      "of the last second of the ten may be answered after it, so there may be more than the bound.");
+  report.Section("A retry storm",
+                 "Load 0.8, and 1.6 for ten seconds from second 20 on. Clients that do not repeat calls; the "
+                 "Python client as it is "
+                 "shipped (four attempts, the daemon's hints, round robin over a list that DNS shuffles); "
+                 "the same with the better of two "
+                 "replicas; the same with a list that all clients have in the same order, without and with "
+                 "gRPC's retryThrottling (10 "
+                 "tokens, 0.1 for a success); careless ones that give an attempt up after 500 ms and repeat "
+                 "it at once, three times, "
+                 "without and with that budget. Recovered is a fleet with 95 % of the bound for five "
+                 "seconds. Calls of the last second of "
+                 "the ten may be answered after it, so there may be more than the bound.");
   std::vector<Line> lines;
   for (const NamedClient& client : Clients()) {
     FleetOptions options = BasicFleet(bench, 0.8, 92 * kSecond);
     options.retry = client.retry;
     options.balancing = client.balancing;
+    options.same_order = client.same_order;
     const double rate = options.rate;
     const FleetSummary summary({.name = client.name, .options = options, .script = [rate](Fleet& fleet) {
                                   fleet.At(20 * kSecond, [&fleet, rate](Nanos) { fleet.SetRate(2 * rate); });
@@ -106,7 +110,8 @@ void AddRetryStorm(const FleetBenchOptions& bench, Report& report) {
         absl::StrCat(Rounded(summary.Attempts(20, 30), 2), ", ", Rounded(summary.Attempts(30, 90), 2)));
     row("requests in a pass, in the ten seconds and in the minute after",
         absl::StrCat(Rounded(summary.BatchSize(20, 30), 1), ", ", Rounded(summary.BatchSize(30, 90), 1)));
-    lines.push_back(summary.Goodput(client.name));
+    // It lies on the bound, as the first does, and the plot has six colours.
+    if (client.name != "same order, budget") lines.push_back(summary.Goodput(client.name));
   }
   WritePlot({.folder = bench.folder}, report, "Goodput in a retry storm", "fleet-retries.svg",
             LinePlot("seconds", "calls in time per second", lines));
