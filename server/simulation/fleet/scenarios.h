@@ -13,7 +13,7 @@ struct FleetBenchOptions {
   int replicas = 1000;
   uint64_t seed = 1;
   // Folder for the plots; empty for no plots.
-  std::string folder;
+  std::string folder = {};
 };
 
 using FleetSection = std::function<void(const FleetBenchOptions&, Report&)>;
