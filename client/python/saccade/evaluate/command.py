@@ -36,7 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--limit", type=bounded(int, 0, 2**31 - 1), default=0, help="evaluate the first samples only; 0 is all")
     add("--priority", type=bounded(int, -100, 100), default=-100,
         help="of the requests; the default gives way to everything else")
-    add("--timeout", type=bounded(float, 0.1, 86400), default=300.0, help="seconds for one request")
+    add("--timeout", type=bounded(float, 0.1, 86400),
+        help="seconds for one request (default 300; for clips and volumes 3600)")
     where = parser.add_argument_group("daemon")
     where.add_argument("--url", default="127.0.0.1:8001", metavar="HOST:PORT",
                        help="gRPC address of a daemon or service (default 127.0.0.1:8001)")
@@ -51,7 +52,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _evaluation(given: argparse.Namespace) -> Evaluation:
     output = given.output or pathlib.Path("evaluated") / f"{given.dataset}-{given.model.replace('/', '_')}"
-    options = Options(given.split, given.variant, given.frames_per_second, given.priority, given.timeout)
+    timeout = given.timeout or (3600.0 if given.dataset in ("thumos14", "care") else 300.0)
+    options = Options(given.split, given.variant, given.frames_per_second, given.priority, timeout)
     return Evaluation(
         dataset=given.dataset, folder=given.folder, output=output, model=given.model, version=given.model_version,
         url=given.url, options=options, limit=given.limit, max_in_flight=given.max_in_flight,
