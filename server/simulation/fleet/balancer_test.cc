@@ -57,16 +57,17 @@ TEST(BalancerTest, LeavesOutReplicasThatRefuseForASecond) {
 TEST(BalancerTest, LeastLoadedAvoidsReplicasThatReportMuchOrDoNotAnswer) {
   Balancer balancer(Balancing::kLeastLoaded, 0, 0, 1);
   balancer.SetReplicas(Numbers(3));
-  // Replica 0 says that it has 50 requests; replica 1 never answers.
+  // Replica 0 says that it has 50 requests; replica 1 never answers. Both random choices may be the same replica, so that
+  // each of them is still picked at times.
   std::map<int, int> picked;
   for (int i = 0; i < 300; ++i) {
     const int replica = *balancer.Pick({});
     ++picked[replica];
     if (replica != 1) balancer.Closed(replica, replica == 0 ? 50 : 1);
   }
-  EXPECT_LT(picked[0], 60);
-  EXPECT_LT(picked[1], 60);
-  EXPECT_GT(picked[2], 180);
+  EXPECT_LT(picked[0], 85);
+  EXPECT_LT(picked[1], 85);
+  EXPECT_GT(picked[2], 140);
 }
 
 TEST(BalancerTest, ClientsHaveDifferentSubsetsThatCoverAllReplicas) {
