@@ -57,8 +57,8 @@ TEST(BalancerTest, LeavesOutReplicasThatRefuseForASecond) {
 TEST(BalancerTest, LeastLoadedAvoidsReplicasThatReportMuchOrDoNotAnswer) {
   Balancer balancer(Balancing::kLeastLoaded, 0, 0, 1);
   balancer.SetReplicas(Numbers(3));
-  // Replica 0 says that it has 50 requests; replica 1 never answers. Both random choices may be the same replica, so that
-  // each of them is still picked at times.
+  // Replica 0 says that it has 50 requests; replica 1 never answers. Both random choices may be the same
+  // replica, so that each of them is still picked at times.
   std::map<int, int> picked;
   for (int i = 0; i < 300; ++i) {
     const int replica = *balancer.Pick({});
