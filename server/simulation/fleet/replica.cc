@@ -43,7 +43,7 @@ std::optional<Replica::Pass> Replica::StartPass(Nanos now) {
   if (policy_ == nullptr) return std::nullopt;
   std::optional<Policy::Batch> batch = policy_->Next(ToTime(now));
   if (!batch) return std::nullopt;
-  const SimDevices::Pass pass = devices_.Compute(0, batch->tasks, now);
+  const SimDevices::Pass pass = devices_.Compute(0, batch->instance, batch->tasks, now);
   Running& running = running_[batch->instance];
   running.failed = build_.failing > 0 && random_.Chance(build_.failing);
   running.began = now;
@@ -58,7 +58,12 @@ std::vector<std::unique_ptr<BatchTask>> Replica::EndPass(int instance, Nanos now
   busy_ += now - std::max(running.began, measured_at_);
   auto tasks = std::move(running.tasks);
   running.tasks.clear();
-  policy_->Finished(0, instance, ToTime(now), !*failed);
+  if (*failed) {
+    // Takes the tasks that another instance tries.
+    policy_->Failed(0, instance, ToTime(now), &tasks);
+  } else {
+    policy_->Finished(0, instance, ToTime(now), /*learn=*/true);
+  }
   load_ = static_cast<double>(admission_->inflight().requests) - static_cast<double>(tasks.size());
   return tasks;
 }

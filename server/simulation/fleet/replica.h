@@ -42,7 +42,8 @@ class Replica {
 
   // Starts the next pass; nullopt if none is due.
   std::optional<Pass> StartPass(Nanos now);
-  // Ends the instance's pass and returns its tasks; empty if there is none. `failed` tells whether it failed.
+  // Ends the pass of the instance and returns its tasks; empty if there is none, or if another instance tries
+  // them. `failed` tells whether the pass failed.
   std::vector<std::unique_ptr<BatchTask>> EndPass(int instance, Nanos now, bool* failed);
 
   // Rejects all later requests, as a daemon does after the lame duck. Queued ones are computed.
