@@ -5,20 +5,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/repository/signing_key.h"
 
 namespace saccade::server {
-
-// An Ed25519 public key. Thread-safe.
-class SigningKey {
- public:
-  // Reads a PEM file, as "openssl pkey -pubout" writes it. INVALID_ARGUMENT if it holds no such key.
-  static absl::StatusOr<std::shared_ptr<const SigningKey>> Open(const std::string& path);
-
-  virtual ~SigningKey() = default;
-  virtual bool Verifies(absl::string_view bytes, absl::string_view signature) const = 0;
-};
 
 struct ChecksumRules {
   // If set, the file SHA256SUMS.sig of a model, if there is one, must be the signature of SHA256SUMS by it.
