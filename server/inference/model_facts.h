@@ -11,8 +11,8 @@
 
 namespace saccade::server {
 
-// True if the tensors are those of the configuration: of a program or a graph, unless a description makes it a
-// model of pictures.
+// True if the tensors are those of the configuration: of a program or a graph, unless a description makes it
+// a model of pictures.
 bool IsProgram(const ModelSettings& settings);
 
 // REQUIRES: `model` outlives the result.
