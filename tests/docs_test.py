@@ -1,5 +1,6 @@
 """Checks the documentation: links must resolve, and the flags, subcommands and ./dev commands it names must exist."""
 
+import ast
 import functools
 import os
 import pathlib
@@ -86,7 +87,8 @@ def subcommands():
 @functools.cache
 def of_python_package():
     """Flags of the commands that the Python package has, by name."""
-    names = [path.parent.name for path in (ROOT / "client" / "python" / "saccade").glob("*/command.py")]
+    package = (ROOT / "client" / "python" / "saccade" / "__main__.py").read_text()
+    names = ast.literal_eval(re.search(r"^COMMANDS = (\(.*\))$", package, re.MULTILINE)[1])
     with tempfile.TemporaryDirectory() as folder:
         run(ROOT / "tools" / "install_client", sys.executable, folder)
         helps = {name: run("env", f"PYTHONPATH={folder}", sys.executable, "-m", "saccade", name, "--help") for name in names}

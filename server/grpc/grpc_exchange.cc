@@ -14,6 +14,8 @@ namespace {
 constexpr uint64_t kWindowStep = Exchange::kFirstBodyBytes / 2;
 // A timer that runs so much too late shows that the process did not run; bytes may wait in the socket.
 constexpr absl::Duration kStall = absl::Milliseconds(200);
+// Time after its deadline for which a call may wait for a client that does not read.
+constexpr absl::Duration kResetAfterDeadline = absl::Seconds(1);
 
 MessageReader::Options ReaderOptions(const GrpcCall::Setup& setup) {
   return {.encoding = setup.encoding,
@@ -40,7 +42,8 @@ GrpcCall::GrpcCall(Setup setup, Exchange* exchange)
       response_(setup_.form),
       body_ended_(!exchange->head().has_body),
       upload_timer_(&loop_->timers(), [this] { OnUploadDue(); }),
-      deadline_timer_(&loop_->timers(), [this] { OnDeadline(); }) {
+      deadline_timer_(&loop_->timers(), [this] { OnDeadline(); }),
+      reset_timer_(&loop_->timers(), [this] { exchange_->Reset(ExchangeError::kCancelled); }) {
   if (body_ended_) reader_.End();
 }
 
@@ -170,6 +173,7 @@ void GrpcCall::OnBodyEnd() {
 
 void GrpcCall::OnOver() {
   exchange_ = nullptr;
+  reset_timer_.Cancel();
   StopReading();
   if (!finished_ && !ended_) cancel_due_ = true;
   Pump();
@@ -248,16 +252,11 @@ void GrpcCall::OnUploadDue() {
 
 void GrpcCall::OnDeadline() {
   if (!open() || finished_) return;
-  if (exchange_->unsent() > 0) {
-    // The end would have to wait for the client to read; it has given up by now.
-    ended_ = true;
-    cancel_due_ = true;
-    cancel_code_ = absl::StatusCode::kDeadlineExceeded;
-    StopReading();
-    exchange_->Reset(ExchangeError::kCancelled);
-  } else {
-    Fail(absl::DeadlineExceededError("Deadline Exceeded"));
-  }
+  const bool waits = exchange_->unsent() > 0;
+  Fail(absl::DeadlineExceededError("Deadline Exceeded"));
+  // The end has to wait for the client to read. A client whose clock is a little behind would take a reset at
+  // the deadline for a cancellation.
+  if (waits) reset_timer_.Set(loop_->Now() + kResetAfterDeadline);
   Pump();
 }
 

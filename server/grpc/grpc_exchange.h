@@ -133,6 +133,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   absl::Time upload_due_;
   Timer upload_timer_;
   Timer deadline_timer_;
+  // Set at the deadline if the client does not read the response.
+  Timer reset_timer_;
 };
 
 }  // namespace saccade::server

@@ -271,10 +271,28 @@ TEST_F(GrpcHandlerTest, ResetsACallWhoseAnswerIsNotReadByTheDeadline) {
   exchange->Stall();
   script_.call->Send(OwnedBytes("answer"));
   loop_.Advance(absl::Seconds(5));
-  EXPECT_EQ(exchange->answer().reset, ExchangeError::kCancelled);
   EXPECT_THAT(script_.events, ElementsAre("start", "cancel", "not sent"));
   script_.call->Finish({});
+  // A client whose clock is behind would take a reset for a cancellation.
+  loop_.Advance(absl::Milliseconds(999));
+  EXPECT_EQ(exchange->answer().reset, std::nullopt);
+  loop_.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(exchange->answer().reset, ExchangeError::kCancelled);
   loop_.RunUntilIdle();
+  EXPECT_EQ(script_.events.back(), "done");
+}
+
+TEST_F(GrpcHandlerTest, TellsADeadlineToAClientThatReadsTheRestOfItsAnswer) {
+  auto exchange = Begin({{"grpc-timeout", "5S"}});
+  exchange->Stall();
+  script_.call->Send(OwnedBytes("answer"));
+  loop_.Advance(absl::Seconds(5));
+  exchange->Resume();
+  EXPECT_EQ(exchange->answer().body, Framed("answer"));
+  EXPECT_EQ(Code(*exchange), "4");
+  script_.call->Finish({});
+  loop_.Advance(absl::Seconds(2));
+  EXPECT_EQ(exchange->answer().reset, std::nullopt);
   EXPECT_EQ(script_.events.back(), "done");
 }
 

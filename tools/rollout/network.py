@@ -1,6 +1,7 @@
 """Addresses for the replicas: each has a network namespace and an address of its own, like a pod; or, if namespaces
 cannot be created, an address of its own in 127.0.0.0/8."""
 
+import itertools
 import os
 import re
 import socket
@@ -25,13 +26,14 @@ class Namespaces:
     """A bridge to which each `place()` adds a namespace. A context manager, which removes everything at its end."""
 
     words = "in network namespaces, a bridge between them"
+    # Never the same number twice in a process: the kernel removes the links of a deleted namespace later.
+    _numbers = itertools.count()
 
     def __init__(self):
         _remove_leftovers()
         self._mark = f"saccade{os.getpid()}"
         self._bridge = f"sbr{os.getpid()}"
         self._subnet = f"{RANGE}.{os.getpid() % 256}"
-        self._made = 0
         self.own = f"{self._subnet}.1"
         _must("link", "add", self._bridge, "type", "bridge")
         try:
@@ -50,7 +52,7 @@ class Namespaces:
         _ip("link", "delete", self._bridge)
 
     def place(self):
-        number, self._made = self._made, self._made + 1
+        number = next(self._numbers)
         name, outer = f"{self._mark}-{number}", f"sv{os.getpid()}.{number}"
         address = f"{self._subnet}.{FIRST + number % (LAST - FIRST)}"
         _must("netns", "add", name)
