@@ -1,6 +1,25 @@
 #include "kernels/common/cpu_isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace saccade::kernels {
+namespace {
+
+#if defined(__x86_64__)
+// VNNI on registers of 256 bits. clang 14 has no name for it in __builtin_cpu_supports().
+bool HasAvxVnni() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  constexpr unsigned kAvxVnni = 1U << 4;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnni) != 0;
+}
+#endif
+
+}  // namespace
 
 CpuIsa BestCpuIsa() {
 #if defined(__x86_64__)
@@ -29,7 +48,7 @@ bool MultipliesInt8() {
 #if defined(__x86_64__)
   static const bool multiplies =
       (BestCpuIsa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0) ||
-      (BestCpuIsa() == CpuIsa::kAvx2 && __builtin_cpu_supports("avxvnni") != 0);
+      (BestCpuIsa() == CpuIsa::kAvx2 && HasAvxVnni());
   return multiplies;
 #else
   return false;
