@@ -1,6 +1,7 @@
 """Checks the documentation: links must resolve, and the flags, subcommands and ./dev commands it names must exist."""
 
 import ast
+import collections
 import functools
 import os
 import pathlib
@@ -106,7 +107,10 @@ def dev_commands():
     os.environ.setdefault("SACCADE_CACHE", str(ROOT / "build"))
     usage = re.findall(r"^\./dev (\w+)(.*)$", run(ROOT / "dev", "help"), re.MULTILINE)
     assert usage, "./dev help lists no commands"
-    return {name: {"--cuda", *FLAG.findall(rest)} for name, rest in usage}
+    flags = collections.defaultdict(lambda: {"--cuda"})
+    for name, rest in usage:
+        flags[name].update(FLAG.findall(rest))
+    return dict(flags)
 
 
 def words(text):

@@ -51,7 +51,7 @@ class Worker {
     }
     reply.code = static_cast<int32_t>(done.code());
     reply.text_bytes = static_cast<uint32_t>(std::min(done.message().size(), WorkerReply::kMaxText));
-    std::memcpy(reply.text, done.message().data(), reply.text_bytes);
+    std::copy_n(done.message().data(), reply.text_bytes, reply.text);
   }
 
  private:
