@@ -8,7 +8,7 @@ namespace saccade::kernels {
 namespace {
 
 #if defined(__x86_64__)
-// VNNI on registers of 256 bits. clang 14 has no name for it in __builtin_cpu_supports().
+// VNNI on registers of 256 bits. clang 16 has no name for it in __builtin_cpu_supports().
 bool HasAvxVnni() {
   unsigned eax = 0;
   unsigned ebx = 0;
