@@ -44,7 +44,7 @@ std::string Chunked(const std::string& chunks, const std::string& headers = "") 
 std::string Encoded(ContentCoding coding, absl::string_view body) { return Encode(coding, {&body, 1}); }
 
 std::string Decoded(ContentCoding coding, absl::string_view body) {
-  Decoder decoder(coding);
+  ContentDecoder decoder(coding);
   std::string decoded;
   const absl::Status written = decoder.Write(body, [&](absl::string_view bytes) {
     decoded.append(bytes.data(), bytes.size());
@@ -303,7 +303,7 @@ TEST(ContentCodingTest, NamesAreTakenAsClientsWriteThem) {
 }
 
 TEST(ContentCodingTest, ADecoderThatIsToldToStopStops) {
-  Decoder decoder(ContentCoding::kGzip);
+  ContentDecoder decoder(ContentCoding::kGzip);
   int pieces = 0;
   const auto stop = [&pieces](absl::string_view) { return ++pieces < 2; };
   EXPECT_TRUE(decoder.Write(Encoded(ContentCoding::kGzip, std::string(1'000'000, 'x')), stop).ok());

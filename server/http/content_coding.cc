@@ -75,19 +75,20 @@ ContentCoding AcceptedCoding(absl::string_view header) {
   return best;
 }
 
-struct Decoder::State {
+struct ContentDecoder::State {
   z_stream stream{};
   // The end of a compressed file was reached. In gzip another may follow.
   bool at_end = false;
 };
 
-Decoder::Decoder(ContentCoding coding) : coding_(coding), state_(std::make_unique<State>()) {
+ContentDecoder::ContentDecoder(ContentCoding coding) : coding_(coding), state_(std::make_unique<State>()) {
   if (inflateInit2(&state_->stream, FormatOf(coding)) != Z_OK) throw std::bad_alloc();
 }
 
-Decoder::~Decoder() { inflateEnd(&state_->stream); }
+ContentDecoder::~ContentDecoder() { inflateEnd(&state_->stream); }
 
-absl::Status Decoder::Write(absl::string_view bytes, absl::FunctionRef<bool(absl::string_view)> decoded) {
+absl::Status ContentDecoder::Write(absl::string_view bytes,
+                                   absl::FunctionRef<bool(absl::string_view)> decoded) {
   z_stream& stream = state_->stream;
   std::array<char, size_t{64} << 10> buffer;
   stream.next_in = Bytes(bytes);
@@ -117,7 +118,7 @@ absl::Status Decoder::Write(absl::string_view bytes, absl::FunctionRef<bool(absl
   return absl::OkStatus();
 }
 
-absl::Status Decoder::Finish() const {
+absl::Status ContentDecoder::Finish() const {
   if (state_->at_end) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the ", NameOf(coding_), " body is cut off before its end"));
 }

@@ -25,13 +25,13 @@ std::optional<ContentCoding> ContentCodingOf(absl::string_view header);
 ContentCoding AcceptedCoding(absl::string_view header);
 
 // Decodes a body that comes in pieces.
-class Decoder {
+class ContentDecoder {
  public:
   // REQUIRES: `coding` is not identity.
-  explicit Decoder(ContentCoding coding);
-  ~Decoder();
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  explicit ContentDecoder(ContentCoding coding);
+  ~ContentDecoder();
+  ContentDecoder(const ContentDecoder&) = delete;
+  ContentDecoder& operator=(const ContentDecoder&) = delete;
 
   // Decodes `bytes` and hands the result to `decoded` in bounded pieces, as long as it returns true.
   // INVALID_ARGUMENT if the bytes are not of the coding.

@@ -53,7 +53,7 @@ class RequestBody {
   const bool is_coded_;
   ChargedBuffer received_;
   ChargedBuffer decoded_;
-  std::optional<Decoder> decoder_;
+  std::optional<ContentDecoder> decoder_;
   // How much of received_ is decoded.
   size_t position_ = 0;
 };
