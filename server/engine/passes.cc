@@ -73,7 +73,8 @@ void Passes::Compute(Shares shares) {
   if (shares.size() == 1 || !lost_.ok()) {
     Fail(std::move(shares), answers.status());
   } else {
-    ComputeApart(std::move(shares), no_memory ? (shares.size() + 1) / 2 : 1);
+    const size_t together = no_memory ? (shares.size() + 1) / 2 : 1;
+    ComputeApart(std::move(shares), together);
   }
 }
 
