@@ -1,5 +1,5 @@
-"""Schemas of the custom resources that the chart makes. Kubernetes has none for them: these are the parts that are used of
-Argo Rollouts' and the Gateway API's own definitions. A field that is not in them is an error."""
+"""Schemas of the custom resources that the manifests make. Kubernetes has none for them: these are the parts that are used of
+Argo Rollouts', the Gateway API's, KEDA's and Prometheus' operator's own definitions. A field that is not in them is an error."""
 
 
 def of(required, **properties):
@@ -17,6 +17,7 @@ def resource(version, kind, spec):
 
 TEXT, COUNT, FLAG = {"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}, {"type": "boolean"}
 SPAN = {"type": "string", "pattern": "^[0-9]+[smh]$"}
+_SECONDS = {"type": "string", "pattern": "^[0-9]+s$"}
 SHARE = {"anyOf": [COUNT, {"type": "string", "pattern": "^[0-9]+%$"}]}
 
 _arguments = several(of("name valueFrom", name=TEXT, valueFrom=of(
@@ -56,4 +57,24 @@ GRPC_ROUTE = _route("GRPCRoute", of("method", method=of("service", service=TEXT,
 HTTP_ROUTE = _route("HTTPRoute", of("path", path=of("type value", type={"enum": ["Exact", "PathPrefix"]},
                                                     value={"type": "string", "pattern": "^/"})))
 
-SCHEMAS = {"Rollout": ROLLOUT, "AnalysisTemplate": ANALYSIS_TEMPLATE, "GRPCRoute": GRPC_ROUTE, "HTTPRoute": HTTP_ROUTE}
+SERVICE_MONITOR = resource("monitoring.coreos.com/v1", "ServiceMonitor", of(
+    "selector endpoints",
+    selector=of("matchLabels", matchLabels={"type": "object", "minProperties": 1}),
+    endpoints=several(of("port", port={"type": "string"}, path={"type": "string", "pattern": "^/"},
+                         interval=_SECONDS, scrapeTimeout=_SECONDS))))
+
+# KEDA takes all values of a trigger's metadata as text.
+_trigger = of("type metadata", type={"const": "prometheus"}, metricType={"enum": ["AverageValue", "Value"]}, metadata={
+    "type": "object", "required": ["serverAddress", "query", "threshold"], "additionalProperties": {"type": "string"},
+    "properties": {"serverAddress": {"type": "string", "pattern": "^https?://"},
+                   "threshold": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}}})
+SCALED_OBJECT = resource("keda.sh/v1alpha1", "ScaledObject", of(
+    "scaleTargetRef minReplicaCount maxReplicaCount triggers", scaleTargetRef=of("name", name=TEXT, apiVersion=TEXT, kind={"enum": ["Deployment", "Rollout"]}), minReplicaCount=COUNT,
+    maxReplicaCount={"type": "integer", "minimum": 1}, pollingInterval={"type": "integer", "minimum": 1},
+    fallback=of("failureThreshold replicas", failureThreshold={"type": "integer", "minimum": 1}, replicas=COUNT,
+                behavior={"enum": ["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]}),
+    advanced=of("horizontalPodAutoscalerConfig", horizontalPodAutoscalerConfig=of("behavior", behavior={"type": "object"})),
+    triggers=several(_trigger)))
+
+SCHEMAS = {"Rollout": ROLLOUT, "AnalysisTemplate": ANALYSIS_TEMPLATE, "GRPCRoute": GRPC_ROUTE, "HTTPRoute": HTTP_ROUTE,
+           "ServiceMonitor": SERVICE_MONITOR, "ScaledObject": SCALED_OBJECT}

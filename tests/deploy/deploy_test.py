@@ -12,6 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from custom_resources import SCHEMAS
 from drain_time import beside_the_flags
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,120 +23,7 @@ KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
 COMPONENTS = ("demand-autoscaling", "fleet", "keda", "traces")
 TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
 
-# Kubernetes has no schema for custom resources: this is the part of ServiceMonitor's that is used.
-SERVICE_MONITOR = {
-    "type": "object",
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "additionalProperties": False,
-    "properties": {
-        "apiVersion": {"const": "monitoring.coreos.com/v1"},
-        "kind": {"const": "ServiceMonitor"},
-        "metadata": {"type": "object", "required": ["name"]},
-        "spec": {
-            "type": "object",
-            "required": ["selector", "endpoints"],
-            "additionalProperties": False,
-            "properties": {
-                "selector": {
-                    "type": "object",
-                    "required": ["matchLabels"],
-                    "additionalProperties": False,
-                    "properties": {"matchLabels": {"type": "object", "minProperties": 1}},
-                },
-                "endpoints": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "required": ["port"],
-                        "additionalProperties": False,
-                        "properties": {
-                            "port": {"type": "string"},
-                            "path": {"type": "string", "pattern": "^/"},
-                            "interval": {"type": "string", "pattern": "^[0-9]+s$"},
-                            "scrapeTimeout": {"type": "string", "pattern": "^[0-9]+s$"},
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
 
-# The part of KEDA's ScaledObject that is used.
-SCALED_OBJECT = {
-    "type": "object",
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "additionalProperties": False,
-    "properties": {
-        "apiVersion": {"const": "keda.sh/v1alpha1"},
-        "kind": {"const": "ScaledObject"},
-        "metadata": {"type": "object", "required": ["name"]},
-        "spec": {
-            "type": "object",
-            "required": ["scaleTargetRef", "minReplicaCount", "maxReplicaCount", "triggers"],
-            "additionalProperties": False,
-            "properties": {
-                "scaleTargetRef": {
-                    "type": "object",
-                    "required": ["name"],
-                    "additionalProperties": False,
-                    "properties": {"name": {"type": "string", "minLength": 1}},
-                },
-                "minReplicaCount": {"type": "integer", "minimum": 0},
-                "maxReplicaCount": {"type": "integer", "minimum": 1},
-                "pollingInterval": {"type": "integer", "minimum": 1},
-                "fallback": {
-                    "type": "object",
-                    "required": ["failureThreshold", "replicas"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "failureThreshold": {"type": "integer", "minimum": 1},
-                        "replicas": {"type": "integer", "minimum": 0},
-                        "behavior": {"enum": ["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]},
-                    },
-                },
-                "advanced": {
-                    "type": "object",
-                    "required": ["horizontalPodAutoscalerConfig"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "horizontalPodAutoscalerConfig": {
-                            "type": "object",
-                            "required": ["behavior"],
-                            "additionalProperties": False,
-                            "properties": {"behavior": {"type": "object"}},
-                        }
-                    },
-                },
-                "triggers": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "required": ["type", "metadata"],
-                        "additionalProperties": False,
-                        "properties": {
-                            "type": {"const": "prometheus"},
-                            "metricType": {"enum": ["AverageValue", "Value"]},
-                            # KEDA takes all values as text.
-                            "metadata": {
-                                "type": "object",
-                                "required": ["serverAddress", "query", "threshold"],
-                                "additionalProperties": {"type": "string"},
-                                "properties": {
-                                    "serverAddress": {"type": "string", "pattern": "^https?://"},
-                                    "threshold": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
-                                },
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
-OF_OPERATORS = {"ServiceMonitor": SERVICE_MONITOR, "ScaledObject": SCALED_OBJECT}
 
 
 def kustomize(folder):
@@ -221,8 +109,8 @@ def flags(resources):
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
 def test_every_resource_fits_its_schema(resources, version):
     for resource in resources:
-        if resource["kind"] in OF_OPERATORS:
-            jsonschema.validate(resource, OF_OPERATORS[resource["kind"]])
+        if resource["kind"] in SCHEMAS:
+            jsonschema.validate(resource, SCHEMAS[resource["kind"]])
         else:
             kubernetes_validate.validate(resource, version, strict=True)
 

@@ -10,7 +10,7 @@ import yaml
 
 import helm_python as helm
 from custom_resources import SCHEMAS
-from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, SERVICE_MONITOR, known_flags, of_kind, only, with_component
+from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, of_kind, only, with_component
 from helm_test import config, container, pod, render
 
 VALUES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted((ROOT / "deploy/helm/values").glob("*.yaml"))}
@@ -24,9 +24,7 @@ def test_every_resource_fits_its_schema(values, version):
     if values == "models-image" and version == KUBERNETES_VERSIONS[0]:
         pytest.skip("that release has no image volumes")
     for resource in render(VALUES[values]):
-        if resource["kind"] == "ServiceMonitor":
-            jsonschema.validate(resource, SERVICE_MONITOR)
-        elif resource["kind"] in SCHEMAS:
+        if resource["kind"] in SCHEMAS:
             jsonschema.validate(resource, SCHEMAS[resource["kind"]])
         else:
             kubernetes_validate.validate(resource, version, strict=True)

@@ -12,11 +12,11 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from custom_resources import SCHEMAS
 from deploy_test import (
     KUBERNETES_VERSIONS,
     KUSTOMIZE,
     ROOT,
-    OF_OPERATORS,
     flags,
     known_flags,
     kustomize,
@@ -103,8 +103,8 @@ def test_helm_has_nothing_against_it():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_resource_fits_its_schema(variant, version):
     for resource in render(VARIANTS[variant]):
-        if resource["kind"] in OF_OPERATORS:
-            jsonschema.validate(resource, OF_OPERATORS[resource["kind"]])
+        if resource["kind"] in SCHEMAS:
+            jsonschema.validate(resource, SCHEMAS[resource["kind"]])
         elif resource["kind"] not in OPERATORS:
             kubernetes_validate.validate(resource, version, strict=True)
 

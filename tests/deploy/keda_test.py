@@ -1,9 +1,11 @@
 """Tests what KEDA's triggers ask Prometheus for, in the manifests and in the chart."""
 
+import jsonschema
 import pytest
 import yaml
 
 from alerts_test import play, series
+from custom_resources import SCHEMAS
 from deploy_test import KUSTOMIZE, of_kind, only
 from helm_test import render
 from monitoring import metrics_of, names_of_the_daemon, page_of_the_daemon  # noqa: F401
@@ -31,6 +33,13 @@ def test_the_chart_makes_one_autoscaler():
     assert not of_kind(built, "HorizontalPodAutoscaler")
     assert {trigger["threshold"] for trigger in triggers(only(built, "ScaledObject"))} == {"0.5"}
     assert not of_kind(render(), "ScaledObject")
+
+
+def test_a_rollout_is_scaled_in_place_of_its_deployment():
+    made = render({**CHART, "progressive": {"enabled": True}})
+    target = only(made, "ScaledObject")["spec"]["scaleTargetRef"]
+    assert (target["kind"], target["name"]) == ("Rollout", only(made, "Rollout")["metadata"]["name"])
+    jsonschema.validate(only(made, "ScaledObject"), SCHEMAS["ScaledObject"])
 
 
 def test_the_daemon_has_what_is_asked_for(scaled, names_of_the_daemon):  # noqa: F811
