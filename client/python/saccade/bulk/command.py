@@ -14,19 +14,7 @@ from saccade.bulk.job import Job, Progress, Report, run
 from saccade.bulk.plan import Question
 from saccade.bulk.sources import Columns
 from saccade.bulk.worker import Limits
-
-
-def bounded(kind: type, least: float, most: float):  # type: ignore[no-untyped-def]
-    """A kind of argument: a number within bounds."""
-
-    def parse(text: str) -> float:
-        value = kind(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"is {text}; expected {least:g} to {most:g}")
-        return value
-
-    parse.__name__ = "number"
-    return parse
+from saccade.console import bounded, run_resumable, token_of
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,16 +60,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def token_of(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read().strip()
-    except (OSError, ValueError) as error:
-        raise BulkError(f"--token-file {path} cannot be read: {error}") from None
-
-
 def _service(given: argparse.Namespace) -> Service:
     if given.model_repository is None:
         if given.saccaded_flag:
@@ -122,25 +100,6 @@ def _line(progress: Progress) -> str:
     return f"{progress.done:,} of {progress.inputs:,} inputs ({share:.0f} %), {rate:,.1f}/s{left}"
 
 
-class _Teller:
-    """Progress on standard error: one line that changes on a terminal, a line a minute elsewhere."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._told = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        if self._terminal:
-            print(f"\r\033[K{_line(progress)}", end="", file=sys.stderr, flush=True)
-        elif progress.seconds - self._told >= 60:
-            self._told = progress.seconds
-            print(_line(progress), file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._terminal:
-            print("\r\033[K", end="", file=sys.stderr)
-
-
 def _tell(given: argparse.Namespace, report: Report) -> None:
     resumed = f", {report.resumed:,} of them by an earlier run" if report.resumed else ""
     print(f"{report.inputs:,} inputs in {_clock(report.seconds)}{resumed}: {given.output}")
@@ -150,18 +109,9 @@ def _tell(given: argparse.Namespace, report: Report) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    teller = _Teller()
-    try:
-        report = run(_job(given), teller)
-    except BulkError as error:
-        teller.end()
-        print(f"saccade bulk: {error}", file=sys.stderr)
+    report = run_resumable("bulk", lambda teller: run(_job(given), lambda so_far: teller.tell(_line(so_far), so_far.seconds)))
+    if report is None:
         return 1
-    except KeyboardInterrupt:
-        teller.end()
-        print("saccade bulk: interrupted; the same command goes on where it stopped", file=sys.stderr)
-        return 1
-    teller.end()
     _tell(given, report)
     return 0
 

@@ -6,8 +6,7 @@ import argparse
 import pathlib
 import sys
 
-from saccade.bulk.command import bounded, token_of
-from saccade.bulk.failures import BulkError
+from saccade.console import Teller, bounded, run_resumable, token_of
 from saccade.evaluate import report
 from saccade.evaluate.dataset import Options
 from saccade.evaluate.job import DATASETS, Evaluation, Progress, Result, run
@@ -61,41 +60,24 @@ def _evaluation(given: argparse.Namespace) -> Evaluation:
     )
 
 
-class _Teller:
-    """Progress on standard error: one line that changes on a terminal, a line a minute elsewhere."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._told = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        rate = (progress.done - progress.before) / max(progress.seconds, 1e-9)
-        left = (progress.samples - progress.done) / rate if rate > 0 else 0
-        line = f"{progress.done:,} of {progress.samples:,} samples, {rate:,.1f}/s, {left:,.0f} s left"
-        if self._terminal:
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-        elif progress.seconds - self._told >= 60:
-            self._told = progress.seconds
-            print(line, file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._terminal:
-            print("\r\033[K", end="", file=sys.stderr)
+def _line(progress: Progress) -> str:
+    rate = (progress.done - progress.before) / max(progress.seconds, 1e-9)
+    left = (progress.samples - progress.done) / rate if rate > 0 else 0
+    return f"{progress.done:,} of {progress.samples:,} samples, {rate:,.1f}/s, {left:,.0f} s left"
 
 
-def _run(given: argparse.Namespace, teller: _Teller) -> tuple[Result, str]:
+def _run(given: argparse.Namespace, teller: Teller) -> tuple[Result, str]:
     evaluation = _evaluation(given)
-    result = run(evaluation, teller)
+    result = run(evaluation, lambda progress: teller.tell(_line(progress), progress.seconds))
     return result, report.write(evaluation, result)
 
 
 def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    teller = _Teller()
-    try:
-        result, text = _run(given, teller)
-    except BulkError as error:
-        teller.end()
+    done = run_resumable("evaluate", lambda teller: _run(given, teller))
+    if done is None:
+        return 1
+    result, text = done
         print(f"saccade evaluate: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

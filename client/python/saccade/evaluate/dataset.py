@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from saccade import requests, types
 from saccade.evaluate.failures import EvaluateError
 
-# What is kept of an answer: numbers, texts, lists and dicts, so that a line of JSON holds it.
+# The part of an answer that the journal keeps: numbers, texts, lists and dicts, so that a line of JSON holds it.
 Record = Any
 
 

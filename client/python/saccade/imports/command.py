@@ -7,17 +7,8 @@ import dataclasses
 import pathlib
 import sys
 
+from saccade.console import bounded
 from saccade.imports.failures import ImportFailure
-
-
-def _number(least: float, most: float):  # type: ignore[no-untyped-def]
-    def number(text: str) -> float:
-        value = float(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"is {text}; expected {least:g} to {most:g}")
-        return value
-
-    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,12 +33,12 @@ def _parser() -> argparse.ArgumentParser:
                         help="gRPC address of a daemon that serves the model; without it one is started")
     verify.add_argument("--saccaded", default="saccaded", help="the daemon's program (default: the one in PATH)")
     verify.add_argument("--saccaded-flag", action="append", default=[], metavar="FLAG", help="flag for it; may be repeated")
-    verify.add_argument("--start-seconds", type=_number(1, 3600), default=120.0, help="how long to wait for it")
+    verify.add_argument("--start-seconds", type=bounded(float, 1, 3600), default=120.0, help="how long to wait for it")
     verify.add_argument("--json", action="store_true", help="print the differences as JSON")
     from saccade.imports.comparing import Tolerance
 
     for one in dataclasses.fields(Tolerance):
-        verify.add_argument(f"--{one.name}-tolerance", type=_number(0, 1e6), default=one.default)
+        verify.add_argument(f"--{one.name}-tolerance", type=bounded(float, 0, 1e6), default=one.default)
     return parser
 
 

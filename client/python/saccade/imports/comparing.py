@@ -65,7 +65,7 @@ def _pairs(found: Found, expected: Found) -> dict[int, int]:
         if not of_class:
             continue
         overlaps = _iou(expected.boxes[i], found.boxes[of_class])
-        # Of those that overlap as much, the one with the nearest score: a network may find a box more than once.
+        # If several detections overlap equally, take the one with the nearest score: a network may find a box twice.
         best = min(
             range(len(of_class)),
             key=lambda k: (-round(float(overlaps[k]), 3), abs(found.scores[of_class[k]] - expected.scores[i])),

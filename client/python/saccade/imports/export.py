@@ -10,7 +10,8 @@ import torch
 from saccade.imports.failures import ImportFailure
 from saccade.imports.network import Network
 
-# Of the largest value: scripted and eager code add in the same order but may be fused differently.
+# Allowed difference, as a share of the largest value: scripted and eager code add in the same order but may be fused
+# differently.
 _TOLERANCE = 1e-4
 
 

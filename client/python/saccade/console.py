@@ -1,0 +1,71 @@
+"""What the package's commands have in common on a terminal: bounded numbers, the token's file, progress and how they end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Callable, TypeVar
+
+from saccade.bulk.failures import BulkError
+
+T = TypeVar("T")
+
+
+def bounded(kind: type, least: float, most: float):  # type: ignore[no-untyped-def]
+    """A kind of argument: a number within bounds."""
+
+    def parse(text: str) -> float:
+        value = kind(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"is {text}; expected {least:g} to {most:g}")
+        return value
+
+    parse.__name__ = "number"
+    return parse
+
+
+def token_of(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except (OSError, ValueError) as error:
+        raise BulkError(f"--token-file {path} cannot be read: {error}") from None
+
+
+class Teller:
+    """Progress on standard error: one line that changes on a terminal, a line a minute elsewhere."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._told = 0.0
+
+    def tell(self, line: str, seconds: float) -> None:
+        """`seconds` is the time since the beginning."""
+        if self._terminal:
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+        elif seconds - self._told >= 60:
+            self._told = seconds
+            print(line, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._terminal:
+            print("\r\033[K", end="", file=sys.stderr)
+
+
+def run_resumable(name: str, act: Callable[[Teller], T]) -> T | None:
+    """Runs a command that goes on where it stopped when it is given again. Returns None if it failed or was interrupted,
+    which it has then said."""
+    teller = Teller()
+    result, said = None, ""
+    try:
+        result = act(teller)
+    except BulkError as error:
+        said = str(error)
+    except KeyboardInterrupt:
+        said = "interrupted; the same command goes on where it stopped"
+    teller.end()
+    if said:
+        print(f"saccade {name}: {said}", file=sys.stderr)
+    return result
