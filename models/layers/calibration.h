@@ -1,5 +1,5 @@
-// What is measured to quantize a network: the ranges of its convolutions' maps, and what each costs in 8
-// bits.
+// Measures the ranges of the maps of a network's convolutions, which quantizing the network needs, and the
+// loss that each convolution causes in 8 bits.
 #pragma once
 
 #include <ATen/core/Tensor.h>

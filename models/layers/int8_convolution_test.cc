@@ -188,7 +188,7 @@ TEST(QuantizedMap, CarriesItsGrid) {
   EXPECT_TRUE(again.dequantize().equal(map.dequantize()));
   const at::Tensor pooled = MaxPool(again, {.kernel = 3, .stride = 2, .padding = 1});
   EXPECT_TRUE(pooled.dequantize().equal(at::max_pool2d(map.dequantize(), 3, 2, 1)));
-  // Who does not know maps in 8 bits does not take their bytes for numbers.
+  // An operator that does not support maps in 8 bits must not take their bytes for numbers.
   EXPECT_THROW(at::conv2d(map, at::ones({1, 8, 1, 1})), std::exception);
 }
 

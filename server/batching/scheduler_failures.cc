@@ -109,7 +109,7 @@ bool Scheduler::Impl::Fail(Model& model, Instance& instance, ModelQueue::Tasks* 
     MakeIdle(model, instance);
   }
   const int64_t size = SizeOf(*tasks);
-  // What was retried already is not tried again: its input is bad, or nothing works.
+  // A batch is retried once: if it fails again, its input is bad, or no instance works.
   if (tasks->empty() || !has_other || model.closed || instance.retry_of >= 0 ||
       model.retried + size > model.queue.options().max_queue_size)
     return false;

@@ -33,7 +33,7 @@ struct CachedInference::Call {
   CacheKey key = {};
   // Time spent looking for the answer.
   absl::Duration looked = absl::ZeroDuration();
-  // What is cached for the key, if that is not all that the call wants.
+  // The outputs that are cached for the key, if the call wants more than these.
   std::vector<Tensor> older = {};
   // True if an equal call was computed for this one.
   bool joined = false;
