@@ -81,7 +81,7 @@ class Body {
     return bytes_.size() <= kMax;
   }
 
-  std::optional<server::Decoder> decoder_;
+  std::optional<server::ContentDecoder> decoder_;
   std::string bytes_;
 };
 
