@@ -78,13 +78,6 @@ def main(arguments: list[str] | None = None) -> int:
     if done is None:
         return 1
     result, text = done
-        print(f"saccade evaluate: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        teller.end()
-        print("saccade evaluate: interrupted; the same command goes on where it stopped", file=sys.stderr)
-        return 1
-    teller.end()
     print(text, end="")
     if result.resumed:
         print(f"saccade evaluate: {result.resumed:,} samples were evaluated by an earlier run", file=sys.stderr)
