@@ -184,9 +184,10 @@ def main():
         rows = list(rows_of(root, network, arguments))
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     load = os.getloadavg()[0]
+    head = "# Graphs beside OpenVINO's own package\n\n    ./dev bench graphs --markdown docs/benchmarks/graphs.md\n\n"
     made = (f"{machine()}, {arguments.threads} threads, OpenVINO {openvino.__version__.split('-')[0]}, {datetime.date.today()}, commit "
             f"{commit}. Load average at the end: {load:.1f}, of which this benchmark is about {arguments.threads}.\n")
-    text = made + "\n" + table(HEAD, rows) + "\n"
+    text = head + made + "\n" + table(HEAD, rows) + "\n"
     print(text)
     if arguments.markdown:
         arguments.markdown.write_text(text)
