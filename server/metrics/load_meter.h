@@ -8,7 +8,8 @@
 
 namespace saccade::server {
 
-// Counters since the start of the daemon. The members are updated by many threads, independently of one another.
+// Counters since the start of the daemon. The members are updated by many threads, independently of one
+// another.
 struct LoadCounters {
   // Requests that ended, and those of them that failed by the server's fault. Steps of ensembles count too.
   std::atomic<int64_t> requests{0};
