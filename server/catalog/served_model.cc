@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,7 +14,9 @@
 #include "server/catalog/fastest_threads.h"
 #include "server/core/free_memory.h"
 #include "server/core/usable_cores.h"
+#include "server/drift/drift_json.h"
 #include "server/logging/log.h"
+#include "server/repository/files.h"
 
 namespace saccade::server {
 namespace {
@@ -40,6 +43,20 @@ absl::Status CheckFiles(const ModelSettings& settings, const ChecksumRules& rule
   return CheckChecksums(settings.repository, settings.name, rules);
 }
 
+// What drift is compared with, if a file beside the weights says that; nullopt if there is none.
+absl::StatusOr<std::optional<Distribution>> ReadDriftFile(const std::string& weights_path) {
+  const auto folder = RepositoryPath::Root(std::filesystem::path(weights_path).parent_path());
+  if (!folder.ok()) return folder.status();
+  const RepositoryPath file = *folder / kDriftFile;
+  if (!file.Exists()) return std::nullopt;
+  const auto text = file.ReadText(kMaxDriftFileBytes);
+  if (!text.ok()) return text.status();
+  auto distribution = ReadDistribution(*text);
+  if (!distribution.ok())
+    return absl::InvalidArgumentError(absl::StrCat(kDriftFile, ": ", distribution.status().message()));
+  return *std::move(distribution);
+}
+
 }  // namespace
 
 ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* clock, Metrics* metrics)
@@ -64,7 +81,10 @@ absl::Status ServedModel::Load() {
   if (!engines_.empty()) task = models::TaskName(description().task);
   metrics_ = all_metrics_->ForModel(name(), version(), task);
   if (precision_) metrics_->SetPrecision(models::PrecisionName(precision_->precision));
-  if (status.ok()) OpenCache();
+  if (status.ok()) {
+    OpenCache();
+    WatchDrift();
+  }
   if (status.ok() && ensemble_ == nullptr) StartInstances();
   const absl::Time loaded = clock_->Now();
   const absl::Duration took = loaded - start;
@@ -246,6 +266,29 @@ void ServedModel::OpenCache() {
   cache_metrics_ = all_metrics_->ForCacheOf(name(), version());
 }
 
+void ServedModel::WatchDrift() {
+  const int64_t window = options_.settings.drift_window;
+  if (window == 0) return;
+  const auto warn = [this](const std::string& what) {
+    Log(LogLevel::kWarning, "model configuration",
+        {{"model", name()}, {"version", version()}, {"warning", what}});
+  };
+  if (ensemble_ != nullptr || description().task == models::Task::kTensors) {
+    warn(
+        "drift_window is ignored: only models of pictures, clips or volumes are watched, and the models of "
+        "an "
+        "ensemble's steps by themselves");
+    return;
+  }
+  auto reference = ReadDriftFile(options_.version.weights_path);
+  if (!reference.ok()) {
+    warn(absl::StrCat(reference.status().message(), "; the first items are compared with instead"));
+    reference = std::nullopt;
+  }
+  drift_ = std::make_unique<DriftWatch>(window, *std::move(reference));
+  drift_metrics_ = all_metrics_->ForDriftOf(name(), version());
+}
+
 void ServedModel::StartInstances() {
   metrics_->SetInstances(static_cast<int64_t>(devices_.size()));
   absl::MutexLock lock(&mutex_);
@@ -403,6 +446,9 @@ void ServedModel::RefreshGauges() {
   metrics_->AddDemand(queue_->TakeDemand());
   metrics_->SetPending(waiting_requests_);
   metrics_->SetInstancesSetAside(queue_->set_aside());
+  if (drift_ == nullptr) return;
+  const DriftReport report = drift_->Report();
+  drift_metrics_->Set(report.seen, report.repeated, report.drift);
 }
 
 absl::Duration ServedModel::BusyFor() const {

@@ -120,6 +120,7 @@ class ServedModel final : public ReadyModel {
   // Null unless answers are cached.
   const std::shared_ptr<CachedAnswers>& cached_answers() const { return cached_answers_; }
   const std::shared_ptr<CacheMetrics>& cache_metrics() const { return cache_metrics_; }
+  DriftWatch* drift() const override { return drift_.get(); }
   // Like DeviceModel::Submit. A batch that takes less time than waking an instance's thread is computed
   // before this returns.
   absl::Status Submit(std::unique_ptr<CallShare>& share) override;
@@ -161,6 +162,7 @@ class ServedModel final : public ReadyModel {
   absl::Status MakeQueue();
   absl::Status WarmUp();
   void OpenCache();
+  void WatchDrift();
   void StartInstances();
   void RunInstance(int index);
   // `next` is the `tiny` argument of DeviceModel::Finished.
@@ -193,6 +195,8 @@ class ServedModel final : public ReadyModel {
   std::unique_ptr<ModelMetrics> metrics_;
   std::shared_ptr<CachedAnswers> cached_answers_;
   std::shared_ptr<CacheMetrics> cache_metrics_;
+  std::unique_ptr<DriftWatch> drift_;
+  std::unique_ptr<DriftMetrics> drift_metrics_;
   std::unique_ptr<DeviceModel<CallShare>> queue_;
   // By instance: when its forward pass began or last reported progress, in nanoseconds since the epoch; 0
   // while idle.

@@ -14,6 +14,9 @@ namespace {
 // Smaller answers fit into the connection's windows and buffers even if the client does not read.
 constexpr int64_t kLargeAnswer = 64 << 10;
 
+// Items of a request that are looked at for drift.
+constexpr size_t kMaxWatchedItems = 8;
+
 const models::Failure* FirstFailure(const std::vector<models::TaskResult>& results) {
   for (const models::TaskResult& result : results) {
     if (const auto* failure = std::get_if<models::Failure>(&result)) return failure;
@@ -166,7 +169,21 @@ void PredictCall::AnswerShares() {
   Answer(std::move(response), passes);
 }
 
+void PredictCall::WatchDrift(const Response& response) const {
+  DriftWatch* const drift = deps_.model->drift();
+  if (drift == nullptr || !drift->Wants(deps_.clock->Now())) return;
+  const models::ImageInput& input = response.description->input;
+  for (size_t i = 0; i < std::min(kMaxWatchedItems, response.results.size()); ++i) {
+    Seen seen;
+    // Tiles share one result; the first stands for their picture.
+    if (i < items_.size()) SeeInput(input, items_[i].placement, items_[i].pixels, seen);
+    SeeAnswer(response.results[i], seen);
+    drift->Add(seen);
+  }
+}
+
 void PredictCall::Answer(Response response, const ForwardPass& passes) {
+  WatchDrift(response);
   answer_bytes_ = response.bytes();
   const absl::Status encoded = request_.encode ? request_.encode(response) : absl::OkStatus();
   if (!encoded.ok()) {

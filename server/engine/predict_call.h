@@ -131,6 +131,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   bool was_worked_on() const { return !items_.empty() && items_[0].owned != nullptr; }
   bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerShares() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Before the answer is encoded, which may move from the response.
+  void WatchDrift(const Response& response) const;
   void Answer(Response response, const ForwardPass& passes);
   void Finish(absl::StatusOr<Response> outcome, bool computed);
   void Leave(absl::StatusOr<Response> outcome, bool computed);

@@ -14,6 +14,7 @@
 #include "models/api/description.h"
 #include "server/batching/batch_task.h"
 #include "server/core/call_head.h"
+#include "server/drift/drift_watch.h"
 #include "server/engine/answer_order.h"
 #include "server/metrics/metrics.h"
 #include "server/repository/model_settings.h"
@@ -40,6 +41,8 @@ class ReadyModel {
   virtual const Engine& engine() const = 0;
   // Null unless answers leave in the order of their requests.
   virtual AnswerOrder* answer_order() const = 0;
+  // Null unless the model's drift is watched.
+  virtual DriftWatch* drift() const { return nullptr; }
   // Returns the error with which Submit() would reject an item with these traits that belongs in one of
   // `buckets`; OK if it might be accepted. Does not block.
   virtual absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const = 0;

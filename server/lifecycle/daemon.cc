@@ -27,6 +27,7 @@
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
+#include "server/protocols/drift_rest.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/live_load.h"
 #include "server/protocols/orca.h"
@@ -278,6 +279,7 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
     std::move(more.begin(), more.end(), std::back_inserter(routes));
   };
   add(vision_rest_->Routes());
+  add({DriftRoute(catalog_.get(), retry_jitter_.get())});
   if (flags_.page) {
     add(PageRoutes());
     add({LiveLoadRoute(catalog_.get(), pipeline_.get(),

@@ -101,6 +101,12 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
       loads(registry, "saccade_model_loads_total", "Versions of models that were loaded or failed to load."),
       cache_joined(registry, "saccade_response_cache_joined_total",
                    "Hits that waited for an equal request that was being computed."),
+      drift(registry, "saccade_drift",
+            "Population stability index of what the model is sent and answers, by feature: 0 as in the "
+            "reference, above 0.25 changed."),
+      drift_items(registry, "saccade_drift_items_total", "Items that were looked at for drift."),
+      drift_repeated(registry, "saccade_drift_repeated_total",
+                     "Items looked at for drift whose input equals that of a recent one."),
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
       cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
       certificate_expiry(registry, "saccade_certificate_expiry_timestamp_seconds",

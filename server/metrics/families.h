@@ -68,6 +68,10 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Counter> loads;
   // Only for models whose answers are cached.
   SeriesPool<prometheus::Counter> cache_joined;
+  // Only for models whose drift is watched.
+  SeriesPool<prometheus::Gauge> drift;
+  SeriesPool<prometheus::Counter> drift_items;
+  SeriesPool<prometheus::Counter> drift_repeated;
   SeriesPool<prometheus::Gauge> cache_bytes;
   SeriesPool<prometheus::Gauge> cache_answers;
   SeriesPool<prometheus::Gauge> certificate_expiry;

@@ -115,6 +115,10 @@ std::unique_ptr<CacheMetrics> Metrics::ForCacheOf(std::string_view model, int64_
   return std::unique_ptr<CacheMetrics>(new CacheMetrics(&impl_->families, model, version));
 }
 
+std::unique_ptr<DriftMetrics> Metrics::ForDriftOf(std::string_view model, int64_t version) {
+  return std::unique_ptr<DriftMetrics>(new DriftMetrics(&impl_->families, model, version));
+}
+
 std::unique_ptr<TraceMetrics> Metrics::ForTraces() {
   return std::unique_ptr<TraceMetrics>(new TraceMetrics(&impl_->families));
 }

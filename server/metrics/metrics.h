@@ -18,6 +18,7 @@
 #include "server/core/trace_id.h"
 #include "server/metrics/cache_metrics.h"
 #include "server/metrics/decode_metrics.h"
+#include "server/metrics/drift_metrics.h"
 #include "server/metrics/exposition_format.h"
 #include "server/metrics/front_metrics.h"
 #include "server/metrics/load_meter.h"
@@ -104,6 +105,9 @@ class Metrics {
 
   // Only for models whose answers are cached; otherwise like ForModel().
   std::unique_ptr<CacheMetrics> ForCacheOf(std::string_view model, int64_t version);
+
+  // Only for models whose drift is watched; otherwise like ForModel().
+  std::unique_ptr<DriftMetrics> ForDriftOf(std::string_view model, int64_t version);
 
   // The series are created by the first call.
   std::unique_ptr<TraceMetrics> ForTraces();

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/page/page.h"
+#include "server/protocols/drift_rest.h"
 #include "server/protocols/live_load.h"
 #include "server/protocols/rest_operations.h"
 #include "server/protocols/rest_service.h"
@@ -37,8 +38,11 @@ struct Ports {
 
   Ports() {
     http = rest.Routes();
-    for (std::vector<HttpRoute> more :
-         {vision.Routes(), PageRoutes(), {LiveLoadRoute(nullptr, nullptr, {})}, SampleRoutes({})})
+    for (std::vector<HttpRoute> more : {vision.Routes(),
+                                        PageRoutes(),
+                                        {LiveLoadRoute(nullptr, nullptr, {})},
+                                        {DriftRoute(nullptr, nullptr)},
+                                        SampleRoutes({})})
       http.insert(http.end(), more.begin(), more.end());
     for (const HttpRoute& route : http) {
       if (absl::StartsWith(route.path, "/v2/health/")) metrics.push_back(route);

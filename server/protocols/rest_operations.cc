@@ -53,6 +53,8 @@ constexpr Operation kOperations[] = {
     {"POST", "/v1/predict/{model}", "Runs one request: the body is a file, the options are in the query", "",
      "v1.PredictResponse"},
     {"GET", "/v1/models", "Every model version, ready or not", "", "v1.ListModelsResponse"},
+    {"GET", "/v1/models/{model}/drift", "What a model is sent and answers now, beside what it was before", "",
+     "v1.Drift"},
     {"GET", "/v1/models/{model}/samples", "The sample files of a model", "", "v1.Samples"},
     {"GET", "/v1/models/{model}/samples/{sample}", "A sample file of a model", "",
      "application/octet-stream"},
@@ -106,6 +108,32 @@ constexpr char kWrittenSchemas[] = R"json({
     "additionalProperties": false
   },
   "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
+  "v1.Distribution": {
+    "type": "object",
+    "required": ["items", "features", "classes"],
+    "properties": {
+      "items": {"type": "integer", "minimum": 0},
+      "features": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "number"}}},
+      "classes": {"type": "object", "additionalProperties": {"type": "number"}}
+    }
+  },
+  "v1.Drift": {
+    "type": "object",
+    "required": ["model", "version", "window", "seen", "repeated", "reference_from_file", "reference_complete",
+                 "drift", "reference", "recent"],
+    "properties": {
+      "model": {"type": "string"},
+      "version": {"type": "integer", "minimum": 1},
+      "window": {"type": "integer", "minimum": 1},
+      "seen": {"type": "integer", "minimum": 0},
+      "repeated": {"type": "integer", "minimum": 0},
+      "reference_from_file": {"type": "boolean"},
+      "reference_complete": {"type": "boolean"},
+      "drift": {"type": "object", "additionalProperties": {"type": "number"}},
+      "reference": {"$ref": "#/components/schemas/v1.Distribution"},
+      "recent": {"$ref": "#/components/schemas/v1.Distribution"}
+    }
+  },
   "v1.Samples": {
     "type": "object",
     "required": ["samples"],

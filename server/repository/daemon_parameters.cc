@@ -17,6 +17,9 @@ namespace {
 constexpr double kMinWeight = 0.001;
 constexpr double kMaxWeight = 1000;
 constexpr int64_t kMaxThreads = 1024;
+// Of fewer items, chance alone differs as much as a change would.
+constexpr int64_t kMinDriftWindow = 100;
+constexpr int64_t kMaxDriftWindow = 1'000'000;
 
 absl::Status Wrong(const std::string& key, const std::string& value, absl::string_view expected,
                    const ConfigCheck& check) {
@@ -24,10 +27,10 @@ absl::Status Wrong(const std::string& key, const std::string& value, absl::strin
 }
 
 absl::StatusOr<int64_t> Number(const std::string& key, const std::string& value, int64_t max,
-                               const ConfigCheck& check) {
+                               const ConfigCheck& check, int64_t min = 1) {
   int64_t number = 0;
-  if (absl::SimpleAtoi(value, &number) && number >= 1 && number <= max) return number;
-  return Wrong(key, value, absl::StrCat("a whole number from 1 to ", max), check);
+  if (absl::SimpleAtoi(value, &number) && number >= min && number <= max) return number;
+  return Wrong(key, value, absl::StrCat("a whole number from ", min, " to ", max), check);
 }
 
 }  // namespace
@@ -64,6 +67,12 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     if (!absl::SimpleAtod(value, &loss) || !(loss >= 0 && loss <= 1))
       return Wrong(key, value, "a number from 0 to 1, e.g. 0.005 for 0.5 %", check);
     settings->max_precision_loss = loss;
+    return true;
+  }
+  if (key == "drift_window") {
+    const auto window = Number(key, value, kMaxDriftWindow, check, kMinDriftWindow);
+    if (!window.ok()) return window.status();
+    settings->drift_window = *window;
     return true;
   }
   if (key == "tiles") {

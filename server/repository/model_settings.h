@@ -170,6 +170,8 @@ struct ModelSettings {
   // With the option `precision` set to auto: how much of the answers to the samples bfloat16 may change, 0
   // to 1.
   double max_precision_loss = 0.005;
+  // How many items are compared with earlier ones (server/drift); 0 means that none are.
+  int64_t drift_window = 0;
   // Bounds on what is in flight for this model; 0 means only the server's bounds apply.
   Inflight max_inflight = {};
 

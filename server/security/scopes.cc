@@ -90,6 +90,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/openapi.json", Scope::kOpen},
     {"GET", "/v1/load", Scope::kPredict},
     {"GET", "/v1/models", Scope::kPredict},
+    {"GET", "/v1/models/{model}/drift", Scope::kPredict},
     {"GET", "/v1/models/{model}/samples", Scope::kPredict},
     {"GET", "/v1/models/{model}/samples/{sample}", Scope::kPredict},
     {"POST", "/v1/predict", Scope::kPredict},

@@ -57,6 +57,8 @@ LABELS = {
     **dict.fromkeys((f"nv_cache_{name}_per_model" for name in
                      ("num_hits", "num_misses", "hit_duration", "miss_duration")), VERSION),
     "saccade_response_cache_joined_total": VERSION,
+    "saccade_drift": VERSION | {"feature"},
+    **dict.fromkeys(("saccade_drift_items_total", "saccade_drift_repeated_total"), VERSION),
     **dict.fromkeys((f"saccade_response_cache_{what}" for what in ("bytes", "answers")), NONE),
     "saccade_trace_spans_exported_total": NONE,
     "saccade_trace_spans_dropped_total": {"reason"},

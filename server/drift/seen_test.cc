@@ -1,0 +1,122 @@
+#include "server/drift/seen.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+constexpr int64_t kSide = 100;
+
+// A picture of 100 x 80 pixels in a bucket of 128 x 96, normalised, with garbage in the padding.
+struct Picture {
+  models::ImageInput input;
+  models::Placement placement = {.sent = {kSide, 80}, .scaled = {kSide, 80}, .bucket = {128, 96}};
+  std::vector<float> pixels = std::vector<float>(3 * 128 * 96, 1e30F);
+
+  template <typename Value>
+  explicit Picture(Value value) {
+    for (int64_t channel = 0; channel < 3; ++channel) {
+      for (int64_t y = 0; y < placement.scaled.height; ++y) {
+        for (int64_t x = 0; x < placement.scaled.width; ++x)
+          pixels[(channel * 128 + y) * 96 + x] = (value(y, x) - input.mean[channel]) / input.std[channel];
+      }
+    }
+  }
+
+  Seen Look() const {
+    Seen seen;
+    SeeInput(input, placement, absl::Span<const float>(pixels), seen);
+    return seen;
+  }
+};
+
+double Of(const Seen& seen, Feature feature) {
+  return seen.values[static_cast<size_t>(feature)].value_or(-99);
+}
+
+TEST(SeenTest, MeasuresThePictureAndNotItsPadding) {
+  const Seen grey = Picture([](int64_t, int64_t) { return 0.5F; }).Look();
+  EXPECT_THAT(Of(grey, Feature::kPixels), DoubleNear(std::log2(8000), 1e-9));
+  EXPECT_THAT(Of(grey, Feature::kBrightness), DoubleNear(0.5, 1e-6));
+  EXPECT_THAT(Of(grey, Feature::kContrast), DoubleNear(0, 1e-3));
+  EXPECT_LT(Of(grey, Feature::kSharpness), -15);
+
+  const Seen halves = Picture([](int64_t y, int64_t) { return y < 50 ? 0.2F : 0.8F; }).Look();
+  EXPECT_THAT(Of(halves, Feature::kBrightness), DoubleNear(0.5, 0.02));
+  EXPECT_THAT(Of(halves, Feature::kContrast), DoubleNear(0.3, 0.01));
+}
+
+TEST(SeenTest, ABlurredPictureIsLessSharp) {
+  const auto stripes = [](double width) {
+    return Picture(
+               [width](int64_t, int64_t x) { return static_cast<float>(0.5 + 0.4 * std::sin(x / width)); })
+        .Look();
+  };
+  EXPECT_GT(Of(stripes(1), Feature::kSharpness), Of(stripes(4), Feature::kSharpness) + 2);
+  EXPECT_GT(Of(stripes(4), Feature::kSharpness), Of(stripes(16), Feature::kSharpness) + 2);
+}
+
+TEST(SeenTest, EqualPicturesHaveEqualFingerprints) {
+  const auto picture = [](float white) {
+    return Picture([white](int64_t y, int64_t x) { return x * y / 1e4F * white; });
+  };
+  EXPECT_EQ(picture(1).Look().fingerprint, picture(1).Look().fingerprint);
+  EXPECT_NE(picture(1).Look().fingerprint, picture(0.99F).Look().fingerprint);
+  EXPECT_NE(picture(1).Look().fingerprint, 0U);
+}
+
+TEST(SeenTest, InputThatIsNotThereIsNotRead) {
+  Picture picture([](int64_t, int64_t) { return 0.5F; });
+  picture.pixels.resize(3 * kSide * 80);
+  EXPECT_EQ(Of(picture.Look(), Feature::kBrightness), -99) << "a tensor without its padding";
+  EXPECT_GT(Of(picture.Look(), Feature::kPixels), 0);
+  picture.pixels.resize(3 * 128 * 96);
+  picture.placement.scaled = {2, 80};
+  EXPECT_EQ(Of(picture.Look(), Feature::kBrightness), -99) << "too narrow for neighbours";
+  picture.input.medium = models::Medium::kVolume;
+  picture.placement.scaled = {kSide, 80};
+  EXPECT_EQ(Of(picture.Look(), Feature::kBrightness), -99);
+}
+
+TEST(SeenTest, EachTasksAnswers) {
+  const auto see = [](const models::TaskResult& result) {
+    Seen seen;
+    SeeAnswer(result, seen);
+    return seen;
+  };
+  const Seen softmax = see(models::Classification{.logits = {0, std::log(3.0F), -1000}});
+  EXPECT_THAT(Of(softmax, Feature::kScore), DoubleNear(0.75, 1e-6));
+  EXPECT_THAT(softmax.classes, ElementsAre(Pair(1, 1)));
+  const Seen sigmoid = see(models::Classification{.logits = {0, -3}, .independent = true});
+  EXPECT_THAT(Of(sigmoid, Feature::kScore), DoubleNear(0.5, 1e-6));
+  models::Detections found;
+  for (const auto& [score, label] : {std::pair(0.9F, 4), std::pair(0.3F, 2)}) {
+    found.items.emplace_back();
+    found.items.back().score = score;
+    found.items.back().label = label;
+  }
+  const Seen two = see(found);
+  EXPECT_THAT(Of(two, Feature::kScore), DoubleNear(0.9, 1e-6));
+  EXPECT_EQ(Of(two, Feature::kFound), 2);
+  EXPECT_THAT(two.classes, ElementsAre(Pair(4, 1), Pair(2, 1)));
+  const Seen none = see(models::Actions{});
+  EXPECT_EQ(Of(none, Feature::kScore), 0);
+  EXPECT_EQ(Of(none, Feature::kFound), 0);
+  const Seen areas =
+      see(models::Segmentation{.height = 2, .width = 2, .labels = {0, 2, 2, 2}, .areas = {1, 0, 3}});
+  EXPECT_THAT(areas.classes, ElementsAre(Pair(0, 0.25), Pair(2, 0.75)));
+  EXPECT_EQ(Of(areas, Feature::kScore), -99);
+}
+
+}  // namespace
+}  // namespace saccade::server

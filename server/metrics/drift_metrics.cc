@@ -1,0 +1,49 @@
+#include "server/metrics/drift_metrics.h"
+
+#include <map>
+
+#include "server/metrics/model_metrics.h"
+
+namespace saccade::server {
+
+struct DriftMetrics::Series {
+  template <typename T>
+  using Share = ::saccade::server::Series<T>;
+
+  SaccadeFamilies* const families;
+  const prometheus::Labels labels;
+  Share<prometheus::Counter> items;
+  Share<prometheus::Counter> repeated;
+  std::map<std::string, Share<prometheus::Gauge>> drift = {};
+  // What the counters have counted.
+  int64_t counted_items = 0;
+  int64_t counted_repeated = 0;
+};
+
+DriftMetrics::DriftMetrics(Families* families, std::string_view model, int64_t version) {
+  const prometheus::Labels labels = {{"model", std::string(model)}, {"version", std::to_string(version)}};
+  SaccadeFamilies& ours = families->ours;
+  series_ = std::make_unique<Series>(
+      Series{&ours, labels, ours.drift_items.Get(labels), ours.drift_repeated.Get(labels)});
+}
+
+DriftMetrics::~DriftMetrics() = default;
+
+void DriftMetrics::Set(int64_t items, int64_t repeated,
+                       const std::vector<std::pair<std::string, double>>& drift) {
+  series_->items->Increment(static_cast<double>(items - series_->counted_items));
+  series_->repeated->Increment(static_cast<double>(repeated - series_->counted_repeated));
+  series_->counted_items = items;
+  series_->counted_repeated = repeated;
+  for (const auto& [feature, value] : drift) {
+    auto found = series_->drift.find(feature);
+    if (found == series_->drift.end()) {
+      prometheus::Labels labels = series_->labels;
+      labels["feature"] = feature;
+      found = series_->drift.emplace(feature, series_->families->drift.Get(labels)).first;
+    }
+    found->second->Set(value);
+  }
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,32 @@
+// The drift of one version of a model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace saccade::server {
+
+struct Families;
+
+// Like ModelMetrics. Created by Metrics::ForDriftOf(). Called by one thread at a time.
+class DriftMetrics {
+ public:
+  ~DriftMetrics();
+
+  // What was counted since the model was loaded, and the drift by feature. A feature's series is created
+  // when it first has a value.
+  void Set(int64_t items, int64_t repeated, const std::vector<std::pair<std::string, double>>& drift);
+
+ private:
+  friend class Metrics;
+  struct Series;
+  DriftMetrics(Families* families, std::string_view model, int64_t version);
+
+  std::unique_ptr<Series> series_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,13 @@
+// The drift of a model over HTTP: GET /v1/models/{model}/drift.
+#pragma once
+
+#include "server/catalog/catalog.h"
+#include "server/http/http_message.h"
+#include "server/protocols/retry_jitter.h"
+
+namespace saccade::server {
+
+// The pointers must outlive the route's server.
+HttpRoute DriftRoute(const Catalog* catalog, RetryJitter* retry_jitter);
+
+}  // namespace saccade::server
