@@ -286,7 +286,7 @@ void ServedModel::WatchDrift() {
     reference = std::nullopt;
   }
   drift_ = std::make_unique<DriftWatch>(window, *std::move(reference));
-  drift_metrics_ = all_metrics_->ForDriftOf(name(), version());
+  drift_metrics_ = all_metrics_->ForDriftOf(name(), version(), DriftFeatures());
 }
 
 void ServedModel::StartInstances() {

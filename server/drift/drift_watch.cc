@@ -4,6 +4,20 @@
 
 namespace saccade::server {
 
+namespace {
+
+constexpr char kClass[] = "class";
+
+}  // namespace
+
+std::vector<std::string> DriftFeatures() {
+  std::vector<std::string> names;
+  for (size_t feature = 0; feature < kFeatures; ++feature)
+    names.emplace_back(NameOf(static_cast<Feature>(feature)));
+  names.emplace_back(kClass);
+  return names;
+}
+
 DriftWatch::DriftWatch(int64_t window, std::optional<Distribution> reference)
     : window_(window),
       from_file_(reference.has_value()),
@@ -55,7 +69,7 @@ DriftReport DriftWatch::Report() const {
       report.drift.emplace_back(NameOf(feature), *drift);
   }
   if (const auto drift = DriftOfClasses(report.reference, report.recent))
-    report.drift.emplace_back("class", *drift);
+    report.drift.emplace_back(kClass, *drift);
   return report;
 }
 

@@ -27,9 +27,12 @@ struct DriftReport {
   bool reference_complete = false;
   Distribution reference = {};
   Distribution recent = {};
-  // By name of feature, and "class"; empty until the reference is complete and half a window was seen since.
+  // By name, one of DriftFeatures(); empty until the reference is complete and half a window was seen since.
   std::vector<std::pair<std::string, double>> drift = {};
 };
+
+// The features of a report: NameOf() each Feature, and "class".
+std::vector<std::string> DriftFeatures();
 
 // Thread-safe.
 class DriftWatch {

@@ -1,5 +1,6 @@
 #include "server/metrics/drift_metrics.h"
 
+#include <limits>
 #include <map>
 
 #include "server/metrics/model_metrics.h"
@@ -10,8 +11,6 @@ struct DriftMetrics::Series {
   template <typename T>
   using Share = ::saccade::server::Series<T>;
 
-  SaccadeFamilies* const families;
-  const prometheus::Labels labels;
   Share<prometheus::Counter> items;
   Share<prometheus::Counter> repeated;
   std::map<std::string, Share<prometheus::Gauge>> drift = {};
@@ -20,11 +19,17 @@ struct DriftMetrics::Series {
   int64_t counted_repeated = 0;
 };
 
-DriftMetrics::DriftMetrics(Families* families, std::string_view model, int64_t version) {
+DriftMetrics::DriftMetrics(Families* families, std::string_view model, int64_t version,
+                           const std::vector<std::string>& features) {
   const prometheus::Labels labels = {{"model", std::string(model)}, {"version", std::to_string(version)}};
   SaccadeFamilies& ours = families->ours;
-  series_ = std::make_unique<Series>(
-      Series{&ours, labels, ours.drift_items.Get(labels), ours.drift_repeated.Get(labels)});
+  series_ = std::make_unique<Series>(Series{ours.drift_items.Get(labels), ours.drift_repeated.Get(labels)});
+  for (const std::string& feature : features) {
+    prometheus::Labels of_feature = labels;
+    of_feature["feature"] = feature;
+    const auto made = series_->drift.emplace(feature, ours.drift.Get(of_feature)).first;
+    made->second->Set(std::numeric_limits<double>::quiet_NaN());
+  }
 }
 
 DriftMetrics::~DriftMetrics() = default;
@@ -35,15 +40,7 @@ void DriftMetrics::Set(int64_t items, int64_t repeated,
   series_->repeated->Increment(static_cast<double>(repeated - series_->counted_repeated));
   series_->counted_items = items;
   series_->counted_repeated = repeated;
-  for (const auto& [feature, value] : drift) {
-    auto found = series_->drift.find(feature);
-    if (found == series_->drift.end()) {
-      prometheus::Labels labels = series_->labels;
-      labels["feature"] = feature;
-      found = series_->drift.emplace(feature, series_->families->drift.Get(labels)).first;
-    }
-    found->second->Set(value);
-  }
+  for (const auto& [feature, value] : drift) series_->drift.at(feature)->Set(value);
 }
 
 }  // namespace saccade::server

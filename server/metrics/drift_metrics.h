@@ -17,14 +17,15 @@ class DriftMetrics {
  public:
   ~DriftMetrics();
 
-  // What was counted since the model was loaded, and the drift by feature. A feature's series is created
-  // when it first has a value.
+  // What was counted since the model was loaded, and the drift by feature. A feature that was never set is
+  // NaN.
   void Set(int64_t items, int64_t repeated, const std::vector<std::pair<std::string, double>>& drift);
 
  private:
   friend class Metrics;
   struct Series;
-  DriftMetrics(Families* families, std::string_view model, int64_t version);
+  DriftMetrics(Families* families, std::string_view model, int64_t version,
+               const std::vector<std::string>& features);
 
   std::unique_ptr<Series> series_;
 };

@@ -103,7 +103,7 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
                    "Hits that waited for an equal request that was being computed."),
       drift(registry, "saccade_drift",
             "Population stability index of what the model is sent and answers, by feature: 0 as in the "
-            "reference, above 0.25 changed."),
+            "reference, above 0.25 changed. NaN until it is known, or if the model has no such feature."),
       drift_items(registry, "saccade_drift_items_total", "Items that were looked at for drift."),
       drift_repeated(registry, "saccade_drift_repeated_total",
                      "Items looked at for drift whose input equals that of a recent one."),

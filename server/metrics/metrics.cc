@@ -115,8 +115,9 @@ std::unique_ptr<CacheMetrics> Metrics::ForCacheOf(std::string_view model, int64_
   return std::unique_ptr<CacheMetrics>(new CacheMetrics(&impl_->families, model, version));
 }
 
-std::unique_ptr<DriftMetrics> Metrics::ForDriftOf(std::string_view model, int64_t version) {
-  return std::unique_ptr<DriftMetrics>(new DriftMetrics(&impl_->families, model, version));
+std::unique_ptr<DriftMetrics> Metrics::ForDriftOf(std::string_view model, int64_t version,
+                                                  const std::vector<std::string>& features) {
+  return std::unique_ptr<DriftMetrics>(new DriftMetrics(&impl_->families, model, version, features));
 }
 
 std::unique_ptr<TraceMetrics> Metrics::ForTraces() {

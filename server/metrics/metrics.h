@@ -107,7 +107,8 @@ class Metrics {
   std::unique_ptr<CacheMetrics> ForCacheOf(std::string_view model, int64_t version);
 
   // Only for models whose drift is watched; otherwise like ForModel().
-  std::unique_ptr<DriftMetrics> ForDriftOf(std::string_view model, int64_t version);
+  std::unique_ptr<DriftMetrics> ForDriftOf(std::string_view model, int64_t version,
+                                           const std::vector<std::string>& features);
 
   // The series are created by the first call.
   std::unique_ptr<TraceMetrics> ForTraces();

@@ -73,7 +73,8 @@ def daemon(tmp_path_factory):
     for model in MODELS:
         write_model(root, model, Identity(), max_batch_size=4)
     with open(root / "one" / "config.pbtxt", "a") as config:
-        config.write("response_cache { enable: true }\n")
+        config.write("response_cache { enable: true }\n"
+                     'parameters { key: "drift_window" value { string_value: "100" } }\n')
     with Collector() as collector, pytest.MonkeyPatch.context() as patch:
         environment(patch, collector.url)
         with Daemon(root, "--cache-config=local,size=1048576", "--access-log", "--client-requests-per-second=100000",
@@ -144,8 +145,8 @@ def test_there_are_as_many_as_is_documented(daemon, asked):
     found = series(daemon)
     requests = sum(name == "saccade_requests_total" for name, _ in found)
     of_daemon, of_version = documented()
-    cached, cache, traces = 5, 2, 4
-    assert len(found) - requests == of_daemon + of_version * len(MODELS) + cached + cache + traces
+    cached, watched, cache, traces = 5, 9, 2, 4
+    assert len(found) - requests == of_daemon + of_version * len(MODELS) + cached + watched + cache + traces
     assert requests == 7
 
 

@@ -28,6 +28,7 @@ LISTED = ("reason", "stage")
 OPTIONAL = {
     "nv_cache_": "`response_cache`",
     "saccade_response_cache_": "`response_cache`",
+    "saccade_drift": "`drift_window`",
     "saccade_certificate_": "`--tls-cert`",
     "saccade_trace_": "traces",
     "nv_gpu_": "NVML",
@@ -42,7 +43,8 @@ alert and draw them is in [observability.md](../observability.md).
     curl -s http://127.0.0.1:8002/metrics | grep saccade_shed_total
 
 `nv_…` are Triton's names with Triton's meanings. Histograms have the suffixes `_bucket`, `_sum` and `_count`. A family
-that says "only with" exists where that is enabled: `response_cache` in a model's configuration, `--tls-cert`, traces by
+that says "only with" exists where that is enabled: `response_cache` or `drift_window` in a
+model's configuration, `--tls-cert`, traces by
 `OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
 """
 
@@ -98,6 +100,7 @@ def scrape(folder):
     repository = folder / "models"
     write_model(repository, "plain")
     write_model(repository, "cached", "response_cache { enable: true }\n")
+    write_model(repository, "watched", 'parameters { key: "drift_window" value { string_value: "1000" } }\n')
     authority = Authority(folder)
     pair = authority.issue("daemon")
     environment = {"LD_LIBRARY_PATH": str(fake_driver(folder / "driver")),
@@ -111,7 +114,7 @@ def scrape(folder):
         eventually(ready, "the models of the reference are ready")
         # Histograms of a model, and one family, have no samples until the first request.
         context = ssl.create_default_context(cafile=authority.root)
-        for model in ("unknown", "plain", "cached"):
+        for model in ("unknown", "plain", "cached", "watched"):
             request = urllib.request.Request(f"https://127.0.0.1:{daemon.http_port}/v2/models/{model}/infer", WRONG,
                                              {"Content-Type": "application/json"})
             try:
