@@ -36,10 +36,17 @@ constexpr char kRetryConfig[] = R"({
       "maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 2,
       "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"]
     }
-  }]
+  }],
+  "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}
 })";
 
 constexpr char kPlainConfig[] = R"({"loadBalancingConfig": [{"round_robin": {}}]})";
+
+// How long the daemon may take to answer a ping.
+constexpr absl::Duration kPingTimeout = absl::Seconds(5);
+
+// Pings more frequent than this are of no use, and a daemon bounds them.
+constexpr absl::Duration kMinKeepalive = absl::Seconds(1);
 
 // Pause before the next attempt if the daemon ended or rejected the watch.
 constexpr absl::Duration kWatchRetryDelay = absl::Milliseconds(100);
@@ -58,6 +65,14 @@ grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target&
   // that restarts within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  if (options.keepalive != absl::InfiniteDuration()) {
+    arguments.SetInt(
+        GRPC_ARG_KEEPALIVE_TIME_MS,
+        static_cast<int>(absl::ToInt64Milliseconds(std::min(options.keepalive, absl::Hours(1)))));
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                     static_cast<int>(absl::ToInt64Milliseconds(kPingTimeout)));
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  }
   if (target.local) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.tls && !options.tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name);
@@ -177,11 +192,17 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
     return absl::InvalidArgumentError(absl::StrCat("max_message_bytes is ", options.max_message_bytes,
                                                    "; expected 1 to ", std::numeric_limits<int>::max()));
   }
+  if (options.keepalive < kMinKeepalive) {
+    return absl::InvalidArgumentError(absl::StrCat("keepalive is ", absl::FormatDuration(options.keepalive),
+                                                   "; expected at least ",
+                                                   absl::FormatDuration(kMinKeepalive)));
+  }
   const absl::StatusOr<Credentials> credentials = MakeCredentials(options, *target);
   if (!credentials.ok()) return credentials.status();
   auto transport = std::make_unique<Transport>(
       *target, credentials->authorization,
-      grpc::CreateCustomChannel(target->uri, credentials->channel, MakeArguments(options, *target)));
+      grpc::CreateCustomChannel(ShuffledAddresses(target->uri), credentials->channel,
+                                MakeArguments(options, *target)));
   return std::unique_ptr<Client>(new Client(std::move(options), std::move(transport)));
 }
 

@@ -33,9 +33,10 @@ struct TlsOptions {
 };
 
 struct ClientOptions {
-  // HOST:PORT or a gRPC target such as unix:/run/saccade.sock. A host name is resolved to all its addresses
-  // and calls are distributed over them round-robin, so every replica behind a headless service gets its
-  // share.
+  // HOST:PORT or a gRPC target such as unix:/run/saccade.sock or ipv4:10.0.0.1:8001,10.0.0.2:8001. A host
+  // name is resolved to all its addresses and calls are distributed over them round-robin, so every replica
+  // behind a headless service gets its share. A list of addresses is shuffled first: clients that all have
+  // the same list in the same order would go to the same replica after each failure.
   std::string url = "127.0.0.1:8001";
   // Timeout of one call, from start to response. An overloaded daemon uses it to reject what it cannot finish
   // in time.
@@ -45,8 +46,14 @@ struct ClientOptions {
   int64_t max_message_bytes = 64 << 20;
   // Off by default, because retries double the load of a daemon that has just reported overload. If on, gRPC
   // retries a call that ended with UNAVAILABLE, or with CANCELLED though the caller did not cancel it, up to
-  // three times, and waits as long as the daemon asks for.
+  // three times, and waits as long as the daemon asks for. While most calls fail, none is retried: a failure
+  // takes one of a hundred tokens that all calls share, a success gives a tenth of one back, and calls are
+  // retried while more than half are left.
   bool retry = false;
+  // A connection with open calls that was silent for so long is tested by a ping, and given up if that is not
+  // answered within five seconds. Without it the calls to a machine that vanished wait for their timeouts.
+  // absl::InfiniteDuration() sends no pings.
+  absl::Duration keepalive = absl::Seconds(10);
   // Without TLS, everyone on the network path can read the traffic.
   std::optional<TlsOptions> tls = std::nullopt;
   // Sent with every call as `authorization: Bearer TOKEN`; empty sends none. Without TLS it is sent only to

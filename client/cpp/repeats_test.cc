@@ -1,14 +1,64 @@
-// Tests of calls that the client retries itself.
+// Tests of calls that the client retries itself, and of daemons that vanish.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <string>
+#include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cpp/client.h"
 #include "client/cpp/testing/connect_to.h"
 #include "client/cpp/testing/fake_daemon.h"
 
 namespace saccade::client {
 namespace {
+
+// Accepts one connection over HTTP/2 and answers nothing on it, as a machine that vanished.
+class SilentDaemon {
+ public:
+  SilentDaemon() : listening_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listening_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listening_, 1), 0);
+    EXPECT_EQ(getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+    thread_ = std::thread([this] {
+      connection_ = accept(listening_, nullptr, nullptr);
+      // Empty SETTINGS, without which a client would not use the connection.
+      const char settings[9] = {0, 0, 0, 4};
+      EXPECT_EQ(send(connection_, settings, sizeof settings, MSG_NOSIGNAL), 9);
+    });
+  }
+  ~SilentDaemon() {
+    thread_.join();
+    close(connection_);
+    close(listening_);
+  }
+
+  const std::string& url() const { return url_; }
+
+ private:
+  const int listening_;
+  int connection_ = -1;
+  std::string url_;
+  std::thread thread_;
+};
+
+TEST(Client, GivesUpAConnectionWhosePingsAreNotAnswered) {
+  const SilentDaemon daemon;
+  const absl::Time begin = absl::Now();
+  const auto answer = ConnectTo(daemon.url(), {.timeout = absl::Minutes(2), .keepalive = absl::Seconds(1)})
+                          ->Classify("sanet", "x");
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable) << answer.status();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(20)) << "one second to the ping, five for its answer";
+}
 
 TEST(Client, DoesNotRetryUnlessAsked) {
   FakeDaemon daemon;
@@ -47,6 +97,37 @@ TEST(Client, RetriesCallsThatTheServerCancelled) {
   EXPECT_EQ(ConnectTo(daemon.url(), {.retry = true})->Classify("sanet", "x").status().code(),
             absl::StatusCode::kCancelled);
   EXPECT_EQ(calls, 4);
+}
+
+TEST(Client, StopsRetryingWhileMostCallsFail) {
+  FakeDaemon daemon;
+  std::atomic<int> attempts = 0;
+  std::atomic<bool> broken = true;
+  daemon.SetPredict([&](const FakeRequest&) -> absl::StatusOr<Classification> {
+    ++attempts;
+    if (broken) return absl::UnavailableError("loading");
+    return Classification();
+  });
+  const auto client = ConnectTo(daemon.url(), {.retry = true});
+  constexpr int kCalls = 100;
+  for (int call = 0; call < kCalls; ++call) EXPECT_FALSE(client->Classify("sanet", "x").ok());
+  // Half of the hundred tokens pay for retries; without them there would be four attempts for each call.
+  EXPECT_LE(attempts, kCalls + 50);
+  EXPECT_GE(attempts, kCalls + 30);
+
+  broken = false;
+  for (int call = 0; call < 600; ++call) ASSERT_TRUE(client->Classify("sanet", "x").ok());
+  broken = true;
+  attempts = 0;
+  EXPECT_FALSE(client->Classify("sanet", "x").ok());
+  EXPECT_GT(attempts, 1) << "successes have filled the budget again";
+}
+
+TEST(Client, RefusesPingsThatAreTooFrequent) {
+  const auto client = Client::Connect({.keepalive = absl::Milliseconds(10)});
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(client.status().message(), "keepalive is 10ms; expected at least 1s");
+  EXPECT_TRUE(Client::Connect({.keepalive = absl::InfiniteDuration()}).ok());
 }
 
 }  // namespace

@@ -2,10 +2,17 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace saccade::client {
 namespace {
@@ -53,6 +60,15 @@ absl::StatusOr<Target> ParseTarget(absl::string_view url) {
     return Target{absl::StrCat("ipv4:", host, ":", port), absl::StartsWith(host, "127."), std::string(url)};
   }
   return Target{absl::StrCat("dns:///", host, ":", port), host == "localhost", std::string(url)};
+}
+
+std::string ShuffledAddresses(const std::string& uri) {
+  const size_t colon = uri.find(':');
+  const absl::string_view scheme = absl::string_view(uri).substr(0, colon);
+  if (scheme != "ipv4" && scheme != "ipv6") return uri;
+  std::vector<std::string> addresses = absl::StrSplit(uri.substr(colon + 1), ',');
+  std::shuffle(addresses.begin(), addresses.end(), std::minstd_rand(std::random_device{}()));
+  return absl::StrCat(scheme, ":", absl::StrJoin(addresses, ","));
 }
 
 }  // namespace saccade::client

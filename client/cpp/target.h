@@ -22,4 +22,8 @@ struct Target {
 // one of gRPC's schemes dns:, ipv4:, ipv6:, unix:. INVALID_ARGUMENT for anything else.
 absl::StatusOr<Target> ParseTarget(absl::string_view url);
 
+// The target with the addresses of a list (ipv4:A,B or ipv6:A,B) in a random order; other targets as they
+// are.
+std::string ShuffledAddresses(const std::string& uri);
+
 }  // namespace saccade::client

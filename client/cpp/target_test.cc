@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 namespace saccade::client {
 namespace {
 
@@ -28,6 +31,15 @@ TEST(ParseTarget, RecognizesThisMachine) {
   EXPECT_TRUE(ParseTarget("[::1]:8001")->local);
   EXPECT_TRUE(ParseTarget("unix:/run/saccade.sock")->local);
   EXPECT_FALSE(ParseTarget("10.1.2.3:8001")->local);
+}
+
+TEST(ShuffledAddresses, ListsGetEveryOrderAndOthersStay) {
+  std::set<std::string> orders;
+  for (int i = 0; i < 1000; ++i) orders.insert(ShuffledAddresses("ipv4:10.0.0.1:1,10.0.0.2:2,10.0.0.3:3"));
+  EXPECT_EQ(orders.size(), 6U);
+  EXPECT_EQ(orders.count("ipv4:10.0.0.3:3,10.0.0.1:1,10.0.0.2:2"), 1U);
+  for (const char* same : {"ipv6:[::1]:80", "dns:///a,b:80", "unix:/run/a,b"})
+    EXPECT_EQ(ShuffledAddresses(same), same);
 }
 
 class Malformed : public ::testing::TestWithParam<const char*> {};

@@ -107,7 +107,7 @@ class AsyncClient(Options):
                     download.take(message)
             return download.result()
 
-        return await self._attempts(attempt, timeout)
+        return await self._attempts(attempt, Attempts(self._retry, self._budget, timeout))
 
     async def models(self, *, timeout: float | None = None) -> list[types.Model]:
         return answers.models(await self._unary(self._vision.ListModels, pb.ListModelsRequest(), timeout))
@@ -128,15 +128,17 @@ class AsyncClient(Options):
         async def attempt(left: float | None) -> Any:
             return await method(request, timeout=left, metadata=self._metadata)
 
-        return await self._attempts(attempt, self._timeout_of(timeout))
+        return await self._attempts(attempt, self._short_attempts(timeout))
 
-    async def _attempts(self, attempt: Callable[[float | None], Awaitable[T]], timeout: float | None) -> T:
-        attempts = Attempts(self._retry, timeout)
+    async def _attempts(self, attempt: Callable[[float | None], Awaitable[T]], attempts: Attempts) -> T:
         while True:
             try:
-                return await attempt(attempts.time_left())
+                result = await attempt(attempts.timeout())
             except grpc.RpcError as failure:
                 await asyncio.sleep(attempts.pause(self._error_of(failure), given_up=self._closed))
+            else:
+                attempts.succeeded()
+                return result
 
 
 class _OnLoop(Iterator[T]):

@@ -12,7 +12,7 @@ from typing_extensions import Concatenate, ParamSpec
 
 from saccade.connection import TLS, Connection
 from saccade.errors import SaccadeError, error_of
-from saccade.retry import Retry
+from saccade.retry import Attempts, Budget, Retry
 from saccade.v1 import vision_pb2_grpc
 
 P = ParamSpec("P")
@@ -34,6 +34,7 @@ class Options:
         token: str | None = None,
         token_without_tls: bool = False,
         max_message_bytes: int = 64 << 20,
+        keepalive: float | None = 10.0,
     ) -> None:
         self._connection = Connection(
             address=address,
@@ -41,9 +42,11 @@ class Options:
             token=token,
             token_without_tls=token_without_tls,
             max_message_bytes=max_message_bytes,
+            keepalive=keepalive,
         )
         self._timeout = timeout
         self._retry = retry
+        self._budget = Budget(retry.budget)
         self._metadata = self._connection.metadata()
         # True once the caller has closed the client: running calls are cancelled and not retried.
         self._closed = False
@@ -54,6 +57,10 @@ class Options:
 
     def _error_of(self, failure: grpc.RpcError) -> SaccadeError:
         return self._connection.explained(error_of(failure))
+
+    def _short_attempts(self, timeout: float | None) -> Attempts:
+        """For calls whose attempts Retry.attempt_timeout bounds."""
+        return Attempts(self._retry, self._budget, self._timeout_of(timeout), self._retry.attempt_timeout)
 
     def _timeout_of(self, asked: float | None) -> float | None:
         return self._timeout if asked is None else asked

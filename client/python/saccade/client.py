@@ -103,7 +103,7 @@ class Client(Options):
                     download.take(message)
             return download.result()
 
-        return self._attempts(attempt, timeout)
+        return self._attempts(attempt, Attempts(self._retry, self._budget, timeout))
 
     def models(self, *, timeout: float | None = None) -> list[types.Model]:
         """Returns every model version known to the daemon, ready or not."""
@@ -115,13 +115,15 @@ class Client(Options):
 
     def _unary(self, method: Callable[..., Any], request: object, timeout: float | None) -> Any:
         return self._attempts(
-            lambda left: method(request, timeout=left, metadata=self._metadata), self._timeout_of(timeout)
+            lambda left: method(request, timeout=left, metadata=self._metadata), self._short_attempts(timeout)
         )
 
-    def _attempts(self, attempt: Callable[[float | None], T], timeout: float | None) -> T:
-        attempts = Attempts(self._retry, timeout)
+    def _attempts(self, attempt: Callable[[float | None], T], attempts: Attempts) -> T:
         while True:
             try:
-                return attempt(attempts.time_left())
+                result = attempt(attempts.timeout())
             except grpc.RpcError as failure:
                 time.sleep(attempts.pause(self._error_of(failure), given_up=self._closed))
+            else:
+                attempts.succeeded()
+                return result

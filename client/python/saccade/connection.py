@@ -7,11 +7,15 @@ import ipaddress
 import json
 import os
 import pathlib
+import random
 import re
 
 import grpc
 
 from saccade.errors import SaccadeError, Unavailable, Untrusted
+
+# How long the daemon may take to answer a ping before its connection is given up.
+_PING_TIMEOUT = 5.0
 
 # Servers reject headers that are much larger.
 _MOST_TOKEN = 4096
@@ -64,12 +68,16 @@ class Connection:
     token: str | None
     token_without_tls: bool
     max_message_bytes: int
+    # Seconds without a byte after which a connection with open calls is tested by a ping. None never does.
+    keepalive: float | None
 
     def __post_init__(self) -> None:
         if not self.address or "://" in self.address.replace("dns:///", ""):
             raise ValueError(f"address: {self.address!r} is not valid; expected HOST:PORT, without http://")
         if self.max_message_bytes < 1:
             raise ValueError(f"max_message_bytes: is {self.max_message_bytes}; expected at least 1")
+        if self.keepalive is not None and not self.keepalive >= 1:
+            raise ValueError(f"keepalive: is {self.keepalive}; expected at least 1 second, or None for no pings")
         if self.token is not None:
             self._check_token(self.token)
 
@@ -121,7 +129,17 @@ class Connection:
             ("grpc.max_receive_message_length", self.max_message_bytes),
             ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
             ("grpc.enable_retries", 0),
+            # gRPC's own is one second at first, and later up to two minutes.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 5000),
         ]
+        if self.keepalive is not None:
+            # A machine that vanished closes no connection: without pings its calls wait for their timeouts.
+            options.append(("grpc.keepalive_time_ms", round(self.keepalive * 1000)))
+            options.append(("grpc.keepalive_timeout_ms", round(_PING_TIMEOUT * 1000)))
+            # Newer versions of gRPC wait so long, by default a minute, however short the one above is.
+            options.append(("grpc.http2.ping_timeout_ms", round(_PING_TIMEOUT * 1000)))
+            options.append(("grpc.http2.max_pings_without_data", 0))
         if self.tls is not None and self.tls.server_name is not None:
             options.append(("grpc.ssl_target_name_override", self.tls.server_name))
         return options
@@ -129,12 +147,22 @@ class Connection:
     def metadata(self) -> tuple[tuple[str, str], ...]:
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
 
+    def target(self) -> str:
+        """The address for gRPC. A list of addresses is shuffled: clients that all have the same list in the same order
+        go to the same replica after each failure."""
+        scheme, colon, rest = self.address.partition(":")
+        if scheme not in ("ipv4", "ipv6"):
+            return self.address
+        addresses = rest.split(",")
+        random.shuffle(addresses)
+        return scheme + colon + ",".join(addresses)
+
     def channel(self) -> grpc.Channel:
         if self.tls is None:
-            return grpc.insecure_channel(self.address, self.options())
-        return grpc.secure_channel(self.address, self.tls.credentials(), self.options())
+            return grpc.insecure_channel(self.target(), self.options())
+        return grpc.secure_channel(self.target(), self.tls.credentials(), self.options())
 
     def aio_channel(self) -> grpc.aio.Channel:
         if self.tls is None:
-            return grpc.aio.insecure_channel(self.address, self.options())
-        return grpc.aio.secure_channel(self.address, self.tls.credentials(), self.options())
+            return grpc.aio.insecure_channel(self.target(), self.options())
+        return grpc.aio.secure_channel(self.target(), self.tls.credentials(), self.options())

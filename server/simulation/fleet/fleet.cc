@@ -192,13 +192,15 @@ void Fleet::Retry(uint64_t number, Answer answer, std::optional<Nanos> hint) {
   Client& client = clients_[call.client];
   const RetryOptions& retry = options_.retry;
   Close(call, std::nullopt);
-  client.budget.Failed();
+  // The attempt's own time is over, and not the call's.
+  const bool late = answer == Answer::kLate && retry.attempt_timeout != kNever;
   const bool repeatable =
-      retry.at_once || answer == Answer::kUnavailable || (answer == Answer::kRejected && hint);
+      retry.at_once || late || answer == Answer::kUnavailable || (answer == Answer::kRejected && hint);
+  if (repeatable) client.budget.Failed();
   const double doubled =
       std::min(retry.max_pause / kSecond, retry.first_pause / kSecond * std::pow(2, call.attempts - 1));
   Nanos pause = hint ? *hint : FromSeconds(doubled * (0.5 + random_.Uniform()));
-  if (retry.at_once) pause = Nanos();
+  if (retry.at_once || late) pause = Nanos();
   const bool in_time = now_ + pause < call.began + options_.deadline;
   if (!repeatable || !in_time || call.attempts >= std::min(retry.attempts, kMaxAttempts) ||
       !client.budget.allows())

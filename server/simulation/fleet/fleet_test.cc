@@ -117,6 +117,7 @@ TEST(FleetTest, AReplicaThatDrainsLosesNoCall) {
 TEST(FleetTest, ABudgetBoundsTheAttempts) {
   FleetOptions options = Forty(3);
   options.retry.at_once = true;
+  options.retry.budget = 0;
   const Outcome without = RunOf(options);
   options.retry.budget = 10;
   const Outcome with = RunOf(options);

@@ -29,12 +29,12 @@ struct RetryOptions {
 
   // A careless client: repeats every failure at once, whatever the hint says.
   bool at_once = false;
-  // An attempt that takes longer is given up, and repeated by a careless client.
+  // An attempt that takes longer is given up, and repeated at once.
   Nanos attempt_timeout = kNever;
 
-  // gRPC's retryThrottling: a client has so many tokens at most. A failure takes one, a success gives
-  // `budget_ratio`, and calls are repeated while more than half are left. 0 for no budget.
-  double budget = 0;
+  // gRPC's retryThrottling: a client has so many tokens at most. A failure that could be repeated takes one,
+  // a success gives `budget_ratio`, and calls are repeated while more than half are left. 0 for no budget.
+  double budget = 100;
   double budget_ratio = 0.1;
 };
 
@@ -81,8 +81,8 @@ struct FleetOptions {
   // manifests.
   Nanos lame_duck = 15 * kSecond;
   // gRPC's keepalive: how long after a replica vanished a client gives up its connection. The shipped clients
-  // have none.
-  Nanos keepalive = kNever;
+  // send a ping after 10 seconds and wait 5 for its answer.
+  Nanos keepalive = 15 * kSecond;
   // Until a replica that vanished without a word leaves the list: Kubernetes' default for a node.
   Nanos unnoticed = 40 * kSecond;
 
