@@ -110,6 +110,7 @@ ROOMS = {
     "client/cli/testing": "client/cpp client/cli std absl",
     "client/cli/commands": "client/cpp client/load client/cli std absl json cli",
     "client/cli/commands/init.cc": "client/cli models std absl",
+    "client/cli/commands/init_graph.cc": "client/cli models std absl",
     "client/cli/commands/init_test.cc": "client/cli models std absl",
     "client/cli/commands/usage_error.cc": "client/cli models/api/text.h std absl cli",
     "client/cli/commands/params.cc": "client/cli models std absl json",

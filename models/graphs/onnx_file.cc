@@ -5,6 +5,7 @@
 
 #include "models/api/error.h"
 #include "models/api/text.h"
+#include "models/graphs/onnx_fields.h"
 
 namespace saccade::models {
 namespace {
@@ -37,81 +38,15 @@ namespace tensor {
 constexpr uint64_t kName = 8, kExternalData = 13;
 }
 
-enum class Wire : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-
-struct Field {
-  uint64_t number = 0;
-  Wire wire = Wire::kVarint;
-  // The content of kBytes; empty for numbers.
-  std::string_view bytes;
-};
-
-// Reads the fields of one message of protobuf's wire format.
-class Fields {
- public:
-  Fields(std::string_view message, const char* name) : rest_(message), name_(name) {}
-
-  bool Next(Field& field) {
-    if (rest_.empty()) return false;
-    const uint64_t tag = Varint();
-    field = {.number = tag >> 3, .wire = static_cast<Wire>(tag & 7), .bytes = {}};
-    if (field.number == 0) Refuse("has a field without a number");
-    switch (field.wire) {
-      case Wire::kVarint:
-        Varint();
-        return true;
-      case Wire::kFixed64:
-        Take(8);
-        return true;
-      case Wire::kBytes:
-        field.bytes = Take(Varint());
-        return true;
-      case Wire::kFixed32:
-        Take(4);
-        return true;
-    }
-    Refuse("has a field of an unknown kind");
-  }
-
- private:
-  [[noreturn]] void Refuse(const std::string& problem) const {
-    throw LoadError(std::string("the ONNX file is cut short or damaged: ") + name_ + " " + problem +
-                    "; copy the file again, and compare its size and checksum with the source's");
-  }
-
-  std::string_view Take(uint64_t bytes) {
-    if (bytes > rest_.size()) {
-      Refuse("says that " + std::to_string(bytes) + " bytes follow, but there are " +
-             std::to_string(rest_.size()));
-    }
-    const std::string_view taken = rest_.substr(0, bytes);
-    rest_.remove_prefix(bytes);
-    return taken;
-  }
-
-  uint64_t Varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const auto byte = static_cast<unsigned char>(Take(1).front());
-      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    Refuse("has a number of more than ten bytes");
-  }
-
-  std::string_view rest_;
-  const char* const name_;
-};
-
 class Look {
  public:
   std::vector<ExternalData> found;
 
   void Model(std::string_view bytes) {
-    Fields fields(bytes, "the model");
+    OnnxFields fields(bytes, "the model");
     bool has_graph = false;
-    for (Field field; fields.Next(field);) {
-      if (field.wire != Wire::kBytes) continue;
+    for (OnnxField field; fields.Next(field);) {
+      if (field.wire != OnnxWire::kBytes) continue;
       if (field.number == model::kGraph) {
         Graph(field.bytes);
         has_graph = true;
@@ -131,9 +66,9 @@ class Look {
     if (++depth_ > kMaxDepth)
       throw LoadError("the ONNX file has graphs inside of graphs more than " + std::to_string(kMaxDepth) +
                       " deep");
-    Fields fields(bytes, "a graph");
-    for (Field field; fields.Next(field);) {
-      if (field.wire != Wire::kBytes) continue;
+    OnnxFields fields(bytes, "a graph");
+    for (OnnxField field; fields.Next(field);) {
+      if (field.wire != OnnxWire::kBytes) continue;
       if (field.number == graph::kNode) Node(field.bytes);
       if (field.number == graph::kInitializer) Tensor(field.bytes);
       if (field.number == graph::kSparseInitializer) Sparse(field.bytes);
@@ -142,23 +77,23 @@ class Look {
   }
 
   void Function(std::string_view bytes) {
-    Fields fields(bytes, "a function");
-    for (Field field; fields.Next(field);) {
-      if (field.wire == Wire::kBytes && field.number == function::kNode) Node(field.bytes);
+    OnnxFields fields(bytes, "a function");
+    for (OnnxField field; fields.Next(field);) {
+      if (field.wire == OnnxWire::kBytes && field.number == function::kNode) Node(field.bytes);
     }
   }
 
   void Node(std::string_view bytes) {
-    Fields fields(bytes, "a node");
-    for (Field field; fields.Next(field);) {
-      if (field.wire == Wire::kBytes && field.number == node::kAttribute) Attribute(field.bytes);
+    OnnxFields fields(bytes, "a node");
+    for (OnnxField field; fields.Next(field);) {
+      if (field.wire == OnnxWire::kBytes && field.number == node::kAttribute) Attribute(field.bytes);
     }
   }
 
   void Attribute(std::string_view bytes) {
-    Fields fields(bytes, "an attribute");
-    for (Field field; fields.Next(field);) {
-      if (field.wire != Wire::kBytes) continue;
+    OnnxFields fields(bytes, "an attribute");
+    for (OnnxField field; fields.Next(field);) {
+      if (field.wire != OnnxWire::kBytes) continue;
       const uint64_t number = field.number;
       if (number == attribute::kTensor || number == attribute::kTensors) Tensor(field.bytes);
       if (number == attribute::kGraph || number == attribute::kGraphs) Graph(field.bytes);
@@ -167,9 +102,9 @@ class Look {
   }
 
   void Sparse(std::string_view bytes) {
-    Fields fields(bytes, "a sparse tensor");
-    for (Field field; fields.Next(field);) {
-      if (field.wire != Wire::kBytes) continue;
+    OnnxFields fields(bytes, "a sparse tensor");
+    for (OnnxField field; fields.Next(field);) {
+      if (field.wire != OnnxWire::kBytes) continue;
       if (field.number == sparse::kValues || field.number == sparse::kIndices) Tensor(field.bytes);
     }
   }
@@ -177,9 +112,9 @@ class Look {
   void Tensor(std::string_view bytes) {
     ExternalData data;
     bool is_external = false;
-    Fields fields(bytes, "a tensor");
-    for (Field field; fields.Next(field);) {
-      if (field.wire != Wire::kBytes) continue;
+    OnnxFields fields(bytes, "a tensor");
+    for (OnnxField field; fields.Next(field);) {
+      if (field.wire != OnnxWire::kBytes) continue;
       if (field.number == tensor::kName) data.tensor = std::string(field.bytes);
       if (field.number != tensor::kExternalData) continue;
       is_external = true;
@@ -198,8 +133,8 @@ class Look {
     constexpr uint64_t kValue = 2;
     std::string_view key;
     std::string_view value;
-    Fields fields(bytes, "an entry of external data");
-    for (Field field; fields.Next(field);) {
+    OnnxFields fields(bytes, "an entry of external data");
+    for (OnnxField field; fields.Next(field);) {
       if (field.number == kKey) key = field.bytes;
       if (field.number == kValue) value = field.bytes;
     }

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/api/error.h"
+#include "models/graphs/testing/onnx_bytes.h"
 
 namespace saccade::models {
 namespace {
@@ -15,18 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::Message;
+using testing::OnnxModel;
 using ::testing::SizeIs;
-
-std::string Varint(uint64_t value) {
-  std::string written;
-  for (; value > 0x7F; value >>= 7) written.push_back(static_cast<char>((value & 0x7F) | 0x80));
-  written.push_back(static_cast<char>(value));
-  return written;
-}
-
-std::string Message(uint64_t number, const std::string& bytes) {
-  return Varint(number << 3 | 2) + Varint(bytes.size()) + bytes;
-}
 
 std::string Entry(const std::string& key, const std::string& value) {
   return Message(13, Message(1, key) + Message(2, value));
@@ -35,9 +27,6 @@ std::string Entry(const std::string& key, const std::string& value) {
 std::string External(const std::string& location) {
   return Message(8, "w") + Entry("location", location) + Entry("offset", "16") + Entry("length", "32");
 }
-
-// A model whose graph has the bytes.
-std::string Model(const std::string& graph) { return Varint(1 << 3) + Varint(8) + Message(7, graph); }
 
 std::string Refusal(const std::function<void()>& call) {
   try {
@@ -54,24 +43,24 @@ std::string WhyNot(const std::string& file) {
 
 TEST(OnnxFileTest, ExternalDataIsFoundWhereverATensorMayBe) {
   const std::string tensor = External("data.bin");
-  EXPECT_THAT(LookThroughOnnx(Model(Message(5, Message(8, "w")))), IsEmpty());
+  EXPECT_THAT(LookThroughOnnx(OnnxModel(Message(5, Message(8, "w")))), IsEmpty());
   // An initializer, and the values of a sparse one.
-  EXPECT_THAT(LookThroughOnnx(Model(Message(5, tensor) + Message(15, Message(1, tensor)))), SizeIs(2));
+  EXPECT_THAT(LookThroughOnnx(OnnxModel(Message(5, tensor) + Message(15, Message(1, tensor)))), SizeIs(2));
   // Attributes of a node: a tensor, tensors, a graph, graphs, sparse tensors.
   for (const uint64_t number : {5, 10}) {
     const std::string node = Message(5, Message(number, tensor));
-    EXPECT_THAT(LookThroughOnnx(Model(Message(1, node))), SizeIs(1)) << number;
+    EXPECT_THAT(LookThroughOnnx(OnnxModel(Message(1, node))), SizeIs(1)) << number;
   }
   for (const uint64_t number : {6, 11}) {
     const std::string node = Message(5, Message(number, Message(5, tensor)));
-    EXPECT_THAT(LookThroughOnnx(Model(Message(1, node))), SizeIs(1)) << number;
+    EXPECT_THAT(LookThroughOnnx(OnnxModel(Message(1, node))), SizeIs(1)) << number;
   }
   for (const uint64_t number : {22, 23}) {
     const std::string node = Message(5, Message(number, Message(2, tensor)));
-    EXPECT_THAT(LookThroughOnnx(Model(Message(1, node))), SizeIs(1)) << number;
+    EXPECT_THAT(LookThroughOnnx(OnnxModel(Message(1, node))), SizeIs(1)) << number;
   }
   // A function's node.
-  const auto found = LookThroughOnnx(Model("") + Message(25, Message(7, Message(5, Message(5, tensor)))));
+  const auto found = LookThroughOnnx(OnnxModel("") + Message(25, Message(7, Message(5, Message(5, tensor)))));
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].tensor, "w");
   EXPECT_EQ(found[0].location, "data.bin");
@@ -80,7 +69,7 @@ TEST(OnnxFileTest, ExternalDataIsFoundWhereverATensorMayBe) {
 }
 
 TEST(OnnxFileTest, EveryFileThatIsCutShortIsRefused) {
-  const std::string whole = Model(Message(5, External("data.bin")) + Message(2, "name"));
+  const std::string whole = OnnxModel(Message(5, External("data.bin")) + Message(2, "name"));
   ASSERT_THAT(LookThroughOnnx(whole), SizeIs(1));
   for (size_t bytes = 0; bytes < whole.size(); ++bytes)
     EXPECT_NE(WhyNot(whole.substr(0, bytes)), "") << bytes;
@@ -99,17 +88,18 @@ TEST(OnnxFileTest, OtherFilesAreRefused) {
 TEST(OnnxFileTest, GraphsThatNestTooDeeplyAreRefused) {
   std::string graph;
   for (int depth = 0; depth < 100; ++depth) graph = Message(1, Message(5, Message(6, graph)));
-  EXPECT_THAT(WhyNot(Model(graph)), HasSubstr("more than 32 deep"));
+  EXPECT_THAT(WhyNot(OnnxModel(graph)), HasSubstr("more than 32 deep"));
 }
 
 TEST(OnnxFileTest, AnOffsetThatIsNoNumberIsRefused) {
   const std::string tensor = Message(8, "w") + Entry("location", "a") + Entry("offset", "-1");
-  EXPECT_THAT(WhyNot(Model(Message(5, tensor))), HasSubstr("has offset '-1', expected a number of bytes"));
+  EXPECT_THAT(WhyNot(OnnxModel(Message(5, tensor))),
+              HasSubstr("has offset '-1', expected a number of bytes"));
 }
 
 TEST(OnnxFileTest, SeveralLocationsAreRefused) {
   const std::string tensor = Message(8, "w") + Entry("location", "a") + Entry("location", "../b");
-  EXPECT_THAT(WhyNot(Model(Message(5, tensor))), HasSubstr("has several locations: 'a' and '../b'"));
+  EXPECT_THAT(WhyNot(OnnxModel(Message(5, tensor))), HasSubstr("has several locations: 'a' and '../b'"));
 }
 
 class ExternalDataTest : public ::testing::Test {

@@ -1,9 +1,10 @@
-// Fuzzes the look through an ONNX file before OpenVINO reads it.
+// Fuzzes the look through an ONNX file before OpenVINO reads it, and what `saccade init` reads of it.
 #include <cstdint>
 #include <string_view>
 
 #include "models/api/error.h"
 #include "models/graphs/onnx_file.h"
+#include "models/graphs/onnx_ports.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
@@ -11,6 +12,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       // Where nothing is, so that the file system's state does not matter.
       saccade::models::CheckExternalData(found, "/proc/self/fdinfo");
     }
+  } catch (const saccade::models::LoadError&) {
+  }
+  try {
+    const auto summary = saccade::models::SummariseOnnx({reinterpret_cast<const char*>(data), size});
+    for (const auto& port : summary.inputs) saccade::models::DescribePort(port);
   } catch (const saccade::models::LoadError&) {
   }
   return 0;

@@ -234,9 +234,9 @@ void AddInit(CLI::App& app, InitCommand& options) {
   CLI::App* command = app.add_subcommand(
       "init", "Make a model's folder from a weights file, and say what the file is; needs no daemon");
   command
-      ->add_option(
-          "WEIGHTS", options.weights,
-          "A safetensors file, a state_dict (.pt), a TorchScript program or a package of AOTInductor")
+      ->add_option("WEIGHTS", options.weights,
+                   "A safetensors file, a state_dict (.pt), a TorchScript program, a package of AOTInductor "
+                   "or an ONNX file")
       ->required();
   command->add_option("-o,--output", options.folder, "Folder to make, e.g. models/NAME")->required();
   command->add_option("--labels", options.labels, "File with a label per line, one for each class");

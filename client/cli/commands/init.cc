@@ -12,8 +12,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/commands/init_folder.h"
+#include "client/cli/commands/init_graph.h"
 #include "client/cli/output/failure.h"
-#include "client/cli/output/output_file.h"
 #include "models/api/error.h"
 #include "models/api/registry.h"
 #include "models/networks/recognise.h"
@@ -29,16 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxLabelsBytes = int64_t{16} << 20;
 
-// The contents of the new folder.
-struct Made {
-  std::string what;
-  std::string config = {};
-  // Name of the copied file in the version's folder.
-  std::string file_name;
-  int64_t classes = 0;
-  std::vector<std::string> notes;
-};
-
 std::string ParameterLine(const std::string& key, const std::string& value) {
   return absl::StrCat("parameters { key: \"", key, "\" value { string_value: \"", value, "\" } }\n");
 }
@@ -48,7 +39,7 @@ bool HasName(const std::vector<std::string>& names, const std::string& part) {
                      [&](const std::string& name) { return absl::StrContains(name, part); });
 }
 
-Made MadeOfProgram(const std::string& what, const std::string& file_name) {
+ModelFolder FolderOfProgram(const std::string& what, const std::string& file_name) {
   return {.what = what,
           .config =
               "backend: \"pytorch\"\nmax_batch_size: 8\n"
@@ -64,11 +55,11 @@ bool IsZip(models::Bytes file) {
 }
 
 // Returns nothing if the file holds weights and not a program.
-std::optional<Made> ProgramOf(models::Bytes file) {
+std::optional<ModelFolder> ProgramOf(models::Bytes file) {
   if (!IsZip(file)) return std::nullopt;
   const std::vector<std::string> names = models::ZipNames(file);
-  if (HasName(names, "/constants.pkl")) return MadeOfProgram("a TorchScript program", "model.pt");
-  if (HasName(names, "/aotinductor/")) return MadeOfProgram("a package of AOTInductor", "model.pt2");
+  if (HasName(names, "/constants.pkl")) return FolderOfProgram("a TorchScript program", "model.pt");
+  if (HasName(names, "/aotinductor/")) return FolderOfProgram("a package of AOTInductor", "model.pt2");
   return std::nullopt;
 }
 
@@ -88,11 +79,11 @@ models::Recognised NetworkOf(const InitCommand& command, models::Bytes file, boo
   return models::Recognise(entries);
 }
 
-Made MadeOfWeights(const InitCommand& command, models::Bytes file) {
+ModelFolder FolderOfWeights(const InitCommand& command, models::Bytes file) {
   const bool safetensors = !IsZip(file);
   const models::Recognised found = NetworkOf(command, file, safetensors);
   const models::Description description = models::Describe(found.architecture, found.options);
-  Made made{
+  ModelFolder made{
       .what = absl::StrCat(safetensors ? "a safetensors file" : "a state_dict", " of ", found.architecture,
                            found.classes > 0 ? absl::StrCat(" with ", found.classes, " classes") : ""),
       .file_name = safetensors ? "weights.safetensors" : "weights.pt",
@@ -125,27 +116,19 @@ std::string ReadLabels(const std::string& path, int64_t classes) {
   return labels;
 }
 
-absl::Status WriteFolder(const fs::path& folder, const Made& made, const std::string& weights,
-                         const std::string& labels) {
-  std::error_code error;
-  fs::create_directories(folder / "1", error);
-  if (!error) fs::copy_file(weights, folder / "1" / made.file_name, error);
-  // A daemon usually runs as another user than the one whose file it is.
-  constexpr fs::perms kReadable =
-      fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read | fs::perms::others_read;
-  if (!error) fs::permissions(folder / "1" / made.file_name, kReadable, error);
-  if (error) return absl::FailedPreconditionError(absl::StrCat(folder.string(), ": ", error.message()));
-  if (!labels.empty()) {
-    if (absl::Status written = WriteFile(folder / "labels.txt", {labels}); !written.ok()) return written;
-  }
-  return WriteFile(folder / "config.pbtxt", {made.config});
-}
-
-Made Inspect(const InitCommand& command) {
+ModelFolder Inspect(const InitCommand& command) {
   const auto file = models::MappedFile::Open(command.weights, models::kMaxWeightsFileBytes);
   try {
+    const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+    if (IsOnnx(command.weights, bytes)) return FolderOfOnnx(command.weights, bytes, !command.labels.empty());
+    if (absl::EndsWithIgnoreCase(command.weights, ".xml"))
+      throw models::LoadError(
+          "looks like OpenVINO's IR, which has no description that this command could write; put it as "
+          "1/model.xml, "
+          "with its 1/model.bin, into the model's folder, and name its tensors in config.pbtxt "
+          "(docs/models.md)");
     if (auto program = ProgramOf(file->bytes())) return *std::move(program);
-    return MadeOfWeights(command, file->bytes());
+    return FolderOfWeights(command, file->bytes());
   } catch (const models::LoadError& error) {
     throw models::LoadError(absl::StrCat(command.weights, ": ", error.what()));
   }
@@ -162,7 +145,7 @@ int RunInit(const InitCommand& command, Console& console) {
     return kExitUsage;
   }
   try {
-    const Made made = Inspect(command);
+    const ModelFolder made = Inspect(command);
     const std::string labels = command.labels.empty() ? "" : ReadLabels(command.labels, made.classes);
     if (absl::Status written = WriteFolder(folder, made, command.weights, labels); !written.ok()) {
       Complain(console, written.message());

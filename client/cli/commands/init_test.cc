@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/cli/testing/command_test.h"
+#include "models/graphs/testing/onnx_bytes.h"
 #include "models/weights/format/testing/files.h"
 
 namespace saccade::client {
@@ -100,6 +101,101 @@ TEST_F(Init, ProgramsGetAnExampleOfTheirInputs) {
   std::filesystem::remove_all(folder_ / "models");
   EXPECT_EQ(Run(File("p", Zip({{"p/data/aotinductor/model/a.so", ""}}))).exit_code, 0);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "models" / "net" / "1" / "model.pt2"));
+}
+
+using models::testing::Message;
+using models::testing::OnnxModel;
+using models::testing::OnnxValue;
+
+// A graph of one input and one output, with further fields.
+std::string Graph(const std::string& input, const std::string& output, const std::string& more = "") {
+  return OnnxModel(Message(11, input) + Message(12, output) + more);
+}
+
+TEST_F(Init, OnnxFilesGetTheirInputsAndOutputs) {
+  const std::string graph = Graph(OnnxValue("pixels", 1, {-1, 3, 64, 64}), OnnxValue("scores", 1, {-1, 3}));
+  const RunResult wrong = Run(File("w", graph), {"--labels", File("labels", "cat\ndog\n")});
+  EXPECT_THAT(wrong.err, HasSubstr("has 2 labels; the network has 3 classes"));
+  const RunResult run =
+      Run(File("w", Message(2, "pytorch") + graph), {"--labels", File("labels", "cat\ndog\nox\n")});
+  EXPECT_EQ(run.exit_code, 1) << "the version of the format comes first, unless the name ends in .onnx";
+  const RunResult named =
+      Run(File("w.ONNX", Message(2, "pytorch") + graph), {"--labels", File("labels", "cat\ndog\nox\n")});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_THAT(named.out,
+              AllOf(HasSubstr("an ONNX file of pytorch"), HasSubstr("input 'pixels' is FP32 [-1,3,64,64]"),
+                    HasSubstr("saccade-openvino"), HasSubstr("\"size\": [64, 64]")));
+  EXPECT_EQ(Config(),
+            "backend: \"onnxruntime\"\nmax_batch_size: 8\n"
+            "input { name: \"pixels\" data_type: TYPE_FP32 dims: [ 3, 64, 64 ] }\n"
+            "output { name: \"scores\" data_type: TYPE_FP32 dims: [ 3 ] label_filename: \"labels.txt\" }\n");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "models" / "net" / "1" / "model.onnx"));
+  EXPECT_EQ(Read(folder_ / "models" / "net" / "labels.txt"), "cat\ndog\nox\n");
+}
+
+TEST_F(Init, OnnxFilesAreBatchedAsTheyWereExported) {
+  const struct {
+    std::vector<int64_t> input, output;
+    const char* config;
+  } graphs[] = {
+      {{1, 3, 8, 8},
+       {1, 5},
+       "max_batch_size: 1\ninput { name: \"x\" data_type: TYPE_FP32 dims: [ 3, 8, 8 ] }"},
+      {{4, 3}, {4, 5}, "max_batch_size: 0\ninput { name: \"x\" data_type: TYPE_FP32 dims: [ 4, 3 ] }"},
+      {{-1, 3}, {7}, "max_batch_size: 0\ninput { name: \"x\" data_type: TYPE_FP32 dims: [ -1, 3 ] }"},
+      {{-1},
+       {-1, 2},
+       "max_batch_size: 8\ninput { name: \"x\" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] } }"},
+  };
+  for (const auto& graph : graphs) {
+    std::filesystem::remove_all(folder_ / "models");
+    const RunResult run =
+        Run(File("w", Graph(OnnxValue("x", 1, graph.input), OnnxValue("y", 1, graph.output))));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(Config(), HasSubstr(graph.config));
+  }
+}
+
+TEST_F(Init, NamesInOnnxFilesAreTexts) {
+  const std::string name = "a\" } parameters { key: \"\n";
+  const RunResult run = Run(File("w", Graph(OnnxValue(name, 1, {1, 2}), OnnxValue("y", 1, {1, 2}))));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(Config(), HasSubstr("name: \"a\\\" } parameters { key: \\\"\\n\""));
+}
+
+TEST_F(Init, ExternalDataOfOnnxFilesIsCopiedFromTheirFolderOnly) {
+  const auto external = [](const std::string& location) {
+    const std::string tensor = Message(8, "w") + Message(13, Message(1, "location") + Message(2, location));
+    return Graph(OnnxValue("x", 1, {1, 2}), OnnxValue("y", 1, {1, 2}), Message(5, tensor));
+  };
+  std::filesystem::create_directories(folder_ / "in" / "data");
+  File("in/data/weights.bin", "0123456789");
+  File("secret", "secret");
+  for (const std::string outside : {"../secret", "data/../../secret", "/etc/passwd", "nowhere"}) {
+    const RunResult run = Run(File("in/w", external(outside)));
+    EXPECT_EQ(run.exit_code, 1) << outside;
+    EXPECT_THAT(run.err, HasSubstr("external data of tensor 'w'"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "models")) << outside;
+  }
+  // What the file system takes for a file of the folder, and the copy would not.
+  std::filesystem::create_directory_symlink(folder_ / "in" / "data", folder_ / "in" / "link");
+  std::filesystem::create_directories(folder_ / "in" / "data" / "deep");
+  std::filesystem::create_directory_symlink(folder_ / "in" / "data" / "deep", folder_ / "in" / "deep");
+  EXPECT_THAT(Run(File("in/w", external("deep/../weights.bin"))).err, HasSubstr("cannot be copied"));
+  std::filesystem::remove_all(folder_ / "models");
+  const RunResult run = Run(File("in/w", external("link/weights.bin")));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("its weights are in 1 file beside it"));
+  EXPECT_EQ(Read(folder_ / "models" / "net" / "1" / "link" / "weights.bin"), "0123456789");
+}
+
+TEST_F(Init, WhatGraphsCannotHaveHereIsSaid) {
+  EXPECT_THAT(Run(File("w", Graph(OnnxValue("x", 8, {1}), OnnxValue("y", 1, {1})))).err,
+              HasSubstr("the input 'x' is neither a tensor of numbers"));
+  EXPECT_THAT(Run(File("w.onnx", "not a graph")).err,
+              HasSubstr("w.onnx: the ONNX file is cut short or damaged"));
+  EXPECT_THAT(Run(File("w.xml", "<net/>")).err, HasSubstr("1/model.bin"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "models"));
 }
 
 // The stem is missing, so that the network is not recognised, but most names are there.
