@@ -220,8 +220,11 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.settings = configured;
   PlaceOnEveryGpu(options_.gpus, &options.settings);
   const ModelSettings& settings = options.settings;
-  options.deps = {
-      .response_cache = options_.response_cache, .check_ensemble = hooks_.check_ensemble, .kinds = &kinds_};
+  options.deps = {.response_cache = options_.response_cache,
+                  .check_ensemble = hooks_.check_ensemble,
+                  .kinds = &kinds_,
+                  .load_step = [table = table_, name = settings.name, number = version.version](
+                                   const LoadStep& step) { table->SetLoadStep(name, number, step); }};
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
   options.threads_per_instance = ThreadsPerInstance(asked, options_.cores, settings.instances);
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();

@@ -232,7 +232,20 @@ void ModelTable::SetLabels(const std::string& name, std::map<std::string, int64_
 
 void ModelTable::SetVersion(const ModelSnapshot& snapshot) {
   absl::MutexLock lock(&mutex_);
-  models_[snapshot.name].versions[snapshot.version].snapshot = snapshot;
+  ModelSnapshot& entry = models_[snapshot.name].versions[snapshot.version].snapshot;
+  // A version may be loaded ahead of its turn, before it is listed again.
+  const LoadStep before = entry.load_step;
+  entry = snapshot;
+  if (entry.state == State::kLoading) entry.load_step = before;
+}
+
+void ModelTable::SetLoadStep(const std::string& name, int64_t version, const LoadStep& step) {
+  absl::MutexLock lock(&mutex_);
+  const auto model = models_.find(name);
+  if (model == models_.end()) return;
+  const auto entry = model->second.versions.find(version);
+  if (entry == model->second.versions.end() || entry->second.serving != nullptr) return;
+  if (entry->second.snapshot.state == State::kLoading) entry->second.snapshot.load_step = step;
 }
 
 void ModelTable::Serve(const std::string& name, int64_t version, Handle model) {

@@ -28,7 +28,8 @@ struct IndexEntry {
   std::string reason;
 };
 
-// Thread-safe; calls do not block for long. Requests read the table; only the catalog's thread writes it.
+// Thread-safe; calls do not block for long. Requests read the table; only the catalog's thread writes it,
+// except for SetLoadStep(), which the threads that load call.
 class ModelTable {
  public:
   using Handle = std::shared_ptr<ServedModel>;
@@ -78,6 +79,8 @@ class ModelTable {
   // Adds or replaces the description of a version. If the version is served, it continues to be, and only
   // `snapshot.reason` takes effect.
   void SetVersion(const ModelSnapshot& snapshot);
+  // Changes nothing unless the version is listed as loading.
+  void SetLoadStep(const std::string& name, int64_t version, const LoadStep& step);
   // From now on `model` serves the version.
   void Serve(const std::string& name, int64_t version, Handle model);
   // Stops serving the version, which stays listed with this state and reason.

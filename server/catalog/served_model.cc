@@ -74,7 +74,8 @@ ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* 
 ServedModel::~ServedModel() { Close(); }
 
 absl::Status ServedModel::Load() {
-  const absl::Time start = clock_->Now();
+  const absl::Time start = load_start_ = clock_->Now();
+  TellStep(LoadStep::Kind::kChecking);
   absl::Status status = CheckFiles(options_.settings, options_.permissions.checksums);
   if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadNetwork();
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
@@ -103,6 +104,11 @@ absl::Status ServedModel::Load() {
   }
   SetState(ModelSnapshot::State::kReady, "");
   return absl::OkStatus();
+}
+
+void ServedModel::TellStep(LoadStep::Kind kind, int64_t done, int64_t of) const {
+  if (options_.deps.load_step)
+    options_.deps.load_step({.kind = kind, .done = done, .of = of, .since = load_start_});
 }
 
 absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
@@ -156,6 +162,7 @@ absl::Status ServedModel::ChooseItsPrecision() {
   const ModelSettings& settings = options_.settings;
   if (settings.backend != Backend::kSaccade) return absl::OkStatus();
   models::UseThreads(options_.threads_per_instance);
+  if (models::IsPrecisionAuto(settings.options)) TellStep(LoadStep::Kind::kPrecision);
   auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), clock_);
   if (!choice.ok()) return choice.status();
   precision_ = *std::move(choice);
@@ -185,6 +192,7 @@ EngineOptions ServedModel::EngineOptionsFor(int device) const {
 
 absl::Status ServedModel::LoadWeights() {
   threads_ = options_.threads_per_instance;
+  TellStep(LoadStep::Kind::kReading);
   if (options_.settings.gpus.empty()) return LoadOnCpu();
   models::UseThreads(threads_);
   for (const int gpu : std::set<int>(devices_.begin(), devices_.end())) {
@@ -208,8 +216,14 @@ absl::Status ServedModel::LoadOnCpu() {
     models::UseThreads(threads_);
     return load().status();
   }
-  const auto fastest =
-      LoadForFastest(load, options_.threads_per_instance, options_.settings.batching.max_batch_size, clock_);
+  const auto load_and_try = [this, &load] {
+    auto loaded = load();
+    // The passes that are timed, and a further load, follow.
+    TellStep(LoadStep::Kind::kTrial);
+    return loaded;
+  };
+  const auto fastest = LoadForFastest(load_and_try, options_.threads_per_instance,
+                                      options_.settings.batching.max_batch_size, clock_);
   if (!fastest.ok()) return fastest.status();
   threads_ = *fastest;
   if (threads_ < options_.threads_per_instance) {
@@ -232,13 +246,17 @@ absl::Status ServedModel::MakeQueue() {
 
 absl::Status ServedModel::WarmUp() {
   models::UseThreads(threads_);
+  TellStep(LoadStep::Kind::kWarmUp);
   for (const MeasuredKind::Pass& pass : measured_.passes) queue_->Learn(pass.bucket, pass.size, pass.took);
-  Engine::WarmUpOptions options = {.clock = clock_,
-                                   .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
-                                   .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
-                                     queue_->Learn(bucket, size, took);
-                                     measured_.passes.push_back({bucket, size, took});
-                                   }};
+  Engine::WarmUpOptions options = {
+      .clock = clock_,
+      .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
+      .learn =
+          [this](int64_t bucket, int64_t size, absl::Duration took) {
+            queue_->Learn(bucket, size, took);
+            measured_.passes.push_back({bucket, size, took});
+          },
+      .advanced = [this](int64_t done, int64_t of) { TellStep(LoadStep::Kind::kWarmUp, done, of); }};
   if (is_measured_) {
     // The smallest and the largest batch still allocate what they need. Their times are known better than
     // from here, where other models may be loaded beside this one.

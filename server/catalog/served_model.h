@@ -33,6 +33,17 @@
 
 namespace saccade::server {
 
+// What a load does at the moment.
+struct LoadStep {
+  enum class Kind { kWaiting, kChecking, kPrecision, kReading, kTrial, kWarmUp };
+  Kind kind = Kind::kWaiting;
+  // How many buckets are warm, and of how many; both 0 where nothing is counted.
+  int64_t done = 0;
+  int64_t of = 0;
+  // When the load began; InfiniteFuture while it waits.
+  absl::Time since = absl::InfiniteFuture();
+};
+
 // Further dependencies. All may be null, and must outlive the model.
 struct ServedModelDeps {
   // Holds the answers of models that configure response_cache.
@@ -41,6 +52,8 @@ struct ServedModelDeps {
   std::function<absl::Status(const Ensemble&)> check_ensemble = nullptr;
   // What was measured of models of the same kind. Null: everything is measured again.
   ModelKinds* kinds = nullptr;
+  // Called by Load() on its thread when a step begins or advances.
+  std::function<void(const LoadStep&)> load_step = nullptr;
 };
 
 struct ServedModelOptions {
@@ -77,6 +90,8 @@ struct ModelSnapshot {
   int max_batch_size = 0;
   int64_t queued = 0;
   absl::Duration load_duration;
+  // While the state is kLoading.
+  LoadStep load_step = {};
   // For our own networks that are ready: "fp32" and so on, and why it is that.
   std::string precision;
   std::string precision_reason;
@@ -172,6 +187,7 @@ class ServedModel final : public ReadyModel {
   void LogChanges(const DeviceModel<CallShare>::Changes& changes) const;
   void KeepToOwnCores(int index) const;
   void SetState(ModelSnapshot::State state, std::string reason);
+  void TellStep(LoadStep::Kind kind, int64_t done = 0, int64_t of = 0) const;
 
   const ServedModelOptions options_;
   DeviceGroup* const group_;
@@ -182,6 +198,8 @@ class ServedModel final : public ReadyModel {
 
   // The device of each instance: GPU indices, or a single index for the CPU.
   const Devices devices_;
+  // When Load() began.
+  absl::Time load_start_ = absl::InfiniteFuture();
   // By device. Like the members below, written by Load() before the state becomes READY, and constant
   // afterwards. All engines hold the same model.
   std::map<int, std::unique_ptr<Engine>> engines_;

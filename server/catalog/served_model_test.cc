@@ -168,6 +168,39 @@ class WorkingEngine final : public AnsweringEngine {
   void Pass() const override {}
 };
 
+// Has two buckets to warm.
+class WarmingEngine final : public AnsweringEngine {
+ public:
+  absl::Status WarmUp(const WarmUpOptions& options) const override {
+    for (int64_t done = 0; done <= 2; ++done) options.advanced(done, 2);
+    return absl::OkStatus();
+  }
+
+ private:
+  void Pass() const override {}
+};
+
+TEST_F(ServedModelTest, ALoadTellsItsSteps) {
+  using Kind = LoadStep::Kind;
+  ServedModelOptions options = Options({});
+  options.settings.instances = 1;
+  options.fewer_threads = true;
+  options.load_engine = [](const ModelSettings&, const EngineOptions&) {
+    return std::make_unique<WarmingEngine>();
+  };
+  std::vector<Kind> kinds;
+  std::vector<int64_t> warm;
+  options.deps.load_step = [&](const LoadStep& step) {
+    EXPECT_EQ(step.since, clock_.Now());
+    if (kinds.empty() || kinds.back() != step.kind) kinds.push_back(step.kind);
+    if (step.of == 2) warm.push_back(step.done);
+  };
+  ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
+  ASSERT_TRUE(model.Load().ok());
+  EXPECT_THAT(kinds, ElementsAre(Kind::kChecking, Kind::kReading, Kind::kTrial, Kind::kWarmUp));
+  EXPECT_THAT(warm, ElementsAre(0, 1, 2));
+}
+
 TEST_F(ServedModelTest, OneBrokenGpuCostsNoAnswerAndIsSetAside) {
   ServedModelOptions options = Options({0, 1});
   options.load_engine = [](const ModelSettings&,

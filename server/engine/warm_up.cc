@@ -107,6 +107,11 @@ absl::Status WarmUpNetwork(const models::Model& model, const ModelSettings& sett
   const absl::Time start = options.clock->Now();
   const int64_t max = settings.batching.max_batch_size;
   size_t warmed = 0;
+  const auto tell = [&] {
+    if (options.advanced)
+      options.advanced(static_cast<int64_t>(warmed), static_cast<int64_t>(placements.size()));
+  };
+  tell();
   for (const models::Placement& placement : placements) {
     absl::Status warm = batch(placement, 1);
     if (warm.ok() && max > 1) warm = batch(placement, max);
@@ -115,6 +120,7 @@ absl::Status WarmUpNetwork(const models::Model& model, const ModelSettings& sett
         {{"model", settings.name},
          {"progress", absl::StrCat(++warmed, " of ", placements.size(), " buckets")},
          {"took", options.clock->Now() - start}});
+    tell();
   }
   const absl::Time end = options.clock->Now() + options.at_most;
   for (const int64_t size : SizesBetween(settings.batching)) {

@@ -285,7 +285,8 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
     add({LiveLoadRoute(catalog_.get(), pipeline_.get(),
                        {.max_message_bytes = flags_.max_message_bytes,
                         .grpc_port = flags_.grpc_port,
-                        .server_version = SACCADE_VERSION})});
+                        .server_version = SACCADE_VERSION,
+                        .read_gpus = GpuReader(Nvml::Open())})});
     add(SampleRoutes({.catalog = catalog_.get(),
                       .ledger = admission_.get(),
                       .retry_jitter = retry_jitter_.get(),

@@ -1,6 +1,7 @@
 // Draws detections in the screen's pixels: outlines of masks and boxes, and above all of them the labels.
 
 import {colourOf, ordinalsOf, rgbOf} from "./overlay.js";
+import {isolated} from "./text.js";
 
 const HALO = "rgb(0 0 0 / 75%)", FONT = 13, HIGH = 18, PAD = 4;
 
@@ -68,7 +69,7 @@ export function drawDetections(context, detections, masks, visible, marked, show
     const {box, label, class_index, score} = detections[n];
     const [left, right] = [box.x_min, box.x_max].map((x) => view.x + view.scale * x);
     const [top, bottom] = [box.y_min, box.y_max].map((y) => view.y + view.scale * y);
-    return {n, left, top, right, bottom, text: `${label || class_index} ${(100 * score).toFixed(0)}%`};
+    return {n, left, top, right, bottom, text: `${isolated(label) || class_index} ${(100 * score).toFixed(0)}%`};
   });
   if (shown.boxes) {
     for (const {n, left, top, right, bottom} of [...boxes].reverse()) {

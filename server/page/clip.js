@@ -2,6 +2,7 @@
 
 import {colourOf} from "./overlay.js";
 import {clock} from "./findings.js";
+import {nameOf} from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 let playing = null, loaded = null, seconds = 0;
@@ -11,7 +12,7 @@ let frames = {count: 0, rate: 1, draw: () => {}};
 let timer = null;
 
 function bar(action, place, choose) {
-  const made = document.createElement("span"), name = action.label || `class ${action.class_index}`;
+  const made = document.createElement("span"), name = nameOf(action);
   made.className = "happening";
   made.dataset.place = place;
   made.style.left = `${100 * action.start_seconds / seconds}%`;
@@ -35,8 +36,7 @@ function drawTimeline(answer, visible, choose) {
   const rows = lanesOf(answer, visible).map((places) => {
     const row = document.createElement("div"), name = document.createElement("span"), line = document.createElement("div");
     [row.className, name.className, line.className] = ["lane", "lane-name", "lane-line"];
-    const {label, class_index} = answer.actions[places[0]];
-    name.textContent = label || `class ${class_index}`;
+    name.textContent = nameOf(answer.actions[places[0]]);
     line.append(...places.map((place) => bar(answer.actions[place], place, () => choose(place))));
     row.append(name, line);
     return row;

@@ -3,10 +3,10 @@
 
 import {durationsOf} from "./findings.js";
 import {compared} from "./matching.js";
+import {keyOf} from "./models.js";
 import {element} from "./overlay.js";
 
 const $ = (id) => document.getElementById(id);
-const keyOf = ({name, version}) => `${name} ${version}`;
 
 // Offers the models of the same task, every ready version of them.
 export function offerRivals(models, chosen) {

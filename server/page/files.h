@@ -34,6 +34,8 @@ extern const std::string_view kCompareJs;
 extern const std::string_view kMatchingJs;
 extern const std::string_view kSamplesJs;
 extern const std::string_view kSessionJs;
+extern const std::string_view kLoadingJs;
+extern const std::string_view kTextJs;
 extern const std::string_view kIconSvg;
 
 }  // namespace saccade::server::page

@@ -1,6 +1,7 @@
 // Takes files: chosen, dropped anywhere on the page, or pasted.
 
 import {MAX_FILES} from "./strip.js";
+import {isolated} from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -22,7 +23,7 @@ export function accept(task, given, slot, files) {
   const room = task === "stereo" && sorted.length > 1 ? 2 : 1, taken = sorted.slice(0, room);
   const left = sorted.length > room
     ? `${sorted.length} files were given, and this model takes ${room === 2 ? "two" : "one"} at a time: ` +
-      `${taken.map((file) => file.name).join(" and ")} ${room === 2 ? "were" : "was"} taken.`
+      `${taken.map((file) => isolated(file.name)).join(" and ")} ${room === 2 ? "were" : "was"} taken.`
     : "";
   if (room === 2) return {files: taken, left, strip: []};
   const others = task === "stereo" ? [...files.slice(0, 2)] : [];
@@ -33,8 +34,8 @@ export function accept(task, given, slot, files) {
 // Names the files in the slots. `isClip`: several files are its frames.
 export function nameFiles(names, isClip) {
   const say = (slot, text) => $(`slot-${slot}`).querySelector(".slot-file").textContent = text;
-  if (names.length > 1 && isClip) return say(0, `${names.length} frames, ${names[0]} to ${names.at(-1)}`);
-  names.slice(0, 2).forEach((name, slot) => name && say(slot, name));
+  if (names.length > 1 && isClip) return say(0, `${names.length} frames, ${isolated(names[0])} to ${isolated(names.at(-1))}`);
+  names.slice(0, 2).forEach((name, slot) => name && say(slot, isolated(name)));
 }
 
 // Calls `take(files, slot)` for each way to give files. What is dropped beside the slots goes to the first.

@@ -1,6 +1,7 @@
 // Shows an answer as text: the list beside the picture, and the timings.
 
 import {colourOf, element, letChoose, ordinalsOf} from "./overlay.js";
+import {nameOf} from "./text.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 // Minutes, seconds and tenths.
@@ -13,8 +14,8 @@ const pixels = (count) => `${Number(count).toLocaleString("en")} px`;
 // The classes among detections or actions, the most frequent first: [{index, name, count}].
 export function namesOf(found) {
   const classes = new Map();
-  for (const {class_index, label} of found) {
-    const one = classes.get(class_index) ?? {index: String(class_index), name: label || `class ${class_index}`, count: 0};
+  for (const finding of found) {
+    const {class_index} = finding, one = classes.get(class_index) ?? {index: String(class_index), name: nameOf(finding), count: 0};
     ++one.count;
     classes.set(class_index, one);
   }
@@ -26,25 +27,25 @@ export function namesOf(found) {
 export function findingsOf(answer) {
   if (answer.classification) {
     return answer.classification.classes.map((one) => (
-      {name: one.label || `class ${one.index}`, value: percent(one.probability), share: one.probability}));
+      {name: nameOf(one), value: percent(one.probability), share: one.probability}));
   }
   if (answer.detections) {
     const ordinals = ordinalsOf(answer.detections.detections);
     return answer.detections.detections.map(({box, score, class_index, label, mask}, n) => ({
-      colour: colourOf(class_index, ordinals[n]), name: label || `class ${class_index}`, value: percent(score), share: score,
+      colour: colourOf(class_index, ordinals[n]), name: nameOf({label, class_index}), value: percent(score), share: score,
       where: `x ${box.x_min.toFixed(0)}–${box.x_max.toFixed(0)}, y ${box.y_min.toFixed(0)}–${box.y_max.toFixed(0)}` +
         (mask ? `, mask ${pixels(mask.area)}` : ""),
     }));
   }
   if (answer.segmentation) {
     return answer.segmentation.areas.map((area) => ({
-      colour: colourOf(area.class_index), name: area.label || `class ${area.class_index}`, value: percent(area.fraction),
+      colour: colourOf(area.class_index), name: nameOf(area), value: percent(area.fraction),
       share: area.fraction, where: pixels(area.pixels),
     }));
   }
   if (answer.actions) {
     return answer.actions.actions.map((one) => ({
-      colour: colourOf(one.class_index), name: one.label || `class ${one.class_index}`, value: percent(one.score), share: one.score,
+      colour: colourOf(one.class_index), name: nameOf(one), value: percent(one.score), share: one.score,
       where: `${clock(one.start_seconds)}–${clock(one.end_seconds)}`,
     }));
   }
@@ -67,7 +68,7 @@ export function summaryOf(answer, count) {
   const from = `${answer.model} ${answer.version}, ${size}, batch of ${answer.batch_size}`;
   if (answer.classification) {
     const best = answer.classification.classes[0];
-    return best ? `${best.label || `class ${best.index}`} (${percent(best.probability)}) · ${from}` : from;
+    return best ? `${nameOf(best)} (${percent(best.probability)}) · ${from}` : from;
   }
   if (answer.detections) {
     return `${count === 0 ? "Nothing found" : `${count} found`} · ${from}`;

@@ -2,6 +2,8 @@
 // differences over the last ten seconds.
 
 import {drawBars, drawLines} from "./charts.js";
+import {showStates} from "./loading.js";
+import {keyOf} from "./models.js";
 import {element} from "./overlay.js";
 import {ask, isRefused, refusalOf} from "./token.js";
 
@@ -73,14 +75,22 @@ function drawHistory(svg, values) {
   svg.firstChild.setAttribute("d", places.length > 1 ? `M${places.join("L")}` : "");
 }
 
-const keyOf = (model) => `${model.name} ${model.version}`;
-const find = (answer, key) => answer.models.find((model) => keyOf(model) === key);
+// There may be hundreds of models, and a minute's answers are gone through every second: what is looked for in them is
+// found once.
+const indices = new WeakMap();
+function indexOf(answer) {
+  if (!indices.has(answer)) {
+    const by = (list) => new Map(list.map((one) => [keyOf(one), one]));
+    indices.set(answer, {models: by(answer.models), states: by(answer.states), sum: summed(answer.models)});
+  }
+  return indices.get(answer);
+}
+const find = (answer, key) => indexOf(answer).models.get(key);
 
 // Rows stay as long as their models do, and only texts that change are written, so that what somebody selected there
 // stays selected.
-function rowOf(table, key) {
-  const there = [...table.children].find((row) => row.dataset.key === key);
-  if (there) return there;
+function rowOf(rows, key) {
+  if (rows.has(key)) return rows.get(key);
   const row = document.createElement("tr"), head = document.createElement("th");
   row.dataset.key = head.textContent = key;
   head.scope = "row";
@@ -125,7 +135,7 @@ const STAGES = ["decode", "queue", "infer", "encode"];
 
 // The figures of each of the last answers, over the WINDOW seconds before it, for the model or for all if `key` is empty.
 function courseOf(answers, key) {
-  const counters = answers.map((answer) => key ? find(answer, key) : summed(answer.models));
+  const counters = answers.map((answer) => key ? find(answer, key) : indexOf(answer).sum);
   const now = answers.at(-1).time;
   return answers.slice(1).flatMap((answer, i) => {
     const from = Math.max(0, i + 1 - WINDOW), [old, young] = [counters[from], counters[i + 1]];
@@ -133,7 +143,8 @@ function courseOf(answers, key) {
     const seconds = Math.max(0.001, answer.time - answers[from].time), answered = young.answered - (old?.answered ?? 0);
     const stages = STAGES.map((stage) =>
       answered > 0 ? ((young.seconds[stage] ?? 0) - (old?.seconds[stage] ?? 0)) / answered : null);
-    return [{age: now - answer.time, ...rates(old, young, seconds), stages, resident: answer.memory.resident_bytes / 2 ** 20}];
+    return [{age: now - answer.time, ...rates(old, young, seconds), stages, resident: answer.memory.resident_bytes / 2 ** 20,
+             onGpus: answer.gpus.reduce((sum, {used_bytes: used}) => sum + (used ?? 0), 0) / 2 ** 20}];
   });
 }
 
@@ -150,7 +161,7 @@ function drawCharts(answers, key) {
     {name: "99 %", className: "queue", values: values("slow")}]});
   drawLines($("chart-stages"), {title: "Stages of a request", ages, span, told: duration, isStacked: true,
                                 series: STAGES.map((name, i) => ({name, className: name, values: course.map(({stages}) => stages[i])}))});
-  const [old, young] = [answers[0], answers.at(-1)].map((answer) => (key ? find(answer, key) : summed(answer.models)) ?? null);
+  const [old, young] = [answers[0], answers.at(-1)].map((answer) => (key ? find(answer, key) : indexOf(answer).sum) ?? null);
   /** @type {[string, number][]} */
   const grown = Object.entries(young?.passes_by_batch_size ?? {}).map(
     ([size, count]) => [size, count - (old?.passes_by_batch_size[size] ?? 0)]);
@@ -161,37 +172,27 @@ function drawCharts(answers, key) {
   drawBars($("chart-batches"), {title: "Passes by batch size", bars, className: "decode", told: (count) => String(Number(count.toPrecision(3)))});
   drawLines($("chart-queue"), {title: "Requests that wait", ages, span, told: (count) => String(Number(count.toPrecision(3))),
                                series: [{name: "queue", className: "queue", values: values("queued")}]});
+  const memory = [{name: "resident", className: "encode", values: values("resident")}];
+  if (answers.at(-1).gpus.length) memory.push({name: "GPUs, of all programs", className: "infer", values: values("onGpus")});
   drawLines($("chart-memory"), {title: "Memory of the daemon", ages, span, told: (count) => `${Number(count.toPrecision(3))} MiB`,
-                                series: [{name: "resident", className: "encode", values: values("resident")}]});
+                                series: memory});
 }
 
-// When this page first saw the model load, by key.
-const loadingSince = new Map();
+// What the GPUs' driver tells; a daemon without a GPU has none to tell of.
+const gpuMemoryOf = (gpus) => gpus.length === 0 ? "– (no GPU)" : gpus.map(({used_bytes: used, total_bytes: total}) =>
+  used === null || total === null ? "not known" : `${mebibytes(used)} of ${mebibytes(total)} used`).join(", ");
 
-function showStates(states) {
-  const ready = states.filter(({state}) => state === "READY").length, others = states.filter(({state}) => state !== "READY");
-  $("loading").hidden = !others.length;
-  $("ready").max = Math.max(1, states.length);
-  $("ready").value = ready;
-  const text = `${ready} of ${states.length} model versions are ready`;
-  if ($("ready-text").textContent !== text) $("ready-text").textContent = text;
-  const loading = new Set(states.filter(({state}) => state === "LOADING").map(keyOf));
-  for (const key of loadingSince.keys()) if (!loading.has(key)) loadingSince.delete(key);
-  $("states").replaceChildren(...others.map((one) => {
-    const key = keyOf(one), isLoading = one.state === "LOADING";
-    if (isLoading && !loadingSince.has(key)) loadingSince.set(key, performance.now());
-    const seconds = Math.round((performance.now() - (loadingSince.get(key) ?? 0)) / 1000);
-    const told = isLoading ? `loading; seen for ${seconds} s` : `not served: ${one.reason || "no reason is known"}`;
-    return element("li", {className: isLoading ? "" : "bad"}, element("b", {}, key), ` ${told}`);
-  }));
-}
-
-function showFacts({server_version: version, memory, states, time}) {
+function showFacts({server_version: version, memory, gpus, states, time}) {
   const devices = [...new Set(states.map(({device}) => device).filter(Boolean))].join(", ");
   const facts = [["Version", version], ["Devices", devices || "–"], ["Memory of the daemon", mebibytes(memory.resident_bytes)],
                  ["Memory of the machine", `${mebibytes(memory.available_bytes)} of ${mebibytes(memory.total_bytes)} free`],
+                 ["Memory of the GPUs", gpuMemoryOf(gpus)],
                  ["The daemon's clock", new Date(1000 * time).toLocaleTimeString()]];
-  $("facts").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+  const there = [...$("facts").querySelectorAll("dd")];
+  if (there.length !== facts.length) {
+    $("facts").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+  }
+  there.forEach((one, i) => one.textContent !== facts[i][1] && (one.textContent = facts[i][1]));
 }
 
 function offerModels(models) {
@@ -217,13 +218,14 @@ export function showLoadTab() {
 function show(answers, table, held) {
   const now = answers.at(-1), before = answers.at(-1 - WINDOW) ?? answers[0];
   const seconds = Math.max(0.001, now.time - before.time);
+  const known = new Map([...table.children].map((row) => [row.dataset.key, row]));
   const rows = now.models.map((model) => {
-    const key = keyOf(model), row = rowOf(table, key);
+    const key = keyOf(model), row = rowOf(known, key);
     const history = answers.slice(1).map((answer, i) => {
       const [old, young] = [find(answers[i], key), find(answer, key)];
       return young ? Math.max(0, young.answered - (old?.answered ?? 0)) / (answer.time - answers[i].time) : 0;
     });
-    fill(row, rates(find(before, key), model, seconds), history, now.states.find((one) => keyOf(one) === key));
+    fill(row, rates(find(before, key), model, seconds), history, indexOf(now).states.get(key));
     return row;
   });
   // Moving a row would lose the selection in it.

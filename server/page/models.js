@@ -21,6 +21,9 @@ export const isOfPictures = (task) => ["classification", "detection", "segmentat
 // Whether the viewer can show the file that a model of this task was sent.
 export const isPicture = (task, file) => task !== "restoration" && !(task === "actions" && !file.type.startsWith("image/"));
 
+// Names a version of a model in tables and lists.
+export const keyOf = ({name, version}) => `${name} ${version}`;
+
 // The default version of a model, which is its highest; undefined if there is none of this name.
 export const defaultOf = (models, name) => models.filter((one) => one.name === name)
   .reduce((best, one) => best && Number(best.version) > Number(one.version) ? best : one, undefined);

@@ -67,6 +67,8 @@ std::vector<HttpRoute> PageRoutes() {
           File("/matching.js", kScript, page::kMatchingJs),
           File("/samples.js", kScript, page::kSamplesJs),
           File("/session.js", kScript, page::kSessionJs),
+          File("/loading.js", kScript, page::kLoadingJs),
+          File("/text.js", kScript, page::kTextJs),
           File("/icon.svg", "image/svg+xml", page::kIconSvg)};
 }
 

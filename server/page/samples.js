@@ -1,6 +1,7 @@
 // The samples of the chosen model: files in its folder, which the daemon hands out.
 
 import {element} from "./overlay.js";
+import {isolated} from "./text.js";
 import {ask} from "./token.js";
 
 const $ = (id) => document.getElementById(id);
@@ -46,7 +47,7 @@ const isThumbnail = ({type, bytes}) => /^image\/(?!tiff)/.test(type) && bytes <=
 
 function buttonOf(model, group, take, complain) {
   const canvas = element("canvas", {width: THUMBNAIL, height: THUMBNAIL, hidden: true});
-  const button = element("button", {type: "button"}, canvas, element("span", {}, group.map(({name}) => name).join(", ")));
+  const button = element("button", {type: "button"}, canvas, element("span", {}, group.map(({name}) => isolated(name)).join(", ")));
   button.onclick = async () => {
     try {
       const files = await Promise.all(group.map((one) => fileOf(model, one)));

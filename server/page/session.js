@@ -1,6 +1,7 @@
 // What was asked since the page was opened. It is kept in this tab only, and gone with it.
 
 import {element} from "./overlay.js";
+import {isolated} from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const KEPT = 30;
@@ -17,7 +18,7 @@ export function remember(entry, again) {
   $("history-part").querySelector("summary").textContent = `This session: ${entries.length}`;
   $("history").replaceChildren(...entries.map((one) => {
     const {files, model, text} = one;
-    const names = files.length > 2 ? `${files.length} files, ${files[0].name} …` : files.map(({name}) => name).join(", ");
+    const names = files.length > 2 ? `${files.length} files, ${isolated(files[0].name)} …` : files.map(({name}) => isolated(name)).join(", ");
     const button = element("button", {type: "button", className: "finding plain"}, element("span", {}, names),
                            element("span", {className: "value"}, model), element("span", {className: "where"}, text));
     button.onclick = () => again(one);

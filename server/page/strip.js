@@ -1,6 +1,7 @@
 // Several pictures as a strip: each is answered, a few at a time, and shown when it is pressed.
 
 import {element, letChoose, release} from "./overlay.js";
+import {isolated} from "./text.js";
 
 // Requests at once; the daemon has other clients too.
 const AT_ONCE = 2;
@@ -59,7 +60,7 @@ export function showStrip(files, pick) {
   shown = files.slice(0, MAX_FILES).map((file) => ({file, text: element("span", {className: "where"}, "waiting")}));
   list().replaceChildren(...shown.map(({file, text}, place) => {
     const canvas = element("canvas", {width: THUMBNAIL, height: THUMBNAIL});
-    const button = element("button", {}, canvas, element("span", {}, file.name), text);
+    const button = element("button", {}, canvas, element("span", {}, isolated(file.name)), text);
     letChoose(list(), button, place, () => {
       // The file that is shown stays pressed.
       release(list());

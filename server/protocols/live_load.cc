@@ -2,18 +2,23 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/core/inflight.h"
 #include "server/inference/model_statistics.h"
@@ -78,10 +83,40 @@ const char* StateName(ModelSnapshot::State state) {
   return "UNAVAILABLE";
 }
 
-Json ToJson(const Catalog& catalog, const ModelSnapshot& model) {
+const char* StepName(LoadStep::Kind kind) {
+  switch (kind) {
+    case LoadStep::Kind::kWaiting:
+      return "waiting";
+    case LoadStep::Kind::kChecking:
+      return "checking";
+    case LoadStep::Kind::kPrecision:
+      return "precision";
+    case LoadStep::Kind::kReading:
+      return "reading";
+    case LoadStep::Kind::kTrial:
+      return "trial";
+    case LoadStep::Kind::kWarmUp:
+      break;
+  }
+  return "warm_up";
+}
+
+// Null unless the model is loading.
+Json StepJson(const ModelSnapshot& model, absl::Time now) {
+  if (model.state != ModelSnapshot::State::kLoading) return nullptr;
+  const LoadStep& step = model.load_step;
+  const absl::Duration spent = std::max(absl::ZeroDuration(), now - step.since);
+  return {{"name", StepName(step.kind)},
+          {"done", step.done},
+          {"of", step.of},
+          {"seconds", absl::ToDoubleSeconds(spent)}};
+}
+
+Json ToJson(const Catalog& catalog, const ModelSnapshot& model, absl::Time now) {
   return {{"name", model.name},
           {"version", model.version},
           {"state", StateName(model.state)},
+          {"step", StepJson(model, now)},
           {"reason", model.reason},
           {"architecture", model.description.architecture},
           {"device", DeviceOf(catalog, model)},
@@ -106,12 +141,29 @@ Json MemoryJson() {
           {"available_bytes", machine ? whole(machine->available_bytes) : 0}};
 }
 
+// Empty without GPUs. What the driver does not tell is null.
+Json GpusJson(const LiveLoadOptions& options) {
+  Json gpus = Json::array();
+  if (!options.read_gpus) return gpus;
+  const auto whole = [](const std::optional<double>& bytes) {
+    return bytes ? Json(static_cast<int64_t>(*bytes)) : Json(nullptr);
+  };
+  for (const GpuReading& gpu : options.read_gpus()) {
+    gpus.push_back({{"uuid", gpu.uuid},
+                    {"used_bytes", whole(gpu.memory_used_bytes)},
+                    {"total_bytes", whole(gpu.memory_total_bytes)},
+                    {"utilization", gpu.utilization ? Json(*gpu.utilization) : Json(nullptr)}});
+  }
+  return gpus;
+}
+
 HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, const LiveLoadOptions& options) {
+  const absl::Time now = pipeline.deps().clock->Now();
   std::map<std::pair<std::string, int64_t>, int64_t> queued;
   Json states = Json::array();
   for (const ModelSnapshot& model : catalog.List()) {
     queued[{model.name, model.version}] = model.queued;
-    states.push_back(ToJson(catalog, model));
+    states.push_back(ToJson(catalog, model, now));
   }
   Json models = Json::array();
   const auto statistics = StatisticsOf(catalog, "", "");
@@ -120,11 +172,12 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, const Live
     models.push_back(ToJson(model, queued[{model.model, model.version}]));
   const Inflight held = pipeline.deps().admission->inflight();
   const Json answer = {
-      {"time", absl::ToDoubleSeconds(pipeline.deps().clock->Now() - absl::UnixEpoch())},
+      {"time", absl::ToDoubleSeconds(now - absl::UnixEpoch())},
       {"max_message_bytes", options.max_message_bytes},
       {"grpc_port", options.grpc_port},
       {"server_version", options.server_version},
       {"memory", MemoryJson()},
+      {"gpus", GpusJson(options)},
       {"inflight",
        {{"requests", held.requests}, {"bytes", held.bytes}, {"decoded_bytes", held.decoded_bytes}}},
       {"states", std::move(states)},
@@ -136,6 +189,23 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, const Live
 }
 
 }  // namespace
+
+std::function<std::vector<GpuReading>()> GpuReader(std::unique_ptr<Nvml> nvml) {
+  if (nvml == nullptr) return nullptr;
+  struct Guarded {
+    absl::Mutex mutex;
+    std::unique_ptr<Nvml> nvml ABSL_GUARDED_BY(mutex);
+  };
+  auto guarded = std::make_shared<Guarded>();
+  {
+    absl::MutexLock lock(&guarded->mutex);
+    guarded->nvml = std::move(nvml);
+  }
+  return [guarded] {
+    absl::MutexLock lock(&guarded->mutex);
+    return guarded->nvml->Read();
+  };
+}
 
 HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, const LiveLoadOptions& options) {
   return {.method = "GET",

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "server/catalog/catalog.h"
 #include "server/engine/pipeline.h"
 #include "server/http/http_message.h"
+#include "server/metrics/nvml.h"
 
 namespace saccade::server {
 
@@ -15,7 +19,12 @@ struct LiveLoadOptions {
   // As --grpc-port has it; 0 if the system chose it.
   int grpc_port = 0;
   std::string server_version = {};
+  // The machine's GPUs; null if there are none. Thread-safe.
+  std::function<std::vector<GpuReading>()> read_gpus = nullptr;
 };
+
+// Reads the driver's GPUs, one caller at a time. Null without a driver.
+std::function<std::vector<GpuReading>()> GpuReader(std::unique_ptr<Nvml> nvml);
 
 // Responds with counters of the models that are ready, which only grow, with the state and the device of all
 // models, with what is queued and in flight, and with the options, which the page needs. Clients compute

@@ -155,7 +155,8 @@ constexpr char kWrittenSchemas[] = R"json({
   },
   "v1.Load": {
     "type": "object",
-    "required": ["time", "max_message_bytes", "grpc_port", "server_version", "memory", "inflight", "states", "models"],
+    "required": ["time", "max_message_bytes", "grpc_port", "server_version", "memory", "gpus", "inflight", "states",
+                 "models"],
     "properties": {
       "time": {"type": "number"},
       "max_message_bytes": {"type": "integer"},
@@ -166,16 +167,41 @@ constexpr char kWrittenSchemas[] = R"json({
         "required": ["resident_bytes", "total_bytes", "available_bytes"],
         "additionalProperties": {"type": "integer"}
       },
+      "gpus": {
+        "type": "array",
+        "description": "The machine's GPUs, as its driver tells them; empty without one",
+        "items": {
+          "type": "object",
+          "required": ["uuid", "used_bytes", "total_bytes", "utilization"],
+          "properties": {
+            "uuid": {"type": "string"},
+            "used_bytes": {"type": ["integer", "null"]},
+            "total_bytes": {"type": ["integer", "null"]},
+            "utilization": {"type": ["number", "null"]}
+          }
+        }
+      },
       "states": {
         "type": "array",
         "items": {
           "type": "object",
-          "required": ["name", "version", "state", "reason", "architecture", "device", "precision", "max_batch_size",
-                       "load_seconds"],
+          "required": ["name", "version", "state", "step", "reason", "architecture", "device", "precision",
+                       "max_batch_size", "load_seconds"],
           "properties": {
             "name": {"type": "string"},
             "version": {"type": "integer"},
             "state": {"enum": ["LOADING", "READY", "UNAVAILABLE"]},
+            "step": {
+              "type": ["object", "null"],
+              "description": "What a model that is loading does; null for others",
+              "required": ["name", "done", "of", "seconds"],
+              "properties": {
+                "name": {"enum": ["waiting", "checking", "precision", "reading", "trial", "warm_up"]},
+                "done": {"type": "integer"},
+                "of": {"type": "integer"},
+                "seconds": {"type": "number", "description": "Since the load began"}
+              }
+            },
             "reason": {"type": "string"},
             "architecture": {"type": "string"},
             "device": {"type": "string"},

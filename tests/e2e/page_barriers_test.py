@@ -84,6 +84,19 @@ def load(page, _):
     expect(page.locator("#chart-memory path")).not_to_have_count(0)
 
 
+def loading(page, _):
+    def with_newcomers(route):
+        answer = route.fetch()
+        states = answer.json()["states"]
+        step = {"name": "warm_up", "done": 1, "of": 4, "seconds": 3}
+        more = [{**states[0], "name": "newcomer", "state": "LOADING", "step": step},
+                {**states[0], "name": "broken", "state": "UNAVAILABLE", "reason": "no weights"}]
+        route.fulfill(response=answer, json={**answer.json(), "states": states + more})
+
+    page.route("**/v1/load", with_newcomers)
+    expect(page.locator("#states li")).to_have_count(2)
+
+
 def stale(page, _):
     page.route("**/v1/load", lambda route: route.abort())
     expect(page.locator("#load.stale")).to_have_count(1)
@@ -94,7 +107,7 @@ def test_axe_finds_no_barriers(open_page, look, tmp_path):
     page = open_page(look, permissions=["camera"])
     page.evaluate(AXE)
     found = {"start": barriers(page)}
-    for state in (attention, comparison, strip, failure, pair, volume, clip, camera, load, stale):
+    for state in (attention, comparison, strip, failure, pair, volume, clip, camera, load, loading, stale):
         state(page, tmp_path)
         found[state.__name__] = barriers(page)
     assert {name: texts for name, texts in found.items() if texts} == {}

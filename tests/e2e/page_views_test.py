@@ -360,20 +360,51 @@ def test_counters_of_all_models_are_added(open_page):
 
 def test_what_loads_is_told(open_page):
     page = open_page(address="#tab=load")
+    steps = [None]
 
     def with_a_newcomer(route):
         answer = route.fetch()
         load = answer.json()
-        load["states"].append({**load["states"][0], "name": HTML, "version": 3, "state": "LOADING", "device": ""})
+        load["states"].append({**load["states"][0], "name": HTML, "version": 3, "state": "LOADING", "device": "", "step": steps[0]})
         route.fulfill(response=answer, json=load)
 
     page.route("**/v1/load", with_a_newcomer)
-    expect(page.locator("#states li")).to_have_text(re.compile(r"^<img src=x onerror=alert\(1\)> 3 loading; seen for \d+ s$"))
+    told = page.locator("#states li")
+    shares = []
+    for name, (done, of), text in (("waiting", (0, 0), "waits to be loaded"), ("checking", (0, 0), "checking its files"),
+                                   ("precision", (0, 0), "choosing its precision"), ("reading", (0, 0), "reading and packing"),
+                                   ("trial", (0, 0), "timing passes"), ("warm_up", (1, 4), "warming up, 1 of 4 sizes"),
+                                   ("warm_up", (4, 4), "warming up, 4 of 4 sizes")):
+        steps[0] = {"name": name, "done": done, "of": of, "seconds": 12.3}
+        since = "" if name == "waiting" else "loading for 12 s: "
+        expect(told).to_have_text(re.compile(rf"^<img src=x onerror=alert\(1\)> 3 {since}{text}"))
+        shares.append(told.locator("progress").evaluate("(one) => one.value"))
+    assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == 1 and len(set(shares[1:])) == 6
     ready, every = re.fullmatch(r"(\d+) of (\d+) model versions are ready", page.locator("#ready-text").text_content()).groups()
     assert int(every) == int(ready) + 1
     assert page.locator("#ready").evaluate("(one) => [one.value, one.max]") == [int(ready), int(every)]
     page.unroute("**/v1/load", with_a_newcomer)
     expect(page.locator("#loading")).to_be_hidden()
+
+
+def test_the_memory_of_gpus_is_told_where_there_are_some(open_page):
+    page = open_page(address="#tab=load")
+    memory = page.locator("#facts div", has_text="Memory of the GPUs").locator("dd")
+    expect(memory).to_have_text("– (no GPU)")
+    expect(page.locator("#chart-memory path")).to_have_count(1)
+
+    def with_gpus(route):
+        answer = route.fetch()
+        gpus = [{"uuid": "GPU-1", "used_bytes": 3 << 30, "total_bytes": 80 << 30, "utilization": 0.5},
+                {"uuid": "GPU-2", "used_bytes": None, "total_bytes": None, "utilization": None}]
+        route.fulfill(response=answer, json={**answer.json(), "gpus": gpus})
+
+    page.route("**/v1/load", with_gpus)
+    expect(memory).to_have_text("3072 MiB of 81920 MiB used, not known")
+    expect(page.locator("#chart-memory path")).to_have_count(2)
+    expect(page.locator("#chart-memory figcaption")).to_contain_text("GPUs, of all programs 3070 MiB")
+    page.unroute("**/v1/load", with_gpus)
+    expect(memory).to_have_text("– (no GPU)")
 
 
 def test_what_is_not_ready_is_told(browser, repository, tmp_path):
