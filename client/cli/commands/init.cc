@@ -155,7 +155,7 @@ int RunInit(const InitCommand& command, Console& console) {
     for (const std::string& note : made.notes) console.out << "  " << Printable(note) << '\n';
     if (labels.empty() && made.classes > 0)
       console.out << "  it has no labels; write one per line into "
-                  << Printable((folder / "labels.txt").string()) << '\n';
+                  << Printable((folder / "labels.txt").string()) << made.labels_too << '\n';
     console.out << "wrote " << Printable(command.folder) << "; check it with saccaded --check-config "
                 << "--model-repository " << Printable((folder / "..").lexically_normal().string()) << '\n';
   } catch (const models::LoadError& error) {

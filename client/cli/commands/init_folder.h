@@ -19,6 +19,8 @@ struct ModelFolder {
   std::string file_name;
   // 0 if unknown.
   int64_t classes = 0;
+  // What else the configuration needs for labels that are written later.
+  std::string labels_too = {};
   std::vector<std::string> notes;
   // Further files to copy: where they are, and where to in the version's folder.
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> more_files = {};

@@ -117,6 +117,7 @@ ModelFolder FolderOfOnnx(const std::string& path, std::string_view file, bool ha
                    .config = absl::StrCat("backend: \"onnxruntime\"\nmax_batch_size: ", max_batch, "\n"),
                    .file_name = kFileName,
                    .classes = ClassesOf(graph),
+                   .labels_too = ", and label_filename: \"labels.txt\" into the output in config.pbtxt",
                    .notes = {}};
   const auto add = [&](const std::vector<OnnxPort>& ports, const char* what, const char* more_of_first) {
     for (const OnnxPort& port : ports) {

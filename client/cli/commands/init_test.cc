@@ -125,6 +125,7 @@ TEST_F(Init, OnnxFilesGetTheirInputsAndOutputs) {
   EXPECT_THAT(named.out,
               AllOf(HasSubstr("an ONNX file of pytorch"), HasSubstr("input 'pixels' is FP32 [-1,3,64,64]"),
                     HasSubstr("saccade-openvino"), HasSubstr("\"size\": [64, 64]")));
+  EXPECT_THAT(named.out, Not(HasSubstr("it has no labels")));
   EXPECT_EQ(Config(),
             "backend: \"onnxruntime\"\nmax_batch_size: 8\n"
             "input { name: \"pixels\" data_type: TYPE_FP32 dims: [ 3, 64, 64 ] }\n"
@@ -153,6 +154,8 @@ TEST_F(Init, OnnxFilesAreBatchedAsTheyWereExported) {
         Run(File("w", Graph(OnnxValue("x", 1, graph.input), OnnxValue("y", 1, graph.output))));
     EXPECT_EQ(run.exit_code, 0) << run.err;
     EXPECT_THAT(Config(), HasSubstr(graph.config));
+    // Labels without their name in the configuration would not be read.
+    EXPECT_EQ(run.out.find("labels.txt, and label_filename") != std::string::npos, graph.input.size() == 4);
   }
 }
 
