@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -68,9 +69,31 @@ std::string CpuModel() {
   return "unknown";
 }
 
+// The words after the program's name, each after a space, as /proc has them.
+std::string Arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string words;
+  std::getline(file, words, '\0');
+  words.clear();
+  for (std::string word; std::getline(file, word, '\0');) words += " " + word;
+  return words;
+}
+
+// Today, as "2026-11-21".
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  localtime_r(&now, &local);
+  char text[sizeof "0000-00-00"];
+  std::strftime(text, sizeof text, "%F", &local);
+  return text;
+}
+
 BenchContext Context() {
   const char* spins = std::getenv("GOMP_SPINCOUNT");
-  return {{"CPU", CpuModel()},
+  return {{"made by", "`./dev bench kernels" + Arguments() + "`"},
+          {"on", Today()},
+          {"CPU", CpuModel()},
           {"instruction set", std::string(CpuIsaName(BestCpuIsa()))},
           {"threads", std::to_string(at::get_num_threads())},
           {"OpenMP spins", spins != nullptr ? spins : "libgomp's default"},

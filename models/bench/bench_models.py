@@ -16,11 +16,13 @@ import argparse
 import contextlib
 import copy
 import dataclasses
+import datetime
 import json
 import os
 import pathlib
 import platform
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -275,12 +277,19 @@ def processor() -> str:
     return platform.processor()
 
 
+def record() -> str:
+    """Returns how and when this run was made, for the page that it writes."""
+    said = shlex.join(sys.argv[1:])
+    found = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return f"    ./dev bench models {said}\n\nWritten by that command on {datetime.date.today()}, commit {found.stdout.strip()}.\n\n"
+
+
 def heading(isa: str, arguments) -> str:
     versions = f"PyTorch {torch.__version__}"
     if "openvino" not in arguments.without:
         import openvino
         versions += f", OpenVINO {openvino.__version__.split('-')[0]}"
-    return (f"{processor()}{' with bfloat16' if multiplies_bfloat16() else ''}, {arguments.threads} threads that spin for "
+    return (record() + f"{processor()}{' with bfloat16' if multiplies_bfloat16() else ''}, {arguments.threads} threads that spin for "
             f"{arguments.spinning} rounds, kernels for {isa}; {versions}. Medians of {MIN_ROUNDS} to {MAX_ROUNDS} rounds, "
             "candidates in turns. \"1.70x\": it takes 1.7 times as long as ours in the same precision.\n")
 

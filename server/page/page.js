@@ -27,6 +27,8 @@ const canvas = $("canvas");
 let models = [];
 let files = [];
 let running = null;
+// The model that was asked last. While the daemon starts again it may not be ready, and others are.
+let wished = "";
 let maxMessageBytes = 0;
 let grpcPort = 0;
 // The answer that is shown, and what it is about: {answer, sent, model, rival}; `rival` is the answer that it is compared
@@ -54,7 +56,7 @@ async function listModels() {
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   models = answer.models.filter((one) => one.state === "READY");
-  const before = $("model").value;
+  const before = wished || $("model").value;
   $("model").replaceChildren(...[...new Map(models.map((one) => [one.name, one])).values()].map((one) => {
     const option = new Option(`${one.name} (${one.task || "ensemble"})`, one.name);
     option.disabled = !TASKS.includes(one.task);
@@ -227,6 +229,7 @@ function showProgress(text, share) {
 
 async function ask() {
   const chosen = model(), sent = wanted();
+  if (chosen) wished = chosen.name;
   $("send").disabled = !chosen || sent.includes(null);
   running?.abort();
   const mine = running = new AbortController();

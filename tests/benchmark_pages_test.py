@@ -1,0 +1,84 @@
+"""Checks the pages of figures: each says when and by which command it was made, and what docs/benchmarks/README.md says about
+them is computed again from their tables."""
+
+import pathlib
+import re
+import statistics
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+PAGES = sorted(set(FOLDER.glob("*.md")) - {FOLDER / "README.md"})
+README = " ".join((FOLDER / "README.md").read_text().split())
+
+
+def missing_in(head):
+    """What the head of a page lacks for its figures to be made again."""
+    lacks = [] if re.search(r"`?\./dev [a-z]+", head) else ["the command that made it"]
+    # What is simulated gives the same figures at any time.
+    if "same seed" not in head and not re.search(r"20\d\d-\d\d-\d\d", head):
+        lacks.append("the date")
+    return lacks
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_have_a_command_and_a_date(page):
+    assert missing_in("\n".join(page.read_text().splitlines()[:16])) == []
+
+
+def test_a_page_without_a_record_is_found():
+    assert missing_in("# Kernels\n\n- CPU: AMD EPYC\n") == ["the command that made it", "the date"]
+    assert missing_in("    ./dev bench kernels\n") == ["the date"]
+
+
+def rows(page):
+    lines = (FOLDER / page).read_text().splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+
+
+def times_ours(cell):
+    found = re.search(r"([\d.]+)x$", cell)
+    return float(found[1]) if found else None
+
+
+def say(*parts):
+    """The sentence is in the README, as it follows from the table."""
+    sentence = " ".join(" ".join(parts).split())
+    assert sentence in README, f"docs/benchmarks/README.md should say: {sentence}"
+
+
+def test_what_is_said_about_networks_follows_from_the_table():
+    table = [row for row in rows("models-cpu.md") if len(row) > 7 and times_ours(row[4])]
+    plain, coarse = [[times_ours(row[column]) for row in table] for column in (4, 7)]
+    say(f"OpenVINO takes {min(plain):.2f} to {max(plain):.2f} of our time in float32, in the middle of the {len(plain)} rows",
+        f"{statistics.median(plain):.2f}, and {min(coarse):.2f} to {max(coarse):.2f} in bfloat16, in the middle",
+        f"{statistics.median(coarse):.2f}.")
+    for times, name in ((plain, "float32"), (coarse, "bfloat16")):
+        ahead = sum(one < 0.98 for one in times)
+        say(f"It is ahead by more than 2 % in {ahead} of them in {name}")
+    shares = [float(re.search(r"([\d.]+) of fp32", row[6])[1]) for row in table]
+    say(f"bfloat16 takes {min(shares):.2f} to {max(shares):.2f} of our float32 time")
+
+
+def test_what_is_said_about_kernels_follows_from_the_table():
+    took = {row[0]: float(row[1].split()[0]) * {"ms": 1000, "us": 1}[row[1].split()[1]] for row in rows("kernels-cpu.md")
+            if re.fullmatch(r"[\d.]+ (ms|us)", row[1])}
+    softmax, kv, qkv = (took[name] for name in ("attention/softmax, float32/8x8x56x56/eager", "kao/kv/8x8x56x56/saccade",
+                                                "kao/qkv/8x8x56x56/saccade"))
+    say(f"at 8x8x56x56 KAO_KV takes 1/{softmax / kv:.0f} of its time and KAO_QKV 1/{round(softmax / qkv, -2):,.0f}",
+        f"({softmax / 1000:.0f} ms, {kv / 1000:.2f} ms, {qkv:.0f} us;")
+    softmax, sao = took["attention/softmax, float32/1x256x56x56/eager"], took["sao/operator, float32/1x256x56x56/saccade"]
+    say(f"At 256x56x56 SAO takes 1/{round(softmax / sao, -1):.0f} ({softmax / 1000:.0f} ms, {sao:.0f} us;")
+
+
+def test_what_is_said_about_the_daemon_follows_from_the_table():
+    goals = {row[0]: (float(row[2].split()[0]), row[3]) for row in rows("server.md") if row[3:] in (["yes"], ["**no**"])}
+    calls, network, slowest = (goals[name][0] for name in (
+        "identity, 256 B, 32 clients: calls/s, against Triton", "network, 48 kB, 32 clients: calls/s, against Triton",
+        "identity, 256 B, half of Triton's load: p99, against Triton"))
+    assert 0.2 < slowest < 0.3, "a quarter"
+    say(f"against Triton, {calls:.1f} times the small calls a second, {network:.1f} times those of a small network, and a quarter")
+    words = {12: "twelve", 13: "thirteen", 11: "eleven", 10: "ten"}
+    all_of = [row for row in rows("server.md") if row[3:] in (["yes"], ["**no**"])]
+    missed = sum(row[3] == "**no**" for row in all_of)
+    say(f"{words[missed]} of the {len(all_of)} goals in server.md were missed")
