@@ -11,4 +11,5 @@ export function isolated(text) {
 }
 
 // The name of a class that was found.
+/** @type {(finding: any) => string} */
 export const nameOf = ({label, class_index, index}) => isolated(label) || `class ${class_index ?? index}`;
