@@ -37,7 +37,7 @@ namespace saccade::server {
 struct LoadStep {
   enum class Kind { kWaiting, kChecking, kPrecision, kReading, kTrial, kWarmUp };
   Kind kind = Kind::kWaiting;
-  // How many buckets are warm, and of how many; both 0 where nothing is counted.
+  // How many batches of the warm-up were computed, and of how many; both 0 where nothing is counted.
   int64_t done = 0;
   int64_t of = 0;
   // When the load began; InfiniteFuture while it waits.

@@ -36,7 +36,8 @@ class Engine {
     // Called with the time of a pass. The first pass of a kind is only reported if it was long
     // (kLongWarmUpPass).
     std::function<void(int64_t bucket, int64_t batch_size, absl::Duration took)> learn;
-    // Called with the number of buckets that are warm, and of all. Null if nobody asks.
+    // Called with the number of batches that were computed, and of all, of which the time limit may leave out
+    // some. May be null.
     std::function<void(int64_t done, int64_t of)> advanced = nullptr;
   };
 

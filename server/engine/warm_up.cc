@@ -106,12 +106,15 @@ absl::Status WarmUpNetwork(const models::Model& model, const ModelSettings& sett
   };
   const absl::Time start = options.clock->Now();
   const int64_t max = settings.batching.max_batch_size;
+  const std::vector<int64_t> between = SizesBetween(settings.batching);
+  const auto all = static_cast<int64_t>(placements.size() * (between.size() + (max > 1 ? 2 : 1)));
   size_t warmed = 0;
-  const auto tell = [&] {
-    if (options.advanced)
-      options.advanced(static_cast<int64_t>(warmed), static_cast<int64_t>(placements.size()));
+  int64_t computed = 0;
+  const auto tell = [&](int64_t more) {
+    computed += more;
+    if (options.advanced) options.advanced(computed, all);
   };
-  tell();
+  tell(0);
   for (const models::Placement& placement : placements) {
     absl::Status warm = batch(placement, 1);
     if (warm.ok() && max > 1) warm = batch(placement, max);
@@ -120,13 +123,14 @@ absl::Status WarmUpNetwork(const models::Model& model, const ModelSettings& sett
         {{"model", settings.name},
          {"progress", absl::StrCat(++warmed, " of ", placements.size(), " buckets")},
          {"took", options.clock->Now() - start}});
-    tell();
+    tell(max > 1 ? 2 : 1);
   }
   const absl::Time end = options.clock->Now() + options.at_most;
-  for (const int64_t size : SizesBetween(settings.batching)) {
+  for (const int64_t size : between) {
     for (const models::Placement& placement : placements) {
       if (options.clock->Now() >= end) return absl::OkStatus();
       if (absl::Status warm = batch(placement, size); !warm.ok()) return warm;
+      tell(1);
     }
   }
   return absl::OkStatus();

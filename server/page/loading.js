@@ -24,7 +24,7 @@ export function shareOf({name, done, of}) {
 export function toldOf({state, step, reason}) {
   if (state !== "LOADING") return `not served: ${reason || "no reason is known"}`;
   if (!STEPS[step?.name]) return "waits to be loaded";
-  const count = step.of > 0 ? `, ${step.done} of ${step.of} sizes` : "";
+  const count = step.of > 0 ? `, ${step.done} of ${step.of} batches` : "";
   return `loading for ${step.seconds.toFixed(0)} s: ${STEPS[step.name]}${count}`;
 }
 

@@ -214,3 +214,15 @@ def test_words_from_right_to_left(browser, tmp_path, shots):
         assert lefts == sorted(lefts), lefts
         page.screenshot(path=shots / "right-to-left.png")
         page.close()
+
+
+def test_the_first_paint_is_fast(open_page):
+    """On loopback, the best of five: what else the machine does is not the page's."""
+    page = open_page()
+    took = []
+    for _ in range(5):
+        page.reload()
+        expect(page.locator("#model option")).not_to_have_count(0)
+        took.append(page.evaluate("() => performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    print("first paint, ms:", [round(one) for one in took])
+    assert min(took) < 300

@@ -373,8 +373,8 @@ def test_what_loads_is_told(open_page):
     shares = []
     for name, (done, of), text in (("waiting", (0, 0), "waits to be loaded"), ("checking", (0, 0), "checking its files"),
                                    ("precision", (0, 0), "choosing its precision"), ("reading", (0, 0), "reading and packing"),
-                                   ("trial", (0, 0), "timing passes"), ("warm_up", (1, 4), "warming up, 1 of 4 sizes"),
-                                   ("warm_up", (4, 4), "warming up, 4 of 4 sizes")):
+                                   ("trial", (0, 0), "timing passes"), ("warm_up", (1, 4), "warming up, 1 of 4 batches"),
+                                   ("warm_up", (4, 4), "warming up, 4 of 4 batches")):
         steps[0] = {"name": name, "done": done, "of": of, "seconds": 12.3}
         since = "" if name == "waiting" else "loading for 12 s: "
         expect(told).to_have_text(re.compile(rf"^<img src=x onerror=alert\(1\)> 3 {since}{text}"))

@@ -89,13 +89,15 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     const int rows = (count + columns - 1) / columns;
     const cv::Size cell(size.width + kMapMargin, size.height + kTextHeight);
     const Font font(12);
+    // Two lines, so that the layer's name is not cut in a drawing of one map.
     const std::string title =
-        absl::StrCat("layer ", explanation.layer, ": ", count, " of ", explanation.available,
-                     " maps, blue is the minimum, red the maximum");
+        absl::StrCat(explanation.layer, ": ", count, " of ", explanation.available, " maps");
     cv::Mat canvas(2 * kMapMargin + kTextHeight + rows * cell.height,
                    std::max(kMapMargin + columns * cell.width, 2 * kMapMargin + kMapSide), CV_8UC3, kPanel);
     font.Write(canvas, font.Fit(title, canvas.cols - 2 * kMapMargin),
                {kMapMargin, kMapMargin + font.height()}, kLight);
+    font.Write(canvas, font.Fit("blue is the minimum, red the maximum", canvas.cols - 2 * kMapMargin),
+               {kMapMargin, kMapMargin + 2 * font.height() + 5}, kLight);
     for (int i = 0; i < count; ++i) {
       const AttentionMap& map = explanation.maps[static_cast<size_t>(i)];
       const auto shades = ReadMap(map);
