@@ -1,6 +1,7 @@
 """Tests saccade.v1.Vision over HTTP: POST /v1/predict and GET /v1/models in protobuf's JSON, and GET /v1/load."""
 
 import base64
+import collections
 import json
 import urllib.error
 import urllib.request
@@ -11,6 +12,7 @@ from google.protobuf import json_format
 import pictures
 from harness import DEADLINE_SECONDS, Daemon, eventually
 from messages import message, predict_request
+from tools.reference.metrics import fake_driver
 
 SIZE = (131, 75)
 
@@ -110,6 +112,38 @@ def test_bodies_and_answers_are_bounded(tasks_repository, tmp_path):
         sent["right"] = sent["left"]
         status, _, answer = post(daemon, {"model": "stereo", "stereo": sent, "stereo_options": {"format": "FLOAT"}})
         assert status == 413 and "--max-message-bytes" in answer["error"] and "PNG_16" in answer["error"]
+
+
+def test_load_tells_of_gpus_if_the_driver_does(tasks_daemon, tasks_repository, tmp_path):
+    assert json.loads(tasks_daemon.get("/v1/load")[2])["gpus"] == []
+    environment = {"LD_LIBRARY_PATH": str(fake_driver(tmp_path / "driver"))}
+    with Daemon(tasks_repository, log_folder=tmp_path, environment=environment) as daemon:
+        daemon.await_ports()
+        body = json.loads(daemon.get("/v1/load")[2])
+    assert body["gpus"] == [{"uuid": "GPU-1", "used_bytes": 400, "total_bytes": 1000, "utilization": 0.75},
+                            {"uuid": "GPU-2", "used_bytes": 400, "total_bytes": 1000, "utilization": None}]
+
+
+def test_load_tells_the_step_of_each_load(tasks_repository, tmp_path):
+    """In their order, and only of what loads."""
+    order = ["waiting", "checking", "precision", "reading", "trial", "warm_up"]
+    seen = collections.defaultdict(list)
+    with Daemon(tasks_repository, "--warm-up-seconds=1", log_folder=tmp_path) as daemon:
+        daemon.await_ports()
+
+        def is_loaded():
+            states = json.loads(daemon.get("/v1/load")[2])["states"]
+            for one in states:
+                assert (one["step"] is None) == (one["state"] != "LOADING")
+                if one["step"]:
+                    seen[one["name"]].append(order.index(one["step"]["name"]))
+                    assert 0 <= one["step"]["done"] <= one["step"]["of"] and one["step"]["seconds"] >= 0
+                    assert one["step"]["name"] != "waiting" or one["step"]["seconds"] == 0
+            return all(one["state"] == "READY" for one in states)
+
+        eventually(is_loaded, "all models are loaded")
+    assert seen and all(steps == sorted(steps) for steps in seen.values()), dict(seen)
+    assert order.index("warm_up") in {step for steps in seen.values() for step in steps}
 
 
 def test_load_is_what_the_metrics_count(tasks_daemon):

@@ -1,5 +1,5 @@
 """Writes docs/reference: the daemon's flags, metrics and limits, as the built program and its sources have them; and in
-docs/quickstart.md what the commands of its session print.
+docs/quickstart.md and client/README.md what their commands print.
 
 Called by ./dev docs, which has built everything. tests/e2e/reference_test.py fails if the committed pages differ."""
 
@@ -16,7 +16,7 @@ def main():
             (FOLDER / name).write_text(text)
             print(f"wrote {FOLDER.name}/{name}")
     session.write()
-    print(f"wrote {session.PAGE.name}")
+    print(f"wrote {session.PAGE.name} and {session.README.parent.name}/{session.README.name}")
 
 
 if __name__ == "__main__":

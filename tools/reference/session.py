@@ -1,4 +1,5 @@
-"""The session of docs/quickstart.md: its commands, run against the demo models, with what they print."""
+"""What commands print in the guides: the session of docs/quickstart.md, run against the demo models, and the counts in
+client/README.md, which are the same on every machine."""
 
 import os
 import pathlib
@@ -11,6 +12,8 @@ from harness import DEMO_REPOSITORY, ROOT, Daemon, binary
 
 PAGE = ROOT / "docs" / "quickstart.md"
 BLOCK = re.compile(r"^\$ saccade status .*?(?=^```)", re.MULTILINE | re.DOTALL)
+README = ROOT / "client" / "README.md"
+COUNTED = re.compile(r"^\$ (saccade params [^\n]*)\n.*?(?=^```)", re.MULTILINE | re.DOTALL)
 ADDRESS = "127.0.0.1:8001"
 
 
@@ -36,6 +39,12 @@ def page(folder):
     return text.replace(block, made)
 
 
+def readme():
+    """client/README.md with what `saccade params` prints today."""
+    return COUNTED.sub(lambda found: f"$ {found[1]}\n{printed(found[1], ADDRESS, ROOT)}", README.read_text())
+
+
 def write():
+    README.write_text(readme())
     with tempfile.TemporaryDirectory() as folder:
         PAGE.write_text(page(pathlib.Path(folder)))
