@@ -28,6 +28,7 @@ GROUPS = {
     "prometheus": r"prometheus/.*",
     "boost": r"boost/.*",
     "zlib": r"zlib\.h",
+    "zstd": r"zstd\.h",
     "curl": r"curl/.*",
     "openssl": r"openssl/.*",
     "nghttp2": r"nghttp2/.*",
@@ -74,6 +75,7 @@ ROOMS = {
     "server/tracing": "server/core server/logging server/tracing models/api/text.h std absl curl protobuf",
     "server/cache": "server/core server/cache std absl openssl",
     "server/drift": "server/core server/drift models/api/placement.h models/tasks/result.h std absl json",
+    "server/capture": "server/core server/capture std absl openssl zlib zstd json curl",
     "server/security": "server/core server/logging server/security std absl openssl",
     # The front: bytes and connections, then HTTP, then gRPC. None of them knows what is served.
     "server/net": "server/core server/logging server/net std absl openssl",
@@ -129,6 +131,7 @@ UNREACHABLE = {
     "server/tracing": "torch grpc opencv prometheus boost",
     "server/cache": "torch grpc protobuf opencv prometheus boost",
     "server/drift": "torch grpc protobuf opencv prometheus boost",
+    "server/capture": "torch grpc protobuf opencv prometheus boost",
     "server/security": "torch grpc protobuf opencv prometheus boost",
     "server/net": "torch grpc protobuf opencv prometheus boost",
     "server/http": "torch grpc protobuf opencv prometheus",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/device/instruction_set.h"
 #include "models/device/use_threads.h"
 #include "server/catalog/cores.h"
 #include "server/catalog/fastest_threads.h"
@@ -16,6 +17,7 @@
 #include "server/core/usable_cores.h"
 #include "server/drift/drift_json.h"
 #include "server/logging/log.h"
+#include "server/repository/checksums.h"
 #include "server/repository/files.h"
 
 namespace saccade::server {
@@ -83,6 +85,7 @@ absl::Status ServedModel::Load() {
   metrics_ = all_metrics_->ForModel(name(), version(), task);
   if (precision_) metrics_->SetPrecision(models::PrecisionName(precision_->precision));
   if (status.ok()) {
+    identity_ = std::make_shared<const ModelIdentity>(MakeIdentity());
     OpenCache();
     WatchDrift();
   }
@@ -173,6 +176,25 @@ absl::Status ServedModel::ChooseItsPrecision() {
        {"precision", models::PrecisionName(precision_->precision)},
        {"reason", precision_->reason}});
   return absl::OkStatus();
+}
+
+ModelIdentity ServedModel::MakeIdentity() const {
+  ModelIdentity identity;
+  if (ensemble_ != nullptr) return identity;
+  identity.instruction_set = options_.settings.gpus.empty() ? models::InstructionSet() : "cuda";
+  if (precision_) identity.precision = models::PrecisionName(precision_->precision);
+  const std::string& path =
+      precision_ ? WeightsFor(options_.version, precision_->precision) : options_.version.weights_path;
+  if (path.empty()) return identity;
+  auto sum = FileSum(path);
+  if (sum.ok()) {
+    identity.weights_sha256 = *std::move(sum);
+  } else {
+    // The model serves all the same; replays compare its answers by tolerance.
+    Log(LogLevel::kWarning, "the weights' checksum is not known",
+        {{"model", name()}, {"version", version()}, {"reason", sum.status().message()}});
+  }
+  return identity;
 }
 
 absl::Status ServedModel::CheckEnsemble() const {
@@ -440,6 +462,7 @@ ModelSnapshot ServedModel::Snapshot() const {
       snapshot.precision = models::PrecisionName(precision_->precision);
       snapshot.precision_reason = precision_->reason;
     }
+    snapshot.identity = *identity_;
   }
   return snapshot;
 }

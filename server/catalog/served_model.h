@@ -98,6 +98,8 @@ struct ModelSnapshot {
   // Complete only when ready; before that, and for ensembles, only the architecture is set.
   models::Description description;
   bool ensemble = false;
+  // Set if the model is ready.
+  ModelIdentity identity = {};
 };
 
 // Thread-safe.
@@ -131,6 +133,7 @@ class ServedModel final : public ReadyModel {
   const models::Description& description() const override;
   const Engine& engine() const override { return *engines_.begin()->second; }
   ModelMetrics* metrics() const override { return metrics_.get(); }
+  std::shared_ptr<const ModelIdentity> identity() const override { return identity_; }
   AnswerOrder* answer_order() const override { return answer_order_.get(); }
   // Null unless answers are cached.
   const std::shared_ptr<CachedAnswers>& cached_answers() const { return cached_answers_; }
@@ -178,6 +181,8 @@ class ServedModel final : public ReadyModel {
   absl::Status WarmUp();
   void OpenCache();
   void WatchDrift();
+  // Reads the weights once more, so it takes about a second per gigabyte.
+  ModelIdentity MakeIdentity() const;
   void StartInstances();
   void RunInstance(int index);
   // `next` is the `tiny` argument of DeviceModel::Finished.
@@ -210,6 +215,7 @@ class ServedModel final : public ReadyModel {
   bool is_measured_ = false;
   // For our own networks.
   std::optional<PrecisionChoice> precision_;
+  std::shared_ptr<const ModelIdentity> identity_;
   std::unique_ptr<ModelMetrics> metrics_;
   std::shared_ptr<CachedAnswers> cached_answers_;
   std::shared_ptr<CacheMetrics> cache_metrics_;

@@ -13,6 +13,8 @@ namespace saccade::server {
 
 // Defined in server/tracing/call_record.h.
 class CallRecord;
+// Defined in server/core/served_by.h.
+struct ServedBy;
 
 struct CallHead {
   std::string model;
@@ -41,6 +43,8 @@ struct CallHead {
   // Collects the events of the call for tracing and the access log; null if the call is neither sampled nor
   // logged.
   std::shared_ptr<CallRecord> record = nullptr;
+  // Where to write which model computes the call; null if nobody captures calls.
+  std::shared_ptr<ServedBy> served = nullptr;
 };
 
 }  // namespace saccade::server

@@ -25,6 +25,9 @@ class FakeModel final : public ReadyModel {
   const ModelSettings& settings() const override { return settings_; }
   int64_t version() const override { return version_; }
   ModelMetrics* metrics() const override { return metrics_; }
+  std::shared_ptr<const ModelIdentity> identity() const override {
+    return std::make_shared<const ModelIdentity>();
+  }
   const models::Description& description() const override { return *description_; }
   // Must not be called.
   const Engine& engine() const override { std::abort(); }

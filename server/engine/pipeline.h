@@ -20,6 +20,7 @@
 namespace saccade::server {
 
 class CallWatch;
+class Capture;
 
 // Thread-safe.
 class Pipeline {
@@ -34,6 +35,8 @@ class Pipeline {
     const Decoder* decoder;
     // Null if no calls are sampled or logged.
     const CallWatch* watch = nullptr;
+    // Null if no calls are captured.
+    Capture* capture = nullptr;
     // Whether a client may compute a model. Null: every client may compute all.
     std::function<absl::Status(absl::string_view client, absl::string_view model)> check_model = nullptr;
   };

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "models/tasks/merge_tiles.h"
+#include "server/core/served_by.h"
 #include "server/engine/answer_charge.h"
 #include "server/engine/count_shed.h"
 #include "server/tracing/call_record.h"
@@ -52,6 +53,11 @@ std::vector<models::TaskResult> MergeTiles(std::vector<models::TaskResult> resul
 PredictCall::PredictCall(Request request, PredictDone done, Deps deps)
     : request_(std::move(request)), deps_(std::move(deps)), done_(std::move(done)) {
   if (request_.record != nullptr) request_.record->SetVersion(deps_.model->version());
+  // A step's model is not what the client named.
+  if (request_.served != nullptr && !request_.nested) {
+    request_.served->version = deps_.model->version();
+    request_.served->identity = deps_.model->identity();
+  }
 }
 
 PredictCall::~PredictCall() {
@@ -222,6 +228,8 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
       outcome->charge = std::make_shared<AnswerCharge>(ticket_->ForAnswer(answer_bytes_));
     }
   }
+  if (outcome.ok() && request_.served != nullptr && !request_.nested)
+    request_.served->timings = outcome->timings;
   items_.clear();
   ticket_->ReturnRequest();
   // Counted before it is answered, so that a client that has the answer finds it in the metrics.

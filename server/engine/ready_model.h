@@ -14,6 +14,7 @@
 #include "models/api/description.h"
 #include "server/batching/batch_task.h"
 #include "server/core/call_head.h"
+#include "server/core/served_by.h"
 #include "server/drift/drift_watch.h"
 #include "server/engine/answer_order.h"
 #include "server/metrics/metrics.h"
@@ -35,6 +36,8 @@ class ReadyModel {
   virtual const ModelSettings& settings() const = 0;
   virtual int64_t version() const = 0;
   virtual ModelMetrics* metrics() const = 0;
+  // Never null. REQUIRES: the model is ready.
+  virtual std::shared_ptr<const ModelIdentity> identity() const = 0;
 
   // The functions below REQUIRE that the model is not an ensemble.
   virtual const models::Description& description() const = 0;

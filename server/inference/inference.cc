@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/core/served_by.h"
 #include "server/inference/kept_outputs.h"
 #include "server/inference/model_facts.h"
 #include "server/inference/picture_inputs.h"
@@ -179,6 +180,10 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
     };
   }
   if (call.record != nullptr) call.record->SetVersion((*model)->version());
+  if (call.served != nullptr && !call.nested) {
+    call.served->version = (*model)->version();
+    call.served->identity = (*model)->identity();
+  }
   if (WantsShared(call.outputs)) {
     auto held = HoldRegions(*shared_memory_, call.client, call.outputs);
     if (!held.ok()) {

@@ -19,6 +19,7 @@
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
 #include "server/inference/inference.h"
+#include "server/lifecycle/capturing.h"
 #include "server/lifecycle/decoding.h"
 #include "server/lifecycle/descriptors.h"
 #include "server/lifecycle/environment.h"
@@ -27,6 +28,7 @@
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
+#include "server/protocols/capture_rest.h"
 #include "server/protocols/drift_rest.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/live_load.h"
@@ -120,6 +122,9 @@ absl::Status Daemon::CreateComponents() {
   auto observability = Observability::Create(flags_, metrics_.get(), clock);
   if (!observability.ok()) return observability.status();
   observability_ = *std::move(observability);
+  auto capturing = Capturing::Create(flags_, metrics_.get(), clock);
+  if (!capturing.ok()) return capturing.status();
+  capturing_ = *std::move(capturing);
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
@@ -172,6 +177,7 @@ absl::Status Daemon::CreateComponents() {
                                                         .decode_pool = decode_pool_.get(),
                                                         .decoder = &decoding_->decoder(),
                                                         .watch = observability_->watch(),
+                                                        .capture = capturing_->capture(),
                                                         .check_model = std::move(check_model)});
   CreateServices();
   metrics_->SetScrapeHook([this] { RefreshGauges(); });
@@ -268,6 +274,7 @@ void Daemon::RefreshGauges() {
   catalog_->RefreshGauges();
   front_->RefreshMetrics();
   decoding_->RefreshMetrics();
+  capturing_->RefreshGauges();
   metrics_->SetLostLogLines(CurrentLogLosses().queue_full, CurrentLogLosses().write_failed);
   if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
   if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
@@ -280,6 +287,7 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   };
   add(vision_rest_->Routes());
   add({DriftRoute(catalog_.get(), retry_jitter_.get())});
+  add(CaptureRoutes(capturing_->capture(), retry_jitter_.get()));
   if (flags_.page) {
     add(PageRoutes());
     add({LiveLoadRoute(catalog_.get(), pipeline_.get(),
@@ -411,6 +419,7 @@ void Daemon::Stop() {
   if (admission_ != nullptr) admission_->AwaitIdle(Clock::Real()->Now() + kCancelTimeout);
   decode_pool_.reset();
   if (catalog_ != nullptr) catalog_->Close();
+  if (capturing_ != nullptr) capturing_->Stop(kFlushTimeout);
   if (observability_ != nullptr) observability_->Flush(kFlushTimeout);
   if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);
   if (front_ != nullptr) front_->Stop();

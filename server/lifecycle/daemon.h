@@ -27,6 +27,7 @@ class ResponseCache;
 class RestService;
 class RetryJitter;
 class SharedMemory;
+class Capturing;
 class Observability;
 class Tokens;
 class VisionRest;
@@ -75,6 +76,7 @@ class Daemon {
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Observability> observability_;
+  std::unique_ptr<Capturing> capturing_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<RetryJitter> retry_jitter_;
   std::unique_ptr<Front> front_;

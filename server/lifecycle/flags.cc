@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/lifecycle/capture_flags.h"
 #include "server/lifecycle/flag_errors.h"
 #include "server/lifecycle/flag_sources.h"
 #include "server/lifecycle/flag_table.h"
@@ -440,6 +441,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddMachine(app, flags);
   AddLogLevels(app, flags);
   AddAccessLog(app, flags);
+  AddCaptureFlags(app, &flags.capture);
   AddFrontFlags(app, &flags.front);
   AddGrpcFlags(app, &flags.front.limits);
   AddTritonFlags(app, &flags.warnings);

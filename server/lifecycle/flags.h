@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "server/admission/admission.h"
+#include "server/capture/capture_settings.h"
 #include "server/catalog/model_control.h"
 #include "server/decode/picture_header.h"
 #include "server/engine/model_permissions.h"
@@ -120,6 +121,9 @@ struct Flags {
   // Write a line for each call, and how many per second; 0 means no limit.
   bool access_log = false;
   int64_t access_log_per_second = 0;
+
+  // Its id, version and namespace are set when the daemon starts.
+  CaptureOptions capture;
 
   // Warnings about ignored flags, one sentence each.
   std::vector<std::string> warnings;

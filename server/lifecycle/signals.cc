@@ -20,6 +20,8 @@ void BlockSignals() {
   const sigset_t signals = EndSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // A file that reaches the limit of its size is an error of the write instead.
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 bool AwaitSignal(absl::Duration timeout) {

@@ -5,7 +5,7 @@
 
 namespace saccade::server {
 
-// Blocks SIGTERM and SIGINT in this thread and in all threads that it starts, and ignores SIGPIPE. Call
+// Blocks SIGTERM and SIGINT in this thread and in all threads that it starts, and ignores SIGPIPE and SIGXFSZ. Call
 // before any thread exists.
 void BlockSignals();
 

@@ -77,6 +77,13 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> certificate_expiry;
   SeriesPool<prometheus::Counter> spans_exported;
   SeriesPool<prometheus::Counter> spans_dropped;
+  // Only if calls are captured.
+  SeriesPool<prometheus::Counter> captured;
+  SeriesPool<prometheus::Counter> captured_bytes;
+  SeriesPool<prometheus::Gauge> capture_bytes;
+  SeriesPool<prometheus::Counter> capture_dropped;
+  SeriesPool<prometheus::Counter> capture_events;
+  SeriesPool<prometheus::Counter> capture_events_dropped;
   SeriesPool<prometheus::Counter> front_refusals;
   SeriesPool<prometheus::Gauge> front_connections;
   SeriesPool<prometheus::Gauge> front_open_requests;

@@ -120,6 +120,10 @@ std::unique_ptr<DriftMetrics> Metrics::ForDriftOf(std::string_view model, int64_
   return std::unique_ptr<DriftMetrics>(new DriftMetrics(&impl_->families, model, version, features));
 }
 
+std::unique_ptr<CaptureMetrics> Metrics::ForCapture() {
+  return std::unique_ptr<CaptureMetrics>(new CaptureMetrics(&impl_->families));
+}
+
 std::unique_ptr<TraceMetrics> Metrics::ForTraces() {
   return std::unique_ptr<TraceMetrics>(new TraceMetrics(&impl_->families));
 }

@@ -17,6 +17,7 @@
 #include "server/core/shed_reason.h"
 #include "server/core/trace_id.h"
 #include "server/metrics/cache_metrics.h"
+#include "server/metrics/capture_metrics.h"
 #include "server/metrics/decode_metrics.h"
 #include "server/metrics/drift_metrics.h"
 #include "server/metrics/exposition_format.h"
@@ -112,6 +113,7 @@ class Metrics {
 
   // The series are created by the first call.
   std::unique_ptr<TraceMetrics> ForTraces();
+  std::unique_ptr<CaptureMetrics> ForCapture();
 
   // `reasons` and `ports` are the values of the labels `reason` and `port`.
   std::unique_ptr<FrontMetrics> ForFront(const std::vector<std::string_view>& reasons,

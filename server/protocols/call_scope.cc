@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/protocols/call_headers.h"
+#include "server/protocols/capture_headers.h"
 #include "server/protocols/log_calls.h"
 
 namespace saccade::server {
@@ -21,27 +22,33 @@ std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const HttpHeaders& 
 
 }  // namespace
 
-CallScope::CallScope(const CallWatch* watch, const CallStart& start, std::string_view method,
+CallScope::CallScope(const CallObservers& observers, const CallStart& start, std::string_view method,
                      absl::Time arrival)
     : method_(method),
+      capture_(CaptureIfEnabled(observers.capture)),
+      served_(capture_ != nullptr ? std::make_shared<ServedBy>() : nullptr),
       headers_(&start.metadata),
       client_(&start.client),
       arrival_(arrival),
       deadline_(start.deadline) {
-  if (watch == nullptr) return;
-  record_ = RecordOf(watch, start.metadata, {.method = method, .client = start.address, .arrival = arrival});
+  if (observers.watch == nullptr) return;
+  record_ = RecordOf(observers.watch, start.metadata,
+                     {.method = method, .client = start.address, .arrival = arrival});
 }
 
-CallScope::CallScope(const CallWatch* watch, const HttpRequest& request, std::string_view route,
+CallScope::CallScope(const CallObservers& observers, const HttpRequest& request, std::string_view route,
                      absl::Time arrival)
     : method_(route),
+      capture_(CaptureIfEnabled(observers.capture)),
+      request_(&request),
+      served_(capture_ != nullptr ? std::make_shared<ServedBy>() : nullptr),
       headers_(&request.headers),
       client_(&request.client),
       arrival_(arrival),
       deadline_(absl::InfiniteFuture()) {
-  if (watch == nullptr) return;
+  if (observers.watch == nullptr) return;
   record_ = RecordOf(
-      watch, request.headers,
+      observers.watch, request.headers,
       {.method = route, .http_method = request.method, .client = request.address, .arrival = arrival});
   AddReceived(request.body.size());
 }
@@ -54,6 +61,7 @@ void CallScope::Describe(CallHead& head) const {
   head.client = *client_;
   head.arrival = arrival_;
   head.deadline = deadline_;
+  head.served = served_;
   if (record_ == nullptr) return;
   record_->Describe(head);
   head.record = record_;
@@ -64,11 +72,49 @@ void CallScope::End(const absl::Status& status, size_t bytes, absl::string_view 
   End(CallOutcome{.status = status, .bytes = static_cast<int64_t>(bytes)}, model, id);
 }
 
+void CallScope::End(const absl::Status& status, const BytePieces& request, const BytePieces& answer,
+                    absl::string_view model, absl::string_view id) const {
+  CallOutcome outcome{.status = status, .bytes = static_cast<int64_t>(answer.size())};
+  if (capture_ != nullptr) CaptureCall(outcome, {{&request, 1}, {&answer, 1}}, nullptr, model, id);
+  End(std::move(outcome), model, id);
+}
+
 void CallScope::End(const absl::Status& status, const HttpResponse& response, absl::string_view model,
                     absl::string_view id) const {
   size_t bytes = response.body.size();
   for (const BytePieces& attached : response.attached) bytes += attached.size();
-  End({.status = status, .bytes = static_cast<int64_t>(bytes), .http_status = response.status}, model, id);
+  CallOutcome outcome{.status = status, .bytes = static_cast<int64_t>(bytes), .http_status = response.status};
+  if (capture_ != nullptr) {
+    const BytePieces body({request_->body.data(), request_->body.size()});
+    std::vector<BytePieces> answer = {BytePieces(response.body)};
+    answer.insert(answer.end(), response.attached.begin(), response.attached.end());
+    CaptureCall(outcome, {{&body, 1}, answer}, &response, model, id);
+  }
+  End(std::move(outcome), model, id);
+}
+
+void CallScope::CaptureCall(const CallOutcome& outcome, const Bodies& bodies, const HttpResponse* response,
+                            absl::string_view model, absl::string_view id) const {
+  if (!capture_->Wants(model, outcome.status)) return;
+  CapturedCall call;
+  if (request_ == nullptr) {
+    call.transport = "grpc";
+    call.target = method_;
+  } else {
+    call.transport = "http";
+    call.target = CapturedTarget(*request_);
+    call.headers = CapturedHeaders(request_->headers);
+    call.answer_headers = CapturedHeaders(response->headers);
+    call.answer_headers.emplace_back("content-type", response->content_type);
+  }
+  call.model = std::string(model);
+  call.id = std::string(id);
+  call.arrival = arrival_;
+  call.ended = capture_->Now();
+  call.status = outcome.status;
+  call.http_status = outcome.http_status;
+  call.served = *served_;
+  capture_->Add(std::move(call), bodies.request, bodies.answer);
 }
 
 void CallScope::End(CallOutcome outcome, absl::string_view model, absl::string_view id) const {

@@ -1,5 +1,5 @@
-// What every transport does for every call: who called and when, the call's record, and the log line of a
-// failure.
+// What every transport does for every call: who called and when, the call's record, the log line of a
+// failure, and its capture.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/capture/capture.h"
+#include "server/core/byte_pieces.h"
 #include "server/core/call_head.h"
+#include "server/core/served_by.h"
+#include "server/engine/pipeline.h"
 #include "server/grpc/call.h"
 #include "server/http/http_message.h"
 #include "server/tracing/call_record.h"
@@ -18,18 +23,30 @@
 
 namespace saccade::server {
 
+// Both may be null, and must outlive the call.
+struct CallObservers {
+  const CallWatch* watch = nullptr;
+  Capture* capture = nullptr;
+};
+
+inline CallObservers ObserversOf(const Pipeline& pipeline) {
+  return {.watch = pipeline.deps().watch, .capture = pipeline.deps().capture};
+}
+
 // Created when a call, or a message of a stream, has arrived. May be copied; the copies belong to the same
 // call. Thread-safe after construction.
 class CallScope {
  public:
-  // For a gRPC call. `start` must outlive the scope. `watch` may be null. `method` is
-  // "package.Service/Method" and must outlive the call's record.
-  CallScope(const CallWatch* watch, const CallStart& start, std::string_view method)
-      : CallScope(watch, start, method, start.arrival) {}
+  // For a gRPC call. `start` must outlive the scope. `method` is "package.Service/Method" and must outlive
+  // the call's record.
+  CallScope(const CallObservers& observers, const CallStart& start, std::string_view method)
+      : CallScope(observers, start, method, start.arrival) {}
   // For one request of a stream, which arrived after its stream.
-  CallScope(const CallWatch* watch, const CallStart& start, std::string_view method, absl::Time arrival);
+  CallScope(const CallObservers& observers, const CallStart& start, std::string_view method,
+            absl::Time arrival);
   // For an HTTP request to `route`. `request` must outlive the scope, and `route` the call's record.
-  CallScope(const CallWatch* watch, const HttpRequest& request, std::string_view route, absl::Time arrival);
+  CallScope(const CallObservers& observers, const HttpRequest& request, std::string_view route,
+            absl::Time arrival);
 
   absl::Time arrival() const { return arrival_; }
   // absl::InfiniteFuture() if the client set none.
@@ -51,14 +68,30 @@ class CallScope {
   // may end the life of `start` or `request`.
   void End(const absl::Status& status, size_t bytes, absl::string_view model = "",
            absl::string_view id = "") const;
-  // The same for HTTP; `status` is what `response` was made of.
+  // The same for a gRPC call that is one message and one answer, empty if it failed, which are captured if
+  // they are chosen.
+  void End(const absl::Status& status, const BytePieces& request, const BytePieces& answer,
+           absl::string_view model, absl::string_view id) const;
+  // The same for HTTP; `status` is what `response` was made of. Also captured if chosen.
   void End(const absl::Status& status, const HttpResponse& response, absl::string_view model = "",
            absl::string_view id = "") const;
 
  private:
   void End(CallOutcome outcome, absl::string_view model, absl::string_view id) const;
 
+  struct Bodies {
+    absl::Span<const BytePieces> request;
+    absl::Span<const BytePieces> answer;
+  };
+  void CaptureCall(const CallOutcome& outcome, const Bodies& bodies, const HttpResponse* response,
+                   absl::string_view model, absl::string_view id) const;
+
   std::string_view method_;
+  // Null unless the call is captured if it is chosen.
+  Capture* capture_ = nullptr;
+  // Null if the call is not made over HTTP.
+  const HttpRequest* request_ = nullptr;
+  std::shared_ptr<ServedBy> served_;
   const HttpHeaders* headers_;
   const std::string* client_;
   absl::Time arrival_;

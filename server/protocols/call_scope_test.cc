@@ -26,7 +26,7 @@ class CallScopeTest : public ::testing::Test {
 };
 
 TEST_F(CallScopeTest, AGrpcCallIsRecordedAndDescribed) {
-  const CallScope scope(&watch_, start_, "package.Service/Method");
+  const CallScope scope({.watch = &watch_}, start_, "package.Service/Method");
   EXPECT_EQ(scope.client(), start_.client);
   EXPECT_EQ(scope.arrival(), start_.arrival);
   EXPECT_EQ(scope.deadline(), start_.deadline);
@@ -54,7 +54,7 @@ TEST_F(CallScopeTest, AGrpcCallIsRecordedAndDescribed) {
 
 TEST_F(CallScopeTest, ARequestOfAStreamArrivesAfterItsStream) {
   clock_.Advance(absl::Seconds(1));
-  const CallScope scope(&watch_, start_, "package.Service/Method", clock_.Now());
+  const CallScope scope({.watch = &watch_}, start_, "package.Service/Method", clock_.Now());
   EXPECT_EQ(scope.arrival(), start_.arrival + absl::Seconds(1));
   EXPECT_EQ(scope.deadline(), start_.deadline);
   scope.End(absl::OkStatus(), 9);
@@ -69,7 +69,7 @@ TEST_F(CallScopeTest, AnHttpRequestIsRecordedWithItsResponse) {
   request.body = "{}";
   request.client = "ipv6:[::/64]";
   request.address = "ipv6:[::1]";
-  const CallScope scope(&watch_, request, "/v1/predict", clock_.Now());
+  const CallScope scope({.watch = &watch_}, request, "/v1/predict", clock_.Now());
   EXPECT_EQ(scope.client(), request.client);
   EXPECT_EQ(scope.deadline(), absl::InfiniteFuture());
   HttpResponse response{.status = 418, .body = "123"};
@@ -84,7 +84,7 @@ TEST_F(CallScopeTest, AnHttpRequestIsRecordedWithItsResponse) {
 }
 
 TEST_F(CallScopeTest, ACallThatNobodyWatchesHasNoRecord) {
-  const CallScope scope(nullptr, start_, "package.Service/Method");
+  const CallScope scope({}, start_, "package.Service/Method");
   EXPECT_EQ(scope.record(), nullptr);
   scope.AddReceived(1);
   CallHead head;
@@ -95,7 +95,7 @@ TEST_F(CallScopeTest, ACallThatNobodyWatchesHasNoRecord) {
 
 // Logs a call that failed because of the daemon.
 TEST_F(CallScopeTest, AFaultIsLogged) {
-  const CallScope scope(&watch_, start_, "package.Service/Method");
+  const CallScope scope({.watch = &watch_}, start_, "package.Service/Method");
   ::testing::internal::CaptureStderr();
   InitLogging(LogFormat::kText, LogLevel::kInfo);
   scope.End(absl::InternalError("it broke"), 0, "a model", "another id");

@@ -33,13 +33,13 @@ struct InferenceCall {
   const std::string& id() const { return request.fields.id(); }
 
   void Fail(const absl::Status& status, RetryJitter* jitter) const {
-    scope.End(status, 0, model(), id());
+    scope.End(status, request.received, BytePieces(), model(), id());
     call->Fail(ToCallEnd(status, jitter));
   }
 
   void Answer(InferenceAnswer answer) const {
     BytePieces bytes = ToBytes(std::move(answer));
-    scope.End(absl::OkStatus(), bytes.size(), model(), id());
+    scope.End(absl::OkStatus(), request.received, bytes, model(), id());
     call->Respond(std::move(bytes));
   }
 };
@@ -127,7 +127,7 @@ void InferenceService::AddMetadata(CallMethods& methods) {
 }
 
 void InferenceService::ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces received) {
-  const CallScope scope(deps_.pipeline->deps().watch, call->start(), kModelInfer);
+  const CallScope scope(ObserversOf(*deps_.pipeline), call->start(), kModelInfer);
   scope.AddReceived(received.size());
   const auto infer = std::make_shared<InferenceCall>(InferenceCall{.call = std::move(call), .scope = scope});
   const absl::Status read = ReadInferenceRequest(std::move(received), infer->request,

@@ -34,7 +34,7 @@ void InferenceStream::OnArrival() {
 }
 
 void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message) {
-  const CallScope scope(server_.pipeline->deps().watch, start(), kMethod, server_.clock->Now());
+  const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
   scope.AddReceived(message.size());
   const auto request = std::make_shared<InferenceRequest>();
   absl::Status received = server_.pipeline->CountStreamed(slot->index, scope.client());
@@ -77,7 +77,7 @@ void InferenceStream::Answer(const std::shared_ptr<Slot>& slot,
   auto answer = ToFinalAnswer(request, std::move(outcome));
   const absl::Status status = answer.status();
   BytePieces bytes = status.ok() ? ToStreamBytes(*std::move(answer)) : FailureBytes(request->fields, status);
-  scope.End(status, bytes.size(), request->fields.model_name(), request->fields.id());
+  scope.End(status, request->received, bytes, request->fields.model_name(), request->fields.id());
   if (!status.ok() && errors_end_it_) Stop(ToCallEnd(status));
   Send(slot, std::move(bytes), /*keeps_request=*/status.ok());
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr char kScript[] = "text/javascript";
 constexpr char kNoTraces[] = "tracing is configured by environment variables";
 constexpr char kNoCuda[] = "CUDA regions are not supported";
+constexpr char kNotCaptured[] = "calls are not captured (--capture, --capture-sink)";
 constexpr char kNotAllowed[] = "shared memory is not allowed (--allow-shared-memory)";
 
 constexpr Operation kOperations[] = {
@@ -58,6 +59,9 @@ constexpr Operation kOperations[] = {
     {"GET", "/v1/models/{model}/samples", "The sample files of a model", "", "v1.Samples"},
     {"GET", "/v1/models/{model}/samples/{sample}", "A sample file of a model", "",
      "application/octet-stream"},
+    {"GET", "/v1/capture", "Which calls are captured, and where", "", "v1.Capture", 501, kNotCaptured},
+    {"POST", "/v1/capture", "Changes which calls are captured", "v1.CaptureChoice", "v1.Capture", 501,
+     kNotCaptured},
     {"GET", "/v1/load", "The models' counters, and what is queued and in flight", "", "v1.Load"},
 
     {"GET", "/v2", "Name, version and extensions of the server", "", "v2.ServerMetadata"},
@@ -151,6 +155,30 @@ constexpr char kWrittenSchemas[] = R"json({
           }
         }
       }
+    }
+  },
+  "v1.CaptureChoice": {
+    "type": "object",
+    "properties": {
+      "enabled": {"type": "boolean"},
+      "rate": {"type": "number", "minimum": 0, "maximum": 1},
+      "models": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}}
+    },
+    "additionalProperties": false
+  },
+  "v1.Capture": {
+    "type": "object",
+    "required": ["enabled", "rate", "models", "folder", "sink", "pixels", "bytes", "max_bytes", "max_age_seconds"],
+    "properties": {
+      "enabled": {"type": "boolean"},
+      "rate": {"type": "number", "minimum": 0, "maximum": 1},
+      "models": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+      "folder": {"type": "string"},
+      "sink": {"type": "string"},
+      "pixels": {"enum": ["full", "hash", "none"]},
+      "bytes": {"type": "integer", "minimum": 0},
+      "max_bytes": {"type": "integer", "minimum": 0},
+      "max_age_seconds": {"type": "integer", "minimum": 0}
     }
   },
   "v1.Load": {

@@ -161,7 +161,7 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
   auto call = std::make_shared<InferCall>(
       InferCall{.request = std::move(request),
                 .reply = reply,
-                .scope = CallScope(deps_.pipeline->deps().watch, sent, route, deps_.clock->Now())});
+                .scope = CallScope(ObserversOf(*deps_.pipeline), sent, route, deps_.clock->Now())});
   auto read = Read(sent);
   if (!read.ok()) {
     deps_.pipeline->CountMalformed(kProtocol, read.status().code());

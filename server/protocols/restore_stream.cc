@@ -32,7 +32,7 @@ absl::Status ForRestoration(const models::Description& model, const std::string&
 }  // namespace
 
 void RestoreStream::OnArrival() {
-  scope_.emplace(server_.pipeline->deps().watch, start(), kMethod);
+  scope_.emplace(ObserversOf(*server_.pipeline), start(), kMethod);
   volume_.emplace(server_.pipeline->deps().admission, scope_->client());
   server_.uploads->Add(std::static_pointer_cast<RestoreStream>(shared_from_this()));
 }

@@ -326,6 +326,8 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   message->set_attention_by_position(description.attention_by_position);
   message->set_precision(snapshot.precision);
   message->set_precision_reason(snapshot.precision_reason);
+  message->set_weights_sha256(snapshot.identity.weights_sha256);
+  message->set_instruction_set(snapshot.identity.instruction_set);
 }
 
 }  // namespace saccade::server

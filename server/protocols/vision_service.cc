@@ -36,13 +36,13 @@ struct VisionService::Prediction {
   v1::PredictResponse answer = {};
 
   void Fail(const absl::Status& status, RetryJitter* jitter) const {
-    scope.End(status, 0, message.model(), message.request_id());
+    scope.End(status, received, BytePieces(), message.model(), message.request_id());
     call->Fail(ToCallEnd(status, jitter));
   }
 
   void Answer(std::shared_ptr<const AnswerCharge> charge) const {
     BytePieces bytes = SerializeMessage(answer, std::move(charge));
-    scope.End(absl::OkStatus(), bytes.size(), message.model(), message.request_id());
+    scope.End(absl::OkStatus(), received, bytes, message.model(), message.request_id());
     call->Respond(std::move(bytes));
   }
 };
@@ -75,7 +75,7 @@ std::vector<CallMethod> VisionService::Methods() {
 }
 
 void VisionService::Predict(std::shared_ptr<UnaryCall> call, BytePieces received) {
-  const CallScope scope(pipeline_->deps().watch, call->start(), kPredict);
+  const CallScope scope(ObserversOf(*pipeline_), call->start(), kPredict);
   scope.AddReceived(received.size());
   const auto predict = std::make_shared<Prediction>(
       Prediction{.call = std::move(call), .scope = scope, .received = std::move(received)});

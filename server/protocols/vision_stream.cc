@@ -29,14 +29,14 @@ struct VisionStream::Item {
 };
 
 void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) {
-  const CallScope scope(server_.pipeline->deps().watch, start(), kMethod, server_.clock->Now());
+  const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
   scope.AddReceived(received.size());
   const auto item = std::make_shared<Item>();
   item->received = std::move(received);
   auto request = ReadRequest(*slot, scope, *item);
   if (!request.ok()) {
     server_.pipeline->CountMalformed("grpc", request.status().code());
-    Answer(slot, item->message.request(), v1::PredictStreamResponse(), request.status(), scope);
+    Answer(slot, *item, v1::PredictStreamResponse(), request.status(), scope);
     return;
   }
   request->encode = [this, item](const Response& response) {
@@ -46,7 +46,7 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
   server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot, item,
                                                   scope](const absl::StatusOr<Response>& outcome) {
     if (outcome.ok()) SetTimings(outcome->timings, item->answer.mutable_answer());
-    Answer(slot, item->message.request(), std::move(item->answer), outcome, scope);
+    Answer(slot, *item, std::move(item->answer), outcome, scope);
   });
 }
 
@@ -69,15 +69,16 @@ absl::StatusOr<Request> VisionStream::ReadRequest(const Slot& slot, const CallSc
   return request;
 }
 
-void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
+void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const Item& item,
                           v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome,
                           const CallScope& scope) {
+  const v1::PredictRequest& request = item.message.request();
   message.set_index(slot->index);
   // A longer id was an error.
   if (request.request_id().size() <= kMaxRequestId) message.set_request_id(request.request_id());
   if (!outcome.ok()) SetItemError(outcome.status(), server_.retry_jitter, message.mutable_error());
   BytePieces answer = SerializeMessage(message, outcome.ok() ? outcome->charge : nullptr);
-  scope.End(outcome.status(), answer.size(), request.model(), request.request_id());
+  scope.End(outcome.status(), item.received, answer, request.model(), request.request_id());
   Send(slot, std::move(answer));
 }
 

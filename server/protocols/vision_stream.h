@@ -40,9 +40,8 @@ class VisionStream final : public OrderedStream {
   void Take(const std::shared_ptr<Slot>& slot, BytePieces received) override;
   absl::StatusOr<Request> ReadRequest(const Slot& slot, const CallScope& scope, Item& item) const;
   // `message` contains the answer if `outcome` is a success.
-  void Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
-              v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome,
-              const CallScope& scope);
+  void Answer(const std::shared_ptr<Slot>& slot, const Item& item, v1::PredictStreamResponse message,
+              const absl::StatusOr<Response>& outcome, const CallScope& scope);
 
   const Server server_;
 };

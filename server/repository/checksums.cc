@@ -86,14 +86,12 @@ absl::StatusOr<std::map<std::string, std::string>> ParseSums(const std::string& 
   return sums;
 }
 
-absl::StatusOr<std::string> SumOf(const RepositoryPath& path) {
-  const auto resolved = path.Resolve();
-  if (!resolved.ok()) return resolved.status();
+// `shown` names the file in errors.
+absl::StatusOr<std::string> SumOfFile(const std::string& path, const std::string& shown) {
   std::error_code error;
   // Reading a FIFO or a device could block or never end.
-  if (!std::filesystem::is_regular_file(*resolved, error))
-    return Refused(path.shown(), "expected a regular file");
-  std::ifstream file(*resolved, std::ios::binary);
+  if (!std::filesystem::is_regular_file(path, error)) return Refused(shown, "expected a regular file");
+  std::ifstream file(path, std::ios::binary);
   const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
   if (context == nullptr || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
     return absl::ResourceExhaustedError("out of memory while checking checksums");
@@ -102,12 +100,18 @@ absl::StatusOr<std::string> SumOf(const RepositoryPath& path) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     EVP_DigestUpdate(context.get(), piece.data(), static_cast<size_t>(file.gcount()));
   }
-  if (!file.eof()) return Refused(path.shown(), "cannot be read");
+  if (!file.eof()) return Refused(shown, "cannot be read");
   std::string sum(EVP_MAX_MD_SIZE, '\0');
   unsigned size = 0;
   EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(sum.data()), &size);
   sum.resize(size);
   return absl::BytesToHexString(sum);
+}
+
+absl::StatusOr<std::string> SumOf(const RepositoryPath& path) {
+  const auto resolved = path.Resolve();
+  if (!resolved.ok()) return resolved.status();
+  return SumOfFile(*resolved, path.shown());
 }
 
 absl::Status CheckSignature(const RepositoryPath& folder, const std::string& sums,
@@ -137,6 +141,8 @@ absl::Status CheckSignature(const RepositoryPath& folder, const std::string& sum
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FileSum(const std::string& path) { return SumOfFile(path, path); }
 
 absl::Status CheckChecksums(const std::string& repository, absl::string_view model,
                             const ChecksumRules& rules) {

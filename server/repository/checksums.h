@@ -5,10 +5,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/repository/signing_key.h"
 
 namespace saccade::server {
+
+// The SHA-256 of a regular file, in hexadecimal digits. Blocks on the file system. Thread-safe.
+// FAILED_PRECONDITION names the file.
+absl::StatusOr<std::string> FileSum(const std::string& path);
 
 struct ChecksumRules {
   // If set, the file SHA256SUMS.sig of a model, if there is one, must be the signature of SHA256SUMS by it.

@@ -88,6 +88,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/icon.svg", Scope::kOpen},
     // Like gRPC's reflection, it has no data.
     {"GET", "/openapi.json", Scope::kOpen},
+    {"GET", "/v1/capture", Scope::kAdmin},
+    {"POST", "/v1/capture", Scope::kAdmin},
     {"GET", "/v1/load", Scope::kPredict},
     {"GET", "/v1/models", Scope::kPredict},
     {"GET", "/v1/models/{model}/drift", Scope::kPredict},

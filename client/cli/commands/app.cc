@@ -293,6 +293,9 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   app.add_subcommand("evaluate",
                      "Measure a model on a public data set; runs saccade-evaluate of the Python package");
   app.add_subcommand(
+      "replay",
+      "Send captured calls again and compare the answers; runs saccade-replay of the Python package");
+  app.add_subcommand(
       "quantize",
       "Quantize a model of a repository on this machine to int8; runs saccade-quantize, which comes "
       "with the daemon");

@@ -146,6 +146,7 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   setenv("PATH", "/nowhere", 1);
   const auto bulk = RunWith({"bulk", "folder"});
   const auto evaluate = RunWith({"evaluate", "folder"});
+  const auto replay = RunWith({"replay", "folder"});
   const auto quantize = RunWith({"quantize", "--help"});
   setenv("PATH", before.c_str(), 1);
   EXPECT_EQ(bulk.exit_code, 1);
@@ -155,6 +156,8 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   EXPECT_THAT(evaluate.err,
               HasSubstr("saccade-evaluate is not in PATH; it comes with the Python package: pip "
                         "install 'saccade[evaluate]'"));
+  EXPECT_THAT(replay.err, HasSubstr("saccade-replay is not in PATH; it comes with the Python package: pip "
+                                    "install saccade\n"));
   EXPECT_EQ(quantize.exit_code, 1);
   EXPECT_THAT(quantize.err, HasSubstr("saccade-quantize is neither beside saccade nor in PATH"));
 }

@@ -10,8 +10,8 @@
 namespace saccade::client {
 
 bool IsExternalCommand(const std::vector<std::string>& arguments) {
-  return !arguments.empty() &&
-         (arguments[0] == "bulk" || arguments[0] == "evaluate" || arguments[0] == "quantize");
+  return !arguments.empty() && (arguments[0] == "bulk" || arguments[0] == "evaluate" ||
+                                arguments[0] == "quantize" || arguments[0] == "replay");
 }
 
 std::string RunExternalCommand(const std::vector<std::string>& arguments) {
@@ -30,8 +30,9 @@ std::string RunExternalCommand(const std::vector<std::string>& arguments) {
            " is neither beside saccade nor in PATH; install it where saccaded is: it comes with the daemon";
   }
   if (failure == ENOENT) {
-    return program + " is not in PATH; it comes with the Python package: pip install 'saccade[" +
-           arguments[0] + "]'";
+    // The commands whose names are extras of the package need more than the package alone.
+    const std::string package = arguments[0] == "replay" ? "saccade" : "'saccade[" + arguments[0] + "]'";
+    return program + " is not in PATH; it comes with the Python package: pip install " + package;
   }
   return program + " cannot be started: " + std::strerror(failure);
 }

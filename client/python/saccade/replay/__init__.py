@@ -1,0 +1,1 @@
+"""Sends captured calls again, and compares the answers with those of the capture."""

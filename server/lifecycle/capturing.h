@@ -1,0 +1,43 @@
+// The capture of calls and its parts: files, sink and metrics.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/capture/capture.h"
+#include "server/capture/event_client.h"
+#include "server/capture/event_sink.h"
+#include "server/core/clock.h"
+#include "server/lifecycle/flags.h"
+#include "server/metrics/metrics.h"
+
+namespace saccade::server {
+
+class Capturing {
+ public:
+  // Configured by the flags. Errors can be printed as they are. `metrics` and `clock` must outlive this
+  // object.
+  static absl::StatusOr<std::unique_ptr<Capturing>> Create(const Flags& flags, Metrics* metrics,
+                                                           Clock* clock);
+
+  // Null if calls are not captured. This object must outlive every call.
+  Capture* capture() const { return capture_.get(); }
+
+  void RefreshGauges();
+
+  // Writes and sends what is queued for at most `max` each; later calls are dropped.
+  void Stop(absl::Duration max);
+
+ private:
+  Capturing() = default;
+  absl::Status MakeSink(const CaptureOptions& options, Clock* clock);
+  absl::Status MakeCapture(const CaptureOptions& options, Clock* clock);
+
+  std::unique_ptr<CaptureMetrics> metrics_;
+  std::unique_ptr<EventClient> client_;
+  std::unique_ptr<EventSink> sink_;
+  std::unique_ptr<Capture> capture_;
+};
+
+}  // namespace saccade::server

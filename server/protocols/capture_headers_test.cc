@@ -1,0 +1,67 @@
+#include "server/protocols/capture_headers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/protocols/capture_rest.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(CaptureHeaders, OnlyThoseThatDescribeTheBodyAreKept) {
+  const HttpHeaders headers = {{"Authorization", "Bearer s3cret"},
+                               {"Content-Type", "image/jpeg"},
+                               {"Cookie", "session=s3cret"},
+                               {"X-Api-Key", "s3cret"},
+                               {"X-Request-Id", "42"},
+                               {"Inference-Header-Content-Length", "17"}};
+  EXPECT_THAT(CapturedHeaders(headers),
+              ElementsAre(Pair("content-type", "image/jpeg"), Pair("inference-header-content-length", "17")));
+}
+
+TEST(CaptureHeaders, ParametersNamedLikeSecretsLoseTheirValues) {
+  HttpRequest request;
+  request.path = "/v1/predict/cat";
+  EXPECT_EQ(CapturedTarget(request), "/v1/predict/cat");
+  request.query = "top_k=3&access_token=s3cret&API_KEY=s3cret&password=s3cret&labels=a=b&to%6ben=s3cret&x";
+  EXPECT_EQ(CapturedTarget(request),
+            "/v1/predict/"
+            "cat?top_k=3&access_token=REMOVED&API_KEY=REMOVED&password=REMOVED&labels=a=b&to%6ben=REMOVED&x");
+}
+
+TEST(CaptureRest, TheBodyChangesWhatItNames) {
+  const CaptureChoice now = {.enabled = true, .rate = 0.5, .models = {{"cat", 1.0}}};
+  const auto paused = ChangedChoice(now, R"({"enabled": false})");
+  ASSERT_TRUE(paused.ok()) << paused.status();
+  EXPECT_FALSE(paused->enabled);
+  EXPECT_EQ(paused->rate, 0.5);
+  EXPECT_EQ(paused->models.at("cat"), 1.0);
+  const auto others = ChangedChoice(now, R"({"rate": 0, "models": {"dog": 0.25}})");
+  ASSERT_TRUE(others.ok()) << others.status();
+  EXPECT_EQ(others->rate, 0);
+  EXPECT_THAT(others->models, ElementsAre(Pair("dog", 0.25)));
+}
+
+TEST(CaptureRest, WrongBodiesAreErrorsThatNameTheMember) {
+  const auto error = [](const char* body) {
+    const auto changed = ChangedChoice({}, body);
+    EXPECT_TRUE(absl::IsInvalidArgument(changed.status())) << body;
+    return std::string(changed.status().message());
+  };
+  EXPECT_THAT(error(""), HasSubstr("expected a JSON object"));
+  EXPECT_THAT(error("[1]"), HasSubstr("expected a JSON object"));
+  EXPECT_THAT(error(R"({"enabled": 1})"), HasSubstr("enabled: expected true or false"));
+  EXPECT_THAT(error(R"({"rate": "1"})"), HasSubstr("rate: expected a number"));
+  EXPECT_THAT(error(R"({"rate": 2})"), HasSubstr("rate is 2; expected a share from 0 to 1"));
+  EXPECT_THAT(error(R"({"models": [1]})"), HasSubstr("models: expected an object"));
+  EXPECT_THAT(error(R"({"models": {"cat": true}})"), HasSubstr("'cat': expected a number"));
+  EXPECT_THAT(error(R"({"models": {"cat": 7}})"), HasSubstr("the rate of model 'cat' is 7"));
+  EXPECT_THAT(error(R"({"folder": "/etc"})"), HasSubstr("'folder': is unknown"));
+}
+
+}  // namespace
+}  // namespace saccade::server
