@@ -56,7 +56,7 @@ def raw_bytes(folder):
 @pytest.fixture
 def capturing(start, tasks_repository, tmp_path):
     def start_capturing(*flags, **options):
-        return start(tasks_repository, f"--capture={tmp_path / 'calls'}", "--lame-duck-seconds=0", *flags, **options).await_ready()
+        return start(tasks_repository, f"--capture={tmp_path / 'calls'}", "--lame-duck-seconds=0", "--warm-up-seconds=0", *flags, **options).await_ready()
 
     return start_capturing
 
@@ -163,7 +163,7 @@ def test_a_folder_that_the_user_may_not_write_ends_the_start(tasks_repository, t
 
 def test_a_full_disk_loses_captures_and_no_call(capturing, saccade, tmp_path):
     # The limit of a file's size ends a write as a full disk does.
-    daemon = capturing(under=["prlimit", "--fsize=60000"])
+    daemon = capturing("--decode=thread", under=["prlimit", "--fsize=60000"])
     for _ in range(30):
         predict(daemon, "segmenter", segmentation={"format": captures.RAW})
     eventually(lambda: counted(daemon, "capture_dropped_calls_total", reason="write_failed") > 0, "a write has failed")

@@ -1,0 +1,216 @@
+"""`saccade replay`: the same build answers bit for bit the same, and a change of the weights is found. Reads captures that
+are cut or damaged anywhere."""
+
+import io
+import json
+import os
+import random
+import re
+
+import pytest
+import torch
+
+import captures
+from captures import calls_of, replay, report
+from harness import Daemon
+from tiny_models import tiny_detector, tiny_segmenter, tiny_stereo, write_model
+
+
+def write_repository(root, change=0.0):
+    """`change` scales one layer of each network."""
+    for name, make in (("detector", tiny_detector), ("segmenter", tiny_segmenter), ("stereo", tiny_stereo)):
+        model = make()
+        with torch.no_grad():
+            next(model.network.parameters()).mul_(1 + change)
+        write_model(root, name, model, max_batch_size=4)
+    return root
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    return write_repository(tmp_path_factory.mktemp("repository"))
+
+
+@pytest.fixture(scope="module")
+def capture(repository, tmp_path_factory):
+    """A capture of every protocol, with errors."""
+    folder = tmp_path_factory.mktemp("capture") / "calls"
+    flags = (f"--capture={folder}", "--lame-duck-seconds=0", "--warm-up-seconds=0")
+    with Daemon(repository, *flags, log_folder=tmp_path_factory.mktemp("log")) as daemon:
+        daemon.await_ready()
+        captures.call_by_grpc(daemon)
+        captures.call_by_streams(daemon)
+        captures.call_by_http(daemon)
+        assert captures.post(daemon, "/v1/predict/detector", b"no picture", {"Content-Type": "image/png"})[0] == 400
+        daemon.terminate()
+        assert daemon.exit_code() == 0
+    return folder
+
+
+CALLS = 11
+
+
+@pytest.fixture(scope="module")
+def daemon(repository, tmp_path_factory):
+    with Daemon(repository, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+@pytest.mark.parametrize("more", [(), ("--expect", "exact")])
+def test_the_same_build_answers_bit_for_bit_the_same(saccade, capture, daemon, tmp_path, more):
+    done = replay(saccade, capture, daemon, tmp_path / "out", *more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = report(tmp_path / "out")
+    assert (found["compared"], found["equal"], found["different"], found["skipped"]) == (CALLS, CALLS, 0, {})
+    assert all(one["computes_alike"] for one in found["models"].values())
+    assert f"{CALLS} answers are bit for bit the same" in done.stdout
+    assert "none differs" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_other_weights_are_found_and_drawn(saccade, capture, tmp_path, start):
+    changed = write_repository(tmp_path / "changed", change=0.2)
+    daemon = start(changed, "--warm-up-seconds=0").await_ready()
+    done = replay(saccade, capture, daemon, tmp_path / "out", "--expect", "exact")
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = report(tmp_path / "out")
+    # The error is the same.
+    assert (found["compared"], found["different"], found["equal"]) == (CALLS, CALLS - 1, 1)
+    assert not any(one["computes_alike"] for one in found["models"].values())
+    assert {one["kind"] for one in found["worst"]} == {"detections", "segmentation", "disparity", "tensors"}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<section>") == CALLS - 1
+    # Boxes over the picture, and maps; nothing from elsewhere.
+    assert "<rect " in page and page.count("data:image/png;base64,") > 4
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert (tmp_path / "out" / "report.html").stat().st_mode & 0o777 == 0o600
+    lax = replay(saccade, capture, daemon, tmp_path / "lax", "--expect", "1000000", "--model", "stereo")
+    assert lax.returncode == 0, lax.stdout + lax.stderr
+    assert report(tmp_path / "lax")["close"] == 1
+
+
+def test_a_call_is_sent_at_its_time(saccade, capture, daemon, tmp_path):
+    first, *_, last = sorted(call.arrival for call in calls_of(saccade, capture))
+    done = replay(saccade, capture, daemon, tmp_path / "out", "--speed", "1x")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert report(tmp_path / "out")["seconds"] >= last - first
+
+
+def test_a_model_that_is_not_there_is_an_error_before_anything_is_sent(saccade, capture, tmp_path, start):
+    part = tmp_path / "part"
+    part.mkdir()
+    write_model(part, "segmenter", tiny_segmenter(), max_batch_size=4)
+    daemon = start(part, "--warm-up-seconds=0").await_ready()
+    done = replay(saccade, capture, daemon, tmp_path / "out")
+    assert done.returncode == 1 and not (tmp_path / "out").exists()
+    assert "does not serve detector, stereo of the capture; it serves segmenter" in done.stderr
+    chosen = replay(saccade, capture, daemon, tmp_path / "out", "--model", "segmenter")
+    assert chosen.returncode == 0, chosen.stdout + chosen.stderr
+
+
+def test_what_cannot_be_replayed_is_said(saccade, daemon, repository, tmp_path, start):
+    nothing = replay(saccade, tmp_path / "nowhere", daemon, tmp_path / "out")
+    assert nothing.returncode == 1 and "cannot be read: No such file" in nothing.stderr
+    (tmp_path / "empty").mkdir()
+    empty = replay(saccade, tmp_path / "empty", daemon, tmp_path / "out")
+    assert empty.returncode == 1 and "has no capture-*.saccade" in empty.stderr
+    redacted = start(repository, f"--capture={tmp_path / 'calls'}", "--capture-pixels=hash", "--lame-duck-seconds=0",
+                     "--warm-up-seconds=0").await_ready()
+    captures.call_by_grpc(redacted)
+    redacted.terminate()
+    assert redacted.exit_code() == 0
+    done = replay(saccade, tmp_path / "calls", daemon, tmp_path / "out")
+    assert done.returncode == 1 and "has no pixels" in done.stderr
+    usage = replay(saccade, tmp_path / "calls", daemon, tmp_path / "out", "--expect", "roughly")
+    assert usage.returncode == 2 and "expected exact, or a number" in usage.stderr
+    unreachable = replay(saccade, tmp_path / "calls", daemon, tmp_path / "out", "--url", "127.0.0.1:1")
+    assert unreachable.returncode == 1
+
+
+def segment_of(capture):
+    (path,) = capture.glob("*.saccade")
+    return path.read_bytes()
+
+
+def read(data):
+    """(calls, damages)"""
+    from saccade.replay.segments import read_segment
+
+    damages = []
+    return list(read_segment(io.BytesIO(data), "segment", damages)), damages
+
+
+def frame_ends(data):
+    from saccade.replay.segments import MAGIC
+
+    ends = [len(MAGIC)]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + 8 + int.from_bytes(data[ends[-1] : ends[-1] + 4], "little"))
+    return ends
+
+
+def test_a_segment_that_was_cut_anywhere_keeps_what_came_before(saccade, capture):
+    data = segment_of(capture)
+    ends = frame_ends(data)
+    assert ends[-1] == len(data) and len(ends) == CALLS + 1
+    whole, damages = read(data)
+    assert len(whole) == CALLS and not damages
+    # Every cut near the border of a frame, and many elsewhere.
+    near = {end + by for end in ends for by in range(-12, 13)}
+    cuts = {cut for cut in near | set(range(0, len(data), 997)) if 0 <= cut < len(data)}
+    for cut in cuts:
+        calls, damages = read(data[:cut])
+        expected = max(sum(1 for end in ends if end <= cut) - 1, 0)
+        assert [call.arrival for call in calls] == [call.arrival for call in whole[:expected]], cut
+        assert bool(damages) == (cut not in ends), cut
+
+
+def test_damage_anywhere_is_told_and_never_believed(saccade, capture):
+    data = segment_of(capture)
+    whole, _ = read(data)
+    known = {(call.arrival, call.request, call.answer) for call in whole}
+    chance = random.Random(1)
+    for _ in range(1500):
+        damaged = bytearray(data)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(damaged))
+            damaged[at] ^= 1 << chance.randrange(8)
+        if damaged == data:
+            continue
+        calls, damages = read(bytes(damaged))
+        assert damages and len(calls) < len(whole)
+        assert {(call.arrival, call.request, call.answer) for call in calls} <= known
+
+
+def test_frames_whose_checksum_fits_are_checked_too(saccade):
+    import struct
+    import zlib
+
+    from saccade.replay.segments import MAGIC
+
+    def frame(packed):
+        return struct.pack("<II", len(packed), zlib.crc32(packed)) + packed
+
+    # Not zstd; a frame of zstd that claims 2^62 bytes; one that is cut.
+    huge = bytes.fromhex("28b52ffd") + bytes([0xE0]) + (1 << 62).to_bytes(8, "little") + b"\1\0\0"
+    for packed in (b"", b"no frame", huge, bytes.fromhex("28b52ffd2005")):
+        calls, damages = read(MAGIC + frame(packed) * 2)
+        assert not calls and len(damages) == 2
+
+
+def test_a_damaged_segment_is_told_and_the_rest_is_replayed(saccade, capture, daemon, tmp_path):
+    data = segment_of(capture)
+    folder = tmp_path / "calls"
+    folder.mkdir()
+    (folder / "capture-1.saccade").write_bytes(data[:-1])
+    (folder / "capture-2.saccade").write_bytes(os.urandom(100))
+    done = replay(saccade, folder, daemon, tmp_path / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "capture-1.saccade: is cut" in done.stderr and "capture-2.saccade: is no capture of this version" in done.stderr
+    assert report(tmp_path / "out")["compared"] == CALLS - 1
+
+
+def test_a_call_without_an_answer_is_a_difference(saccade, capture, daemon, tmp_path):
+    done = replay(saccade, capture, daemon, tmp_path / "out", "--http-url", "127.0.0.1:1", "--patience-seconds", "0")
+    assert done.returncode == 1
+    worst = json.loads((tmp_path / "out" / "report.json").read_text())["worst"]
+    assert len(worst) == 4 and all("UNAVAILABLE" in one["what"] for one in worst)
