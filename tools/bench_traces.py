@@ -53,11 +53,40 @@ def load(generator, daemon, seconds):
     return (spent(daemon.process.pid) - before) / calls * 1e6, calls / found["elapsed_s"]
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="./dev bench traces", description=__doc__)
+def take_turns(daemons, arguments):
+    """Loads the daemons in turns, and ends them. Returns their rounds by name."""
+    found = {name: [] for name in daemons}
+    for counted in range(-1, arguments.rounds):
+        for name, daemon in daemons.items():
+            measured = load(arguments.build.resolve() / "bin" / "saccade_bench_load", daemon, arguments.seconds)
+            if counted >= 0:
+                found[name].append(measured)
+    for daemon in daemons.values():
+        daemon.close()
+    return found
+
+
+def print_found(found, base_of):
+    """Medians, and the medians of the ratios to the daemon that `base_of` names."""
+    print(f"{'':28}{'us per call':>12}{'ratio':>8}{'calls/s':>12}{'ratio':>8}")
+    for name, rounds in found.items():
+        cells = []
+        for what, form in ((0, "12.2f"), (1, "12.0f")):
+            values = [one[what] for one in rounds]
+            ratio = statistics.median(one[what] / other[what] for one, other in zip(rounds, found[base_of(name)]))
+            cells.append(f"{statistics.median(values):{form}}{ratio:8.3f}")
+        print(f"{name:28}{''.join(cells)}")
+
+
+def add_turns(parser):
     parser.add_argument("--seconds", type=float, default=2, help="duration for each daemon in each round (default 2)")
     parser.add_argument("--rounds", type=int, default=8, help="number of rounds in which the daemons take turns (default 8)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench traces", description=__doc__)
+    add_turns(parser)
     parser.add_argument("--against", type=pathlib.Path, help="another build to compare with")
     arguments = parser.parse_args()
     builds = {"": arguments.build.resolve()}
@@ -70,25 +99,10 @@ def main():
         shares = {"no traces": None, "none sampled": 0, "a tenth sampled": 0.1, "all sampled": 1}
         daemons = {name + kind: start(build, pathlib.Path(folder) / "models", folder, port, share)
                    for kind, share in shares.items() for name, build in builds.items()}
-        found = {name: [] for name in daemons}
-        for counted in range(-1, arguments.rounds):
-            for name, daemon in daemons.items():
-                measured = load(builds[""] / "bin" / "saccade_bench_load", daemon, arguments.seconds)
-                if counted >= 0:
-                    found[name].append(measured)
-        for daemon in daemons.values():
-            daemon.close()
+        found = take_turns(daemons, arguments)
     sink.kill()
     sink.wait()
-    print(f"{'':28}{'us per call':>12}{'vs no traces':>14}{'calls/s':>12}{'vs no traces':>14}")
-    for name, rounds in found.items():
-        base = found[("against, " if name.startswith("against, ") else "") + "no traces"]
-        cells = []
-        for what, form in ((0, "12.2f"), (1, "12.0f")):
-            values = [one[what] for one in rounds]
-            ratio = statistics.median(one[what] / other[what] for one, other in zip(rounds, base))
-            cells.append(f"{statistics.median(values):{form}}{ratio:14.3f}")
-        print(f"{name:28}{''.join(cells)}")
+    print_found(found, lambda name: ("against, " if name.startswith("against, ") else "") + "no traces")
 
 
 if __name__ == "__main__":

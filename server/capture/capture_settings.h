@@ -35,8 +35,8 @@ struct CaptureChoice {
 
 struct CaptureOptions {
   // Empty: calls are not written to files.
-  std::string folder;
-  CaptureChoice choice;
+  std::string folder = {};
+  CaptureChoice choice = {};
   // The daemon's flag for a choice that is not enabled at the start.
   bool paused = false;
   CapturedPixels pixels = CapturedPixels::kFull;
@@ -46,11 +46,11 @@ struct CaptureOptions {
   // Memory for the calls that wait to be written, and again for the events that wait to be sent.
   int64_t queue_bytes = int64_t{64} << 20;
   // HTTP address that takes CloudEvents; empty for none.
-  std::string sink;
+  std::string sink = {};
   // The daemon's name and Kubernetes' namespace in events.
-  std::string id;
-  std::string kubernetes_namespace;
-  std::string version;
+  std::string id = {};
+  std::string kubernetes_namespace = {};
+  std::string version = {};
 };
 
 }  // namespace saccade::server

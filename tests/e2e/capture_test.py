@@ -11,9 +11,11 @@ import stat
 import threading
 
 import grpc
+import numpy
 import pytest
 
 import captures
+import pictures
 from captures import PICTURE, UNIQUE, calls_of, post
 from harness import DEADLINE_SECONDS, eventually, run_to_end, write_secret
 from messages import predict_request
@@ -51,6 +53,11 @@ def raw_bytes(folder):
             everything += zstd.decompress(data[at + 8 : at + 8 + length], 1 << 30)
             at += 8 + length
     return everything
+
+
+def noise(side):
+    """A PNG of about 3 * side * side bytes, which cannot be compressed."""
+    return pictures.encoded(numpy.random.default_rng(0).integers(0, 256, (side, side, 3), dtype="uint8"))
 
 
 @pytest.fixture
@@ -164,21 +171,21 @@ def test_a_folder_that_the_user_may_not_write_ends_the_start(tasks_repository, t
 def test_a_full_disk_loses_captures_and_no_call(capturing, saccade, tmp_path):
     # The limit of a file's size ends a write as a full disk does.
     daemon = capturing("--decode=thread", under=["prlimit", "--fsize=60000"])
-    for _ in range(30):
-        predict(daemon, "segmenter", segmentation={"format": captures.RAW})
+    predict(daemon)
+    with daemon.vision() as vision:
+        vision.predict(predict_request(model="detector", encoded=noise(300)), timeout=DEADLINE_SECONDS)
     eventually(lambda: counted(daemon, "capture_dropped_calls_total", reason="write_failed") > 0, "a write has failed")
     assert "captured calls were dropped" in daemon.log() and "File too large" in daemon.log()
     predict(daemon)
     stop(daemon)
-    # What was written before is whole.
-    assert len(calls_of(saccade, tmp_path / "calls")) >= 2
+    # What was written before is whole; the last call may have come while the file system was left alone.
+    assert 1 <= len(calls_of(saccade, tmp_path / "calls")) <= 2
 
 
 def test_old_segments_make_room_under_load(capturing, saccade, tmp_path):
     most = 2 << 20
     daemon = capturing(f"--capture-max-bytes={most}")
-    noise = captures.pictures.numpy.random.default_rng(0).integers(0, 256, (300, 300, 3), dtype="uint8")
-    large = captures.pictures.encoded(noise)
+    large = noise(300)
     folder = tmp_path / "calls"
 
     def send(_):
@@ -197,8 +204,7 @@ def test_old_segments_make_room_under_load(capturing, saccade, tmp_path):
 
 def test_a_queue_without_room_drops_and_answers(capturing):
     daemon = capturing("--capture-queue-bytes=65536", "--capture-pixels=full")
-    noise = captures.pictures.numpy.random.default_rng(0).integers(0, 256, (300, 300, 3), dtype="uint8")
-    large = captures.pictures.encoded(noise)
+    large = noise(300)
     with daemon.vision() as vision:
         for _ in range(5):
             vision.predict(predict_request(model="detector", encoded=large), timeout=DEADLINE_SECONDS)

@@ -29,10 +29,6 @@ def post(daemon, path, body, headers=None):
         return error.code, error.read()
 
 
-def tensor(shape=(1, 3, 96, 64), seed=5):
-    return pictures.numpy.random.default_rng(seed).standard_normal(shape).astype("float32")
-
-
 def call_by_grpc(daemon):
     """Predict for each task, and ModelInfer. Returns how many calls that were."""
     with daemon.vision() as vision:
