@@ -38,11 +38,11 @@ void AddBytes(CLI::App& app, const std::string& name, int64_t& value, int64_t mi
 }  // namespace
 
 void AddCaptureFlags(CLI::App& app, CaptureOptions* options) {
-  CLI::Option* const folder = app.add_option("--capture", options->folder,
-                                             "Write calls and their answers into this folder, for `python -m "
-                                             "saccade replay`; it is created if "
-                                             "it is missing")
-                                  ->type_name("DIR");
+  CLI::Option* const folder =
+      app.add_option("--capture", options->folder,
+                     "Write calls and their answers into this folder, for `saccade replay`; it is "
+                     "created if it is missing")
+          ->type_name("DIR");
   app.add_option("--capture-sink", options->sink,
                  "Send calls and their answers to this HTTP address as CloudEvents, like KServe's logger")
       ->type_name("URL");

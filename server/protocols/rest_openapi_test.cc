@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/page/page.h"
+#include "server/protocols/capture_rest.h"
 #include "server/protocols/drift_rest.h"
 #include "server/protocols/live_load.h"
 #include "server/protocols/rest_operations.h"
@@ -42,6 +43,7 @@ struct Ports {
                                         PageRoutes(),
                                         {LiveLoadRoute(nullptr, nullptr, {})},
                                         {DriftRoute(nullptr, nullptr)},
+                                        CaptureRoutes(nullptr, nullptr),
                                         SampleRoutes({})})
       http.insert(http.end(), more.begin(), more.end());
     for (const HttpRoute& route : http) {

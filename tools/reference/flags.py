@@ -22,6 +22,7 @@ SECTIONS = (
     ("Cached answers", "cache-config|response-cache-.*"),
     ("Shutdown and hung passes", "lame-.*|drain-.*|stall-.*"),
     ("Logs", "log-.*|access-log.*"),
+    ("Captured calls", "capture.*"),
     ("gRPC connections", "grpc-(keepalive|http2|max)-.*"),
     ("Other flags", ".*"),
 )

@@ -31,6 +31,7 @@ OPTIONAL = {
     "saccade_drift": "`drift_window`",
     "saccade_certificate_": "`--tls-cert`",
     "saccade_trace_": "traces",
+    "saccade_capture": "`--capture`",
     "nv_gpu_": "NVML",
     "nv_energy_": "NVML",
 }
@@ -43,9 +44,8 @@ alert and draw them is in [observability.md](../observability.md).
     curl -s http://127.0.0.1:8002/metrics | grep saccade_shed_total
 
 `nv_…` are Triton's names with Triton's meanings. Histograms have the suffixes `_bucket`, `_sum` and `_count`. A family
-that says "only with" exists where that is enabled: `response_cache` or `drift_window` in a
-model's configuration, `--tls-cert`, traces by
-`OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
+that says "only with" exists where that is enabled: `response_cache` or `drift_window` in a model's configuration,
+`--tls-cert`, `--capture`, traces by `OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
 """
 
 
@@ -107,7 +107,7 @@ def scrape(folder):
                    # Nothing listens there: the families exist as soon as traces are enabled.
                    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
     flags = (f"--tls-cert={pair.certificate}", f"--tls-key={pair.key}", "--plain-metrics",
-             "--cache-config=local,size=1048576")
+             "--cache-config=local,size=1048576", f"--capture={folder / 'calls'}")
     with Daemon(repository, *flags, log_folder=folder, environment=environment) as daemon:
         daemon.await_ports()
         ready = lambda: daemon.get("/v2/health/ready", daemon.metrics_port)[0] == 200
