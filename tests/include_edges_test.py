@@ -111,6 +111,9 @@ ROOMS = {
     "client/cli/input": "client/cpp client/cli/output client/cli/input client/cli/testing std absl",
     "client/cli/testing": "client/cpp client/cli std absl",
     "client/cli/commands": "client/cpp client/load client/cli std absl json cli",
+    # Runs the scheduler in simulation; the daemon is not part of the command.
+    "client/cli/tune": "client/cpp client/cli/output client/cli/tune server/batching/nanos.h server/simulation std absl json",
+    "client/cli/commands/tune.cc": "client/cli server/batching/nanos.h server/simulation std absl json",
     "client/cli/commands/init.cc": "client/cli models std absl",
     "client/cli/commands/init_graph.cc": "client/cli models std absl",
     "client/cli/commands/init_test.cc": "client/cli models std absl",

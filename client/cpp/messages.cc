@@ -386,6 +386,27 @@ Timings ReadTimings(const v1::PredictResponse& response) {
   return result;
 }
 
+ModelTiming FromProto(const v1::Timing& timing) {
+  ModelTiming result;
+  for (const v1::Timing::Bucket& bucket : timing.buckets()) {
+    BucketTiming& made = result.buckets.emplace_back();
+    made.id = bucket.id();
+    made.name = bucket.name();
+    made.items = bucket.items();
+    for (const double seconds : bucket.seconds()) made.passes.push_back(absl::Seconds(seconds));
+    made.smallest = bucket.smallest();
+    made.largest = bucket.largest();
+    made.deviation = bucket.deviation();
+  }
+  result.instances = timing.instances();
+  result.threads = timing.threads();
+  result.cores = timing.cores();
+  result.max_queue_size = timing.max_queue_size();
+  result.model_bytes = timing.model_bytes();
+  result.resident_bytes = timing.resident_bytes();
+  return result;
+}
+
 Model FromProto(const v1::Model& model) {
   Model result;
   result.name = model.name();
@@ -411,6 +432,7 @@ Model FromProto(const v1::Model& model) {
   result.max_batch_size = model.max_batch_size();
   result.queued = model.queued();
   result.load_duration = FromProto(model.load_duration());
+  if (model.has_timing()) result.timing = FromProto(model.timing());
   return result;
 }
 

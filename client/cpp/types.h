@@ -251,6 +251,36 @@ using AnyAnswer = std::variant<Classification, Detections, Segmentation, Dispari
 
 enum class ModelState { kUnknown, kLoading, kReady, kUnavailable };
 
+// How long forward passes take over items that are padded to the same size, or tensors of the same shapes.
+struct BucketTiming {
+  int64_t id = 0;
+  // "height x width" ("800x1344"), with the depth in front for volumes; empty for named tensors.
+  std::string name;
+  // Number of items computed for requests since the model was loaded.
+  int64_t items = 0;
+  // Mean time of a pass over 1, 2, 3 and more items, up to the maximum batch size.
+  std::vector<absl::Duration> passes;
+  // The smallest and the largest batch that was measured; other sizes are estimated from them.
+  int smallest = 0;
+  int largest = 0;
+  // Standard deviation of a pass's time, relative to the mean.
+  double deviation = 0;
+};
+
+// What the daemon has measured of a model's forward passes, and with what they are computed.
+struct ModelTiming {
+  std::vector<BucketTiming> buckets;
+  // Passes that may run at the same time, and the cores that each uses; 0 cores on a GPU.
+  int instances = 0;
+  int threads = 0;
+  // Cores that the daemon divides among all models.
+  int cores = 0;
+  int64_t max_queue_size = 0;
+  // Memory that the model holds on the CPU, and that the whole daemon holds.
+  int64_t model_bytes = 0;
+  int64_t resident_bytes = 0;
+};
+
 struct Model {
   std::string name;
   int64_t version = 0;
@@ -287,6 +317,8 @@ struct Model {
   // Number of requests that currently wait for an instance.
   int64_t queued = 0;
   absl::Duration load_duration;
+  // Returned by GetModel only, for models that are ready.
+  std::optional<ModelTiming> timing = std::nullopt;
 };
 
 enum class Health { kUnknown, kServing, kNotServing };

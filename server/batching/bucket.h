@@ -66,6 +66,8 @@ class Bucket {
   Nanos patience;
   // By index of the model's priority levels.
   std::vector<BatchTarget> targets = std::vector<BatchTarget>(1);
+  // Number of items in passes that have ended, without those of the warm-up.
+  int64_t computed = 0;
   // Running average of the batch size.
   double usual = 1;
   // After a pass ran out of memory: maximum batch size, valid until `fits_until`.

@@ -22,7 +22,7 @@ bool IsTiny(const Scheduler::Batch& batch) {
 }  // namespace
 
 DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock)
-    : clock_(clock), scheduler_(options), timer_([this] { RunTimer(); }) {}
+    : cores_(options.cores), clock_(clock), scheduler_(options), timer_([this] { RunTimer(); }) {}
 
 DeviceGroup::~DeviceGroup() {
   {

@@ -41,6 +41,9 @@ class DeviceGroup {
   // periodically.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Cores of each device.
+  int cores() const { return cores_; }
+
   // See Scheduler::TakeDemand.
   absl::Duration TakeDemand() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -70,6 +73,7 @@ class DeviceGroup {
   // What the timer's thread does: hands out what becomes due with time.
   void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const int cores_;
   Clock* const clock_;
   mutable absl::Mutex mutex_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);

@@ -38,6 +38,11 @@ void ModelHandle::Learn(int64_t bucket, int64_t size, absl::Duration took) {
   group_->scheduler_.Learn(model_, bucket, size, took);
 }
 
+std::vector<LearnedTiming> ModelHandle::Learned() const {
+  absl::MutexLock lock(&group_->mutex_);
+  return group_->scheduler_.Learned(model_);
+}
+
 absl::Status ModelHandle::Submit(std::unique_ptr<BatchTask>& task,
                                  std::optional<TinyBatch<BatchTask>>* tiny) {
   DeviceGroup::Dropped dropped;

@@ -17,6 +17,7 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
 #include "server/batching/device_group.h"
+#include "server/batching/learned_timing.h"
 
 namespace saccade::server {
 
@@ -29,6 +30,9 @@ class ModelHandle {
 
   // Records the measured time of a pass over `size` items of a bucket, before there are requests.
   void Learn(int64_t bucket, int64_t size, absl::Duration took);
+
+  // See Scheduler::Learned.
+  std::vector<LearnedTiming> Learned() const;
 
   // Returns the error that Submit would return for an item of such a task that belongs in one of `buckets`
   // (see Scheduler::Consider). Never blocks.

@@ -149,6 +149,8 @@ void LatencyModel::Fill() {
   fixed_ = std::max(Nanos(), mean_[1] - each_);
 }
 
+double LatencyModel::deviation() const { return std::sqrt(relative_variance_); }
+
 int64_t LatencyModel::LargestWithin(Nanos time, int64_t max) const {
   const Nanos mean = time / margin_;
   const auto end = mean_.begin() + max + 1;

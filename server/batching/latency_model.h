@@ -25,6 +25,11 @@ class LatencyModel {
   bool Doubt(Nanos time);
 
   bool known() const { return first_ > 0; }
+  // The smallest and the largest size of a measured pass; 0 if there was none.
+  int64_t smallest() const { return first_; }
+  int64_t largest() const { return last_; }
+  // Standard deviation of a pass's time relative to the mean of its size.
+  double deviation() const;
 
   // 0 while no pass is known.
   Nanos Mean(int64_t size) const { return mean_[size]; }

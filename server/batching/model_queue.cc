@@ -39,6 +39,25 @@ void ModelQueue::Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, 
   if (took && *took > Nanos()) known.latency.Learn(size, *took);
 }
 
+std::vector<LearnedTiming> ModelQueue::Learned() const {
+  std::vector<LearnedTiming> learned;
+  for (const Bucket* bucket : known_) {
+    const LatencyModel& latency = bucket->latency;
+    if (!latency.known()) continue;
+    LearnedTiming& timing = learned.emplace_back();
+    timing.bucket = bucket->id;
+    timing.computed = bucket->computed;
+    timing.smallest = latency.smallest();
+    timing.largest = latency.largest();
+    timing.deviation = latency.deviation();
+    for (int64_t size = 1; size <= options_.max_batch_size; ++size)
+      timing.mean.push_back(ToDuration(latency.Mean(size)));
+  }
+  std::sort(learned.begin(), learned.end(),
+            [](const LearnedTiming& a, const LearnedTiming& b) { return a.bucket < b.bucket; });
+  return learned;
+}
+
 void ModelQueue::ReduceBatches(int64_t bucket, int64_t size, NanoTime now) {
   Bucket& reduced = Find(bucket, now);
   reduced.fits = std::max<int64_t>(1, size / 2);

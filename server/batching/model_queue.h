@@ -14,6 +14,7 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
 #include "server/batching/bucket.h"
+#include "server/batching/learned_timing.h"
 #include "server/batching/nanos.h"
 #include "server/batching/scheduler.h"
 
@@ -43,6 +44,12 @@ class ModelQueue {
 
   // Records the end of a pass; `took` is nullopt if it was not an ordinary pass.
   void Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, NanoTime now);
+
+  // Counts items of a pass that has ended.
+  void CountComputed(int64_t bucket, int64_t size, NanoTime now) { Find(bucket, now).computed += size; }
+
+  // See Scheduler::Learned.
+  std::vector<LearnedTiming> Learned() const;
 
   // See Scheduler::ReduceBatches.
   void ReduceBatches(int64_t bucket, int64_t size, NanoTime now);

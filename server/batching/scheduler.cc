@@ -69,6 +69,10 @@ void Scheduler::Learn(ModelId id, int64_t bucket, int64_t size, absl::Duration t
   impl_->Track(model);
 }
 
+std::vector<LearnedTiming> Scheduler::Learned(ModelId model) const {
+  return impl_->models.at(model)->queue.Learned();
+}
+
 absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl::Time now,
                              std::vector<Dropped>* dropped) {
   Impl::Model& model = *impl_->models.at(id);

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
+#include "server/batching/learned_timing.h"
 
 namespace saccade::server {
 
@@ -71,6 +72,10 @@ class Scheduler {
   // Records the measured time of a pass over `size` items of a bucket, before there are requests (by the
   // warm-up).
   void Learn(ModelId model, int64_t bucket, int64_t size, absl::Duration took);
+
+  // Returns what is known of the passes' times, ascending by bucket; buckets without a measured pass are left
+  // out.
+  std::vector<LearnedTiming> Learned(ModelId model) const;
 
   // Takes `task` only if OK; otherwise it is unchanged, and its owner answers it. Errors:
   //   UNAVAILABLE         the model is closed

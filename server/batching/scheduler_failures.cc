@@ -30,6 +30,7 @@ int64_t SizeOf(const ModelQueue::Tasks& tasks) {
 void Scheduler::Impl::EndPass(Model& model, Instance& instance, std::optional<Nanos> took, NanoTime now) {
   ModelOnDevice& on_device = *instance.on_device;
   model.queue.Learn(instance.bucket, instance.size, took, now);
+  model.queue.CountComputed(instance.bucket, instance.size, now);
   const Nanos used = now - instance.started;
   Use(on_device, on_device.used + (used - instance.charged) * model.threads() / model.weight());
   ReleaseCores(instance);

@@ -107,7 +107,9 @@ absl::StatusOr<ModelSnapshot> ModelTable::Describe(absl::string_view name, int64
   if (!model.ok()) return model.status();
   const auto chosen = Choose((*model)->first, (*model)->second, version);
   if (!chosen.ok()) return chosen.status();
-  return SnapshotOf((*model)->first, (*model)->second, *chosen);
+  ModelSnapshot snapshot = SnapshotOf((*model)->first, (*model)->second, *chosen);
+  if (*chosen != nullptr && (*chosen)->serving != nullptr) snapshot.timing = (*chosen)->serving->Timing();
+  return snapshot;
 }
 
 std::vector<int64_t> ModelTable::ServedVersions(absl::string_view name) const {

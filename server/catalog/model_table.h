@@ -38,7 +38,8 @@ class ModelTable {
   // gives the reason why it is not ready.
   absl::StatusOr<Handle> FindReady(absl::string_view name, int64_t version) const;
 
-  // Describes a version in any state. A model without versions is described as version 0. NOT_FOUND as above.
+  // Describes a version in any state, with its timing. A model without versions is described as version 0.
+  // NOT_FOUND as above.
   absl::StatusOr<ModelSnapshot> Describe(absl::string_view name, int64_t version) const;
 
   // Ascending; empty for an unknown model.

@@ -255,12 +255,16 @@ absl::Status ServedModel::LoadOnCpu() {
   return absl::OkStatus();
 }
 
-absl::Status ServedModel::MakeQueue() {
+BatcherOptions ServedModel::BatchingOfQueue() const {
   const ModelSettings& settings = options_.settings;
   BatcherOptions batching = settings.batching;
   if (batching.max_queue_size == 0) batching.max_queue_size = options_.default_max_queue_size;
   batching.threads = settings.gpus.empty() ? threads_ : 1;
-  auto queue = DeviceModel<CallShare>::Create(batching, devices_, group_);
+  return batching;
+}
+
+absl::Status ServedModel::MakeQueue() {
+  auto queue = DeviceModel<CallShare>::Create(BatchingOfQueue(), devices_, group_);
   if (!queue.ok()) return queue.status();
   queue_ = *std::move(queue);
   return absl::OkStatus();
@@ -465,6 +469,18 @@ ModelSnapshot ServedModel::Snapshot() const {
     snapshot.identity = *identity_;
   }
   return snapshot;
+}
+
+std::optional<ModelTiming> ServedModel::Timing() const {
+  if (!CheckReady().ok() || ensemble_ != nullptr) return std::nullopt;
+  ModelTiming timing;
+  timing.buckets = queue_->Learned();
+  timing.instances = static_cast<int>(devices_.size());
+  timing.threads = options_.settings.gpus.empty() ? threads_ : 0;
+  timing.cores = group_->cores();
+  timing.max_queue_size = BatchingOfQueue().max_queue_size;
+  timing.model_bytes = memory_bytes();
+  return timing;
 }
 
 absl::Status ServedModel::CheckReady() const {

@@ -79,6 +79,20 @@ struct ServedModelOptions {
       load_engine = LoadEngine;
 };
 
+// What was measured of a model's passes, and with what they are computed.
+struct ModelTiming {
+  // Ascending by bucket; empty while nothing was measured.
+  std::vector<LearnedTiming> buckets;
+  int instances = 0;
+  // Cores of one pass; 0 on a GPU.
+  int threads = 0;
+  // Cores that all models share.
+  int cores = 0;
+  int64_t max_queue_size = 0;
+  // Memory on the CPU.
+  int64_t model_bytes = 0;
+};
+
 // What clients can see of a model.
 struct ModelSnapshot {
   enum class State { kLoading, kReady, kUnloading, kUnavailable };
@@ -100,6 +114,8 @@ struct ModelSnapshot {
   bool ensemble = false;
   // Set if the model is ready.
   ModelIdentity identity = {};
+  // Only where it was asked for, of a model that is ready and not an ensemble.
+  std::optional<ModelTiming> timing = std::nullopt;
 };
 
 // Thread-safe.
@@ -122,6 +138,8 @@ class ServedModel final : public ReadyModel {
   const ModelSettings& settings() const override { return options_.settings; }
   int64_t version() const override { return options_.version.version; }
   ModelSnapshot Snapshot() const;
+  // Null unless the model is ready and not an ensemble.
+  std::optional<ModelTiming> Timing() const;
 
   // OK once ready; UNAVAILABLE with the reason otherwise.
   absl::Status CheckReady() const;
@@ -177,6 +195,7 @@ class ServedModel final : public ReadyModel {
   absl::Status LoadAndWarmUp(int64_t allocated_before);
   absl::Status LoadWeights();
   absl::Status LoadOnCpu();
+  BatcherOptions BatchingOfQueue() const;
   absl::Status MakeQueue();
   absl::Status WarmUp();
   void OpenCache();

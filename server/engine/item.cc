@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace saccade::server {
 namespace {
 
@@ -25,6 +27,11 @@ void WritePixels(const BytePieces& pixels, const models::Placement& placement, a
     const bool inside = y % placement.bucket.height < placement.scaled.height && !from.done();
     WriteRow(from, inside ? static_cast<size_t>(placement.scaled.width) : 0, to.subspan(0, width));
   }
+}
+
+std::string BucketName(int64_t id) {
+  const int64_t depth = id & 0xffff;
+  return absl::StrCat(depth > 1 ? absl::StrCat(depth, "x") : "", id >> 40, "x", id >> 16 & 0xffffff);
 }
 
 }  // namespace saccade::server

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/types/span.h"
 #include "models/api/placement.h"
@@ -28,5 +29,9 @@ void WritePixels(const BytePieces& pixels, const models::Placement& placement, a
 inline int64_t BucketId(const models::Placement& placement) {
   return placement.bucket.height << 40 | placement.bucket.width << 16 | placement.depth;
 }
+
+// Returns "height x width" of the bucket with this number ("800x1344"), with the depth in front if it is more
+// than 1.
+std::string BucketName(int64_t id);
 
 }  // namespace saccade::server

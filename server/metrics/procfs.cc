@@ -1,5 +1,9 @@
 #include "server/metrics/procfs.h"
 
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
 namespace saccade::server {
@@ -58,6 +62,13 @@ std::optional<ProcessStat> ParseProcessStat(const std::string& self_stat) {
     if (field == 24) stat.resident_pages = value;
   }
   return stat;
+}
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/stat", std::ios::binary);
+  const auto process = ParseProcessStat(std::string(std::istreambuf_iterator<char>(file), {}));
+  if (!process) return 0;
+  return static_cast<int64_t>(process->resident_pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
 }
 
 std::optional<double> ParseBootTime(const std::string& stat) { return Value(stat, "btime "); }

@@ -2,6 +2,7 @@
 // in the kernel's format.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,9 @@ struct ProcessStat {
   double resident_pages = 0;
 };
 std::optional<ProcessStat> ParseProcessStat(const std::string& self_stat);
+
+// Memory that this process holds, in bytes; 0 if /proc/self/stat cannot be read.
+int64_t ResidentBytes();
 
 // The time of boot, in seconds since 1970.
 std::optional<double> ParseBootTime(const std::string& stat);

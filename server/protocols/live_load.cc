@@ -1,7 +1,5 @@
 #include "server/protocols/live_load.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -132,11 +130,9 @@ std::string ReadAll(const char* path) {
 
 // What cannot be read is 0.
 Json MemoryJson() {
-  const auto process = ParseProcessStat(ReadAll("/proc/self/stat"));
   const auto machine = ParseMemory(ReadAll("/proc/meminfo"));
   const auto whole = [](double bytes) { return static_cast<int64_t>(bytes); };
-  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  return {{"resident_bytes", process ? whole(process->resident_pages * page) : 0},
+  return {{"resident_bytes", ResidentBytes()},
           {"total_bytes", machine ? whole(machine->total_bytes) : 0},
           {"available_bytes", machine ? whole(machine->available_bytes) : 0}};
 }

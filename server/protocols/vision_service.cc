@@ -10,6 +10,7 @@
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/message_methods.h"
 #include "server/protocols/restore_stream.h"
+#include "server/protocols/timing_message.h"
 #include "server/protocols/vision_messages.h"
 #include "server/protocols/vision_stream.h"
 #include "server/protocols/vision_versions.h"
@@ -69,8 +70,13 @@ std::vector<CallMethod> VisionService::Methods() {
             const auto version = VersionOf(*catalog_, request);
             if (!version.ok()) return version.status();
             const auto model = catalog_->Describe(request.model(), *version);
-            if (model.ok()) ToMessage(*model, response);
-            return model.status();
+            if (!model.ok()) return model.status();
+            ToMessage(*model, response);
+            if (model->timing) {
+              const bool names_sizes = model->description.task != models::Task::kTensors;
+              ToMessage(*model->timing, names_sizes, response->mutable_timing());
+            }
+            return absl::OkStatus();
           })};
 }
 

@@ -19,7 +19,11 @@ void SchedulerPolicy::Load(int model) {
   by_id_[id] = model;
   for (size_t bucket = 0; bucket < options.shapes.size(); ++bucket) {
     const auto number = static_cast<int64_t>(bucket);
-    for (const int64_t size : {int64_t{1}, batchers_[model].max_batch_size}) {
+    std::vector<int64_t> sizes = {1, batchers_[model].max_batch_size};
+    // The largest in front, so that the others are known to lie between two sizes.
+    for (int64_t size = 2; !options.measured.empty() && size < batchers_[model].max_batch_size; ++size)
+      sizes.push_back(size);
+    for (const int64_t size : sizes) {
       scheduler_.Learn(id, number, size, ToDuration(options.Latency(number, size)));
     }
   }

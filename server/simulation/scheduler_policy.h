@@ -13,7 +13,7 @@ namespace saccade::server::simulation {
 class SchedulerPolicy final : public Policy {
  public:
   // Expects one BatcherOptions per model. Like the daemon's warm-up, teaches the scheduler the noise-free
-  // times of batches of size one and of the maximum size of each bucket.
+  // times of batches of size one and of the maximum size of each bucket; of all sizes, if they were measured.
   SchedulerPolicy(const SchedulerOptions& options, const std::vector<BatcherOptions>& batchers,
                   const std::vector<ModelOptions>& models);
 

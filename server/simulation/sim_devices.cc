@@ -13,7 +13,8 @@ SimDevices::Pass SimDevices::Compute(int model, int /*instance*/,
     pictures += task->size();
     shape = Hull(shape, options.shapes[task->bucket()]);
   }
-  Nanos took = options.latency(static_cast<double>(pictures) * shape.area());
+  Nanos took = options.measured.empty() ? options.latency(static_cast<double>(pictures) * shape.area())
+                                        : options.Latency(tasks.front()->bucket(), pictures);
   if (jitter_ > 0) took *= 1 + jitter_ * std::clamp(random_.Normal(), -3.0, 3.0);
   return {.took = std::max(Nanos(1), took.Whole()), .ok = true};
 }

@@ -18,11 +18,15 @@ struct ModelOptions {
   LinearLatency latency = {};
   // One shape per bucket.
   std::vector<Shape> shapes = {Shape{}};
+  // If not empty, the measured time of a pass by bucket and by size (the first is that of size 1), used in
+  // place of `latency` for batches of one bucket.
+  std::vector<std::vector<Nanos>> measured = {};
 
   int DeviceOf(int instance) const { return devices.empty() ? 0 : devices[instance]; }
 
   // Noise-free time of a batch of `pictures` items. REQUIRES: `bucket` has a shape.
   Nanos Latency(int64_t bucket, int64_t pictures) const {
+    if (!measured.empty()) return measured[bucket][pictures - 1];
     return latency(static_cast<double>(pictures) * shapes[bucket].area());
   }
 };

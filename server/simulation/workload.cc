@@ -31,6 +31,8 @@ double Stream::RateAt(double seconds) const {
 }
 
 Arrival Stream::Next() {
+  if (options_.recorded != nullptr)
+    return next_ < options_.recorded->size() ? (*options_.recorded)[next_++] : Arrival{.at = kNever};
   // Rates change slowly compared to the gaps, so the rate at the start of a gap is used for all of it.
   const double gap = options_.cv == 0 ? 1 : gaps_.Gamma(options_.cv);
   seconds_ += gap / RateAt(seconds_);

@@ -3,12 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "server/simulation/random.h"
 #include "server/simulation/virtual_time.h"
 
 namespace saccade::server::simulation {
+
+struct Arrival {
+  Nanos at = {};
+  int bucket = 0;
+  int client = 0;
+  int64_t size = 1;
+  // kNever if the request is not cancelled.
+  Nanos cancel_at = kNever;
+};
 
 struct StreamOptions {
   int model = 0;
@@ -38,6 +48,9 @@ struct StreamOptions {
   int clients = 1;
   std::vector<double> sizes = {1};
 
+  // If not null, these requests arrive instead of drawn ones; ascending by time.
+  std::shared_ptr<const std::vector<Arrival>> recorded = nullptr;
+
   int priority = 0;
   // Counted from the arrival. kNever for no deadline.
   Nanos deadline = 100 * kMillisecond;
@@ -46,22 +59,13 @@ struct StreamOptions {
   double cancelled = 0;
 };
 
-struct Arrival {
-  Nanos at = {};
-  int bucket = 0;
-  int client = 0;
-  int64_t size = 1;
-  // kNever if the request is not cancelled.
-  Nanos cancel_at = kNever;
-};
-
 // A renewal process. Two streams that differ only in their rate have the same gaps, scaled, and the same
 // requests.
 class Stream {
  public:
   Stream(const StreamOptions& options, uint64_t seed);
 
-  // The next arrival. Times never decrease, and go on beyond `to`.
+  // The next arrival. Times never decrease, and go on beyond `to`; kNever after the last recorded one.
   Arrival Next();
 
   const StreamOptions& options() const { return options_; }
@@ -76,6 +80,8 @@ class Stream {
   Random gaps_;
   Random requests_;
   double seconds_ = 0;
+  // Index of the next recorded arrival.
+  size_t next_ = 0;
 };
 
 // The seed of a stream. Each stream has its own generators, so that one does not shift another's numbers.

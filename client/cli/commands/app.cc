@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/time/time.h"
 #include "client/cli/commands/actions.h"
 #include "client/cli/commands/bench.h"
 #include "client/cli/commands/classify.h"
@@ -19,6 +20,7 @@
 #include "client/cli/commands/segment.h"
 #include "client/cli/commands/status.h"
 #include "client/cli/commands/stereo.h"
+#include "client/cli/commands/tune.h"
 #include "client/cli/commands/usage_error.h"
 #include "client/cli/input/volume_file.h"
 #include "client/cli/output/failure.h"
@@ -197,6 +199,75 @@ void AddBench(CLI::App& app, BenchCommand& options, Console& console) {
   AddFormat(command, options.format, console);
 }
 
+void CheckSpan(const std::string& option, const std::string& text) {
+  absl::Duration span;
+  if (!absl::ParseDuration(text, &span) || span < absl::Microseconds(1) || span > absl::Hours(1))
+    throw CLI::ValidationError(option,
+                               text + " is not a valid time; expected up to an hour, e.g. 50ms or 1.5s");
+}
+
+CLI::Option* AddSpan(CLI::App* command, const std::string& name, std::string& span,
+                     const std::string& description) {
+  return command
+      ->add_option_function<std::string>(
+          name,
+          [name, &span](const std::string& text) {
+            CheckSpan(name, text);
+            span = text;
+          },
+          description)
+      ->type_name("TIME");
+}
+
+void AddTune(CLI::App& app, TuneCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand(
+      "tune",
+      "Find the smallest configuration of a model that answers in time, from what its daemon measured");
+  command->add_option("MODEL", options.model, "The model's name, as saccade models lists it")->required();
+  CLI::Option* p99 =
+      AddSpan(command, "--p99", options.p99, "99 of 100 requests have to be answered within it, e.g. 50ms");
+  CLI::Option* rate = command->add_option("--rate", options.rate, "Requests per second, over all replicas")
+                          ->check(CLI::Range(0.001, 1e7));
+  CLI::Option* traffic = command->add_option("--traffic", options.traffic,
+                                             "Recording to replay, with a line 'SECONDS [BUCKET]' for each "
+                                             "request; --rate plays it at another speed");
+  command
+      ->add_option("--burstiness", options.burstiness,
+                   "Coefficient of variation of the time between requests: 0 is even, 1 random, more bursty")
+      ->check(CLI::Range(0.0, 20.0))
+      ->capture_default_str()
+      ->excludes(traffic);
+  command
+      ->add_option("--mix", options.mix,
+                   "BUCKET=SHARE,... of the requests; by default as the daemon has computed them so far")
+      ->excludes(traffic);
+  AddSpan(command, "--deadline", options.deadline, "The deadline that clients set; none by default");
+  command->add_option("--max-replicas", options.max_replicas, "Maximum number of replicas")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command
+      ->add_option("--model-version", options.version,
+                   "Version of the model; the highest that is ready by default")
+      ->check(CLI::PositiveNumber);
+  CLI::Option* latencies = command->add_option(
+      "--latencies", options.latencies,
+      "File of --save to use in place of a daemon; several, of other precisions or threads, are compared");
+  CLI::Option* save =
+      command->add_option("--save", options.save, "Write what the daemon has measured to this file")
+          ->excludes(latencies);
+  command->add_option("-o,--output", options.output, "Folder for config.pbtxt, values.yaml and plot.svg");
+  command->add_option("--seed", options.seed, "Seed of the random arrivals")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("-q,--quiet", options.quiet, "Do not say which files were written");
+  AddConnection(command, options.connection);
+  AddFormat(command, options.format, console);
+  command->callback([p99, rate, traffic, save] {
+    if (p99->empty() && save->empty()) throw CLI::RequiredError("--p99");
+    if (!p99->empty() && rate->empty() && traffic->empty()) throw CLI::RequiredError("--rate or --traffic");
+  });
+}
+
 void AddModels(CLI::App& app, ModelsCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("models", "List the models of a daemon, ready or not");
   AddConnection(command, options.connection);
@@ -273,6 +344,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   ActionsCommand actions;
   RestoreCommand restore;
   BenchCommand bench;
+  TuneCommand tune;
   ModelsCommand models;
   StatusCommand status;
   InitCommand init;
@@ -284,6 +356,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   AddActions(app, actions, console);
   AddRestore(app, restore, console);
   AddBench(app, bench, console);
+  AddTune(app, tune, console);
   AddModels(app, models, console);
   AddStatus(app, status, console);
   AddInit(app, init);
@@ -319,6 +392,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   if (app.got_subcommand("actions")) return RunActions(actions, console);
   if (app.got_subcommand("restore")) return RunRestore(restore, console);
   if (app.got_subcommand("bench")) return RunBench(bench, console);
+  if (app.got_subcommand("tune")) return RunTune(tune, console);
   if (app.got_subcommand("models")) return RunModels(models, console);
   if (app.got_subcommand("status")) return RunStatus(status, console);
   if (app.got_subcommand("init")) return RunInit(init, console);

@@ -126,6 +126,33 @@ struct BenchCommand : InputsCommand {
   std::string plot;
 };
 
+struct TuneCommand {
+  Connection connection;
+  std::string model;
+  int64_t version = 0;
+  Format format = Format::kText;
+  // Durations as absl::ParseDuration reads them, validated by the options; an empty deadline is none.
+  std::string p99;
+  std::string deadline;
+  // Requests per second; 0 takes the recording's.
+  double rate = 0;
+  // Coefficient of variation of the gaps between requests.
+  double burstiness = 1;
+  // "BUCKET=SHARE,..."; empty stands for the mix that the daemon has computed.
+  std::string mix;
+  // Path of a recording; empty draws random arrivals.
+  std::string traffic;
+  // Files of --save, in place of a daemon.
+  std::vector<std::string> latencies;
+  // File for what the daemon has measured; empty writes none.
+  std::string save;
+  // Folder for config.pbtxt, values.yaml and plot.svg; empty writes none.
+  std::string output;
+  int max_replicas = 100;
+  int64_t seed = 1;
+  bool quiet = false;
+};
+
 struct ModelsCommand {
   Connection connection;
   Format format = Format::kText;

@@ -271,6 +271,27 @@ v1::ItemError ToItemError(const absl::Status& status) {
   return error;
 }
 
+v1::Timing ToProto(const ModelTiming& timing) {
+  v1::Timing result;
+  for (const BucketTiming& bucket : timing.buckets) {
+    v1::Timing::Bucket* const made = result.add_buckets();
+    made->set_id(bucket.id);
+    made->set_name(bucket.name);
+    made->set_items(bucket.items);
+    for (const absl::Duration pass : bucket.passes) made->add_seconds(absl::ToDoubleSeconds(pass));
+    made->set_smallest(bucket.smallest);
+    made->set_largest(bucket.largest);
+    made->set_deviation(bucket.deviation);
+  }
+  result.set_instances(timing.instances);
+  result.set_threads(timing.threads);
+  result.set_cores(timing.cores);
+  result.set_max_queue_size(timing.max_queue_size);
+  result.set_model_bytes(timing.model_bytes);
+  result.set_resident_bytes(timing.resident_bytes);
+  return result;
+}
+
 v1::Model ToProto(const Model& model) {
   v1::Model result;
   result.set_name(model.name);
@@ -294,6 +315,7 @@ v1::Model ToProto(const Model& model) {
   result.set_max_batch_size(model.max_batch_size);
   result.set_queued(model.queued);
   ToProto(model.load_duration, result.mutable_load_duration());
+  if (model.timing) *result.mutable_timing() = ToProto(*model.timing);
   return result;
 }
 

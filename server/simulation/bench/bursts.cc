@@ -1,8 +1,8 @@
 // Goodput relative to the optimum in hindsight, for increasingly bursty arrivals.
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
-#include "server/simulation/bench/plots.h"
 #include "server/simulation/bench/sections.h"
+#include "server/simulation/plots.h"
 
 namespace saccade::server::simulation {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
-#include "server/simulation/bench/plots.h"
 #include "server/simulation/bench/sections.h"
 #include "server/simulation/bounds.h"
+#include "server/simulation/plots.h"
 
 namespace saccade::server::simulation {
 namespace {

@@ -1,9 +1,9 @@
 // Inputs of several shapes, compared to servers with a single queue.
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
-#include "server/simulation/bench/plots.h"
 #include "server/simulation/bench/sections.h"
 #include "server/simulation/bounds.h"
+#include "server/simulation/plots.h"
 
 namespace saccade::server::simulation {
 namespace {

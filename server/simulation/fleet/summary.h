@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/simulation/bench/plots.h"
 #include "server/simulation/fleet/fleet.h"
+#include "server/simulation/plots.h"
 
 namespace saccade::server::simulation {
 

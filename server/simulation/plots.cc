@@ -1,4 +1,4 @@
-#include "server/simulation/bench/plots.h"
+#include "server/simulation/plots.h"
 
 #include <algorithm>
 #include <cmath>
