@@ -1,7 +1,8 @@
 """Compares the p99 that `saccade tune` predicts with the p99 that `saccade bench` then measures of the configuration that it
-chose, for the demo models at several loads."""
+chose: for passes that sleep, and for the demo models, at several loads."""
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import os
@@ -16,19 +17,26 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
+from PIL import Image  # noqa: E402
+
 from harness import DEMO_REPOSITORY, Daemon  # noqa: E402
+from tiny_models import Identity, write_model  # noqa: E402
 from tools.bench_server.page import machine  # noqa: E402
 from tools.markdown import table  # noqa: E402
 
 DEMO = DEMO_REPOSITORY.parent
-# Model, its inputs, threads of a pass.
-SERVED = [("sanet_shapes", "pictures", 1), ("sanet_shapes", "pictures", 2), ("segmenter", "scenes", 1), ("segmenter", "scenes", 2),
-          ("detector", "scenes", 1), ("detector", "scenes", 2), ("stereo_matcher", "pairs", 1), ("denoiser", "volumes", 2)]
-# Shares of the rate that one client after the other reaches.
-LOADS = (0.3, 0.5, 0.7)
+# Passes that sleep, so that other programs on the machine hardly change them: milliseconds of a pass, milliseconds of an item
+# more, and the maximum batch size. Measured side by side.
+SLEEPING = {"sleeps-50+10": (50, 10, 8), "sleeps-25+25": (25, 25, 4), "sleeps-100+5": (100, 5, 16), "sleeps-40": (40, 0, 1)}
+# The demo models, which compute: their inputs and the threads of a pass.
+COMPUTING = {"sanet_shapes": ("pictures", 1), "segmenter": ("scenes", 1), "detector": ("scenes", 2), "stereo_matcher": ("pairs", 1)}
+# Shares of the rate that 16 clients reach. The last needs more instances than one.
+LOADS = (0.3, 0.6, 1.2)
+# Seconds for learning latencies and capacity, each.
+LEARN = 10
 # The wish, in multiples of the median latency of an unloaded daemon.
 WISH = 8
-HEAD = ["model", "threads", "rate 1/s", "wish ms", "chosen", "predicted p99 ms", "measured p99 ms", "predicted / measured",
+HEAD = ["model", "rate 1/s", "wish ms", "chosen", "predicted p99 ms", "measured p99 ms", "predicted / measured",
         "deviation of a pass", "tune s", "load"]
 
 
@@ -48,37 +56,46 @@ def bench(arguments, daemon, model, inputs, **flags):
 
 
 def serve(folder, model, fields):
-    """A daemon with this model alone, whose configuration has these fields."""
+    """A daemon with this model alone, whose configuration has these fields in place of its own."""
     repository = pathlib.Path(tempfile.mkdtemp(dir=folder))
-    shutil.copytree(DEMO_REPOSITORY / model, repository / model)
+    flags = []
+    if model in SLEEPING:
+        once, each, batch = SLEEPING[model]
+        write_model(repository, model, Identity(delay_ms=once, delay_ms_per_item=each), max_batch_size=batch)
+        # More than sleeping needs: it takes none of them.
+        flags = ["--cores=8"]
+    else:
+        shutil.copytree(DEMO_REPOSITORY / model, repository / model)
     config = repository / model / "config.pbtxt"
     ours = config.read_text()
-    if "max_batch_size" in fields:
-        ours = re.sub(r"max_batch_size: \d+\n", "", ours)
+    for name in ("max_batch_size", "instance_group"):
+        if name in fields:
+            ours = re.sub(name + r".*\n", "", ours)
     config.write_text(ours + fields)
-    return Daemon(repository, "--log-level=warning", log_folder=folder)
+    return Daemon(repository, "--log-level=warning", *flags, log_folder=folder)
 
 
-def cases(arguments, folder, model, inputs, threads):
+def cases(arguments, folder, model):
+    inputs, threads = COMPUTING.get(model, (folder / "tiny.tif", 1))
     parameter = 'parameters { key: "threads" value { string_value: "%d" } }\n' % threads
     with serve(folder, model, parameter) as daemon:
         daemon.await_ready()
-        bench(arguments, daemon, model, inputs, seconds=arguments.seconds / 4, concurrency=1)
-        alone = bench(arguments, daemon, model, inputs, seconds=arguments.seconds / 4, concurrency=1)
+        bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), concurrency=1)
+        alone = bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), concurrency=1)
         wish = WISH * alone["stages_ms"]["latency"]["p50"]
-        most = bench(arguments, daemon, model, inputs, seconds=arguments.seconds / 4, concurrency=4)["answers_per_second"]
-        learned = folder / f"{model}-{threads}.json"
+        most = bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), concurrency=16)["answers_per_second"]
+        learned = folder / f"{model}.json"
         plans = []
         for load in LOADS:
             rate = load * most
             # What is to be predicted is another run of the same rate.
-            bench(arguments, daemon, model, inputs, seconds=arguments.seconds / 2, rate=rate, concurrency=256, seed=1)
+            bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), rate=rate, concurrency=256, seed=1)
             subprocess.run([arguments.build / "bin" / "saccade", "tune", model, "--url", daemon.grpc_address, "--save", learned, "-q"], check=True)
             start = time.monotonic()
             told, why = saccade(arguments, "tune", daemon, model, "--p99", f"{wish:.1f}ms", "--rate", f"{rate:.3f}", "--json")
             plans.append((rate, told, why, time.monotonic() - start, json.loads(learned.read_text())["buckets"][0]["deviation"]))
     for rate, told, why, took, deviation in plans:
-        start = [model, threads, f"{rate:.1f}", f"{wish:.0f}"]
+        start = [model, f"{rate:.1f}", f"{wish:.0f}"]
         if told is None:
             yield [*start, why, "-", "-", "-", f"{deviation:.2f}", f"{took:.1f}", "-"], None
             continue
@@ -101,11 +118,15 @@ def main():
     arguments = parser.parse_args()
     os.environ["SACCADE_BUILD_DIR"] = str(arguments.build.resolve())
     rows, ratios = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for model, inputs, threads in SERVED:
-            if arguments.model and model not in arguments.model:
-                continue
-            for row, ratio in cases(arguments, pathlib.Path(folder), model, inputs, threads):
+    wanted = [model for model in [*SLEEPING, *COMPUTING] if not arguments.model or model in arguments.model]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+        folder = pathlib.Path(folder)
+        plane = Image.new("L", (8, 8), 128)
+        plane.save(folder / "tiny.tif", save_all=True, append_images=[plane])
+        beside = {model: pool.submit(lambda model=model: list(cases(arguments, folder, model))) for model in wanted if model in SLEEPING}
+        concurrent.futures.wait(beside.values())
+        for model in wanted:
+            for row, ratio in beside[model].result() if model in beside else cases(arguments, folder, model):
                 print("  ".join(map(str, row)), flush=True)
                 rows.append(row)
                 ratios += [ratio] if ratio else []
