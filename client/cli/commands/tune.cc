@@ -224,7 +224,7 @@ bool WriteFiles(const TuneCommand& command, const Advice& advice, Console& conso
                                             advice.measurement.model, command.p99, advice.traffic.rate);
   const std::pair<const char*, std::string> files[] = {
       {"config.pbtxt",
-       absl::StrCat(about, "# Put these fields into the model's config.pbtxt.\n", ConfigText(advice))},
+       absl::StrCat(about, "# In place of these fields of the model's config.pbtxt.\n", ConfigText(advice))},
       {"values.yaml",
        absl::StrCat(about, "# helm upgrade RELEASE deploy/helm/saccade --reuse-values -f values.yaml\n",
                     ValuesText(advice))},
@@ -284,6 +284,9 @@ int RunTune(const TuneCommand& command, Console& console) {
   }
   advice.found = *found;
   advice.measurement = measurements[found->model];
+  advice.many_precisions = std::any_of(measurements.begin(), measurements.end(), [&](const Measurement& one) {
+    return one.precision != advice.measurement.precision;
+  });
   const server::simulation::MeasuredModel& model = models[found->model];
   advice.breaking = FindBreaking(model, advice.traffic, found->configuration, advice.wish, limits, options);
   for (const double share : kCurve) {

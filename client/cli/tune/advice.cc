@@ -78,7 +78,7 @@ std::string ConfigText(const Advice& advice) {
     absl::StrAppend(&text, "parameters { key: \"", key, "\" value { string_value: \"", value, "\" } }\n");
   };
   if (!OnGpu(advice)) parameter("threads", absl::StrCat(advice.measurement.timing.threads));
-  if (!advice.measurement.precision.empty()) parameter("precision", advice.measurement.precision);
+  if (advice.many_precisions) parameter("precision", advice.measurement.precision);
   return text;
 }
 
@@ -113,7 +113,13 @@ std::string BreakingText(const Advice& advice) {
   const Estimate& after = breaking.after;
   std::string why;
   if (breaking.what == "cores") {
-    why = absl::StrCat("the cores break first: the instances compute ", Percent(after.busy), " of the time");
+    server::simulation::Traffic traffic = advice.traffic;
+    traffic.rate = breaking.breaks;
+    const double used = CoresUsed(ToModel(advice.measurement), traffic, advice.found.configuration, after);
+    why = absl::StrFormat(
+        "the cores break first: the instances compute %s of the time, and use %.1f cores together with "
+        "decoding",
+        Percent(after.busy), used);
   } else if (breaking.what == "queue") {
     why = absl::StrCat("the queue breaks first: it is full for ", Percent(after.queue_full),
                        " of the requests while the instances compute ", Percent(after.busy), " of the time");

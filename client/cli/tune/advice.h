@@ -15,6 +15,8 @@ inline constexpr int64_t kMaxDecodedBytes = 805306368;
 
 struct Advice {
   Measurement measurement;
+  // True if it was chosen among measurements of several precisions.
+  bool many_precisions = false;
   server::simulation::Traffic traffic;
   server::simulation::Wish wish;
   server::simulation::Found found;

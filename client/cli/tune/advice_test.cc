@@ -16,6 +16,7 @@ Advice Made() {
   Advice advice;
   advice.measurement.model = "net";
   advice.measurement.precision = "bf16";
+  advice.many_precisions = true;
   advice.measurement.item_bytes = 1 << 20;
   advice.measurement.decode = absl::Milliseconds(3);
   advice.measurement.timing = {.buckets = {{.id = 1,
@@ -92,6 +93,8 @@ TEST(AdviceTest, AGpuNeedsOneCoreAndItself) {
   Advice advice = Made();
   advice.measurement.timing.threads = 0;
   EXPECT_THAT(ConfigText(advice), AllOf(HasSubstr("kind: KIND_GPU"), Not(HasSubstr("threads"))));
+  advice.many_precisions = false;
+  EXPECT_THAT(ConfigText(advice), Not(HasSubstr("precision")));
   EXPECT_THAT(ValuesText(advice), HasSubstr("limits: {cpu: \"2\", memory: 1792Mi, nvidia.com/gpu: 1}"));
 }
 
@@ -104,7 +107,7 @@ TEST(AdviceTest, WhatBreaksIsASentence) {
   EXPECT_EQ(
       text("cores"),
       "holds up to 1000 requests per second; at 1020 the cores break first: the instances compute 97 % of "
-      "the time");
+      "the time, and use 4.9 cores together with decoding");
   EXPECT_THAT(text("queue"), HasSubstr("at 1020 the queue breaks first"));
   EXPECT_THAT(text("memory"), HasSubstr("fill 768 MiB (max-decoded-bytes)"));
   EXPECT_THAT(text("deadline"), HasSubstr("because they would be late"));

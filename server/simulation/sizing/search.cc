@@ -49,9 +49,7 @@ double Capacity(const MeasuredModel& model, const std::vector<double>& mix, int6
 
 bool HasCores(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
               const Estimate& estimate) {
-  const double passes = estimate.busy * configuration.instances * model.threads;
-  const double decoding = traffic.rate / configuration.replicas * model.decode.count() * 1e-9;
-  return passes + decoding <= kMaxCoreUse * model.cores;
+  return CoresUsed(model, traffic, configuration, estimate) <= kMaxCoreUse * model.cores;
 }
 
 class Search {
@@ -175,6 +173,12 @@ std::string NameOf(const MeasuredModel& model, const Traffic& traffic, const Con
 }
 
 }  // namespace
+
+double CoresUsed(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
+                 const Estimate& estimate) {
+  const double passes = estimate.busy * configuration.instances * model.threads;
+  return passes + traffic.rate / configuration.replicas * model.decode.count() * 1e-9;
+}
 
 int64_t QueueBound(const MeasuredModel& model, const Configuration& configuration, const Wish& wish,
                    const Limits& limits) {

@@ -27,6 +27,10 @@ struct Found {
 int64_t QueueBound(const MeasuredModel& model, const Configuration& configuration, const Wish& wish,
                    const Limits& limits);
 
+// Mean number of cores that the passes and the decoding of one replica keep busy.
+double CoresUsed(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
+                 const Estimate& estimate);
+
 // Returns the configuration that holds with the fewest replicas, then the fewest cores, then the shortest
 // p99. `models` are measurements of the same model, with other precisions or numbers of threads.
 // FAILED_PRECONDITION says why none holds: a pass takes longer than the wish, or the replicas do not suffice.
