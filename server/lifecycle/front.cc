@@ -12,7 +12,7 @@
 #include "server/lifecycle/http_guard.h"
 #include "server/metrics/metrics.h"
 #include "server/protocols/grpc_status.h"
-#include "server/protocols/rest_error.h"
+#include "server/protocols/rest/error.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/security/certificates.h"
 #include "server/security/scopes.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/protocols/capture_rest.h"
+#include "server/protocols/rest/capture.h"
 
 namespace saccade::server {
 namespace {

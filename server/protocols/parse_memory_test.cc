@@ -13,13 +13,13 @@
 #include "inference/grpc_service.pb.h"
 #include "saccade/v1/vision.pb.h"
 #include "server/grpc/testing/fake_ledger.h"
-#include "server/protocols/inference_request.h"
+#include "server/protocols/inference/request.h"
 #include "server/protocols/message_bytes.h"
-#include "server/protocols/rest_members.h"
-#include "server/protocols/rest_request.h"
+#include "server/protocols/rest/members.h"
+#include "server/protocols/rest/request.h"
 #include "server/protocols/testing/allocated.h"
 #include "server/protocols/testing/pieces.h"
-#include "server/protocols/vision_json.h"
+#include "server/protocols/vision/json.h"
 
 namespace saccade::server {
 namespace {

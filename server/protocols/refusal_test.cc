@@ -13,7 +13,7 @@
 #include "server/core/shed_reason.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/retry_jitter.h"
-#include "server/protocols/vision_errors.h"
+#include "server/protocols/vision/errors.h"
 
 namespace saccade::server {
 namespace {

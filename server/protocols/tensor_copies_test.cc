@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
-#include "server/protocols/inference_messages.h"
+#include "server/protocols/inference/messages.h"
 #include "server/protocols/testing/counted_copies.h"
 #include "server/protocols/testing/model_pipeline.h"
 #include "server/protocols/testing/pieces.h"

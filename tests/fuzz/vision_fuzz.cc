@@ -1,6 +1,6 @@
 // Fuzzes a PredictRequest of the typed API.
 #include "saccade/v1/vision.pb.h"
-#include "server/protocols/vision_messages.h"
+#include "server/protocols/vision/messages.h"
 #include "tests/fuzz/requests.h"
 
 namespace saccade::fuzz {

@@ -1,0 +1,149 @@
+#include "server/protocols/inference/request.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/protocols/message_bytes.h"
+#include "server/protocols/message_size.h"
+
+namespace saccade::server {
+namespace {
+
+using Message = inference::ModelInferRequest;
+
+absl::Status NoMessage(absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the message is not a valid inference.ModelInferRequest: ", problem, "; check the client"));
+}
+
+// Protobuf's wire format, as far as needed to separate the fields.
+enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kGroup = 3, kEndGroup = 4, kFixed32 = 5 };
+
+constexpr uint32_t kRawTag = Message::kRawInputContentsFieldNumber << 3 | kLength;
+
+// Maximum length of a 32-bit varint.
+constexpr size_t kMost32 = 5;
+
+// Splits a message's bytes into raw_input_contents and all other fields, in order.
+class Splitter {
+ public:
+  // Splits `request.received`.
+  explicit Splitter(InferenceRequest& request) : reader_(request.received), request_(request) {}
+
+  absl::Status Split() {
+    // No valid request has so many. Reading all of them could take seconds.
+    int64_t fields = 0;
+    while (!reader_.done()) {
+      if (++fields > kMaxNestedMessages)
+        return NoMessage(absl::StrCat("it has more than ", kMaxNestedMessages, " fields"));
+      const PieceReader field = reader_;
+      const auto tag = Tag();
+      if (!tag) return NoMessage("a field's tag is invalid");
+      const auto is_ours = groups_ == 0 && tag->value == kRawTag;
+      if (!is_ours) reader_ = field;
+      if (!(is_ours ? ReadRaw() : Pass(*tag))) return NoMessage("it ends within a field");
+    }
+    return absl::OkStatus();
+  }
+
+  const BytePieces& rest() const { return rest_; }
+
+ private:
+  struct Number {
+    uint64_t value = 0;
+    size_t bytes = 0;  // length of the encoded number
+  };
+
+  std::optional<Number> Varint() {
+    Number number;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const std::string_view next = reader_.Next(1);
+      if (next.empty()) return std::nullopt;
+      const auto byte = static_cast<uint8_t>(next[0]);
+      number.value |= uint64_t{byte & 0x7FU} << shift;
+      ++number.bytes;
+      if (byte < 0x80) return number;
+    }
+    return std::nullopt;
+  }
+
+  // Like protobuf's parser, accepts at most five bytes and keeps 32 of their 35 bits.
+  std::optional<Number> Tag() {
+    auto tag = Varint();
+    if (!tag || tag->bytes > kMost32) return std::nullopt;
+    tag->value &= std::numeric_limits<uint32_t>::max();
+    return tag;
+  }
+
+  // Reads what follows the tag of raw_input_contents.
+  bool ReadRaw() {
+    const auto length = Varint();
+    if (!length || length->bytes > kMost32) return false;
+    BytePieces later;
+    const bool keep = request_.raw_count++ < InferenceRequest::kMaxRaws;
+    return reader_.Take(length->value, keep ? request_.raws.emplace_back() : later);
+  }
+
+  bool PassVarint() {
+    const PieceReader begin = reader_;
+    const auto number = Varint();
+    reader_ = begin;
+    return number && reader_.Take(number->bytes, rest_);
+  }
+
+  bool PassLength() {
+    const PieceReader begin = reader_;
+    const auto length = Varint();
+    reader_ = begin;
+    return length && reader_.Take(length->bytes, rest_) && reader_.Take(length->value, rest_);
+  }
+
+  // Copies a whole field from its tag on; protobuf's parser validates it later.
+  bool Pass(const Number& tag) {
+    reader_.Take(tag.bytes, rest_);
+    switch (tag.value & 7) {
+      case kVarint:
+        return PassVarint();
+      case kFixed64:
+        return reader_.Take(8, rest_);
+      case kFixed32:
+        return reader_.Take(4, rest_);
+      case kLength:
+        return PassLength();
+      case kGroup:
+        ++groups_;
+        return true;
+      case kEndGroup:
+        // A surplus end tag is an error, which protobuf's parser reports.
+        groups_ = std::max<int64_t>(0, groups_ - 1);
+        return true;
+      default:
+        return true;
+    }
+  }
+
+  PieceReader reader_;
+  InferenceRequest& request_;
+  BytePieces rest_;
+  // The number of open groups. Only unknown fields are groups, so nothing within one is raw_input_contents.
+  int64_t groups_ = 0;
+};
+
+}  // namespace
+
+absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, ByteLedger* ledger,
+                                  absl::string_view client) {
+  request.received = std::move(bytes);
+  Splitter splitter(request);
+  if (absl::Status split = splitter.Split(); !split.ok()) return split;
+  auto charge = ParseMessage(splitter.rest(), &request.fields, ledger, client);
+  if (!charge.ok()) return charge.status();
+  request.charge = *std::move(charge);
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

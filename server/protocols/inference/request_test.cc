@@ -1,0 +1,161 @@
+#include "server/protocols/inference/request.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "server/protocols/testing/pieces.h"
+
+namespace saccade::server {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+using ::testing::HasSubstr;
+
+inference::ModelInferRequest Example() {
+  inference::ModelInferRequest message;
+  message.set_model_name("a model");
+  message.set_id("an id");
+  auto* input = message.add_inputs();
+  input->set_name("image");
+  for (const int64_t extent : {1, 3, 480, 640}) input->add_shape(extent);
+  (*message.mutable_parameters())["priority"].set_uint64_param(7);
+  return message;
+}
+
+std::string Text(const BytePieces& bytes) {
+  std::string text(bytes.size(), '\0');
+  bytes.CopyTo(text.data());
+  return text;
+}
+
+absl::Status Refused(const std::string& bytes) {
+  InferenceRequest request;
+  return ReadInferenceRequest(testing::InPieces(bytes, 3), request);
+}
+
+TEST(InferenceRequest, FieldsAreParsedAndRawContentsLeftWhereTheyAre) {
+  inference::ModelInferRequest message = Example();
+  std::string raw(1000, 'r');
+  raw[3] = '\x3a';  // like the field's own tag
+  message.add_raw_input_contents(raw);
+  for (const size_t max : {1, 2, 7, 24, 500, 5000}) {
+    InferenceRequest request;
+    ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, max), request).ok());
+    EXPECT_TRUE(MessageDifferencer::Equals(request.fields, Example())) << max;
+    EXPECT_EQ(request.raw_count, 1);
+    EXPECT_EQ(Text(request.raws.at(0)), raw);
+    const std::string_view last = request.raws.at(0).pieces().back();
+    const std::string_view received = request.received.pieces().back();
+    EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), received.data() + received.size());
+  }
+}
+
+TEST(InferenceRequest, KeepsAsManyAsAnyModelTakes) {
+  inference::ModelInferRequest message = Example();
+  for (const char* raw : {"first", "second", ""}) message.add_raw_input_contents(raw);
+  InferenceRequest request;
+  ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, 9), request).ok());
+  EXPECT_EQ(request.raw_count, 3);
+  ASSERT_EQ(request.raws.size(), 3u);
+  EXPECT_EQ(Text(request.raws[0]), "first");
+  EXPECT_EQ(Text(request.raws[1]), "second");
+  EXPECT_EQ(Text(request.raws[2]), "");
+  for (int i = 0; i < 2000; ++i) message.add_raw_input_contents("");
+  InferenceRequest many;
+  ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, 999), many).ok());
+  EXPECT_EQ(many.raw_count, 2003);
+  EXPECT_EQ(many.raws.size(), static_cast<size_t>(InferenceRequest::kMaxRaws));
+  InferenceRequest empty;
+  ASSERT_TRUE(ReadInferenceRequest(BytePieces(), empty).ok());
+  EXPECT_EQ(empty.raw_count, 0);
+}
+
+TEST(InferenceRequest, UnknownFieldsArePassedOver) {
+  // Field 100 is a group with a field 7; field 101 has eight bytes, and field 102 four.
+  const std::string unknown(
+      "\xa3\x06\x3a\x03raw\xa4\x06\xa9\x06"
+      "12345678"
+      "\xb5\x06"
+      "1234",
+      25);
+  inference::ModelInferRequest message = Example();
+  message.add_raw_input_contents("raw");
+  InferenceRequest request;
+  const auto bytes = testing::InPieces(unknown + message.SerializeAsString(), 2);
+  const absl::Status read = ReadInferenceRequest(bytes, request);
+  ASSERT_TRUE(read.ok()) << read;
+  EXPECT_EQ(request.raw_count, 1);
+  EXPECT_EQ(request.fields.model_name(), "a model");
+}
+
+TEST(InferenceRequest, MalformedBytesAreTheClientsMistake) {
+  for (const std::string& bytes : {
+           std::string("\x3a"),  // no length
+           std::string("\x3a\x05"
+                       "four"),                                      // truncated
+           std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),  // a length of 2^63
+           std::string("\x0a\x05"
+                       "four"),  // another field is truncated
+           std::string("\x08"),  // the number is missing
+           std::string("\x09"
+                       "1234"),                                      // half a number
+           std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),  // a tag that does not end
+           std::string("\x0a\x02\xff\xfe"),                          // a name that is not UTF-8
+           std::string("\x00", 1),                                   // field 0
+           std::string("\x0f"),                                      // an unknown wire type
+           std::string("\x04"),                                      // the end of a group that was not opened
+           std::string("\x3b\x3a\x03raw"),                           // a group that is not closed
+       }) {
+    const absl::Status status = Refused(bytes);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("not a valid inference.ModelInferRequest"))
+        << status;
+  }
+}
+
+// Any bytes give the same result as protobuf's own parser.
+TEST(InferenceRequest, FieldsWithoutEndAreRefusedEarly) {
+  // Empty inputs, and empty raw contents.
+  for (const char tag : {'\x2a', '\x3a'}) {
+    std::string bytes;
+    for (int i = 0; i < 70'000; ++i) bytes += {tag, '\0'};
+    const absl::Status refused = Refused(bytes);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(refused.message(), HasSubstr("more than 65536 fields"));
+  }
+}
+
+TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
+  std::mt19937 random(1);
+  inference::ModelInferRequest message = Example();
+  message.add_raw_input_contents("some bytes");
+  const std::string whole = message.SerializeAsString();
+  int good = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = whole;
+    for (int changes = 1 + i % 3; changes > 0; --changes) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (i % 4 == 0) bytes.resize(random() % bytes.size());
+    InferenceRequest request;
+    const bool is_read = ReadInferenceRequest(testing::InPieces(bytes, 1 + random() % 20), request).ok();
+    inference::ModelInferRequest expected;
+    ASSERT_EQ(is_read, expected.ParseFromString(bytes)) << i;
+    if (!is_read) continue;
+    ++good;
+    ASSERT_EQ(request.raw_count, expected.raw_input_contents_size()) << i;
+    for (size_t raw = 0; raw < request.raws.size(); ++raw) {
+      ASSERT_EQ(Text(request.raws[raw]), expected.raw_input_contents(static_cast<int>(raw))) << i;
+    }
+    expected.clear_raw_input_contents();
+    ASSERT_TRUE(MessageDifferencer::Equals(request.fields, expected)) << i;
+  }
+  EXPECT_GT(good, 1000);
+}
+
+}  // namespace
+}  // namespace saccade::server

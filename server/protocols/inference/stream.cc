@@ -1,0 +1,85 @@
+#include "server/protocols/inference/stream.h"
+
+#include <string>
+#include <utility>
+
+#include "server/grpc/serialize_message.h"
+#include "server/protocols/call_headers.h"
+#include "server/protocols/grpc_status.h"
+#include "server/protocols/inference/messages.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kMethod[] = "inference.GRPCInferenceService/ModelStreamInfer";
+constexpr char kFinalResponse[] = "triton_final_response";
+constexpr char kErrorsEndIt[] = "triton_grpc_error";
+
+// Names the request and its error.
+BytePieces FailureBytes(const inference::ModelInferRequest& request, const absl::Status& why) {
+  inference::ModelStreamInferResponse message;
+  message.set_error_message(std::string(why.message()));
+  inference::ModelInferResponse& response = *message.mutable_infer_response();
+  response.set_id(request.id());
+  response.set_model_name(request.model_name());
+  response.set_model_version(request.model_version());
+  (*response.mutable_parameters())[kFinalResponse].set_bool_param(true);
+  return SerializeMessage(message);
+}
+
+}  // namespace
+
+void InferenceStream::OnArrival() {
+  errors_end_it_ = FirstOf(ValuesOf(start().metadata, kErrorsEndIt)) == "true";
+}
+
+void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message) {
+  const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
+  scope.AddReceived(message.size());
+  const auto request = std::make_shared<InferenceRequest>();
+  absl::Status received = server_.pipeline->CountStreamed(slot->index, scope.client());
+  if (received.ok())
+    received = ReadInferenceRequest(std::move(message), *request, server_.pipeline->deps().admission,
+                                    scope.client());
+  const auto version_of = [this](absl::string_view model, absl::string_view version) {
+    return server_.inference->VersionOf(model, version);
+  };
+  auto call = received.ok() ? FromMessage(*request, *server_.shared_memory, version_of, scope.arrival(),
+                                          scope.deadline(), scope.client())
+                            : absl::StatusOr<TensorCall>(received);
+  if (!call.ok()) {
+    server_.pipeline->CountMalformed("oip", call.status().code());
+    Answer(slot, request, call.status(), scope);
+    return;
+  }
+  scope.Describe(*call);
+  call->charged_bytes = static_cast<int64_t>(request->received.size());
+  call->cancellation = slot->cancellation;
+  server_.inference->Infer(*std::move(call), [this, stream = shared_from_this(), slot, request,
+                                              scope](absl::StatusOr<TensorAnswer> outcome) {
+    Answer(slot, request, std::move(outcome), scope);
+  });
+}
+
+absl::StatusOr<InferenceAnswer> InferenceStream::ToFinalAnswer(
+    const std::shared_ptr<InferenceRequest>& request, absl::StatusOr<TensorAnswer> outcome) const {
+  if (!outcome.ok()) return outcome.status();
+  InferenceAnswer answer = ToAnswer(*std::move(outcome), request->fields.id());
+  (*answer.fields.mutable_parameters())[kFinalResponse].set_bool_param(true);
+  answer.source = request;
+  if (absl::Status fits = CheckSize(answer, server_.max_message_bytes); !fits.ok()) return fits;
+  return answer;
+}
+
+void InferenceStream::Answer(const std::shared_ptr<Slot>& slot,
+                             const std::shared_ptr<InferenceRequest>& request,
+                             absl::StatusOr<TensorAnswer> outcome, const CallScope& scope) {
+  auto answer = ToFinalAnswer(request, std::move(outcome));
+  const absl::Status status = answer.status();
+  BytePieces bytes = status.ok() ? ToStreamBytes(*std::move(answer)) : FailureBytes(request->fields, status);
+  scope.End(status, request->received, bytes, request->fields.model_name(), request->fields.id());
+  if (!status.ok() && errors_end_it_) Stop(ToCallEnd(status));
+  Send(slot, std::move(bytes), /*keeps_request=*/status.ok());
+}
+
+}  // namespace saccade::server

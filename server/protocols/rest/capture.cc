@@ -1,0 +1,105 @@
+#include "server/protocols/rest/capture.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/core/errors.h"
+#include "server/logging/log.h"
+#include "server/protocols/log_calls.h"
+#include "server/protocols/rest/paths.h"
+
+namespace saccade::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxBody = size_t{1} << 20;
+
+HttpResponse Describe(const Capture& capture) {
+  const CaptureOptions& options = capture.options();
+  const CaptureChoice choice = capture.choice();
+  Json models = Json::object();
+  for (const auto& [model, rate] : choice.models) models[model] = rate;
+  const Json json = {{"enabled", choice.enabled},
+                     {"rate", choice.rate},
+                     {"models", std::move(models)},
+                     {"folder", options.folder},
+                     {"sink", options.sink},
+                     {"pixels", std::string(NameOf(options.pixels))},
+                     {"bytes", capture.folder_bytes()},
+                     {"max_bytes", options.max_bytes},
+                     {"max_age_seconds", absl::ToInt64Seconds(options.max_age)}};
+  HttpResponse response;
+  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return response;
+}
+
+absl::Status TakeRates(const Json& value, CaptureChoice& choice) {
+  if (!value.is_object()) return Invalid("models", "expected an object with a rate for each model");
+  choice.models.clear();
+  for (const auto& [model, rate] : value.items()) {
+    if (!rate.is_number()) return Invalid(Shown(model), "expected a number from 0 to 1");
+    choice.models[model] = rate.get<double>();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeMember(const std::string& name, const Json& value, CaptureChoice& choice) {
+  if (name == "models") return TakeRates(value, choice);
+  if (name == "enabled") {
+    if (!value.is_boolean()) return Invalid(name, "expected true or false");
+    choice.enabled = value.get<bool>();
+    return absl::OkStatus();
+  }
+  if (name == "rate") {
+    if (!value.is_number()) return Invalid(name, "expected a number from 0 to 1");
+    choice.rate = value.get<double>();
+    return absl::OkStatus();
+  }
+  return Invalid(Shown(name), "is unknown; expected enabled, rate or models");
+}
+
+absl::StatusOr<HttpResponse> Update(Capture& capture, const HttpRequest& request) {
+  auto changed = ChangedChoice(capture.choice(), request.body);
+  if (!changed.ok()) return changed.status();
+  const bool enabled = changed->enabled;
+  const double rate = changed->rate;
+  if (absl::Status taken = capture.Change(*std::move(changed)); !taken.ok()) return taken;
+  const LogCallScope scope(LogCallOf(request.headers));
+  Log(LogLevel::kInfo, "the capture of calls was changed",
+      {{"enabled", enabled}, {"rate", absl::StrCat(rate)}});
+  return Describe(capture);
+}
+
+}  // namespace
+
+absl::StatusOr<CaptureChoice> ChangedChoice(CaptureChoice now, absl::string_view text) {
+  if (text.size() > kMaxBody) return Invalid("the body", "is longer than 1 MiB; name fewer models");
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Invalid("the body", R"(expected a JSON object such as {"enabled": true})");
+  for (const auto& [name, value] : json.items()) {
+    if (absl::Status taken = TakeMember(name, value, now); !taken.ok()) return taken;
+  }
+  if (absl::Status checked = CheckChoice(now); !checked.ok()) return checked;
+  return now;
+}
+
+std::vector<HttpRoute> CaptureRoutes(Capture* capture, RetryJitter* retry_jitter) {
+  const auto answering = [capture, retry_jitter](auto handle) {
+    return Answering(
+        retry_jitter, [capture, handle](const HttpRequest& request) -> absl::StatusOr<HttpResponse> {
+          if (capture == nullptr)
+            return absl::UnimplementedError(
+                "calls are not captured; start the daemon with --capture DIR or --capture-sink URL");
+          return handle(*capture, request);
+        });
+  };
+  const auto describe = [](Capture& of, const HttpRequest&) -> absl::StatusOr<HttpResponse> {
+    return Describe(of);
+  };
+  return {{"GET", "/v1/capture", answering(describe)}, {"POST", "/v1/capture", answering(Update)}};
+}
+
+}  // namespace saccade::server

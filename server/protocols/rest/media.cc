@@ -1,0 +1,76 @@
+#include "server/protocols/rest/media.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/core/errors.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr absl::string_view kForm = "application/x-www-form-urlencoded";
+
+constexpr absl::string_view kWhereFilesGo =
+    "POST a picture or video as it is to /v1/predict/MODEL, or here with the header "
+    "Inference-Header-Content-Length: 0";
+
+bool IsFileType(absl::string_view type) {
+  return absl::StartsWith(type, "image/") || absl::StartsWith(type, "video/");
+}
+
+// Every browser that matters sends one of them with a POST.
+bool IsBrowser(const HttpRequest& request) {
+  return request.Header("Origin").has_value() || request.Header("Sec-Fetch-Site").has_value();
+}
+
+}  // namespace
+
+std::string MediaTypeOf(const HttpRequest& request) {
+  absl::string_view type = request.Header("Content-Type").value_or("");
+  type = absl::StripAsciiWhitespace(type.substr(0, type.find(';')));
+  return absl::AsciiStrToLower(type);
+}
+
+std::optional<HttpResponse> CheckMediaType(const HttpRequest& request,
+                                           absl::Span<const absl::string_view> types) {
+  const std::string type = MediaTypeOf(request);
+  if (type.empty() || std::find(types.begin(), types.end(), type) != types.end()) return std::nullopt;
+  if (type == kForm && !IsBrowser(request)) return std::nullopt;
+  return HttpError(415, absl::StrCat("Content-Type is ", Shown(type), "; expected ",
+                                     absl::StrJoin(types, ", "), ", or none"));
+}
+
+absl::Status CheckIsNoFile(absl::string_view body) {
+  // JPEG, PNG, WebP and AVI, TIFF of both byte orders, Matroska. Four bytes of size come before MP4's mark.
+  static constexpr std::array<absl::string_view, 6> kBeginnings = {
+      "\xFF\xD8\xFF",    "\x89PNG", "RIFF", absl::string_view("II*\0", 4), absl::string_view("MM\0*", 4),
+      "\x1A\x45\xDF\xA3"};
+  const bool is_file = std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                                   [&](absl::string_view mark) { return absl::StartsWith(body, mark); });
+  if (!is_file && body.substr(std::min<size_t>(body.size(), 4), 4) != "ftyp") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the request is a picture or video; expected JSON; ", kWhereFilesGo));
+}
+
+HttpHandler TakingJsonOrBinary(HttpHandler handler) {
+  return [handler = std::move(handler)](std::shared_ptr<const HttpRequest> request, HttpReply reply) {
+    static constexpr std::array<absl::string_view, 2> kTypes = {"application/json",
+                                                                "application/octet-stream"};
+    if (auto refusal = CheckMediaType(*request, kTypes)) {
+      const std::string type = MediaTypeOf(*request);
+      if (!IsFileType(type)) return reply(*std::move(refusal));
+      return reply(
+          HttpError(415, absl::StrCat("Content-Type is ", Shown(type), "; expected application/json; ",
+                                      kWhereFilesGo, " and Content-Type: application/octet-stream")));
+    }
+    handler(std::move(request), std::move(reply));
+  };
+}
+
+}  // namespace saccade::server

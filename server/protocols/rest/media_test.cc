@@ -1,0 +1,87 @@
+#include "server/protocols/rest/media.h"
+
+#include <memory>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr absl::string_view kTypes[] = {"image/png", "application/octet-stream"};
+constexpr char kForm[] = "application/x-www-form-urlencoded";
+
+HttpRequest Sent(const std::string& type, HttpHeaders more = {}) {
+  HttpRequest request;
+  request.headers = std::move(more);
+  request.headers.emplace_back("content-type", type);
+  return request;
+}
+
+TEST(RestMediaTest, ParametersAndCaseDoNotMatter) {
+  EXPECT_EQ(MediaTypeOf(Sent("Image/PNG; charset=utf-8")), "image/png");
+  EXPECT_EQ(MediaTypeOf(Sent("image/png ;x")), "image/png");
+  EXPECT_EQ(MediaTypeOf(Sent("image/pngx")), "image/pngx");
+  EXPECT_EQ(MediaTypeOf(HttpRequest()), "");
+}
+
+TEST(RestMediaTest, OtherTypesAreRefused) {
+  EXPECT_FALSE(CheckMediaType(Sent("image/png"), kTypes));
+  EXPECT_FALSE(CheckMediaType(Sent("application/octet-stream"), kTypes));
+  EXPECT_FALSE(CheckMediaType(HttpRequest(), kTypes));
+  for (const char* type : {"image/gif", "text/plain", "image/pngx", "multipart/form-data; boundary=x"}) {
+    const auto refusal = CheckMediaType(Sent(type), kTypes);
+    ASSERT_TRUE(refusal) << type;
+    EXPECT_EQ(refusal->status, 415);
+    EXPECT_THAT(refusal->body, HasSubstr("expected image/png, application/octet-stream, or none"));
+  }
+}
+
+TEST(RestMediaTest, AFileInPlaceOfJsonIsToldWhereItGoes) {
+  for (const absl::string_view body :
+       {absl::string_view("\xFF\xD8\xFF\xE0"), absl::string_view("\x89PNG\r\n"),
+        absl::string_view("RIFF1234WEBP"), absl::string_view("II*\0....", 8),
+        absl::string_view("\0\0\0\x18"
+                          "ftypmp42",
+                          12)}) {
+    EXPECT_THAT(std::string(CheckIsNoFile(body).message()),
+                AllOf(HasSubstr("/v1/predict/MODEL"), HasSubstr("Inference-Header-Content-Length: 0")));
+  }
+  for (const char* body : {"", "{", "{}", " {\"inputs\": []}", "RIF", "ftyp"})
+    EXPECT_TRUE(CheckIsNoFile(body).ok()) << body;
+}
+
+TEST(RestMediaTest, FormsAreCurlsAndNotABrowsers) {
+  EXPECT_FALSE(CheckMediaType(Sent(kForm), kTypes));
+  EXPECT_TRUE(CheckMediaType(Sent(kForm, {{"origin", "https://example.org"}}), kTypes));
+  EXPECT_TRUE(CheckMediaType(Sent(kForm, {{"sec-fetch-site", "same-origin"}}), kTypes));
+  EXPECT_FALSE(CheckMediaType(Sent("image/png", {{"sec-fetch-site", "same-origin"}}), kTypes));
+}
+
+TEST(RestMediaTest, HandlersAreCalledForJsonAndBinaryOnly) {
+  int called = 0;
+  const HttpHandler handler =
+      TakingJsonOrBinary([&called](const std::shared_ptr<const HttpRequest>&, const HttpReply& reply) {
+        ++called;
+        reply(HttpResponse());
+      });
+  int status = 0;
+  const auto send = [&](const HttpRequest& request) {
+    handler(std::make_shared<const HttpRequest>(request),
+            [&status](const HttpResponse& response) { status = response.status; });
+    return status;
+  };
+  EXPECT_EQ(send(Sent("application/json; charset=utf-8")), 200);
+  EXPECT_EQ(send(Sent("application/octet-stream")), 200);
+  EXPECT_EQ(send(Sent(kForm)), 200);
+  EXPECT_EQ(send(HttpRequest()), 200);
+  EXPECT_EQ(called, 4);
+  EXPECT_EQ(send(Sent("image/png")), 415);
+  EXPECT_EQ(called, 4);
+}
+
+}  // namespace
+}  // namespace saccade::server

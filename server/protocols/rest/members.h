@@ -1,0 +1,23 @@
+// Parses the small JSON objects of Triton's extensions: values by name.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/inference/parameters.h"
+#include "server/protocols/rest/value.h"
+
+namespace saccade::server {
+
+// The members of the JSON object `text`; none if `text` is empty. INVALID_ARGUMENT names a member that is not
+// a string, number or boolean, or says that `text` is not JSON, is too long or has too many members.
+absl::StatusOr<RestParameters> ParseMembers(absl::string_view text);
+
+// The members of the object "parameters" in `text`; its other members are ignored. Errors as above.
+absl::StatusOr<RestParameters> ParseParameters(absl::string_view text);
+
+// The result refers to `members`.
+NamedParameters Named(const RestParameters& members);
+
+}  // namespace saccade::server

@@ -1,0 +1,74 @@
+#include "server/protocols/rest/members.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+std::string Why(const absl::StatusOr<RestParameters>& parsed) {
+  if (parsed.ok()) return "it was taken";
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(parsed.status().message());
+}
+
+TEST(RestMembers, ValuesAreWhatTheyAre) {
+  const auto parsed = ParseMembers(R"({"a": true, "b": -1, "c": 18446744073709551615, "d": 0.5, "e": "x"})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(*parsed, ElementsAre(Pair("a", RestValue(true)), Pair("b", RestValue(int64_t{-1})),
+                                   Pair("c", RestValue(~uint64_t{0})), Pair("d", RestValue(0.5)),
+                                   Pair("e", RestValue(std::string("x")))));
+  const NamedParameters named = Named(*parsed);
+  ASSERT_EQ(named.size(), 5u);
+  EXPECT_EQ(named[4].first, "e");
+  EXPECT_EQ(named[4].second, Parameter(std::string_view("x")));
+}
+
+TEST(RestMembers, NothingAndAnEmptyObjectHaveNone) {
+  EXPECT_THAT(*ParseMembers(""), IsEmpty());
+  EXPECT_THAT(*ParseMembers("{}"), IsEmpty());
+  EXPECT_THAT(*ParseParameters(""), IsEmpty());
+  EXPECT_THAT(*ParseParameters("{}"), IsEmpty());
+}
+
+TEST(RestMembers, ParametersStandInAnObjectOfTheirOwn) {
+  const auto parsed = ParseParameters(
+      R"({"x": [{"parameters": {"a": 1}}], "y": {"parameters": {"b": [2]}}, "z": null,
+          "parameters": {"config": "{}"}, "w": {"c": 1}, "v": 3})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(*parsed, ElementsAre(Pair("config", RestValue(std::string("{}")))));
+}
+
+TEST(RestMembers, WhatIsWrongIsNamed) {
+  EXPECT_THAT(Why(ParseMembers("[]")), HasSubstr("expected an object, got an array"));
+  EXPECT_THAT(Why(ParseMembers("1")), HasSubstr("expected an object, got a number"));
+  EXPECT_THAT(Why(ParseMembers("{")), HasSubstr("not valid JSON"));
+  EXPECT_THAT(Why(ParseMembers("{} x")), HasSubstr("not valid JSON"));
+  EXPECT_THAT(Why(ParseMembers(R"({"a": {}})")),
+              HasSubstr("'a': expected a string, a number, true or false"));
+  EXPECT_THAT(Why(ParseMembers(R"({"a": [1]})")), HasSubstr("got an array"));
+  EXPECT_THAT(Why(ParseMembers(R"({"a": null})")), HasSubstr("got null"));
+  EXPECT_THAT(Why(ParseParameters(R"({"parameters": 1})")), HasSubstr("'parameters': expected an object"));
+  EXPECT_THAT(Why(ParseParameters(R"({"parameters": []})")), HasSubstr("got an array"));
+  EXPECT_THAT(Why(ParseParameters(R"({"parameters": {"a": {}}})")), HasSubstr("'a'"));
+}
+
+TEST(RestMembers, TheyAreBounded) {
+  std::string many = "{";
+  for (int i = 0; i < 257; ++i) absl::StrAppend(&many, i > 0 ? "," : "", "\"", i, "\":1");
+  EXPECT_THAT(Why(ParseMembers(many + "}")), HasSubstr("more than 256 members"));
+  const std::string deep = absl::StrCat("{\"a\":", std::string(100'000, '['), std::string(100'000, ']'), "}");
+  EXPECT_THAT(*ParseParameters(deep), IsEmpty());
+  const std::string long_text = "{\"config\":\"" + std::string(4 << 20, 'x') + "\"}";
+  EXPECT_THAT(Why(ParseParameters(long_text)), HasSubstr("more than the 4194304 that are allowed"));
+}
+
+}  // namespace
+}  // namespace saccade::server

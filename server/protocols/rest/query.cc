@@ -1,0 +1,251 @@
+#include "server/protocols/rest/query.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "models/api/text.h"
+#include "server/core/errors.h"
+#include "server/protocols/vision/errors.h"
+
+namespace saccade::server {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Reflection;
+
+// The fields of a PredictRequest that do not depend on the task. The model is in the path.
+constexpr const char* kCommon[] = {"version", "version_label", "request_id", "priority",
+                                   "region",  "tiles",         "explain"};
+
+std::optional<std::string> Decoded(absl::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+') {
+      decoded += ' ';
+      continue;
+    }
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    const auto is_digit = [&](size_t at) {
+      return at < text.size() && absl::ascii_isxdigit(static_cast<unsigned char>(text[at]));
+    };
+    if (!is_digit(i + 1) || !is_digit(i + 2)) return std::nullopt;
+    const auto digit = [&](size_t at) {
+      const auto c = static_cast<unsigned char>(text[at]);
+      return c <= '9' ? c - '0' : absl::ascii_tolower(c) - 'a' + 10;
+    };
+    decoded += static_cast<char>(16 * digit(i + 1) + digit(i + 2));
+    i += 2;
+  }
+  return decoded;
+}
+
+bool IsNamed(const FieldDescriptor& field, absl::string_view name) {
+  return field.name() == name || field.json_name() == name;
+}
+
+void AppendLeaves(const FieldDescriptor& field, const std::string& before,
+                  std::vector<KnownParameter>& leaves) {
+  const std::string name = absl::StrCat(before, field.name());
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+    leaves.push_back({name, &field});
+    return;
+  }
+  // A query has no place for a list of messages.
+  if (field.is_repeated()) return;
+  for (int i = 0; i < field.message_type()->field_count(); ++i) {
+    AppendLeaves(*field.message_type()->field(i), absl::StrCat(name, "."), leaves);
+  }
+}
+
+// The field with the options of `task`; null if it has none.
+const FieldDescriptor* OptionsField(models::Task task) {
+  const bool map = task == models::Task::kStereo || task == models::Task::kDepth;
+  const std::string name = map ? "stereo_options" : std::string(models::TaskName(task));
+  const FieldDescriptor* field = v1::PredictRequest::descriptor()->FindFieldByName(name);
+  return field != nullptr && field->containing_oneof() != nullptr ? field : nullptr;
+}
+
+// The names of an enumeration without the one that stands for none.
+std::string NamesOf(const EnumDescriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.value_count(); ++i) {
+    if (type.value(i)->number() != 0) names.push_back(type.value(i)->name());
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+// Sets the field, or adds to it if it is a list. Returns an empty string, for Put().
+template <typename Value, typename Setter, typename Adder>
+std::string Store(google::protobuf::Message& message, const FieldDescriptor& field, const Value& value,
+                  Setter set, Adder add) {
+  const Reflection& reflection = *message.GetReflection();
+  if (field.is_repeated()) {
+    (reflection.*add)(&message, &field, value);
+  } else {
+    (reflection.*set)(&message, &field, value);
+  }
+  return "";
+}
+
+template <typename Integer, typename Setter, typename Adder>
+std::string PutInteger(const std::string& text, const FieldDescriptor& field,
+                       google::protobuf::Message& message, Setter set, Adder add) {
+  Integer value = 0;
+  if (!absl::SimpleAtoi(text, &value)) return absl::StrCat("an integer of ", 8 * sizeof(Integer), " bits");
+  return Store(message, field, value, set, add);
+}
+
+// Puts `text` into the field. Returns what was expected if it is not a value of the field's type.
+std::string Put(const std::string& text, const FieldDescriptor& field, google::protobuf::Message& message) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return PutInteger<int32_t>(text, field, message, &Reflection::SetInt32, &Reflection::AddInt32);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return PutInteger<int64_t>(text, field, message, &Reflection::SetInt64, &Reflection::AddInt64);
+    case FieldDescriptor::CPPTYPE_FLOAT: {
+      float value = 0;
+      if (!absl::SimpleAtof(text, &value) || !std::isfinite(value)) return "a number";
+      return Store(message, field, value, &Reflection::SetFloat, &Reflection::AddFloat);
+    }
+    case FieldDescriptor::CPPTYPE_BOOL:
+      if (text != "true" && text != "false") return "true or false";
+      return Store(message, field, text == "true", &Reflection::SetBool, &Reflection::AddBool);
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const auto* value = field.enum_type()->FindValueByName(text);
+      if (value == nullptr) return NamesOf(*field.enum_type());
+      return Store(message, field, value, &Reflection::SetEnum, &Reflection::AddEnum);
+    }
+    case FieldDescriptor::CPPTYPE_STRING:
+      return Store(message, field, text, &Reflection::SetString, &Reflection::AddString);
+    default:
+      return "nothing: a parameter cannot set this field";
+  }
+}
+
+// Finds the field of a path such as "region.x"; `inside` becomes the message that it lies in. Null if there
+// is none.
+const FieldDescriptor* FindField(absl::string_view path, const FieldDescriptor& top,
+                                 google::protobuf::Message** inside) {
+  const std::vector<absl::string_view> names = absl::StrSplit(path, '.');
+  const FieldDescriptor* field = &top;
+  if (!IsNamed(*field, names[0])) return nullptr;
+  for (size_t i = 1; i < names.size(); ++i) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_repeated()) return nullptr;
+    *inside = (*inside)->GetReflection()->MutableMessage(*inside, field);
+    const Descriptor& type = *field->message_type();
+    field = nullptr;
+    for (int j = 0; j < type.field_count() && field == nullptr; ++j) {
+      if (IsNamed(*type.field(j), names[i])) field = type.field(j);
+    }
+    if (field == nullptr) return nullptr;
+  }
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE ? nullptr : field;
+}
+
+absl::Status Unknown(const std::string& name, const std::vector<KnownParameter>& options) {
+  std::vector<std::string> known;
+  for (const KnownParameter& one : CommonParameters()) known.push_back(one.name);
+  for (const KnownParameter& one : options) known.push_back(one.name);
+  return InvalidField(Shown(name), absl::StrCat("is not a parameter; expected ", absl::StrJoin(known, ", ")));
+}
+
+// Sets `field` of `inside`. `given` are the fields that earlier parameters have set.
+absl::Status SetOnce(const std::pair<std::string, std::string>& parameter, const FieldDescriptor& field,
+                     google::protobuf::Message& inside, std::set<const FieldDescriptor*>& given) {
+  const auto& [name, text] = parameter;
+  if (!given.insert(&field).second && !field.is_repeated())
+    return InvalidField(name, "is given twice; give it once");
+  const std::string expected = Put(text, field, inside);
+  if (expected.empty()) return absl::OkStatus();
+  return InvalidField(name, absl::StrCat("is ", Shown(text), "; expected ", expected));
+}
+
+}  // namespace
+
+absl::StatusOr<QueryParameters> ParseQuery(absl::string_view query) {
+  QueryParameters parameters;
+  for (const absl::string_view part : absl::StrSplit(query, '&', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> halves =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    auto name = Decoded(halves.first);
+    auto value = Decoded(halves.second);
+    if (!name || !value) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("query: ", Shown(part), " has a '%' that is not followed by two hexadecimal digits"));
+    }
+    if (!models::IsUtf8(*name) || !models::IsUtf8(*value))
+      return absl::InvalidArgumentError(absl::StrCat("query: ", Shown(part), " is not UTF-8 when decoded"));
+    parameters.emplace_back(*std::move(name), *std::move(value));
+  }
+  return parameters;
+}
+
+std::vector<KnownParameter> CommonParameters() {
+  std::vector<KnownParameter> known;
+  for (const char* name : kCommon)
+    AppendLeaves(*v1::PredictRequest::descriptor()->FindFieldByName(name), "", known);
+  return known;
+}
+
+std::vector<KnownParameter> OptionsOf(models::Task task) {
+  std::vector<KnownParameter> known;
+  const FieldDescriptor* options = OptionsField(task);
+  for (int i = 0; options != nullptr && i < options->message_type()->field_count(); ++i)
+    AppendLeaves(*options->message_type()->field(i), "", known);
+  return known;
+}
+
+absl::Status TakeCommonParameters(QueryParameters& parameters, v1::PredictRequest* message) {
+  std::set<const FieldDescriptor*> given;
+  QueryParameters others;
+  for (auto& parameter : parameters) {
+    const FieldDescriptor* field = nullptr;
+    google::protobuf::Message* inside = message;
+    for (const char* name : kCommon) {
+      if (field == nullptr)
+        field = FindField(parameter.first, *message->GetDescriptor()->FindFieldByName(name), &inside);
+    }
+    if (field == nullptr) {
+      others.push_back(std::move(parameter));
+    } else if (absl::Status set = SetOnce(parameter, *field, *inside, given); !set.ok()) {
+      return set;
+    }
+  }
+  parameters = std::move(others);
+  return absl::OkStatus();
+}
+
+absl::Status SetOptions(const QueryParameters& parameters, models::Task task, v1::PredictRequest* message) {
+  if (parameters.empty()) return absl::OkStatus();
+  const FieldDescriptor* options = OptionsField(task);
+  if (options == nullptr) return Unknown(parameters.front().first, {});
+  google::protobuf::Message* const outer = message->GetReflection()->MutableMessage(message, options);
+  std::set<const FieldDescriptor*> given;
+  for (const auto& parameter : parameters) {
+    const FieldDescriptor* field = nullptr;
+    google::protobuf::Message* inside = outer;
+    for (int i = 0; i < options->message_type()->field_count() && field == nullptr; ++i)
+      field = FindField(parameter.first, *options->message_type()->field(i), &inside);
+    if (field == nullptr) return Unknown(parameter.first, OptionsOf(task));
+    if (absl::Status set = SetOnce(parameter, *field, *inside, given); !set.ok()) return set;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,102 @@
+#include "server/protocols/rest/reply.h"
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace saccade::server {
+namespace {
+
+// The thread that made the response, and its body.
+struct Made {
+  std::thread::id thread;
+  HttpResponse response;
+};
+
+Made Reply(WorkPool* pool, int64_t bytes) {
+  Made made;
+  absl::Notification sent;
+  ReplyWith(
+      pool, bytes,
+      [&made] {
+        made.thread = std::this_thread::get_id();
+        return HttpResponse{.body = "text"};
+      },
+      [&](HttpResponse response) {
+        made.response = std::move(response);
+        sent.Notify();
+      });
+  sent.WaitForNotification();
+  EXPECT_EQ(made.response.body, "text");
+  return made;
+}
+
+TEST(RestReplyTest, LongTextsAreMadeOnThePool) {
+  WorkPool pool(1, 10);
+  EXPECT_EQ(Reply(&pool, kMaxTextHere).thread, std::this_thread::get_id());
+  EXPECT_NE(Reply(&pool, kMaxTextHere + 1).thread, std::this_thread::get_id());
+  EXPECT_EQ(Reply(nullptr, kMaxTextHere + 1).thread, std::this_thread::get_id());
+}
+
+TEST(RestReplyTest, AFullPoolLeavesTheTextHere) {
+  absl::Notification begun;
+  absl::Notification end;
+  WorkPool pool(1, 1);
+  ASSERT_TRUE(pool.Submit([&] {
+    begun.Notify();
+    end.WaitForNotification();
+  }));
+  begun.WaitForNotification();
+  ASSERT_TRUE(pool.Submit([] {}));
+  EXPECT_EQ(Reply(&pool, kMaxTextHere + 1).thread, std::this_thread::get_id());
+  end.Notify();
+}
+
+TEST(RestReplyTest, AnExceptionIsAnInternalError) {
+  HttpResponse sent;
+  ReplyWith(
+      nullptr, 0, []() -> HttpResponse { throw std::runtime_error("secret"); },
+      [&sent](HttpResponse response) { sent = std::move(response); });
+  EXPECT_EQ(sent.status, 500);
+  EXPECT_EQ(sent.body, R"({"error":"internal error"})");
+}
+
+TEST(RestReplyTest, WhatIsKeptIsReleasedWithTheBytes) {
+  for (const bool has_attached : {false, true}) {
+    auto kept = std::make_shared<int>(1);
+    const std::weak_ptr<int> watched = kept;
+    const auto tensor = std::make_shared<const std::string>("tensor");
+    HttpResponse response{.body = "json"};
+    if (has_attached) {
+      response.attached.emplace_back(std::string_view(*tensor), tensor);
+      response.attached.emplace_back(std::string_view(*tensor), tensor);
+    }
+    KeepUntilSent(std::move(kept), response);
+    std::string whole = response.body;
+    for (const BytePieces& piece : response.attached) {
+      std::string text(piece.size(), ' ');
+      piece.CopyTo(text.data());
+      whole += text;
+    }
+    EXPECT_EQ(whole, has_attached ? "jsontensortensor" : "json");
+    EXPECT_EQ(tensor.use_count(), has_attached ? 3 : 1);
+    EXPECT_FALSE(watched.expired());
+    response.attached.clear();
+    EXPECT_TRUE(watched.expired());
+    EXPECT_EQ(tensor.use_count(), 1);
+  }
+}
+
+TEST(RestReplyTest, NothingToKeepChangesNothing) {
+  HttpResponse response{.body = "json"};
+  KeepUntilSent(nullptr, response);
+  EXPECT_EQ(response.body, "json");
+  EXPECT_TRUE(response.attached.empty());
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,208 @@
+#include "server/protocols/rest/service.h"
+
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/inference/extensions.h"
+#include "server/protocols/call_scope.h"
+#include "server/protocols/rest/answer.h"
+#include "server/protocols/rest/error.h"
+#include "server/protocols/rest/media.h"
+#include "server/protocols/rest/paths.h"
+#include "server/protocols/rest/reply.h"
+
+namespace saccade::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The protocol's name in the metrics.
+constexpr char kProtocol[] = "http";
+
+HttpResponse ToResponse(const Json& body) {
+  // Replaces invalid UTF-8 in names.
+  return {200, "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+// Triton answers without a body; KServe's client reads one like this.
+HttpResponse Health(const char* what, bool good, absl::string_view problem) {
+  if (good) return ToResponse({{what, true}});
+  HttpResponse response = HttpError(503, problem);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+// Triton's clients decompress only the answers to inferences.
+HttpHandler NotCompressing(HttpHandler handler) {
+  return [handler = std::move(handler)](std::shared_ptr<const HttpRequest> request, HttpReply reply) {
+    handler(std::move(request), [reply = std::move(reply)](HttpResponse response) {
+      response.compressible = false;
+      reply(std::move(response));
+    });
+  };
+}
+
+Json ToJson(const std::vector<TensorDescription>& tensors) {
+  Json described = Json::array();
+  for (const TensorDescription& tensor : tensors) {
+    described.push_back(
+        {{"name", tensor.name}, {"datatype", std::string(NameOf(tensor.type))}, {"shape", tensor.shape}});
+  }
+  return described;
+}
+
+// The bytes of the outputs that are written as JSON.
+int64_t TextBytes(const TensorAnswer& answer, const RestForm& form) {
+  int64_t bytes = 0;
+  for (const Tensor& output : answer.outputs) {
+    if (!output.shared && !form.BinaryOf(output.name)) bytes += static_cast<int64_t>(output.data.size());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// An inference until it is answered. The tensors may point into the request.
+struct RestService::InferCall {
+  std::shared_ptr<const HttpRequest> request;
+  HttpReply reply;
+  // Refers to the request.
+  CallScope scope;
+  // For tensors that were read from JSON.
+  std::vector<ByteCharge> charges = {};
+  std::string id = {};
+  RestForm form = {};
+};
+
+absl::StatusOr<ModelInterface> RestService::Describe(const HttpRequest& request) const {
+  const auto version = VersionIn(request, *deps_.inference);
+  if (!version.ok()) return version.status();
+  return deps_.inference->Describe(request.path_values.at("model"), *version);
+}
+
+HttpResponse RestService::ServerMetadata() const {
+  // Extensions() has those of both transports; this one is HTTP's own.
+  Json extensions = Json::array({"binary_tensor_data"});
+  for (std::string& name : Extensions(*deps_.shared_memory)) extensions.push_back(std::move(name));
+  return ToResponse({{"name", options_.server_name},
+                     {"version", options_.server_version},
+                     {"extensions", std::move(extensions)}});
+}
+
+HttpResponse RestService::ModelMetadata(const HttpRequest& request) const {
+  const auto model = Describe(request);
+  if (!model.ok()) return ToHttp(model.status(), options_.retry_jitter);
+  Json versions = Json::array();
+  for (const int64_t version : model->versions) versions.push_back(absl::StrCat(version));
+  return ToResponse({{"name", model->name},
+                     {"versions", std::move(versions)},
+                     {"platform", model->platform},
+                     {"inputs", ToJson(model->inputs)},
+                     {"outputs", ToJson(model->outputs)}});
+}
+
+HttpResponse RestService::ModelReady(const HttpRequest& request) const {
+  const auto model = Describe(request);
+  if (!model.ok()) return ToHttp(model.status(), options_.retry_jitter);
+  return ToResponse({{"name", model->name}, {"ready", true}});
+}
+
+absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
+  const auto version = VersionIn(request, *deps_.inference);
+  if (!version.ok()) return version.status();
+  const RestBody body{
+      .bytes = request.body, .owner = request.body_owner, .json_length = request.Header(kJsonLengthHeader)};
+  const auto is_raw = IsRawBody(body);
+  if (!is_raw.ok()) return is_raw.status();
+  const auto model = *is_raw ? Describe(request) : ModelInterface();
+  if (!model.ok()) return model.status();
+  auto read = *is_raw ? ReadRawRequest(body, model->inputs, model->max_batch_size > 0)
+                      : ReadRestRequest(body, *deps_.shared_memory,
+                                        {.max_bytes = static_cast<size_t>(options_.max_message_bytes),
+                                         .ledger = deps_.pipeline->deps().admission,
+                                         .client = request.client,
+                                         .cancellation = request.cancellation.get()});
+  if (!read.ok()) return read.status();
+  read->call.model = request.path_values.at("model");
+  read->call.version = *version;
+  read->call.cancellation = request.cancellation;
+  read->call.protocol = kProtocol;
+  return read;
+}
+
+HttpResponse RestService::Write(const InferCall& call, absl::StatusOr<TensorAnswer> outcome) const {
+  std::shared_ptr<const AnswerCharge> charge = outcome.ok() ? std::move(outcome->charge) : nullptr;
+  auto made = outcome.ok() ? ToRestAnswer(*std::move(outcome), call.id, call.form, options_.max_message_bytes)
+                           : absl::StatusOr<HttpResponse>(outcome.status());
+  HttpResponse response = made.ok() ? *std::move(made) : ToHttp(made.status(), options_.retry_jitter);
+  KeepUntilSent(std::move(charge), response);
+  call.scope.End(made.status(), response, ValueIn(*call.request, "model"), call.id);
+  return response;
+}
+
+void RestService::Answer(const std::shared_ptr<const InferCall>& call,
+                         absl::StatusOr<TensorAnswer> outcome) const {
+  const int64_t text = outcome.ok() ? TextBytes(*outcome, call->form) : 0;
+  ReplyWith(
+      options_.pool, text,
+      [this, call, outcome = std::move(outcome)]() mutable { return Write(*call, std::move(outcome)); },
+      call->reply);
+}
+
+void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) const {
+  const HttpRequest& sent = *request;
+  const char* const route = sent.path_values.count("version") > 0
+                                ? "/v2/models/{model}/versions/{version}/infer"
+                                : "/v2/models/{model}/infer";
+  auto call = std::make_shared<InferCall>(
+      InferCall{.request = std::move(request),
+                .reply = reply,
+                .scope = CallScope(ObserversOf(*deps_.pipeline), sent, route, deps_.clock->Now())});
+  auto read = Read(sent);
+  if (!read.ok()) {
+    deps_.pipeline->CountMalformed(kProtocol, read.status().code());
+    return Answer(call, read.status());
+  }
+  call->id = read->call.id;
+  call->form = std::move(read->form);
+  call->charges = std::move(read->charges);
+  call->scope.Describe(read->call);
+  deps_.inference->Infer(std::move(read->call), [this, call](absl::StatusOr<TensorAnswer> outcome) {
+    Answer(call, std::move(outcome));
+  });
+}
+
+std::vector<HttpRoute> RestService::Routes() {
+  std::vector<HttpRoute> routes = {
+      {"GET", "/v2", Responding([this](const HttpRequest&) { return ServerMetadata(); })},
+      {"GET", "/v2/health/live", Responding([this](const HttpRequest&) {
+         return Health("live", options_.live(), "a forward pass hangs");
+       })},
+      {"GET", "/v2/health/ready", Responding([this](const HttpRequest&) {
+         return Health("ready", options_.ready(), "loading or draining");
+       })}};
+  const auto add = [&routes](std::vector<HttpRoute> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(routes));
+  };
+  add(ForVersions("GET", "",
+                  Responding([this](const HttpRequest& request) { return ModelMetadata(request); })));
+  add(ForVersions("GET", "/ready",
+                  Responding([this](const HttpRequest& request) { return ModelReady(request); })));
+  add(ForVersions("POST", "/infer",
+                  [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+                    Infer(std::move(request), reply);
+                  }));
+  add(extensions_.Routes());
+  add(repository_.Routes());
+  for (HttpRoute& route : routes) {
+    if (!absl::EndsWith(route.path, "/infer")) route.handler = NotCompressing(std::move(route.handler));
+    if (route.method == "POST") route.handler = TakingJsonOrBinary(std::move(route.handler));
+  }
+  return routes;
+}
+
+}  // namespace saccade::server

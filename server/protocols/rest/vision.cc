@@ -1,0 +1,191 @@
+#include "server/protocols/rest/vision.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "server/core/byte_ledger.h"
+#include "server/protocols/call_scope.h"
+#include "server/protocols/rest/error.h"
+#include "server/protocols/rest/media.h"
+#include "server/protocols/rest/paths.h"
+#include "server/protocols/rest/query.h"
+#include "server/protocols/rest/reply.h"
+#include "server/protocols/vision/json.h"
+#include "server/protocols/vision/messages.h"
+#include "server/protocols/vision/versions.h"
+
+namespace saccade::server {
+namespace {
+
+// The protocol's name in the metrics.
+constexpr char kProtocol[] = "http";
+constexpr char kPredictJson[] = "/v1/predict";
+constexpr char kPredictFile[] = "/v1/predict/{model}";
+
+// Makes the input an empty file of the kind that the model takes.
+void SetEmptyFile(models::Medium medium, v1::PredictRequest& message) {
+  switch (medium) {
+    case models::Medium::kPictures:
+      message.mutable_encoded();
+      break;
+    case models::Medium::kClip:
+      message.mutable_clip()->mutable_video();
+      break;
+    case models::Medium::kVolume:
+      message.mutable_volume()->mutable_tiff();
+      break;
+  }
+}
+
+}  // namespace
+
+// A prediction until it is answered. The input points into the message or the request.
+struct VisionRest::Call {
+  std::shared_ptr<const HttpRequest> request;
+  HttpReply reply;
+  // Refers to the request.
+  CallScope scope;
+  // For the message, if it was read from JSON. Declared before it, so that the message is freed first.
+  ByteCharge charge = {};
+  v1::PredictRequest message = {};
+  v1::PredictResponse answer = {};
+};
+
+std::shared_ptr<VisionRest::Call> VisionRest::Begin(std::shared_ptr<const HttpRequest> request,
+                                                    const char* route, const HttpReply& reply) const {
+  const Pipeline::Deps& deps = options_.pipeline->deps();
+  const HttpRequest& sent = *request;
+  return std::make_shared<Call>(
+      Call{.request = std::move(request),
+           .reply = reply,
+           .scope = CallScope(ObserversOf(*options_.pipeline), sent, route, deps.clock->Now())});
+}
+
+absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
+  auto charge = PredictRequestFromJson(call.request->body, &call.message, options_.pipeline->deps().admission,
+                                       call.request->client);
+  if (!charge.ok()) return charge.status();
+  call.charge = *std::move(charge);
+  auto request = RequestOf(*options_.catalog, call.message);
+  if (request.ok()) request->charged_bytes = call.charge.bytes();
+  return request;
+}
+
+absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
+  auto parameters = ParseQuery(call.request->query);
+  if (!parameters.ok()) return parameters.status();
+  call.message.set_model(ValueIn(*call.request, "model"));
+  if (absl::Status common = TakeCommonParameters(*parameters, &call.message); !common.ok()) return common;
+  const auto version = VersionOf(*options_.catalog, call.message);
+  if (!version.ok()) return version.status();
+  const auto model = options_.catalog->FindReady(call.message.model(), *version);
+  if (!model.ok()) return model.status();
+  // An ensemble has no description; the pipeline refuses it.
+  models::Description none;
+  none.task = models::Task::kTensors;
+  const models::Description& description = (*model)->ensemble() != nullptr ? none : (*model)->description();
+  if (absl::Status set = SetOptions(*parameters, description.task, &call.message); !set.ok()) return set;
+  SetEmptyFile(description.input.medium, call.message);
+  auto request = RequestOf(*options_.catalog, call.message);
+  if (!request.ok()) return request.status();
+  const absl::string_view body = call.request->body;
+  request->input = std::vector<Picture>{
+      EncodedPicture{.data = {.owner = call.request->body_owner, .bytes = {body.data(), body.size()}}}};
+  request->input_name = "body";
+  request->charged_bytes = static_cast<int64_t>(body.size());
+  return request;
+}
+
+HttpResponse VisionRest::Write(const Call& call, const absl::Status& status,
+                               std::shared_ptr<const AnswerCharge> charge) const {
+  auto json = status.ok() ? ToProtobufJson(call.answer) : absl::StatusOr<std::string>(status);
+  HttpResponse response;
+  if (json.ok()) {
+    response.body = *std::move(json);
+    KeepUntilSent(std::move(charge), response);
+  } else {
+    response = ToHttp(json.status(), options_.retry_jitter);
+  }
+  call.scope.End(json.status(), response, call.message.model(), call.message.request_id());
+  return response;
+}
+
+void VisionRest::Answer(const std::shared_ptr<const Call>& call, const absl::Status& status,
+                        std::shared_ptr<const AnswerCharge> charge) const {
+  const int64_t bytes = status.ok() ? static_cast<int64_t>(call->answer.ByteSizeLong()) : 0;
+  ReplyWith(
+      options_.pool, bytes,
+      [this, call, status, charge = std::move(charge)] { return Write(*call, status, charge); }, call->reply);
+}
+
+void VisionRest::Predict(const std::shared_ptr<Call>& call, absl::StatusOr<Request> request) {
+  if (!request.ok()) {
+    options_.pipeline->CountMalformed(kProtocol, request.status().code());
+    return Answer(call, request.status(), nullptr);
+  }
+  request->protocol = kProtocol;
+  request->cancellation = call->request->cancellation;
+  call->scope.Describe(*request);
+  // Refers to the call, which the callback below keeps.
+  request->encode = [this, call = call.get()](const Response& made) {
+    return SetAnswer(made, call->message, options_.max_message_bytes, &call->answer);
+  };
+  options_.pipeline->Predict(*std::move(request), [this, call](const absl::StatusOr<Response>& outcome) {
+    if (outcome.ok()) SetTimings(outcome->timings, &call->answer);
+    Answer(call, outcome.status(), outcome.ok() ? outcome->charge : nullptr);
+  });
+}
+
+void VisionRest::PredictJson(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+  if (MediaTypeOf(*request) != "application/json") {
+    return reply(
+        HttpError(415,
+                  "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON, or "
+                  "a file to /v1/predict/MODEL"));
+  }
+  const auto call = Begin(std::move(request), kPredictJson, reply);
+  Predict(call, ReadJson(*call));
+}
+
+void VisionRest::PredictFile(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+  if (auto refusal = CheckMediaType(*request, kFileTypes)) return reply(*std::move(refusal));
+  const auto call = Begin(std::move(request), kPredictFile, reply);
+  auto read = ReadFile(*call);
+  if (!absl::IsUnavailable(read.status())) return Predict(call, std::move(read));
+  // The parameters are read by the model's task, so a model that requests load is awaited first.
+  CallHead head;
+  head.model = call->message.model();
+  head.client = call->request->client;
+  head.cancellation = call->request->cancellation;
+  ModelFinder::Resume resume = [this, call](absl::Status loaded) {
+    Predict(call, loaded.ok() ? ReadFile(*call) : absl::StatusOr<Request>(std::move(loaded)));
+  };
+  if (absl::Status allowed = options_.pipeline->CheckModel(head); !allowed.ok())
+    return Predict(call, std::move(allowed));
+  if (!options_.catalog->AwaitModel(head, resume)) Predict(call, std::move(read));
+}
+
+HttpResponse VisionRest::Models() const {
+  v1::ListModelsResponse models;
+  for (const ModelSnapshot& model : options_.catalog->List()) ToMessage(model, models.add_models());
+  auto json = ToProtobufJson(models);
+  if (!json.ok()) return ToHttp(json.status(), options_.retry_jitter);
+  HttpResponse response;
+  response.body = *std::move(json);
+  return response;
+}
+
+std::vector<HttpRoute> VisionRest::Routes() {
+  const auto predict = [this](auto function) -> HttpHandler {
+    return [this, function](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+      (this->*function)(std::move(request), reply);
+    };
+  };
+  return {
+      {"GET", "/v1/models", Responding([this](const HttpRequest&) { return Models(); }), /*may_block=*/true},
+      {"POST", kPredictJson, predict(&VisionRest::PredictJson)},
+      {"POST", kPredictFile, predict(&VisionRest::PredictFile)}};
+}
+
+}  // namespace saccade::server

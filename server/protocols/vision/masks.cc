@@ -1,0 +1,60 @@
+#include "server/protocols/vision/masks.h"
+
+#include <utility>
+#include <vector>
+
+#include "server/encode/mask.h"
+#include "server/encode/png.h"
+
+namespace saccade::server {
+namespace {
+
+void SetRle(const models::MaskRegion& region, models::Size whole, float threshold, v1::RleMask* message) {
+  const std::vector<uint32_t> counts = models::EncodeRle(region, whole.height, whole.width, threshold);
+  message->set_height(static_cast<int32_t>(whole.height));
+  message->set_width(static_cast<int32_t>(whole.width));
+  message->set_counts(models::CocoText(counts));
+  message->set_area(models::AreaOf(counts));
+}
+
+absl::Status SetPicture(const MaskBits& bits, v1::MaskPicture* message) {
+  message->set_area(bits.area);
+  if (bits.values.empty()) return absl::OkStatus();
+  auto png = GreyPng(bits.values.data(), bits.height, bits.width);
+  if (!png.ok()) return png.status();
+  message->set_x(static_cast<int32_t>(bits.x));
+  message->set_y(static_cast<int32_t>(bits.y));
+  message->set_width(static_cast<int32_t>(bits.width));
+  message->set_height(static_cast<int32_t>(bits.height));
+  message->set_png(*std::move(png));
+  return absl::OkStatus();
+}
+
+absl::Status SetPolygons(const MaskBits& bits, v1::MaskPolygons* message) {
+  const auto polygons = PolygonsOf(bits);
+  if (!polygons.ok()) return polygons.status();
+  message->set_area(bits.area);
+  for (const MaskPolygon& polygon : *polygons) {
+    v1::MaskPolygons::Polygon* const out = message->add_polygons();
+    out->mutable_points()->Add(polygon.points.begin(), polygon.points.end());
+    out->set_hole(polygon.hole);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SetMask(const models::MaskRegion& region, models::Size whole, v1::DetectionOptions::Masks form,
+                     float threshold, v1::Detection* message) {
+  switch (form) {
+    case v1::DetectionOptions::PNG:
+      return SetPicture(BitsOf(region, threshold), message->mutable_mask_picture());
+    case v1::DetectionOptions::POLYGONS:
+      return SetPolygons(BitsOf(region, threshold), message->mutable_mask_polygons());
+    default:
+      SetRle(region, whole, threshold, message->mutable_mask());
+      return absl::OkStatus();
+  }
+}
+
+}  // namespace saccade::server

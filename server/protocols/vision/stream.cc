@@ -1,0 +1,85 @@
+#include "server/protocols/vision/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/grpc/serialize_message.h"
+#include "server/protocols/message_bytes.h"
+#include "server/protocols/vision/items.h"
+#include "server/protocols/vision/messages.h"
+#include "server/protocols/vision/results.h"
+#include "server/protocols/vision/versions.h"
+
+namespace saccade::server {
+namespace {
+
+// Size of what surrounds an answer: its index, its request's id, lengths.
+constexpr int64_t kAroundAnswer = 256;
+constexpr char kMethod[] = "saccade.v1.Vision/PredictStream";
+
+}  // namespace
+
+// The request's pictures point into the message.
+struct VisionStream::Item {
+  v1::PredictStreamRequest message;
+  v1::PredictStreamResponse answer;
+  // Its owner holds what the front charged for the message; `charge` is for what parsing took beyond that.
+  BytePieces received;
+  ByteCharge charge;
+};
+
+void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) {
+  const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
+  scope.AddReceived(received.size());
+  const auto item = std::make_shared<Item>();
+  item->received = std::move(received);
+  auto request = ReadRequest(*slot, scope, *item);
+  if (!request.ok()) {
+    server_.pipeline->CountMalformed("grpc", request.status().code());
+    Answer(slot, *item, v1::PredictStreamResponse(), request.status(), scope);
+    return;
+  }
+  request->encode = [this, item](const Response& response) {
+    return SetAnswer(response, item->message.request(), server_.max_message_bytes,
+                     item->answer.mutable_answer(), kAroundAnswer);
+  };
+  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot, item,
+                                                  scope](const absl::StatusOr<Response>& outcome) {
+    if (outcome.ok()) SetTimings(outcome->timings, item->answer.mutable_answer());
+    Answer(slot, *item, std::move(item->answer), outcome, scope);
+  });
+}
+
+absl::StatusOr<Request> VisionStream::ReadRequest(const Slot& slot, const CallScope& scope,
+                                                  Item& item) const {
+  if (absl::Status counted = server_.pipeline->CountStreamed(slot.index, scope.client()); !counted.ok())
+    return counted;
+  auto charge =
+      ParseMessage(item.received, &item.message, server_.pipeline->deps().admission, scope.client());
+  if (!charge.ok()) return charge.status();
+  item.charge = *std::move(charge);
+  const auto timeout = TimeoutOf(item.message);
+  if (!timeout.ok()) return timeout.status();
+  auto request = RequestOf(*server_.catalog, item.message.request());
+  if (!request.ok()) return request.status();
+  scope.Describe(*request);
+  request->deadline = std::min(scope.deadline(), scope.arrival() + *timeout);
+  request->charged_bytes = static_cast<int64_t>(item.received.size());
+  request->cancellation = slot.cancellation;
+  return request;
+}
+
+void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const Item& item,
+                          v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome,
+                          const CallScope& scope) {
+  const v1::PredictRequest& request = item.message.request();
+  message.set_index(slot->index);
+  // A longer id was an error.
+  if (request.request_id().size() <= kMaxRequestId) message.set_request_id(request.request_id());
+  if (!outcome.ok()) SetItemError(outcome.status(), server_.retry_jitter, message.mutable_error());
+  BytePieces answer = SerializeMessage(message, outcome.ok() ? outcome->charge : nullptr);
+  scope.End(outcome.status(), item.received, answer, request.model(), request.request_id());
+  Send(slot, std::move(answer));
+}
+
+}  // namespace saccade::server
