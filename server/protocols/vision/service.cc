@@ -9,7 +9,7 @@
 #include "server/protocols/call_scope.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/message_methods.h"
-#include "server/protocols/timing_message.h"
+#include "server/protocols/vision/timing.h"
 #include "server/protocols/vision/messages.h"
 #include "server/protocols/vision/restore_stream.h"
 #include "server/protocols/vision/stream.h"

@@ -1,4 +1,4 @@
-#include "server/protocols/timing_message.h"
+#include "server/protocols/vision/timing.h"
 
 #include <string>
 
