@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -25,15 +26,17 @@ from tools.bench_server.page import machine  # noqa: E402
 from tools.markdown import table  # noqa: E402
 
 DEMO = DEMO_REPOSITORY.parent
-# Passes that sleep, so that other programs on the machine hardly change them: milliseconds of a pass, milliseconds of an item
-# more, and the maximum batch size. Measured side by side.
-SLEEPING = {"sleeps-50+10": (50, 10, 8), "sleeps-25+25": (25, 25, 4), "sleeps-100+5": (100, 5, 16), "sleeps-40": (40, 0, 1)}
+# Passes that sleep for long, so that other programs on the machine hardly change them: milliseconds of a pass, milliseconds of
+# an item more, and the maximum batch size. All are measured side by side.
+SLEEPING = {"sleeps-500+100": (500, 100, 8), "sleeps-250+250": (250, 250, 4), "sleeps-1000+50": (1000, 50, 16)}
 # The demo models, which compute: their inputs and the threads of a pass.
 COMPUTING = {"sanet_shapes": ("pictures", 1), "segmenter": ("scenes", 1), "detector": ("scenes", 2), "stereo_matcher": ("pairs", 1)}
-# Shares of the rate that 16 clients reach. The last needs more instances than one.
+# Shares of what one instance can do: of the rate that 16 clients reach. The last needs more instances.
 LOADS = (0.3, 0.6, 1.2)
+# Daemons start one after the other: together they would take too long.
+STARTING = threading.Lock()
 # Seconds for learning latencies and capacity, each.
-LEARN = 10
+LEARN = 15
 # The wish, in multiples of the median latency of an unloaded daemon.
 WISH = 8
 HEAD = ["model", "rate 1/s", "wish ms", "chosen", "predicted p99 ms", "measured p99 ms", "predicted / measured",
@@ -72,24 +75,28 @@ def serve(folder, model, fields):
         if name in fields:
             ours = re.sub(name + r".*\n", "", ours)
     config.write_text(ours + fields)
-    return Daemon(repository, "--log-level=warning", *flags, log_folder=folder)
+    with STARTING:
+        return Daemon(repository, "--log-level=warning", *flags, log_folder=folder).await_ready()
 
 
-def cases(arguments, folder, model):
+def cases(arguments, folder, model, loads=LOADS):
     inputs, threads = COMPUTING.get(model, (folder / "tiny.tif", 1))
     parameter = 'parameters { key: "threads" value { string_value: "%d" } }\n' % threads
     with serve(folder, model, parameter) as daemon:
-        daemon.await_ready()
-        bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), concurrency=1)
-        alone = bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), concurrency=1)
-        wish = WISH * alone["stages_ms"]["latency"]["p50"]
-        most = bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), concurrency=16)["answers_per_second"]
-        learned = folder / f"{model}.json"
+        if model in SLEEPING:
+            once, each, batch = SLEEPING[model]
+            alone, most = once + each, 1000 * batch / (once + each * batch)
+        else:
+            bench(arguments, daemon, model, inputs, seconds=LEARN, concurrency=1)
+            alone = bench(arguments, daemon, model, inputs, seconds=LEARN, concurrency=1)["stages_ms"]["latency"]["p50"]
+            most = bench(arguments, daemon, model, inputs, seconds=LEARN, concurrency=16)["answers_per_second"]
+        wish = WISH * alone
+        learned = folder / f"{model}-{loads[0]}.json"
         plans = []
-        for load in LOADS:
+        for load in loads:
             rate = load * most
             # What is to be predicted is another run of the same rate.
-            bench(arguments, daemon, model, inputs, seconds=min(LEARN, arguments.seconds), rate=rate, concurrency=256, seed=1)
+            bench(arguments, daemon, model, inputs, seconds=LEARN, rate=rate, concurrency=256, seed=1)
             subprocess.run([arguments.build / "bin" / "saccade", "tune", model, "--url", daemon.grpc_address, "--save", learned, "-q"], check=True)
             start = time.monotonic()
             told, why = saccade(arguments, "tune", daemon, model, "--p99", f"{wish:.1f}ms", "--rate", f"{rate:.3f}", "--json")
@@ -101,7 +108,6 @@ def cases(arguments, folder, model):
             continue
         chosen = told["configuration"]
         with serve(folder, model, told["config_pbtxt"]) as daemon:
-            daemon.await_ready()
             seen = bench(arguments, daemon, model, inputs, seconds=arguments.seconds, rate=rate / chosen["replicas"], concurrency=256, seed=2)
         predicted, measured = told["estimate"]["p99_ms"], seen["stages_ms"]["latency"]["p99"]
         text = f"{chosen['replicas']} x {chosen['instances']}, batch {chosen['max_batch_size']}, queue {chosen['max_queue_size']}"
@@ -119,14 +125,16 @@ def main():
     os.environ["SACCADE_BUILD_DIR"] = str(arguments.build.resolve())
     rows, ratios = [], []
     wanted = [model for model in [*SLEEPING, *COMPUTING] if not arguments.model or model in arguments.model]
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(max_workers=16) as pool:
         folder = pathlib.Path(folder)
         plane = Image.new("L", (8, 8), 128)
         plane.save(folder / "tiny.tif", save_all=True, append_images=[plane])
-        beside = {model: pool.submit(lambda model=model: list(cases(arguments, folder, model))) for model in wanted if model in SLEEPING}
-        concurrent.futures.wait(beside.values())
+        beside = {model: [pool.submit(lambda model=model, load=load: list(cases(arguments, folder, model, (load,)))) for load in LOADS]
+                  for model in wanted if model in SLEEPING}
+        concurrent.futures.wait([run for runs in beside.values() for run in runs])
         for model in wanted:
-            for row, ratio in beside[model].result() if model in beside else cases(arguments, folder, model):
+            together = (case for run in beside.get(model, ()) for case in run.result())
+            for row, ratio in together if model in beside else cases(arguments, folder, model):
                 print("  ".join(map(str, row)), flush=True)
                 rows.append(row)
                 ratios += [ratio] if ratio else []

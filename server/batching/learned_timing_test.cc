@@ -42,6 +42,16 @@ TEST(LearnedTimingTest, TheSchedulerTellsWhatItHasLearned) {
   EXPECT_GT(learned[1].deviation, 0);
 }
 
+TEST(LearnedTimingTest, LargeBatchesAreNotAllTold) {
+  Scheduler scheduler({.cores = 1});
+  const Scheduler::ModelId model = scheduler.AddModel({.max_batch_size = 65536, .max_queue_size = 65536}, {0});
+  scheduler.Learn(model, 9, 65536, Milliseconds(10));
+  const std::vector<LearnedTiming> learned = scheduler.Learned(model);
+  ASSERT_EQ(learned.size(), 1U);
+  EXPECT_EQ(learned[0].mean.size(), 128U);
+  EXPECT_EQ(learned[0].largest, 65536);
+}
+
 TEST(LearnedTimingTest, PassesThatTellNothingStillCount) {
   Scheduler scheduler({.cores = 1});
   std::vector<Scheduler::Dropped> dropped;

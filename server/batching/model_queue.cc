@@ -24,6 +24,10 @@ constexpr int64_t kRetargetPushes = 16;
 // Maximum number of buckets; above it, an empty one is forgotten. Priority levels are bounded as well
 // (model_queue_push.cc).
 constexpr size_t kMaxBuckets = 256;
+
+// Maximum number of batch sizes that Learned() returns of a bucket. It bounds what is copied under the group's
+// lock, and the answer that tells it.
+constexpr int64_t kMaxLearnedSizes = 128;
 // How long after a batch that ran out of memory no larger batches are tried.
 constexpr Nanos kReduceFor = 30 * kSecond;
 // Weight of the newest batch in Bucket::usual.
@@ -50,7 +54,7 @@ std::vector<LearnedTiming> ModelQueue::Learned() const {
     timing.smallest = latency.smallest();
     timing.largest = latency.largest();
     timing.deviation = latency.deviation();
-    for (int64_t size = 1; size <= options_.max_batch_size; ++size)
+    for (int64_t size = 1; size <= std::min(options_.max_batch_size, kMaxLearnedSizes); ++size)
       timing.mean.push_back(ToDuration(latency.Mean(size)));
   }
   std::sort(learned.begin(), learned.end(),

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "client/cli/commands/connect.h"
 #include "client/cli/output/failure.h"
 #include "client/cli/output/json.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 namespace saccade::client {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 using server::simulation::MeasuredModel;
 
 // More than any daemon has. They bound what an answer or a file can ask of the simulation.
-constexpr size_t kMaxBuckets = 4096;
-constexpr size_t kMaxBatchSize = 65536;
+constexpr size_t kMaxBuckets = 1024;
+constexpr size_t kMaxBatchSize = 1024;
 constexpr int kMaxCores = 4096;
 constexpr absl::Duration kMaxPass = absl::Hours(1);
 // Calls whose median is the round trip.
