@@ -22,7 +22,11 @@ bool IsTiny(const Scheduler::Batch& batch) {
 }  // namespace
 
 DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock)
-    : cores_(options.cores), clock_(clock), scheduler_(options), timer_([this] { RunTimer(); }) {}
+    : cores_(options.cores),
+      clock_(clock),
+      scheduler_(options),
+      demand_(scheduler_.demand()),
+      timer_([this] { RunTimer(); }) {}
 
 DeviceGroup::~DeviceGroup() {
   {
@@ -41,11 +45,6 @@ void DeviceGroup::Sweep() {
     EndDrained();
   }
   RejectAll(std::move(dropped));
-}
-
-absl::Duration DeviceGroup::TakeDemand() {
-  absl::MutexLock lock(&mutex_);
-  return scheduler_.TakeDemand();
 }
 
 void DeviceGroup::RejectAll(Dropped dropped) {

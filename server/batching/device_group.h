@@ -44,8 +44,8 @@ class DeviceGroup {
   // Cores of each device.
   int cores() const { return cores_; }
 
-  // See Scheduler::TakeDemand.
-  absl::Duration TakeDemand() ABSL_LOCKS_EXCLUDED(mutex_);
+  // See Scheduler::TakeDemand. Takes no lock.
+  absl::Duration TakeDemand() { return demand_->Take(); }
 
  private:
   friend class ModelHandle;
@@ -77,6 +77,8 @@ class DeviceGroup {
   Clock* const clock_;
   mutable absl::Mutex mutex_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
+  // The scheduler's.
+  Demand* const demand_;
   absl::flat_hash_map<Scheduler::ModelId, Instances> instances_ ABSL_GUARDED_BY(mutex_);
   // Closed models whose threads were not told yet that they are drained.
   std::vector<Scheduler::ModelId> closing_ ABSL_GUARDED_BY(mutex_);

@@ -6,13 +6,18 @@
 namespace saccade::server {
 
 ModelHandle::ModelHandle(DeviceGroup* group, const BatcherOptions& options, const Devices& devices)
-    : group_(group), model_([&] {
+    : group_(group),
+      model_([&] {
         DeviceGroup::Instances instances(devices.size());
         for (auto& instance : instances) instance = std::make_unique<DeviceGroup::Instance>();
         absl::MutexLock lock(&group->mutex_);
         const Scheduler::ModelId model = group->scheduler_.AddModel(options, devices);
         group->instances_.emplace(model, std::move(instances));
         return model;
+      }()),
+      gauges_([&] {
+        absl::MutexLock lock(&group->mutex_);
+        return group->scheduler_.gauges(model_);
       }()) {}
 
 ModelHandle::~ModelHandle() {
@@ -125,21 +130,6 @@ void ModelHandle::Close() {
     group_->HandOut(&dropped);
   }
   DeviceGroup::RejectAll(std::move(dropped));
-}
-
-absl::Duration ModelHandle::TakeDemand() {
-  absl::MutexLock lock(&group_->mutex_);
-  return group_->scheduler_.TakeDemand(model_);
-}
-
-int64_t ModelHandle::set_aside() const {
-  absl::MutexLock lock(&group_->mutex_);
-  return group_->scheduler_.set_aside(model_);
-}
-
-int64_t ModelHandle::queued() const {
-  absl::MutexLock lock(&group_->mutex_);
-  return group_->scheduler_.queued(model_);
 }
 
 }  // namespace saccade::server

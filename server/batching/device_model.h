@@ -44,14 +44,13 @@ class ModelHandle {
   // Ends submission. Queued tasks are still handed out, without waiting for more. Idempotent, does not block.
   void Close();
 
+  // The model's figures, for metrics: they are read without a lock.
   // See Scheduler::TakeDemand.
-  absl::Duration TakeDemand();
-
+  absl::Duration TakeDemand() { return gauges_->demand.Take(); }
   // Number of queued items, over all buckets.
-  int64_t queued() const;
-
+  int64_t queued() const { return gauges_->queued.load(std::memory_order_relaxed); }
   // Number of instances that are set aside.
-  int64_t set_aside() const;
+  int64_t set_aside() const { return gauges_->set_aside.load(std::memory_order_relaxed); }
 
  protected:
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;
@@ -74,6 +73,8 @@ class ModelHandle {
 
   DeviceGroup* const group_;
   const Scheduler::ModelId model_;
+  // The scheduler's.
+  ModelGauges* const gauges_;
 };
 
 // A model whose tasks are of type `Task`, a subclass of BatchTask. The destructor removes the model from its

@@ -176,18 +176,15 @@ void Scheduler::ReduceBatches(ModelId id, int64_t bucket, int64_t size, absl::Ti
   impl_->Track(model);
 }
 
-absl::Duration Scheduler::TakeDemand(ModelId model) {
-  return ToDuration(std::exchange(impl_->models.at(model)->demand, Nanos()));
-}
+absl::Duration Scheduler::TakeDemand(ModelId model) { return gauges(model)->demand.Take(); }
+absl::Duration Scheduler::TakeDemand() { return impl_->demand.Take(); }
 
-absl::Duration Scheduler::TakeDemand() { return ToDuration(std::exchange(impl_->demand, Nanos())); }
+ModelGauges* Scheduler::gauges(ModelId model) const { return &impl_->models.at(model)->gauges; }
+Demand* Scheduler::demand() const { return &impl_->demand; }
 
 absl::Time Scheduler::wake_at() const { return impl_->next_wake.ToTime(); }
 
-int64_t Scheduler::queued(ModelId id) const {
-  const Impl::Model& model = *impl_->models.at(id);
-  return model.queue.queued() + model.retried;
-}
+int64_t Scheduler::queued(ModelId id) const { return impl_->models.at(id)->queued(); }
 bool Scheduler::closed(ModelId model) const { return impl_->models.at(model)->closed; }
 
 }  // namespace saccade::server

@@ -15,6 +15,7 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
 #include "server/batching/learned_timing.h"
+#include "server/batching/model_gauges.h"
 
 namespace saccade::server {
 
@@ -137,6 +138,11 @@ class Scheduler {
   absl::Duration TakeDemand(ModelId model);
   // The same of all models, as time in which all devices compute for them.
   absl::Duration TakeDemand();
+
+  // For readers on other threads, which need not keep the scheduler from being used meanwhile. The first is
+  // valid until the model is removed, the second as long as the scheduler.
+  ModelGauges* gauges(ModelId model) const;
+  Demand* demand() const;
 
   // Number of queued items, including those that wait for another instance after a failure.
   int64_t queued(ModelId model) const;

@@ -33,6 +33,8 @@ void Scheduler::Impl::TrackIndices(Model& model) {
     }
   }
   for (const auto& on_device : model.devices) TrackOffer(*on_device);
+  model.gauges.queued.store(model.queued(), std::memory_order_relaxed);
+  model.gauges.set_aside.store(static_cast<int64_t>(model.aside), std::memory_order_relaxed);
   if (!model.Wants()) ForgetLook(model);
 }
 
@@ -161,8 +163,8 @@ Nanos Scheduler::Impl::ExpectedWait(const Model& model, NanoTime now) {
 
 void Scheduler::Impl::CountDemand(Model& model) {
   const Nanos newest = model.queue.TakeDemand();
-  model.demand += newest;
-  demand += newest * std::min(1.0, model.threads() / options.cores) / static_cast<double>(devices.size());
+  model.gauges.demand.Add(newest);
+  demand.Add(newest * std::min(1.0, model.threads() / options.cores) / static_cast<double>(devices.size()));
 }
 
 void Scheduler::Impl::ReleaseCores(Instance& instance) {

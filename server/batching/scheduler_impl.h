@@ -80,6 +80,8 @@ struct Scheduler::Impl {
     bool Wants() const { return !queue.empty() && idle > 0; }
     // True if it has neither tasks nor running passes.
     bool Rests() const { return queue.empty() && retries.empty() && idle + paused == instances.size(); }
+    // See Scheduler::queued.
+    int64_t queued() const { return queue.queued() + retried; }
     // Number of instances in service.
     size_t in_service() const { return instances.size() - aside; }
 
@@ -101,8 +103,7 @@ struct Scheduler::Impl {
     bool closed = false;
     // Sum over its running passes of their expected ends, each as the span since the epoch.
     Nanos ends;
-    // What Scheduler::TakeDemand will return.
-    Nanos demand = {};
+    ModelGauges gauges;
     // !Rests() as the devices' sums have it (Impl::Track).
     bool active = false;
     Look look;
@@ -207,7 +208,7 @@ struct Scheduler::Impl {
   absl::btree_set<Holder> holders;
   NanoTime next_wake = NanoTime::Never();
   // What Scheduler::TakeDemand will return.
-  Nanos demand = {};
+  Demand demand;
   // Instances that take no work for a while, by when that ends.
   absl::btree_set<Holder> pauses;
   // Models with retries.

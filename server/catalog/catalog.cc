@@ -247,11 +247,7 @@ void Catalog::TellChanges() {
 }
 
 void Catalog::RefreshGauges() {
-  for (const ModelSnapshot& snapshot : List()) {
-    if (auto model = FindReady(snapshot.name, snapshot.version); model.ok()) {
-      (*model)->RefreshGauges();
-    }
-  }
+  for (const ModelTable::Handle& model : table_.Served()) model->RefreshGauges();
   host_.CountDemand();
   const ModelTable::Counts counts = table_.CountModels();
   metrics_->SetModels(counts.served, counts.not_served, memory_in_use_,

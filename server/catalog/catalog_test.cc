@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -102,6 +104,54 @@ class CatalogTest : public testing::Test {
   Metrics metrics_{"test"};
   std::optional<Catalog> catalog_;
 };
+
+// Stops one thread at its next look at the clock, which a device does with its lock held.
+class StoppingClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    if (std::exchange(stops_here, false)) {
+      stopped.Notify();
+      released.WaitForNotification();
+    }
+    return Clock::Real()->Now();
+  }
+  bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
+    return Clock::Real()->AwaitUntil(mu, condition, deadline);
+  }
+
+  static thread_local bool stops_here;
+  absl::Notification stopped;
+  absl::Notification released;
+};
+
+thread_local bool StoppingClock::stops_here = false;
+
+TEST_F(CatalogTest, AScrapeDoesNotWaitForTheLockOfTheDevices) {
+  Write("m", 1);
+  StoppingClock clock;
+  Catalog catalog({.repositories = {repository_.string()}, .cores = 2}, &clock, &metrics_);
+  ASSERT_TRUE(catalog.Scan().ok());
+  Told loaded;
+  catalog.Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
+  ASSERT_TRUE(loaded.Await().ok());
+  const auto model = catalog.FindReady("m", 0);
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::thread request([&] {
+    StoppingClock::stops_here = true;
+    const std::vector<int64_t> buckets = {0};
+    EXPECT_TRUE((*model)->Consider({}, buckets).ok());
+  });
+  clock.stopped.WaitForNotification();
+  absl::Notification scraped;
+  std::thread scrape([&] {
+    catalog.RefreshGauges();
+    scraped.Notify();
+  });
+  EXPECT_TRUE(scraped.WaitForNotificationWithTimeout(absl::Seconds(60)));
+  clock.released.Notify();
+  request.join();
+  scrape.join();
+}
 
 TEST_F(CatalogTest, ServesWhatThePolicyChooses) {
   Write("m", 1);

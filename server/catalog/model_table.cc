@@ -123,6 +123,17 @@ std::vector<int64_t> ModelTable::ServedVersions(absl::string_view name) const {
   return served;
 }
 
+std::vector<ModelTable::Handle> ModelTable::Served() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<Handle> served;
+  for (const auto& [name, model] : models_) {
+    for (const auto& [number, version] : model.versions) {
+      if (version.serving != nullptr) served.push_back(version.serving);
+    }
+  }
+  return served;
+}
+
 std::vector<ModelSnapshot> ModelTable::List() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<ModelSnapshot> list;

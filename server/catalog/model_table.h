@@ -45,6 +45,9 @@ class ModelTable {
   // Ascending; empty for an unknown model.
   std::vector<int64_t> ServedVersions(absl::string_view name) const;
 
+  // All served versions, ordered by name and version.
+  std::vector<Handle> Served() const;
+
   // Ordered by name and version.
   std::vector<ModelSnapshot> List() const;
   std::vector<IndexEntry> Index() const;
