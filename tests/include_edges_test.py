@@ -94,6 +94,7 @@ ROOMS = {
     "server/drift server/engine server/ensembles server/catalog models std absl",
     # Passes are timed on LibTorch's threads.
     "server/catalog/fastest_threads_test.cc": "server/core server/catalog std absl torch",
+    "server/catalog/instance_trial_test.cc": "server/core server/catalog server/repository std absl torch",
     # Finds and computes the models of steps through functions.
     "server/ensembles": "server/core server/repository server/tracing server/engine server/ensembles std absl",
     # Code that needs LibTorch is behind the pipeline's headers.
@@ -107,6 +108,7 @@ ROOMS = {
     "server/protocols/inference": "server -server/protocols/vision -server/protocols/rest models std absl protobuf json",
     "server/protocols/rest": "server models std absl protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
+    "server/lifecycle/state_folder.cc": "server/lifecycle kernels/common/cpu_isa.h std absl",
     "server/lifecycle/flag_errors.cc": "server models/api/text.h std absl cli",
     "client/cpp": "client/cpp std absl grpc protobuf openssl",
     "client/load": "client/cpp client/load std absl grpc protobuf",

@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import http.client
 import json
+import multiprocessing
 import os
 import pathlib
 import statistics
@@ -30,6 +31,7 @@ TEXT = "text/plain;version=0.0.4"
 OPEN_METRICS = "application/openmetrics-text;version=1.0.0"
 WAYS = [(name, accept, coding) for name, accept in (("text 0.0.4", TEXT), ("OpenMetrics", OPEN_METRICS))
         for coding in ("identity", "gzip")]
+REQUESTS_HEAD = ["beside them", "requests", "median ms", "p99 ms"]
 HEAD = ["format", "coding", "bytes", "lines", "median ms", "p99 ms", "daemon's ms"]
 
 
@@ -83,6 +85,43 @@ def measure(daemon, scrapes):
              f"{statistics.quantiles(took, n=100)[98]:.2f}", f"{statistics.median(spent[way]):.2f}"] for way, took in times.items()]
 
 
+def latencies(port, model, seconds, result):
+    """In a process of its own: the milliseconds of one client's requests, one after the other."""
+    body = json.dumps({"inputs": [{"name": "image", "shape": [1, 1, 1, 1, 1], "datatype": "FP32", "data": [1.0]}]}).encode()
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        connection.request("POST", f"/v2/models/{model}/infer", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200
+        times.append((time.perf_counter() - start) * 1e3)
+    result.put(times)
+
+
+def measure_requests(daemon, model, rounds, seconds):
+    """Returns one row each for requests without and with scrapes in a loop beside them, which take turns."""
+    times = {False: [], True: []}
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.metrics_port)
+    scrapes = 0
+    for _ in range(rounds):
+        for scraping in (False, True):
+            result = multiprocessing.Queue()
+            client = multiprocessing.Process(target=latencies, args=(daemon.http_port, model, seconds, result))
+            client.start()
+            end = time.perf_counter() + seconds
+            while scraping and time.perf_counter() < end:
+                scrape(connection, TEXT, "identity")
+                scrapes += 1
+            times[scraping] += result.get(timeout=seconds + 60)
+            client.join()
+    connection.close()
+    beside = {False: "nothing", True: f"{scrapes / rounds / seconds:.0f} scrapes a second"}
+    return [[beside[scraping], f"{len(took):,}", f"{statistics.median(took):.2f}",
+             f"{statistics.quantiles(took, n=100)[98]:.2f}"] for scraping, took in times.items()]
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench scrape", description=__doc__)
     parser.add_argument("--models", type=int, default=50, help="number of models to load (default 50)")
@@ -103,7 +142,8 @@ def main():
                 for values in ([1.0], [1.0] * 4000, []):
                     ask(daemon, model, values)
             rows = measure(daemon, arguments.scrapes)
-    for row in [HEAD, *rows]:
+            requests = measure_requests(daemon, models[0], rounds=5, seconds=2)
+    for row in [HEAD, *rows, REQUESTS_HEAD, *requests]:
         print("  ".join(f"{cell:>12}" for cell in row))
     if arguments.markdown:
         command = f"./dev bench scrape --models {arguments.models} --scrapes {arguments.scrapes} --markdown {arguments.markdown}"
@@ -114,7 +154,10 @@ def main():
             f"{arguments.models} models are", "loaded and have had requests, all of them sampled, and one client asks on "
             "one connection, on the same machine, each way in", "turn. The times are from its request to the whole answer; the last column is what of it the daemon computed, which other "
             "work on", f"the machine changes least. Running when it was made: {os.getloadavg()[0]:.1f} threads.",
-            "", table(HEAD, rows), ""]))
+            "", table(HEAD, rows), "",
+            "## Do scrapes delay requests?", "",
+            "One client asks a network that computes nothing, without and with scrapes in a loop, five times two seconds each in turn:",
+            "", table(REQUESTS_HEAD, requests), ""]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/catalog/kinds_text.h"
 #include "server/catalog/model_control.h"
+#include "server/core/numa_nodes.h"
 #include "server/engine/model_permissions.h"
 
 namespace saccade::server {
@@ -45,10 +47,16 @@ struct CatalogOptions {
   int64_t default_max_queue_size = 256;
   // Cores that forward passes may keep busy, all models together. At least 1.
   int cores = 1;
+  // The nodes of the processors that may be used; models take turns on them. Fewer than two: passes run
+  // anywhere.
+  std::vector<NumaNode> nodes = {};
   // Cores used by one forward pass; 0 divides `cores` by the number of the model's instances.
   int threads_per_instance = 0;
   // Time limit of a model's warm-up after the smallest and the largest batch of each bucket.
   absl::Duration warm_up = absl::Seconds(5);
+  // Where what was measured of models is kept for the next start; empty keeps it in memory alone.
+  std::string state_folder = {};
+  MeasuredOn measured_on = {};
   ModelPermissions permissions = {};
   // Number of GPUs.
   int gpus = 0;

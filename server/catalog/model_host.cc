@@ -23,6 +23,17 @@ int ThreadsPerInstance(int asked, int cores, int instances) {
   return asked > 0 ? asked : std::max(1, cores / instances);
 }
 
+// The cores of the smallest node, if those of all are divided among them as their processors are.
+int CoresOfNode(const CatalogOptions& options) {
+  size_t processors = 0;
+  size_t smallest = options.nodes[0].size();
+  for (const NumaNode& node : options.nodes) {
+    processors += node.size();
+    smallest = std::min(smallest, node.size());
+  }
+  return std::max(1, static_cast<int>(static_cast<size_t>(options.cores) * smallest / processors));
+}
+
 ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
   ModelSnapshot snapshot;
   snapshot.name = settings.name;
@@ -41,6 +52,8 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       table_(table),
       clock_(clock),
       metrics_(metrics),
+      kinds_file_(options->state_folder, options->measured_on),
+      kinds_(kinds_file_.Load(), [this](const auto& kinds) { kinds_file_.Save(kinds); }),
       cores_({.cores = options->cores}, clock),
       gpus_({.cores = kStreamsOfGpu}, clock) {}
 
@@ -184,7 +197,7 @@ void ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp) {
     const std::pair<std::string, int64_t> key(settings.name, version.version);
     if (!version.status.ok() || ahead_.count(key) > 0) continue;
     ServedModelOptions options = OptionsOf(settings, version, nullptr);
-    const auto known = kinds_.Find(KindOf(options.settings, version, options.threads_per_instance));
+    const auto known = kinds_.Find(KindOf(options));
     if (!known) continue;
     int64_t bytes = MemoryInUse() + known->bytes;
     for (const auto& [name, other] : ahead_) bytes += other->bytes;
@@ -227,6 +240,14 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
                                    const LoadStep& step) { table->SetLoadStep(name, number, step); }};
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
   options.threads_per_instance = ThreadsPerInstance(asked, options_.cores, settings.instances);
+  options.cores = options_.cores;
+  if (options_.nodes.size() > 1 && settings.gpus.empty() && !settings.pin) {
+    options.nodes = options_.nodes;
+    options.first_node = next_node_++ % static_cast<int>(options_.nodes.size());
+    // A pass across nodes waits for the other's memory.
+    if (asked == 0)
+      options.threads_per_instance = std::min(options.threads_per_instance, CoresOfNode(options_));
+  }
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
   if (settings.pin) {
     // A successor reuses the cores of its predecessor if they suffice.

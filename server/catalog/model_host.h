@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "server/batching/device_group.h"
 #include "server/catalog/catalog_options.h"
+#include "server/catalog/kinds_file.h"
 #include "server/catalog/model_table.h"
 #include "server/catalog/served_model.h"
 #include "server/core/clock.h"
@@ -173,6 +174,7 @@ class ModelHost {
   Metrics* const metrics_;
   mutable absl::Mutex mutex_;
   // Declared before the models, which they must outlive.
+  KindsFile kinds_file_;
   ModelKinds kinds_;
   DeviceGroup cores_;
   DeviceGroup gpus_;
@@ -183,6 +185,8 @@ class ModelHost {
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> failed_;
   // The first core not assigned to a pinned instance.
   int next_core_ = 0;
+  // The node of the next model, modulo their number.
+  int next_node_ = 0;
   // All models that serve or have been dismissed but not freed.
   std::vector<std::shared_ptr<Held>> all_ ABSL_GUARDED_BY(mutex_);
 };

@@ -49,8 +49,16 @@ std::optional<MeasuredKind> ModelKinds::Find(const std::string& kind) const {
 
 void ModelKinds::Keep(const std::string& kind, MeasuredKind measured) {
   if (kind.empty()) return;
-  absl::MutexLock lock(&mutex_);
-  if (kinds_.size() < kMaxKinds || kinds_.count(kind) > 0) kinds_[kind] = std::move(measured);
+  absl::MutexLock saving(&save_mutex_);
+  std::map<std::string, MeasuredKind> kinds;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (kinds_.size() >= kMaxKinds && kinds_.count(kind) == 0) return;
+    kinds_[kind] = std::move(measured);
+    if (save_ == nullptr) return;
+    kinds = kinds_;
+  }
+  save_(kinds);
 }
 
 }  // namespace saccade::server

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,8 +25,9 @@ struct MeasuredKind {
     int64_t size = 0;
     absl::Duration took;
   };
-  // Threads used by one forward pass.
+  // Threads used by one forward pass, and how many instances compute at the same time.
   int threads = 1;
+  int instances = 1;
   // The passes of the warm-up, in the order in which they were learned.
   std::vector<Pass> passes;
   // Memory that the model holds.
@@ -41,13 +44,25 @@ std::string KindOf(const ModelSettings& settings, const ModelVersion& version, i
 // Thread-safe.
 class ModelKinds {
  public:
+  // Called with all kinds when one was added, one call at a time.
+  using Save = std::function<void(const std::map<std::string, MeasuredKind>&)>;
+
+  ModelKinds() = default;
+  // Begins with what was measured earlier. `save` may be null.
+  ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save)
+      : save_(std::move(save)), kinds_(std::move(kinds)) {}
+
   std::optional<MeasuredKind> Find(const std::string& kind) const;
-  // Replaces earlier measurements of the kind. Ignored if `kind` is empty or there are too many kinds.
+  // Replaces earlier measurements of the kind. Ignored if `kind` is empty or there are too many kinds. Blocks
+  // as `save` does.
   void Keep(const std::string& kind, MeasuredKind measured);
 
  private:
   static constexpr size_t kMaxKinds = 1024;
 
+  const Save save_ = nullptr;
+  // Held while `save_` runs; taken before mutex_.
+  absl::Mutex save_mutex_;
   mutable absl::Mutex mutex_;
   std::map<std::string, MeasuredKind> kinds_ ABSL_GUARDED_BY(mutex_);
 };

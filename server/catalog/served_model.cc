@@ -13,6 +13,7 @@
 #include "models/device/use_threads.h"
 #include "server/catalog/cores.h"
 #include "server/catalog/fastest_threads.h"
+#include "server/catalog/instance_trial.h"
 #include "server/core/free_memory.h"
 #include "server/core/usable_cores.h"
 #include "server/drift/drift_json.h"
@@ -33,6 +34,22 @@ constexpr int64_t kSlack = 32 << 20;
 
 Devices DevicesOf(const ModelSettings& settings) {
   return settings.gpus.empty() ? Devices(settings.instances) : settings.gpus;
+}
+
+int MaxInstances(const ServedModelOptions& options) {
+  const ModelSettings& settings = options.settings;
+  const bool chosen = settings.optimize && !settings.has_instances;
+  return chosen ? std::max(1, options.cores) : settings.instances;
+}
+
+// Whether it can have been measured with these options. A file that was changed may hold anything.
+bool Fits(const MeasuredKind& kind, const ServedModelOptions& options) {
+  const bool chosen = options.settings.optimize.has_value();
+  return kind.threads <= (chosen ? options.cores : options.threads_per_instance) &&
+         kind.instances <= MaxInstances(options) &&
+         std::all_of(kind.passes.begin(), kind.passes.end(), [&](const MeasuredKind::Pass& pass) {
+           return pass.size <= options.settings.batching.max_batch_size;
+         });
 }
 
 // Before anything reads the weights.
@@ -61,6 +78,18 @@ absl::StatusOr<std::optional<Distribution>> ReadDriftFile(const std::string& wei
 
 }  // namespace
 
+std::string KindOf(const ServedModelOptions& options) {
+  const ModelSettings& settings = options.settings;
+  std::string kind = KindOf(settings, options.version, options.threads_per_instance);
+  if (kind.empty()) return kind;
+  if (options.fewer_threads) kind += "\nthreads by trial";
+  if (settings.optimize) {
+    absl::StrAppend(&kind, "\n", NameOf(*settings.optimize),
+                    settings.has_instances ? " of these instances on " : " on ", options.cores);
+  }
+  return absl::StrCat(kind, "\n", absl::ToInt64Milliseconds(options.warm_up));
+}
+
 ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* clock, Metrics* metrics)
     : options_(std::move(options)),
       group_(group),
@@ -71,7 +100,8 @@ ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* 
                     ? std::make_shared<const Ensemble>(options_.settings, options_.version.version)
                     : nullptr),
       devices_(DevicesOf(options_.settings)),
-      busy_since_(std::make_unique<std::atomic<int64_t>[]>(devices_.size())) {}
+      busy_since_(std::make_unique<std::atomic<int64_t>[]>(
+          std::max(devices_.size(), static_cast<size_t>(MaxInstances(options_))))) {}
 
 ServedModel::~ServedModel() { Close(); }
 
@@ -79,7 +109,7 @@ absl::Status ServedModel::Load() {
   const absl::Time start = load_start_ = clock_->Now();
   TellStep(LoadStep::Kind::kChecking);
   absl::Status status = CheckFiles(options_.settings, options_.permissions.checksums);
-  if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadNetwork();
+  if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadOnNode();
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
   if (!engines_.empty()) task = models::TaskName(description().task);
   metrics_ = all_metrics_->ForModel(name(), version(), task);
@@ -131,12 +161,25 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
   return model.LoadWeights();
 }
 
+absl::Status ServedModel::LoadOnNode() {
+  // A trial of instances uses all nodes.
+  threads_ = options_.threads_per_instance;
+  if (options_.settings.optimize || NodeOf(0) == nullptr) return LoadNetwork();
+  absl::Status status;
+  std::thread([&, call = CurrentLogCall()] {
+    const LogCallScope scope(call);
+    pthread_setname_np(pthread_self(), "load");
+    KeepToNode(0);
+    status = LoadNetwork();
+  }).join();
+  return status;
+}
+
 absl::Status ServedModel::LoadNetwork() {
-  const std::string kind = options_.deps.kinds != nullptr
-                               ? KindOf(options_.settings, options_.version, options_.threads_per_instance)
-                               : "";
+  const std::string kind = options_.deps.kinds != nullptr ? KindOf(options_) : "";
   if (options_.deps.kinds != nullptr) {
-    if (auto known = options_.deps.kinds->Find(kind)) {
+    auto known = options_.deps.kinds->Find(kind);
+    if (known && Fits(*known, options_)) {
       measured_ = *std::move(known);
       is_measured_ = true;
     }
@@ -155,6 +198,7 @@ absl::Status ServedModel::LoadAndWarmUp(int64_t allocated_before) {
   if (status.ok()) status = WarmUp();
   if (!status.ok() || is_measured_) return status;
   measured_.threads = threads_;
+  measured_.instances = static_cast<int>(devices_.size());
   // Requests of other models allocate meanwhile, so the growth is trusted within bounds alone.
   const int64_t weights = WeightsBytes(options_.version);
   measured_.bytes = std::clamp(AllocatedBytes() - allocated_before, weights, kMaxGrowth * weights + kSlack);
@@ -233,7 +277,14 @@ absl::Status ServedModel::LoadOnCpu() {
     Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
     return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
   };
-  if (is_measured_) threads_ = measured_.threads;
+  if (is_measured_) {
+    threads_ = measured_.threads;
+    devices_ = Devices(static_cast<size_t>(measured_.instances));
+    Log(LogLevel::kInfo, "uses earlier measurements",
+        {{"model", name()}, {"instances", measured_.instances}, {"threads", threads_}});
+  } else if (options_.settings.optimize) {
+    return LoadForItsGoal();
+  }
   if (!options_.fewer_threads || is_measured_) {
     models::UseThreads(threads_);
     return load().status();
@@ -252,6 +303,33 @@ absl::Status ServedModel::LoadOnCpu() {
     Log(LogLevel::kInfo, "passes are faster with fewer threads",
         {{"model", name()}, {"threads", threads_}, {"cores", options_.threads_per_instance}});
   }
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::LoadForItsGoal() {
+  const ModelSettings& settings = options_.settings;
+  const auto load = [this](int instances) -> absl::StatusOr<PassMaker> {
+    engines_.clear();
+    devices_ = Devices(static_cast<size_t>(instances));
+    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(devices_[0]));
+    if (!engine.ok()) return engine.status();
+    Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
+    TellStep(LoadStep::Kind::kTrial);
+    return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
+  };
+  const auto split = LoadForGoal(load, {.goal = *settings.optimize,
+                                        .cores = options_.cores,
+                                        .instances = settings.has_instances ? settings.instances : 0,
+                                        .max_batch_size = settings.batching.max_batch_size,
+                                        .clock = clock_});
+  if (!split.ok()) return split.status();
+  threads_ = split->threads;
+  Log(LogLevel::kInfo, "instances chosen by trial",
+      {{"model", name()},
+       {"optimize", NameOf(*settings.optimize)},
+       {"instances", split->instances},
+       {"threads", split->threads},
+       {"cores", options_.cores}});
   return absl::OkStatus();
 }
 
@@ -351,9 +429,32 @@ void ServedModel::KeepToOwnCores(int index) const {
   }
 }
 
+const NumaNode* ServedModel::NodeOf(int index) const {
+  const auto& nodes = options_.nodes;
+  if (nodes.size() < 2) return nullptr;
+  const NumaNode& first = nodes[static_cast<size_t>(options_.first_node) % nodes.size()];
+  const auto threads = static_cast<size_t>(threads_);
+  if (devices_.size() * threads <= first.size()) return &first;
+  const NumaNode& node = nodes[static_cast<size_t>(options_.first_node + index) % nodes.size()];
+  return threads <= node.size() ? &node : nullptr;
+}
+
+void ServedModel::KeepToNode(int index) const {
+  const NumaNode* const node = NodeOf(index);
+  if (node == nullptr) return;
+  if (absl::Status kept = KeepToCores(*node); !kept.ok()) {
+    Log(LogLevel::kWarning, "instance not kept to a node of memory",
+        {{"model", name()}, {"instance", index}, {"reason", std::string(kept.message())}});
+  }
+}
+
 void ServedModel::RunInstance(int index) {
   pthread_setname_np(pthread_self(), absl::StrCat("instance-", index).c_str());
-  if (options_.settings.pin) KeepToOwnCores(index);
+  if (options_.settings.pin) {
+    KeepToOwnCores(index);
+  } else {
+    KeepToNode(index);
+  }
   models::UseThreads(threads_);
   while (true) {
     Shares batch = queue_->Take(index);

@@ -22,6 +22,7 @@
 #include "server/cache/response_cache.h"
 #include "server/catalog/model_kinds.h"
 #include "server/core/clock.h"
+#include "server/core/numa_nodes.h"
 #include "server/engine/answer_order.h"
 #include "server/engine/engine.h"
 #include "server/engine/model_permissions.h"
@@ -63,10 +64,16 @@ struct ServedModelOptions {
   int64_t default_max_queue_size = 256;
   // Cores used by one forward pass.
   int threads_per_instance = 1;
+  // Cores that all instances together may use, for settings.optimize.
+  int cores = 1;
   // Use fewer threads if that makes passes faster.
   bool fewer_threads = false;
   // For pinned instances: the first core of the first instance, as an index into the cores available.
   int first_core = 0;
+  // Where instances that are not pinned run: all on the node of this index (modulo their number) if they fit
+  // there, or else one after the other on the following ones. Fewer than two nodes: anywhere.
+  std::vector<NumaNode> nodes = {};
+  int first_node = 0;
   // Time limit of the warm-up after the smallest and the largest batch of each bucket.
   absl::Duration warm_up = absl::Seconds(5);
   // Another ServedModel serves this version until this one is ready. If loading fails, the version's metrics
@@ -92,6 +99,10 @@ struct ModelTiming {
   // Memory on the CPU.
   int64_t model_bytes = 0;
 };
+
+// Names the kind of the model as KindOf() of model_kinds.h, and what is tried while it is loaded: a start
+// that tries less must not decide for a later one.
+std::string KindOf(const ServedModelOptions& options);
 
 // What clients can see of a model.
 struct ModelSnapshot {
@@ -166,7 +177,7 @@ class ServedModel final : public ReadyModel {
   }
 
   // Adds to the metrics what the requests have asked for since the last call, and sets the gauges of what
-  // waits and of the instances that are set aside.
+  // waits and of the instances that are set aside. Takes no lock that requests need.
   void RefreshGauges();
 
   // The longest time since a running forward pass began or last reported progress; zero if none runs.
@@ -195,6 +206,8 @@ class ServedModel final : public ReadyModel {
   absl::Status LoadAndWarmUp(int64_t allocated_before);
   absl::Status LoadWeights();
   absl::Status LoadOnCpu();
+  // Chooses the instances and threads by trial, for settings.optimize.
+  absl::Status LoadForItsGoal();
   BatcherOptions BatchingOfQueue() const;
   absl::Status MakeQueue();
   absl::Status WarmUp();
@@ -210,6 +223,12 @@ class ServedModel final : public ReadyModel {
   void Retry(int instance, std::vector<FailedShare> failed, std::optional<TinyBatch<CallShare>>* next);
   void LogChanges(const DeviceModel<CallShare>::Changes& changes) const;
   void KeepToOwnCores(int index) const;
+  // The node on which the instance runs; null if it may run anywhere.
+  const NumaNode* NodeOf(int index) const;
+  void KeepToNode(int index) const;
+  // LoadNetwork() on a thread that keeps to the node of the instances, so that the weights, which it writes
+  // first, are in the memory of that node.
+  absl::Status LoadOnNode();
   void SetState(ModelSnapshot::State state, std::string reason);
   void TellStep(LoadStep::Kind kind, int64_t done = 0, int64_t of = 0) const;
 
@@ -220,8 +239,9 @@ class ServedModel final : public ReadyModel {
   const std::unique_ptr<AnswerOrder> answer_order_;
   const std::shared_ptr<const Ensemble> ensemble_;
 
-  // The device of each instance: GPU indices, or a single index for the CPU.
-  const Devices devices_;
+  // The device of each instance: GPU indices, or a single index for the CPU. Load() may choose how many there
+  // are, and then writes it before the state becomes READY; constant afterwards.
+  Devices devices_;
   // When Load() began.
   absl::Time load_start_ = absl::InfiniteFuture();
   // By device. Like the members below, written by Load() before the state becomes READY, and constant

@@ -3,6 +3,8 @@
 #include <barrier>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/device/use_threads.h"
+#include "server/core/numa_nodes.h"
+#include "server/core/usable_cores.h"
 #include "server/engine/testing.h"
 
 namespace saccade::server {
@@ -144,6 +148,84 @@ TEST_F(ServedModelTest, AShortPassUsesTheThreadsOfItsModel) {
   EXPECT_THAT(threads, ElementsAre(3));
   model.Close();
 }
+
+// Notes the processors on which its passes run, and as many of them as there are instances at the same time.
+class PlacedEngine final : public AnsweringEngine {
+ public:
+  PlacedEngine(std::barrier<>* all, std::mutex* mutex, std::set<NumaNode>* on)
+      : all_(all), mutex_(mutex), on_(on) {}
+  absl::Status WarmUp(const WarmUpOptions& /*options*/) const override { return absl::OkStatus(); }
+
+ private:
+  void Pass() const override {
+    all_->arrive_and_wait();
+    const std::lock_guard lock(*mutex_);
+    on_->insert(AllowedProcessors());
+  }
+
+  std::barrier<>* const all_;
+  std::mutex* const mutex_;
+  std::set<NumaNode>* const on_;
+};
+
+class NodesTest : public ServedModelTest {
+ protected:
+  void SetUp() override {
+    if (all_.size() < 2) GTEST_SKIP() << "there is one processor";
+  }
+
+  // Has each instance of a model compute a pass, and returns where they ran.
+  std::set<NumaNode> Place(std::vector<NumaNode> nodes, int first_node, int instances, int threads = 1) {
+    ServedModelOptions options = Options({});
+    options.settings.instances = instances;
+    options.threads_per_instance = threads;
+    options.nodes = std::move(nodes);
+    options.first_node = first_node;
+    std::barrier together(instances);
+    std::mutex mutex;
+    std::set<NumaNode> on;
+    options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+      loaded_on_ = AllowedProcessors();
+      return std::make_unique<PlacedEngine>(&together, &mutex, &on);
+    };
+    ServedModel model(std::move(options), &both_, &clock_, &metrics_);
+    EXPECT_TRUE(model.Load().ok());
+    for (int i = 0; i < instances; ++i) {
+      auto share = std::move(ShareOut(Call({kSide}, std::make_shared<Outcome>()))[0]);
+      EXPECT_TRUE(model.Submit(share).ok());
+    }
+    // Computes what is queued.
+    model.Close();
+    return on;
+  }
+
+  DeviceGroup both_{{.cores = 2}, &clock_};
+  const NumaNode all_ = AllowedProcessors();
+  NumaNode loaded_on_;
+};
+
+TEST_F(NodesTest, WhatFitsOnANodeStaysThere) {
+  const NumaNode first = {all_[0]};
+  const NumaNode second = {all_[1]};
+  EXPECT_THAT(Place({first, second}, 0, 1), ElementsAre(first));
+  EXPECT_EQ(loaded_on_, first) << "the weights lie there too";
+  EXPECT_THAT(Place({first, second}, 1, 1), ElementsAre(second));
+  EXPECT_EQ(loaded_on_, second);
+  EXPECT_EQ(AllowedProcessors(), all_) << "the thread that loads is free again";
+}
+
+TEST_F(NodesTest, InstancesThatNeedMoreThanANodeTakeTurns) {
+  const NumaNode first = {all_[0]};
+  const NumaNode second = {all_[1]};
+  EXPECT_EQ(Place({first, second}, 1, 2), (std::set<NumaNode>{first, second}));
+}
+
+TEST_F(NodesTest, APassThatIsLargerThanANodeRunsAnywhere) {
+  EXPECT_THAT(Place({{all_[0]}, {all_[1]}}, 0, 1, 2), ElementsAre(all_));
+  EXPECT_EQ(loaded_on_, all_);
+}
+
+TEST_F(NodesTest, OneNodeIsNoChoice) { EXPECT_THAT(Place({{all_[0]}}, 0, 1), ElementsAre(all_)); }
 
 // Fails every pass, as an engine on a broken GPU does.
 class BrokenEngine final : public AnsweringEngine {

@@ -14,6 +14,7 @@
 #include "server/cache/response_cache.h"
 #include "server/catalog/catalog.h"
 #include "server/core/clock.h"
+#include "server/core/numa_nodes.h"
 #include "server/core/shed_reason.h"
 #include "server/core/usable_cores.h"
 #include "server/decode/decode_pool.h"
@@ -25,6 +26,7 @@
 #include "server/lifecycle/environment.h"
 #include "server/lifecycle/observability.h"
 #include "server/lifecycle/signals.h"
+#include "server/lifecycle/state_folder.h"
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
@@ -131,26 +133,29 @@ absl::Status Daemon::CreateComponents() {
   if (absl::Status front = CreateFront(); !front.ok()) return front;
   if (flags_.response_cache_bytes > 0)
     response_cache_ = std::make_unique<ResponseCache>(flags_.response_cache_bytes);
-  catalog_ =
-      std::make_unique<Catalog>(CatalogOptions{.repositories = flags_.model_repositories,
-                                               .control = flags_.model_control,
-                                               .poll_interval = flags_.repository_poll,
-                                               .poll_jitter = flags_.repository_poll_jitter,
-                                               .load_at_start = flags_.load_models,
-                                               .load_on_demand = flags_.load_on_demand,
-                                               .idle_unload = flags_.idle_unload,
-                                               .max_model_bytes = flags_.max_model_bytes,
-                                               .complete_configurations = flags_.complete_configurations,
-                                               .unload_timeout = flags_.unload_timeout,
-                                               .default_max_queue_size = flags_.max_queue_size,
-                                               .cores = cores_,
-                                               .threads_per_instance = flags_.threads_per_instance,
-                                               .warm_up = flags_.warm_up,
-                                               .permissions = flags_.permissions,
-                                               .gpus = kernels::LoadCudaPlugin().devices,
-                                               .response_cache = response_cache_.get(),
-                                               .check_ensemble = CheckSteps},
-                                clock, metrics_.get());
+  catalog_ = std::make_unique<Catalog>(
+      CatalogOptions{.repositories = flags_.model_repositories,
+                     .control = flags_.model_control,
+                     .poll_interval = flags_.repository_poll,
+                     .poll_jitter = flags_.repository_poll_jitter,
+                     .load_at_start = flags_.load_models,
+                     .load_on_demand = flags_.load_on_demand,
+                     .idle_unload = flags_.idle_unload,
+                     .max_model_bytes = flags_.max_model_bytes,
+                     .complete_configurations = flags_.complete_configurations,
+                     .unload_timeout = flags_.unload_timeout,
+                     .default_max_queue_size = flags_.max_queue_size,
+                     .cores = cores_,
+                     .nodes = ReadNumaNodes(AllowedProcessors()),
+                     .threads_per_instance = flags_.threads_per_instance,
+                     .warm_up = flags_.warm_up,
+                     .state_folder = flags_.state_folder.value_or(DefaultStateFolder()),
+                     .measured_on = {MachineName(cores_), BuildName(SACCADE_VERSION)},
+                     .permissions = flags_.permissions,
+                     .gpus = kernels::LoadCudaPlugin().devices,
+                     .response_cache = response_cache_.get(),
+                     .check_ensemble = CheckSteps},
+      clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
   const int decode_threads = flags_.decode_threads > 0 ? flags_.decode_threads : cores_;
   auto decoding = Decoding::Create(flags_, decode_threads, metrics_.get(), clock);

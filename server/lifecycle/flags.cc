@@ -341,6 +341,12 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->check(Quiet(CLI::Range(0, 1024)))
       ->capture_default_str()
       ->type_name("N");
+  app.add_option(
+         "--state-folder", flags.state_folder,
+         "Where what was measured of models is kept, so that the next start does not measure it again; "
+         "empty keeps nothing. By default $STATE_DIRECTORY, which systemd sets, or a user's "
+         "~/.local/state/saccade")
+      ->type_name("DIR");
   app.add_option("--log-format", flags.log_format,
                  "text or json; Triton's values default and ISO8601 mean text")
       ->transform(Quiet(CLI::CheckedTransformer(kFormats)))

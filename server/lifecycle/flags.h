@@ -96,6 +96,9 @@ struct Flags {
   // Unset: worker processes if the system allows them, else threads.
   std::optional<DecodeMode> decode_mode;
   int64_t decode_queue = 256;
+  // Where what was measured of models is kept for the next start; empty keeps nothing. Unset:
+  // DefaultStateFolder().
+  std::optional<std::string> state_folder;
   // Cores used by one forward pass; 0 divides the cores by the number of the model's instances.
   int threads_per_instance = 0;
 

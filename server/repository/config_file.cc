@@ -108,6 +108,24 @@ absl::Status ReadParameters(const inference::ModelConfig& config, const ConfigCh
   return absl::OkStatus();
 }
 
+// What a trial chooses must not be chosen by the configuration too.
+absl::Status CheckOptimize(const ConfigCheck& check, const ModelSettings& settings) {
+  if (!settings.optimize) return absl::OkStatus();
+  const auto refused = [&](absl::string_view problem) {
+    return check.Error(MapEntryPath("parameters", "optimize"), problem);
+  };
+  if (settings.backend == Backend::kEnsemble)
+    return refused(
+        "is set for an ensemble, which computes nothing itself; set it for the models of its steps");
+  if (!settings.gpus.empty()) return refused("is set together with KIND_GPU, expected instances on the CPU");
+  if (settings.batching.threads > 0)
+    return refused("is set together with 'threads', which it would choose; remove one of them");
+  if (settings.pin)
+    return refused(
+        "is set together with 'pin', whose cores are assigned before it has chosen; remove one of them");
+  return absl::OkStatus();
+}
+
 absl::Status ReadWeightsFile(const inference::ModelConfig& config, const ConfigCheck& check,
                              ConfigFile* file) {
   constexpr char kField[] = "default_model_filename";
@@ -190,6 +208,7 @@ absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string
   if (status.ok()) status = ReadTensors(message, check, &settings, &file.output_label_files);
   if (status.ok()) status = ReadWarmups(message, check, &settings);
   if (status.ok()) status = ReadParameters(message, check, &file);
+  if (status.ok()) status = CheckOptimize(check, settings);
   if (status.ok()) status = ReadWeightsFile(message, check, &file);
   if (status.ok()) status = ReadForBackend(message, check, &file);
   if (!status.ok()) return status;

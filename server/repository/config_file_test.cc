@@ -190,7 +190,21 @@ TEST(ConfigFileTest, TheDaemonsOwnParametersAreNotTheArchitectures) {
   EXPECT_EQ(none->settings.batching.weight, 1);
   EXPECT_EQ(none->settings.batching.threads, 0) << "the daemon's flag";
   EXPECT_FALSE(none->settings.pin);
+  EXPECT_FALSE(none->settings.optimize.has_value());
+  EXPECT_FALSE(none->settings.has_instances);
   EXPECT_EQ(none->settings.max_inflight.requests, 0) << "only the server's bound";
+}
+
+TEST(ConfigFileTest, OptimizeSaysWhatForAndLeavesConfiguredInstances) {
+  const auto latency = Parse(absl::StrCat(kArchitecture, Parameter("optimize", "latency")));
+  ASSERT_TRUE(latency.ok()) << latency.status();
+  EXPECT_EQ(latency->settings.optimize, Optimize::kLatency);
+  EXPECT_FALSE(latency->settings.has_instances);
+  const auto throughput = Parse(
+      absl::StrCat(kArchitecture, Parameter("optimize", "throughput"), "instance_group { count: 1 }\n"));
+  ASSERT_TRUE(throughput.ok()) << throughput.status();
+  EXPECT_EQ(throughput->settings.optimize, Optimize::kThroughput);
+  EXPECT_TRUE(throughput->settings.has_instances);
 }
 
 TEST(ConfigFileTest, TheDaemonsOwnParametersAreChecked) {

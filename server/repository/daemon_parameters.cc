@@ -62,6 +62,12 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     settings->batching.threads = static_cast<int>(*threads);
     return true;
   }
+  if (key == "optimize") {
+    for (const Optimize goal : {Optimize::kLatency, Optimize::kThroughput})
+      if (value == NameOf(goal)) settings->optimize = goal;
+    if (!settings->optimize) return Wrong(key, value, "'latency' or 'throughput'", check);
+    return true;
+  }
   if (key == "max_precision_loss") {
     double loss = 0;
     if (!absl::SimpleAtod(value, &loss) || !(loss >= 0 && loss <= 1))

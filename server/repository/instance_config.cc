@@ -55,6 +55,7 @@ absl::Status ReadInstances(const inference::ModelConfig& config, const ConfigChe
     for (const int gpu : group.gpus()) settings->gpus.insert(settings->gpus.end(), count, gpu);
     if (group.gpus_size() == 0) settings->gpus.insert(settings->gpus.end(), count, kEveryGpu);
   }
+  settings->has_instances = instances > 0;
   if (instances > 0) settings->instances = static_cast<int>(instances);
   return absl::OkStatus();
 }

@@ -21,6 +21,8 @@ const char* NameOf(Backend backend) {
   return "ensemble";
 }
 
+const char* NameOf(Optimize optimize) { return optimize == Optimize::kLatency ? "latency" : "throughput"; }
+
 const char* PlatformOf(Backend backend) {
   switch (backend) {
     case Backend::kPytorch:

@@ -111,6 +111,17 @@ struct VersionPolicy {
   std::vector<int64_t> versions = {};
 };
 
+// What a model's instances and their threads are chosen for, by trial.
+enum class Optimize {
+  // The time of a single pass.
+  kLatency,
+  // The number of items in a second.
+  kThroughput,
+};
+
+// "latency" or "throughput".
+const char* NameOf(Optimize optimize);
+
 // In place of a GPU's number: one such instance on every GPU of the machine.
 constexpr int kEveryGpu = -1;
 
@@ -146,6 +157,10 @@ struct ModelSettings {
   int64_t max_cached_bytes = 0;
   // Number of instances that compute concurrently, 1 to 64; with kEveryGpu, per GPU.
   int instances = 1;
+  // Whether the configuration says so.
+  bool has_instances = false;
+  // Only on the CPU. Unset: the threads are a compromise between both, and the instances as configured.
+  std::optional<Optimize> optimize = std::nullopt;
   // The GPU of each instance, `instances` elements; empty if they compute on the CPU.
   std::vector<int> gpus = {};
   // Whether each instance has cores of its own.

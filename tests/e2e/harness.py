@@ -65,7 +65,8 @@ class Daemon:
         self._log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, stderr=self._log, preexec_fn=die_with_parent,
-            env={**os.environ, **(environment or {})},
+            # Each measures its models itself, unless the test names a folder.
+            env={**os.environ, "XDG_STATE_HOME": f"{self.log_path}.state", **(environment or {})},
         )
         self._reader = threading.Thread(target=self._read_stdout, daemon=True)
         self._reader.start()

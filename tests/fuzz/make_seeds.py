@@ -169,6 +169,10 @@ def configs():
         every = {"architecture": architecture, **options}
         lines = [f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in every.items()]
         write("config", architecture, "\n".join(lines) + "\n")
+    measured = "saccade measurements 1\nmachine m\nbuild 1\n"
+    kind = "kind sanet\\n8\\nclasses=10\nthreads 1\ninstances 2\nbytes 700000\npass 0 1 900000\npass 0 8 5000000\n"
+    write("kinds", "none", measured + "end 0\n")
+    write("kinds", "one", measured + kind + "end 1\n")
     write("labels", "plain", "cat\ndog\n")
     write("labels", "windows", "\ufeffcat\r\nd\u00f6g, b\u00e9b\u00e9\r\n\r\n")
     write("labels", "hole", "cat\n\ndog\n")

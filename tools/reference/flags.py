@@ -18,7 +18,7 @@ SECTIONS = (
      "max-connections.*|max-streams-per-connection|max-resets-.*|(head|idle)-timeout-.*|min-transfer-rate"),
     ("How much one request may send", "max-(message|picture|stream|head)-.*|upload-.*|send-.*"),
     ("How much may be in the daemon", "max-(inflight|decoded|queue)-.*|decode-queue|client-.*"),
-    ("Cores", "cores|threads-.*|(decode|network)-threads"),
+    ("Cores", "cores|state-folder|threads-.*|(decode|network)-threads"),
     ("Cached answers", "cache-config|response-cache-.*"),
     ("Shutdown and hung passes", "lame-.*|drain-.*|stall-.*"),
     ("Logs", "log-.*|access-log.*"),

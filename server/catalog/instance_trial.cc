@@ -1,0 +1,138 @@
+#include "server/catalog/instance_trial.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <barrier>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "models/device/use_threads.h"
+
+namespace saccade::server {
+namespace {
+
+// As in a configuration.
+constexpr int kMaxTriedInstances = 64;
+// How long passes are computed for one measurement, and how many at least and at most.
+constexpr absl::Duration kTrialTime = absl::Milliseconds(500);
+constexpr int kMinTrialPasses = 1;
+constexpr int kMaxTrialPasses = 200;
+// The pause between two single passes, as between two requests, so that the other threads go to sleep.
+constexpr absl::Duration kTrialPause = absl::Milliseconds(3);
+// Once a number of threads is worse than the best by this factor, smaller numbers are not tried.
+constexpr double kMuchWorse = 1.5;
+
+using TrialPass = std::function<absl::Status()>;
+
+// The median time of passes after the first, which allocates and chooses algorithms; nullopt if one fails.
+std::optional<double> SecondsOf(const TrialPass& pass, Clock* clock) {
+  if (!pass().ok()) return std::nullopt;
+  const absl::Time start = clock->Now();
+  std::vector<double> took;
+  while (took.size() < kMaxTrialPasses &&
+         (took.size() < kMinTrialPasses || clock->Now() - start < kTrialTime)) {
+    const absl::Time begin = clock->Now();
+    if (!pass().ok()) return std::nullopt;
+    took.push_back(absl::ToDoubleSeconds(clock->Now() - begin));
+    absl::SleepFor(kTrialPause);
+  }
+  std::nth_element(took.begin(), took.begin() + static_cast<int64_t>(took.size() / 2), took.end());
+  return took[took.size() / 2];
+}
+
+// Passes in a second that one of several threads computes, all of which begin at the same time; nullopt if
+// one fails.
+std::optional<double> RateOf(const TrialPass& pass, std::barrier<>& begin, Clock* clock) {
+  const bool first = pass().ok();
+  begin.arrive_and_wait();
+  if (!first) return std::nullopt;
+  const absl::Time start = clock->Now();
+  int passes = 0;
+  while (passes < kMaxTrialPasses && (passes < kMinTrialPasses || clock->Now() - start < kTrialTime)) {
+    if (!pass().ok()) return std::nullopt;
+    ++passes;
+  }
+  const double seconds = absl::ToDoubleSeconds(clock->Now() - start);
+  return seconds > 0 ? std::optional(passes / seconds) : std::nullopt;
+}
+
+// The seconds of an item while so many instances compute full batches.
+std::optional<double> SecondsPerItem(const PassMaker& make, const InstanceTrial& trial, InstanceSplit split) {
+  int64_t size = trial.max_batch_size;
+  std::vector<TrialPass> passes;
+  while (passes.size() < static_cast<size_t>(split.instances)) {
+    TrialPass pass = make(size);
+    if (pass == nullptr && size == 1) return std::nullopt;
+    if (pass == nullptr) {
+      size = std::max<int64_t>(1, size / 2);
+    } else {
+      passes.push_back(std::move(pass));
+    }
+  }
+  std::barrier begin(split.instances);
+  std::vector<std::optional<double>> rates(passes.size());
+  std::vector<std::thread> threads;
+  threads.reserve(passes.size());
+  for (size_t i = 0; i < passes.size(); ++i) {
+    threads.emplace_back([&, i] {
+      pthread_setname_np(pthread_self(), "trial");
+      models::UseThreads(split.threads);
+      rates[i] = RateOf(passes[i], begin, trial.clock);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  double sum = 0;
+  for (const auto& rate : rates) {
+    if (!rate) return std::nullopt;
+    sum += *rate * static_cast<double>(size);
+  }
+  return 1 / sum;
+}
+
+std::optional<double> TrialSlowness(const PassMaker& make, const InstanceTrial& trial, InstanceSplit split) {
+  if (trial.goal == Optimize::kThroughput) return SecondsPerItem(make, trial, split);
+  const TrialPass pass = make(1);
+  return pass == nullptr ? std::nullopt : SecondsOf(pass, trial.clock);
+}
+
+int InstancesFor(const InstanceTrial& trial, int threads) {
+  if (trial.instances > 0) return trial.instances;
+  return trial.goal == Optimize::kLatency ? 1 : std::clamp(trial.cores / threads, 1, kMaxTriedInstances);
+}
+
+}  // namespace
+
+absl::StatusOr<InstanceSplit> LoadForGoal(const LoadForSplit& load, const InstanceTrial& trial) {
+  const int max = std::max(1, trial.cores / std::max(1, trial.instances));
+  std::optional<InstanceSplit> best;
+  InstanceSplit loaded;
+  std::optional<double> min;
+  for (int threads = max; threads >= 1; threads /= 2) {
+    const InstanceSplit split = {InstancesFor(trial, threads), threads};
+    models::UseThreads(threads);
+    const auto make = load(split.instances);
+    if (!make.ok()) return make.status();
+    loaded = split;
+    if (!best) best = split;
+    if (max == 1) break;
+    const std::optional<double> slowness = TrialSlowness(*make, trial, split);
+    if (!slowness) break;
+    if (!min || *slowness < *min) {
+      min = slowness;
+      best = split;
+    } else if (*slowness > *min * kMuchWorse) {
+      break;
+    }
+  }
+  models::UseThreads(best->threads);
+  if (loaded.threads == best->threads) return *best;
+  if (const auto make = load(best->instances); !make.ok()) return make.status();
+  return *best;
+}
+
+}  // namespace saccade::server

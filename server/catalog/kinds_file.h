@@ -1,0 +1,35 @@
+// The file in which what was measured of models is kept, so that the next start does not measure it again.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "server/catalog/kinds_text.h"
+
+namespace saccade::server {
+
+// Not thread-safe. Several daemons may use the same file: each replaces it as a whole, and the next one keeps
+// what it finds there.
+class KindsFile {
+ public:
+  // One file for each machine lies in `folder`, which Save() creates. An empty `folder`: nothing is kept.
+  KindsFile(std::string folder, MeasuredOn on);
+
+  // Empty if there is no file. A file that is damaged, or of another machine or build, is logged and ignored.
+  // Blocks on the file system.
+  std::map<std::string, MeasuredKind> Load() const;
+
+  // Replaces the file by `kinds` and those in it that are not among `kinds`. Either the old or the new file
+  // is there, whenever the daemon ends. The first failure is logged. Blocks on the file system.
+  void Save(std::map<std::string, MeasuredKind> kinds);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string folder_;
+  const MeasuredOn on_;
+  const std::string path_;
+  bool failed_ = false;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,155 @@
+#include "server/catalog/kinds_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kFirstLine[] = "saccade measurements 1";
+// Bounds of what can have been measured.
+constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+constexpr int64_t kMaxSize = int64_t{1} << 20;
+constexpr int64_t kMaxNanoseconds = int64_t{3600} * 1'000'000'000;
+
+absl::Status Damaged(size_t line, absl::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrCat("line ", line + 1, ": expected ", expected));
+}
+
+bool IsWithin(absl::string_view text, int64_t min, int64_t max, int64_t* number) {
+  return absl::SimpleAtoi(text, number) && *number >= min && *number <= max;
+}
+
+// Reads the lines of a text one after the other.
+class Lines {
+ public:
+  explicit Lines(absl::string_view text) : lines_(absl::StrSplit(text, '\n')) {}
+
+  size_t number() const { return number_; }
+  // The current line; empty after the last one.
+  absl::string_view line() const { return number_ < lines_.size() ? lines_[number_] : absl::string_view(); }
+  // Advances if the current line is `name` and a space, and then returns the rest in `value`.
+  bool Take(absl::string_view name, absl::string_view* value) {
+    absl::string_view rest = line();
+    if (!absl::ConsumePrefix(&rest, name) || !absl::ConsumePrefix(&rest, " ")) return false;
+    *value = rest;
+    ++number_;
+    return true;
+  }
+  // The same for a number within the bounds.
+  bool TakeNumber(absl::string_view name, int64_t min, int64_t max, int64_t* number) {
+    absl::string_view value;
+    if (!Take(name, &value)) return false;
+    if (IsWithin(value, min, max, number)) return true;
+    --number_;
+    return false;
+  }
+  bool TakeLine(absl::string_view text) {
+    if (line() != text) return false;
+    ++number_;
+    return true;
+  }
+
+ private:
+  const std::vector<absl::string_view> lines_;
+  size_t number_ = 0;
+};
+
+// Reads a kind's lines after the one with its name.
+absl::Status ReadKind(Lines& lines, MeasuredKind* kind) {
+  absl::string_view value;
+  int64_t threads = 0;
+  if (!lines.TakeNumber("threads", 1, kMaxThreads, &threads)) return Damaged(lines.number(), "threads N");
+  kind->threads = static_cast<int>(threads);
+  int64_t instances = 0;
+  if (!lines.TakeNumber("instances", 1, kMaxThreads, &instances))
+    return Damaged(lines.number(), "instances N");
+  kind->instances = static_cast<int>(instances);
+  if (!lines.TakeNumber("bytes", 0, kMaxBytes, &kind->bytes)) return Damaged(lines.number(), "bytes N");
+  while (lines.Take("pass", &value)) {
+    const std::vector<absl::string_view> words = absl::StrSplit(value, ' ');
+    MeasuredKind::Pass pass;
+    int64_t nanoseconds = 0;
+    if (kind->passes.size() >= kMaxKindPasses || words.size() != 3 ||
+        !absl::SimpleAtoi(words[0], &pass.bucket) || !IsWithin(words[1], 1, kMaxSize, &pass.size) ||
+        !IsWithin(words[2], 1, kMaxNanoseconds, &nanoseconds))
+      return Damaged(lines.number() - 1, "pass BUCKET SIZE NANOSECONDS");
+    pass.took = absl::Nanoseconds(nanoseconds);
+    kind->passes.push_back(pass);
+  }
+  return absl::OkStatus();
+}
+
+// Whether ReadKinds() would read it.
+bool CanBeWritten(const std::string& name, const MeasuredKind& kind) {
+  return name.size() <= kMaxKindBytes && kind.passes.size() <= kMaxKindPasses &&
+         std::all_of(kind.passes.begin(), kind.passes.end(), [](const MeasuredKind::Pass& pass) {
+           return pass.took > absl::ZeroDuration() && pass.took <= absl::Nanoseconds(kMaxNanoseconds);
+         });
+}
+
+}  // namespace
+
+std::string WriteKinds(const MeasuredOn& on, const std::map<std::string, MeasuredKind>& kinds) {
+  std::string text = absl::StrCat(kFirstLine, "\nmachine ", on.machine, "\nbuild ", on.build, "\n");
+  size_t written = 0;
+  for (const auto& [name, kind] : kinds) {
+    if (!CanBeWritten(name, kind)) continue;
+    std::string lines = absl::StrCat("kind ", absl::CEscape(name), "\nthreads ", kind.threads, "\ninstances ",
+                                     kind.instances, "\nbytes ", kind.bytes, "\n");
+    for (const MeasuredKind::Pass& pass : kind.passes) {
+      absl::StrAppend(&lines, "pass ", pass.bucket, " ", pass.size, " ", absl::ToInt64Nanoseconds(pass.took),
+                      "\n");
+    }
+    // The last line fits as well.
+    if (text.size() + lines.size() + 32 > kMaxKindsBytes) break;
+    text += lines;
+    ++written;
+  }
+  absl::StrAppend(&text, "end ", written, "\n");
+  return text;
+}
+
+absl::StatusOr<std::map<std::string, MeasuredKind>> ReadKinds(absl::string_view text, const MeasuredOn& on) {
+  if (text.size() > kMaxKindsBytes)
+    return absl::InvalidArgumentError(absl::StrCat("expected at most ", kMaxKindsBytes, " bytes"));
+  Lines lines(text);
+  if (!lines.TakeLine(kFirstLine)) return Damaged(lines.number(), kFirstLine);
+  absl::string_view value;
+  if (!lines.Take("machine", &value)) return Damaged(lines.number(), "machine NAME");
+  if (value != on.machine)
+    return absl::FailedPreconditionError(
+        absl::StrCat("was measured on '", absl::CHexEscape(value), "', this machine is '", on.machine, "'"));
+  if (!lines.Take("build", &value)) return Damaged(lines.number(), "build NAME");
+  if (value != on.build)
+    return absl::FailedPreconditionError(absl::StrCat("was measured by the build '", absl::CHexEscape(value),
+                                                      "', this one is '", on.build, "'"));
+  std::map<std::string, MeasuredKind> kinds;
+  while (lines.Take("kind", &value)) {
+    std::string name;
+    // A byte is written as at most four characters.
+    if (value.size() > 4 * kMaxKindBytes || !absl::CUnescape(value, &name) || name.empty())
+      return Damaged(lines.number() - 1, "kind NAME");
+    MeasuredKind kind;
+    if (absl::Status read = ReadKind(lines, &kind); !read.ok()) return read;
+    if (!kinds.emplace(std::move(name), std::move(kind)).second)
+      return Damaged(lines.number() - 1, "each kind once");
+  }
+  // A file that was cut off has another number, or none.
+  const auto size = static_cast<int64_t>(kinds.size());
+  int64_t number = 0;
+  if (!lines.TakeNumber("end", size, size, &number))
+    return Damaged(lines.number(), absl::StrCat("end ", kinds.size()));
+  return kinds;
+}
+
+}  // namespace saccade::server

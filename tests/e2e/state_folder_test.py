@@ -1,0 +1,101 @@
+"""Tests that what was measured of models is remembered for the next start, and that a wrong memory does no harm."""
+
+import pytest
+
+import pictures
+from messages import predict_request
+from tiny_models import TinyModel, write_model
+
+PICTURE = pictures.encoded(pictures.pixels(0))
+EARLIER = "uses earlier measurements"
+IGNORED = "remembered measurements ignored"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    write_model(folder, "small", TinyModel(classes=5, seed=3), max_batch_size=2)
+    return folder
+
+
+def log_of(daemon):
+    """The log of a daemon that is ready and answers."""
+    daemon.await_ready()
+    with daemon.vision() as vision:
+        assert vision.predict(predict_request(model="small", encoded=PICTURE)).model == "small"
+    log = daemon.log()
+    daemon.close()
+    return log
+
+
+def test_the_second_start_does_not_measure_again(root, start, tmp_path):
+    state = tmp_path / "below" / "state"
+    assert EARLIER not in log_of(start(root, f"--state-folder={state}"))
+    [kept] = state.iterdir()
+    assert kept.stat().st_mode & 0o077 == 0, "nobody else reads or writes it"
+    before = kept.read_bytes()
+    log = log_of(start(root, f"--state-folder={state}"))
+    assert EARLIER in log and IGNORED not in log
+    assert kept.read_bytes() == before
+    # Another number of cores is another machine.
+    assert EARLIER not in log_of(start(root, f"--state-folder={state}", "--cores=1"))
+    assert len(list(state.iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", [
+    lambda text: text[: len(text) // 2],
+    lambda text: text.replace(b"threads ", b"threads 9"),
+    lambda text: b"\x00\xff" * 5000,
+    lambda text: text.replace(b"machine ", b"machine another "),
+    lambda text: text.replace(b"build ", b"build another "),
+], ids=["cut off", "impossible", "no text", "another machine", "another build"])
+def test_a_damaged_or_foreign_file_is_ignored_and_replaced(root, start, tmp_path, damage):
+    log_of(start(root, f"--state-folder={tmp_path}/state"))
+    [kept] = (tmp_path / "state").iterdir()
+    kept.write_bytes(damage(kept.read_bytes()))
+    log = log_of(start(root, f"--state-folder={tmp_path}/state"))
+    assert EARLIER not in log
+    log = log_of(start(root, f"--state-folder={tmp_path}/state"))
+    assert EARLIER in log and IGNORED not in log
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_no_error(root, start, tmp_path):
+    (tmp_path / "file").write_text("")
+    log = log_of(start(root, f"--state-folder={tmp_path}/file/state"))
+    assert log.count("measurements not remembered") == 1 and "--state-folder" in log
+
+
+def test_nothing_is_kept_without_a_folder(root, start, tmp_path):
+    log = log_of(start(root, "--state-folder=", environment={"HOME": str(tmp_path), "STATE_DIRECTORY": str(tmp_path)}))
+    assert "measurements not remembered" not in log
+    assert list(tmp_path.glob("measured-*")) == []
+
+
+def test_systemd_says_where_by_its_variable(root, start, tmp_path):
+    log_of(start(root, environment={"STATE_DIRECTORY": str(tmp_path / "state")}))
+    assert len(list((tmp_path / "state").iterdir())) == 1
+
+
+@pytest.mark.parametrize("goal, instances", [("throughput", None), ("latency", None), ("throughput", 2)])
+def test_a_model_is_optimized_for_what_it_says(start, tmp_path, goal, instances):
+    folder = tmp_path / "models"
+    parameters = {"optimize": goal}
+    write_model(folder, "small", TinyModel(classes=5, seed=3), max_batch_size=2, parameters=parameters)
+    config = folder / "small" / "config.pbtxt"
+    lines = [line for line in config.read_text().splitlines() if not line.startswith("instance_group")]
+    if instances:
+        lines.append(f"instance_group {{ count: {instances} }}")
+    config.write_text("\n".join(lines) + "\n")
+    log = log_of(start(folder, "--cores=2", f"--state-folder={tmp_path}/state"))
+    assert "instances chosen by trial" in log and f"optimize={goal}" in log
+    [chosen] = [line for line in log.splitlines() if "instances chosen by trial" in line]
+    if instances:
+        assert f"instances={instances}" in chosen and "threads=1" in chosen
+    if goal == "latency":
+        assert "instances=1" in chosen
+    log = log_of(start(folder, "--cores=2", f"--state-folder={tmp_path}/state"))
+    assert "instances chosen by trial" not in log
+    [remembered] = [line for line in log.splitlines() if EARLIER in line]
+    for word in chosen.split():
+        if word.startswith(("instances=", "threads=")):
+            assert word in remembered
