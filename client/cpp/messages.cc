@@ -100,11 +100,14 @@ const char* NameOf(Result result) {
   return "a result that this client does not know";
 }
 
-void Read(const v1::Classification& proto, Classification& result) {
-  for (const v1::Classification::Class& item : proto.classes()) {
-    result.classes.push_back({item.index(), item.label(), item.probability(), item.logit()});
-  }
+std::vector<ScoredClass> ClassesOf(const v1::Classification& proto) {
+  std::vector<ScoredClass> classes;
+  for (const v1::Classification::Class& item : proto.classes())
+    classes.push_back({item.index(), item.label(), item.probability(), item.logit()});
+  return classes;
 }
+
+void Read(const v1::Classification& proto, Classification& result) { result.classes = ClassesOf(proto); }
 
 void ReadMask(const v1::Detection& item, Detection& added) {
   if (item.has_mask()) {
@@ -134,16 +137,36 @@ v1::DetectionOptions::Masks ToProto(MaskForm form) {
                                        : v1::DetectionOptions::RLE;
 }
 
-void Read(const v1::Detections& proto, Detections& result) {
+std::vector<Detection> DetectionsOf(const v1::Detections& proto);
+
+// NOLINTNEXTLINE(misc-no-recursion): see DetectionsOf()
+Crop CropOf(const v1::Crop& proto) {
+  Crop crop{.model = proto.model(), .version = proto.version(), .region = {}};
+  crop.region = {proto.region().x(), proto.region().y(), proto.region().width(), proto.region().height()};
+  crop.classes = ClassesOf(proto.classification());
+  crop.detections = DetectionsOf(proto.detections());
+  crop.embedding.assign(proto.embedding().values().begin(), proto.embedding().values().end());
+  crop.error = proto.error();
+  return crop;
+}
+
+// Detections may have crops, and these detections again: as deep as messages are parsed.
+// NOLINTNEXTLINE(misc-no-recursion)
+std::vector<Detection> DetectionsOf(const v1::Detections& proto) {
+  std::vector<Detection> detections;
   for (const v1::Detection& item : proto.detections()) {
-    Detection& added = result.items.emplace_back();
+    Detection& added = detections.emplace_back();
     added.box = {item.box().x_min(), item.box().y_min(), item.box().x_max(), item.box().y_max()};
     added.score = item.score();
     added.class_index = item.class_index();
     added.label = item.label();
     ReadMask(item, added);
+    for (const v1::Crop& crop : item.crops()) added.crops.push_back(CropOf(crop));
   }
+  return detections;
 }
+
+void Read(const v1::Detections& proto, Detections& result) { result.items = DetectionsOf(proto); }
 
 void Read(const v1::Segmentation& proto, Segmentation& result) {
   result.width = proto.width();

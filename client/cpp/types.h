@@ -146,6 +146,8 @@ struct MaskPolygons {
   int64_t area = 0;
 };
 
+struct Crop;
+
 struct Detection {
   Box box;
   float score = 0;
@@ -157,6 +159,24 @@ struct Detection {
   std::optional<RleMask> mask;
   std::optional<MaskPicture> mask_picture = std::nullopt;
   std::optional<MaskPolygons> mask_polygons = std::nullopt;
+  // One for each model that sees the ensemble's crops; empty for other models.
+  std::vector<Crop> crops = {};
+};
+
+// What one model says of the part of the picture around a detection, in the form of its task.
+struct Crop {
+  std::string model;
+  int64_t version = 0;
+  // The part that the model saw.
+  Region region;
+  // Most probable first; empty unless the model classifies.
+  std::vector<ScoredClass> classes = {};
+  // In pixels of the whole picture; empty unless the model detects.
+  std::vector<Detection> detections = {};
+  // Empty unless the model makes embeddings.
+  std::vector<float> embedding = {};
+  // Why there is no result; empty if there is one.
+  std::string error = {};
 };
 
 struct Detections : Answer {

@@ -16,6 +16,8 @@ EnsemblePlan MakePlan(const ModelSettings& settings) {
   };
   for (const TensorSpec& input : settings.inputs) plan.inputs.push_back(number_of(input.name));
   for (const EnsembleStep& described : settings.ensemble) {
+    // A model of crops, which has no tensors of the ensemble's.
+    if (described.outputs.empty()) continue;
     EnsemblePlan::Step step{
         .model = described.model, .version = described.version, .inputs = {}, .outputs = {}};
     for (const auto& [own, ensembles] : described.inputs) {

@@ -3,28 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "server/core/bad_field.h"
 #include "server/engine/answer_charge.h"
+#include "server/ensembles/step_error.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
-namespace {
-
-// Keeps the payloads of `why` except the bad field: it names a field of the step's request, not of the
-// client's.
-absl::Status WithStepName(const absl::Status& why, const std::string& step) {
-  // The model existed when the ensemble was checked.
-  const auto code = absl::IsNotFound(why) ? absl::StatusCode::kUnavailable : why.code();
-  absl::Status named(code, absl::StrCat(step, ": ", why.message()));
-  why.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
-    if (type != kBadFieldPayload) named.SetPayload(type, payload);
-  });
-  return named;
-}
-
-}  // namespace
 
 void EnsembleRun::Start(Deps deps, TensorCall call, TensorDone done) {
   const std::shared_ptr<EnsembleRun> run(new EnsembleRun(std::move(deps), std::move(call), std::move(done)));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/core/served_by.h"
+#include "server/inference/crop_models.h"
 #include "server/inference/kept_outputs.h"
 #include "server/inference/model_facts.h"
 #include "server/inference/picture_inputs.h"
@@ -131,7 +132,8 @@ FindStep StepsIn(const Catalog* catalog) {
 }  // namespace
 
 absl::Status CheckSteps(const Ensemble& ensemble, const Catalog& catalog) {
-  return CheckRunnable(ensemble, StepsIn(&catalog));
+  const absl::Status runnable = CheckRunnable(ensemble, StepsIn(&catalog));
+  return runnable.ok() ? FindCropModels(ensemble, catalog).status() : runnable;
 }
 
 Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory,

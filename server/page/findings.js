@@ -22,6 +22,14 @@ export function namesOf(found) {
   return [...classes.values()].sort((a, b) => b.count - a.count);
 }
 
+// What a crop's model says, shortly: "species: robin 93.1%".
+function cropText({model, classification, detections, embedding, error}) {
+  const best = classification?.classes?.[0];
+  if (best) return `${model}: ${best.label || `class ${best.index}`} ${percent(best.probability)}`;
+  if (embedding) return `${model}: ${embedding.values.length} values`;
+  return `${model}: ${error || `${detections?.detections?.length ?? 0} found`}`;
+}
+
 // Returns [{colour, name, value, share, where}] for any task. Entries without `colour` have no swatch, those without
 // `share` no bar.
 export function findingsOf(answer) {
@@ -31,10 +39,10 @@ export function findingsOf(answer) {
   }
   if (answer.detections) {
     const ordinals = ordinalsOf(answer.detections.detections);
-    return answer.detections.detections.map(({box, score, class_index, label, mask}, n) => ({
+    return answer.detections.detections.map(({box, score, class_index, label, mask, crops}, n) => ({
       colour: colourOf(class_index, ordinals[n]), name: nameOf({label, class_index}), value: percent(score), share: score,
       where: `x ${box.x_min.toFixed(0)}–${box.x_max.toFixed(0)}, y ${box.y_min.toFixed(0)}–${box.y_max.toFixed(0)}` +
-        (mask ? `, mask ${pixels(mask.area)}` : ""),
+        (mask ? `, mask ${pixels(mask.area)}` : "") + (crops ?? []).map((one) => `, ${cropText(one)}`).join(""),
     }));
   }
   if (answer.segmentation) {

@@ -11,6 +11,7 @@
 #include "server/repository/batching_config.h"
 #include "server/repository/config_check.h"
 #include "server/repository/config_fields.h"
+#include "server/repository/crop_rules.h"
 #include "server/repository/daemon_parameters.h"
 #include "server/repository/ensemble_config.h"
 #include "server/repository/instance_config.h"
@@ -168,7 +169,8 @@ absl::Status ReadForBackend(const inference::ModelConfig& config, const ConfigCh
                        NameOf(settings.backend), "' requires name, data_type and dims for each");
   }
   if (RunsFile(settings.backend)) return absl::OkStatus();
-  return ReadEnsemble(config.ensemble_scheduling(), check, &settings);
+  absl::Status status = ReadEnsemble(config.ensemble_scheduling(), check, &settings);
+  return status.ok() ? ReadCrops(check, &settings) : status;
 }
 
 std::string Completed(inference::ModelConfig config, const ModelSettings& settings) {

@@ -34,18 +34,41 @@ std::string MaskText(const Detection& item) {
   return area ? absl::StrCat("mask ", WithThousands(*area), " px") : "";
 }
 
+// What a crop's model says, shortly: "species: robin 93.1%".
+std::string CropText(const Crop& crop) {
+  std::string text = crop.error;
+  if (!crop.classes.empty()) {
+    const ScoredClass& best = crop.classes.front();
+    text = absl::StrFormat("%s %.1f%%", best.label.empty() ? absl::StrCat(best.index) : best.label,
+                           100 * best.probability);
+  } else if (!crop.embedding.empty()) {
+    text = absl::StrCat(crop.embedding.size(), " values");
+  } else if (text.empty()) {
+    text = absl::StrCat(crop.detections.size(), " found");
+  }
+  return absl::StrCat(crop.model, ": ", text);
+}
+
+std::string CropsText(const std::vector<Crop>& crops) {
+  return absl::StrJoin(crops, ", ",
+                       [](std::string* out, const Crop& crop) { absl::StrAppend(out, CropText(crop)); });
+}
+
 void PrintLines(Console& console, const Detections& answer) {
   if (answer.items.empty()) {
     console.out << "  nothing found\n";
     return;
   }
+  const bool has_crops = std::any_of(answer.items.begin(), answer.items.end(),
+                                     [](const Detection& item) { return !item.crops.empty(); });
   std::vector<std::vector<std::string>> rows;
   for (const Detection& item : answer.items) {
     rows.push_back({absl::StrFormat("%5.1f%%", 100 * item.score), absl::StrCat(item.class_index), item.label,
                     absl::StrFormat("x %.0f-%.0f", item.box.x_min, item.box.x_max),
                     absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max), MaskText(item)});
+    if (has_crops) rows.back().push_back(CropsText(item.crops));
   }
-  PrintRows(console, {false, true, false, false, false, true}, rows);
+  PrintRows(console, {false, true, false, false, false, true, false}, rows);
 }
 
 void PrintLines(Console& console, const Segmentation& answer) {

@@ -20,13 +20,16 @@ Json TimingsJson(const Timings& timings) {
           {"total", Milliseconds(timings.total)},   {"round_trip", Milliseconds(timings.round_trip)}};
 }
 
-void AddResult(const Classification& answer, Json& json) {
-  json["classes"] = Json::array();
-  for (const ScoredClass& item : answer.classes) {
-    json["classes"].push_back(
+Json ClassesOf(const std::vector<ScoredClass>& classes) {
+  Json json = Json::array();
+  for (const ScoredClass& item : classes) {
+    json.push_back(
         {{"index", item.index}, {"label", item.label}, {"probability", Shortest(item.probability)}});
   }
+  return json;
 }
+
+void AddResult(const Classification& answer, Json& json) { json["classes"] = ClassesOf(answer.classes); }
 
 // Uses the field names of the API; bytes are in base64, as in the API's JSON.
 void AddMask(const Detection& item, Json& json) {
@@ -52,9 +55,35 @@ void AddMask(const Detection& item, Json& json) {
   }
 }
 
-void AddResult(const Detections& answer, Json& json) {
-  json["detections"] = Json::array();
-  for (const Detection& item : answer.items) {
+Json DetectionsOf(const std::vector<Detection>& detections);
+
+// NOLINTNEXTLINE(misc-no-recursion): see DetectionsOf()
+Json CropOf(const Crop& crop) {
+  Json json = {{"model", crop.model},
+               {"version", crop.version},
+               {"region",
+                {{"x", crop.region.x},
+                 {"y", crop.region.y},
+                 {"width", crop.region.width},
+                 {"height", crop.region.height}}}};
+  if (!crop.error.empty()) {
+    json["error"] = crop.error;
+  } else if (!crop.classes.empty()) {
+    json["classes"] = ClassesOf(crop.classes);
+  } else if (!crop.embedding.empty()) {
+    json["embedding"] = Json::array();
+    for (const float value : crop.embedding) json["embedding"].push_back(Shortest(value));
+  } else {
+    json["detections"] = DetectionsOf(crop.detections);
+  }
+  return json;
+}
+
+// Detections may have crops, and these detections again: as deep as messages are parsed.
+// NOLINTNEXTLINE(misc-no-recursion)
+Json DetectionsOf(const std::vector<Detection>& detections) {
+  Json json = Json::array();
+  for (const Detection& item : detections) {
     Json added = {{"class_index", item.class_index},
                   {"label", item.label},
                   {"score", Shortest(item.score)},
@@ -64,9 +93,13 @@ void AddResult(const Detections& answer, Json& json) {
                     {"x_max", Shortest(item.box.x_max)},
                     {"y_max", Shortest(item.box.y_max)}}}};
     AddMask(item, added);
-    json["detections"].push_back(std::move(added));
+    for (const Crop& crop : item.crops) added["crops"].push_back(CropOf(crop));
+    json.push_back(std::move(added));
   }
+  return json;
 }
+
+void AddResult(const Detections& answer, Json& json) { json["detections"] = DetectionsOf(answer.items); }
 
 void AddResult(const Segmentation& answer, Json& json) {
   json["areas"] = Json::array();

@@ -52,11 +52,25 @@ def _facts(message: pb.PredictResponse) -> _Facts:
     }
 
 
+def _classes(message: pb.Classification) -> tuple[types.ScoredClass, ...]:
+    return tuple(types.ScoredClass(one.index, one.label, one.probability, one.logit) for one in message.classes)
+
+
 def classification(message: pb.PredictResponse) -> types.Classification:
-    classes = tuple(
-        types.ScoredClass(one.index, one.label, one.probability, one.logit) for one in message.classification.classes
+    return types.Classification(**_facts(message), classes=_classes(message.classification))
+
+
+def _crop(one: pb.Crop) -> types.Crop:
+    part = one.region
+    return types.Crop(
+        model=one.model,
+        version=one.version,
+        region=types.PicturePart(part.x, part.y, part.width, part.height),
+        classes=_classes(one.classification),
+        detections=tuple(_detection(inner) for inner in one.detections.detections),
+        embedding=numpy.array(one.embedding.values, numpy.float32) if one.HasField("embedding") else None,
+        error=one.error,
     )
-    return types.Classification(**_facts(message), classes=classes)
 
 
 def _detection(one: pb.Detection) -> types.Detection:
@@ -74,7 +88,8 @@ def _detection(one: pb.Detection) -> types.Detection:
         )
         polygons = MaskPolygons(around, one.mask_polygons.area)
     box = types.Box(one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max)
-    return types.Detection(box, one.score, one.class_index, one.label, mask, picture, polygons)
+    crops = tuple(_crop(crop) for crop in one.crops)
+    return types.Detection(box, one.score, one.class_index, one.label, mask, picture, polygons, crops)
 
 
 def detections(message: pb.PredictResponse) -> types.Detections:

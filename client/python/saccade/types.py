@@ -101,6 +101,24 @@ class Box:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Crop:
+    """What one model says of the part of the picture around a detection, in the form of its task."""
+
+    model: str
+    version: int
+    # The part that the model saw.
+    region: PicturePart
+    # Most probable first; empty unless the model classifies.
+    classes: tuple[ScoredClass, ...]
+    # In pixels of the whole picture; empty unless the model detects.
+    detections: tuple[Detection, ...]
+    # None unless the model makes embeddings.
+    embedding: NDArray[numpy.float32] | None
+    # Why there is no result; empty if there is one.
+    error: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Detection:
     box: Box
     score: float
@@ -110,6 +128,8 @@ class Detection:
     mask: Mask | None
     mask_picture: MaskPicture | None = None
     mask_polygons: MaskPolygons | None = None
+    # One for each model that sees the ensemble's crops; empty for other models.
+    crops: tuple[Crop, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

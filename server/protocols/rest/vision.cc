@@ -11,6 +11,7 @@
 #include "server/protocols/rest/paths.h"
 #include "server/protocols/rest/query.h"
 #include "server/protocols/rest/reply.h"
+#include "server/protocols/vision/crops.h"
 #include "server/protocols/vision/json.h"
 #include "server/protocols/vision/messages.h"
 #include "server/protocols/vision/versions.h"
@@ -81,10 +82,12 @@ absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
   if (!version.ok()) return version.status();
   const auto model = options_.catalog->FindReady(call.message.model(), *version);
   if (!model.ok()) return model.status();
-  // An ensemble has no description; the pipeline refuses it.
+  const auto of_task = TaskModelOf(*options_.catalog, *model);
+  if (!of_task.ok()) return of_task.status();
+  // An ensemble without crops has no description; the pipeline refuses it.
   models::Description none;
   none.task = models::Task::kTensors;
-  const models::Description& description = (*model)->ensemble() != nullptr ? none : (*model)->description();
+  const models::Description& description = *of_task == nullptr ? none : (*of_task)->description();
   if (absl::Status set = SetOptions(*parameters, description.task, &call.message); !set.ok()) return set;
   SetEmptyFile(description.input.medium, call.message);
   auto request = RequestOf(*options_.catalog, call.message);
@@ -128,13 +131,13 @@ void VisionRest::Predict(const std::shared_ptr<Call>& call, absl::StatusOr<Reque
   request->cancellation = call->request->cancellation;
   call->scope.Describe(*request);
   // Refers to the call, which the callback below keeps.
-  request->encode = [this, call = call.get()](const Response& made) {
-    return SetAnswer(made, call->message, options_.max_message_bytes, &call->answer);
-  };
-  options_.pipeline->Predict(*std::move(request), [this, call](const absl::StatusOr<Response>& outcome) {
-    if (outcome.ok()) SetTimings(outcome->timings, &call->answer);
-    Answer(call, outcome.status(), outcome.ok() ? outcome->charge : nullptr);
-  });
+  const VisionCall asked{
+      .message = &call->message, .answer = &call->answer, .max_bytes = options_.max_message_bytes};
+  PredictVision(options_.pipeline, options_.catalog, *std::move(request), asked,
+                [this, call](const absl::StatusOr<Response>& outcome) {
+                  if (outcome.ok()) SetTimings(outcome->timings, &call->answer);
+                  Answer(call, outcome.status(), outcome.ok() ? outcome->charge : nullptr);
+                });
 }
 
 void VisionRest::PredictJson(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
@@ -168,7 +171,8 @@ void VisionRest::PredictFile(std::shared_ptr<const HttpRequest> request, const H
 
 HttpResponse VisionRest::Models() const {
   v1::ListModelsResponse models;
-  for (const ModelSnapshot& model : options_.catalog->List()) ToMessage(model, models.add_models());
+  for (const ModelSnapshot& model : options_.catalog->List())
+    ToMessage(WithTask(*options_.catalog, model), models.add_models());
   auto json = ToProtobufJson(models);
   if (!json.ok()) return ToHttp(json.status(), options_.retry_jitter);
   HttpResponse response;

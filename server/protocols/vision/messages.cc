@@ -17,8 +17,6 @@ namespace {
 
 constexpr int kMaxPriority = 100;
 constexpr double kMaxFrameRate = 1000;
-// Upper bound of the size of Timings: five durations and their tags.
-constexpr int64_t kMaxTimings = 128;
 
 absl::Status CheckFields(const RequestFields& fields) {
   if (fields.model.empty())

@@ -21,6 +21,9 @@ void SetRestoration(const models::Restoration& result, VoxelType type, v1::Resto
 // The type in which the client wants the voxels; by default the one it sent.
 VoxelType WantedType(const v1::RestorationOptions& options, const Response& response);
 
+// Upper bound of the size of an answer's Timings: five durations and their tags.
+constexpr int64_t kMaxTimings = 128;
+
 // RESOURCE_EXHAUSTED, with advice for a smaller answer, if the answer has more than `max` bytes together
 // with `around`, the size of the message around it.
 absl::Status CheckSize(const v1::PredictResponse& message, int64_t max, int64_t around = 0);

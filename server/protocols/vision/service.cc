@@ -9,10 +9,11 @@
 #include "server/protocols/call_scope.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/message_methods.h"
-#include "server/protocols/vision/timing.h"
+#include "server/protocols/vision/crops.h"
 #include "server/protocols/vision/messages.h"
 #include "server/protocols/vision/restore_stream.h"
 #include "server/protocols/vision/stream.h"
+#include "server/protocols/vision/timing.h"
 #include "server/protocols/vision/versions.h"
 
 namespace saccade::server {
@@ -62,7 +63,8 @@ std::vector<CallMethod> VisionService::Methods() {
       AnsweredMethod<ListModelsRequest, ListModelsResponse>(
           PathOf("ListModels"),
           [this](const CallStart&, const ListModelsRequest&, ListModelsResponse* response) {
-            for (const ModelSnapshot& model : catalog_->List()) ToMessage(model, response->add_models());
+            for (const ModelSnapshot& model : catalog_->List())
+              ToMessage(WithTask(*catalog_, model), response->add_models());
             return absl::OkStatus();
           }),
       AnsweredMethod<GetModelRequest, v1::Model>(
@@ -71,7 +73,7 @@ std::vector<CallMethod> VisionService::Methods() {
             if (!version.ok()) return version.status();
             const auto model = catalog_->Describe(request.model(), *version);
             if (!model.ok()) return model.status();
-            ToMessage(*model, response);
+            ToMessage(WithTask(*catalog_, *model), response);
             if (model->timing) {
               const bool names_sizes = model->description.task != models::Task::kTensors;
               ToMessage(*model->timing, names_sizes, response->mutable_timing());
@@ -100,14 +102,14 @@ void VisionService::Predict(std::shared_ptr<UnaryCall> call, BytePieces received
   request->cancellation = predict->call->cancellation();
   scope.Describe(*request);
   // Refers to the call, which the callback below keeps.
-  request->encode = [this, call = predict.get()](const Response& made) {
-    return SetAnswer(made, call->message, options_.max_message_bytes, &call->answer);
-  };
-  pipeline_->Predict(*std::move(request), [this, predict](const absl::StatusOr<Response>& outcome) {
-    if (!outcome.ok()) return predict->Fail(outcome.status(), options_.retry_jitter);
-    SetTimings(outcome->timings, &predict->answer);
-    predict->Answer(outcome->charge);
-  });
+  const VisionCall asked{
+      .message = &predict->message, .answer = &predict->answer, .max_bytes = options_.max_message_bytes};
+  PredictVision(pipeline_, catalog_, *std::move(request), asked,
+                [this, predict](const absl::StatusOr<Response>& outcome) {
+                  if (!outcome.ok()) return predict->Fail(outcome.status(), options_.retry_jitter);
+                  SetTimings(outcome->timings, &predict->answer);
+                  predict->Answer(outcome->charge);
+                });
 }
 
 std::shared_ptr<CallHandler> VisionService::PredictStream() {

@@ -5,6 +5,7 @@
 
 #include "server/grpc/serialize_message.h"
 #include "server/protocols/message_bytes.h"
+#include "server/protocols/vision/crops.h"
 #include "server/protocols/vision/items.h"
 #include "server/protocols/vision/messages.h"
 #include "server/protocols/vision/results.h"
@@ -39,15 +40,17 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
     Answer(slot, *item, v1::PredictStreamResponse(), request.status(), scope);
     return;
   }
-  request->encode = [this, item](const Response& response) {
-    return SetAnswer(response, item->message.request(), server_.max_message_bytes,
-                     item->answer.mutable_answer(), kAroundAnswer);
-  };
-  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot, item,
-                                                  scope](const absl::StatusOr<Response>& outcome) {
-    if (outcome.ok()) SetTimings(outcome->timings, item->answer.mutable_answer());
-    Answer(slot, *item, std::move(item->answer), outcome, scope);
-  });
+  // Refers to the item, which the callback below keeps.
+  const VisionCall asked{.message = &item->message.request(),
+                         .answer = item->answer.mutable_answer(),
+                         .max_bytes = server_.max_message_bytes,
+                         .around = kAroundAnswer};
+  PredictVision(
+      server_.pipeline, server_.catalog, *std::move(request), asked,
+      [this, stream = shared_from_this(), slot, item, scope](const absl::StatusOr<Response>& outcome) {
+        if (outcome.ok()) SetTimings(outcome->timings, item->answer.mutable_answer());
+        Answer(slot, *item, std::move(item->answer), outcome, scope);
+      });
 }
 
 absl::StatusOr<Request> VisionStream::ReadRequest(const Slot& slot, const CallScope& scope,
