@@ -18,7 +18,7 @@ constexpr auto kRefused = FieldSupport::kRefused;
 
 constexpr ConfigField kFields[] = {
     {"name", kWorks, "the folder's name, or omitted"},
-    {"platform", kWorks, "pytorch_libtorch, onnxruntime_onnx, ensemble"},
+    {"platform", kWorks, "pytorch_libtorch, torch_aoti, onnxruntime_onnx, ensemble"},
     {"backend", kWorks, "saccade, pytorch, onnxruntime and openvino (both computed by OpenVINO), ensemble"},
     {"runtime", kRefused, "the program in the version's folder runs unchanged; remove it"},
     {"version_policy", kWorks, "latest, all, specific"},

@@ -23,6 +23,8 @@ namespace saccade::server {
 namespace {
 
 constexpr int kMaxBatchSize = 65536;
+// Triton's platform for packages of AOTInductor, which backend pytorch runs too.
+constexpr char kPackages[] = "torch_aoti";
 
 constexpr std::array<Backend, 5> kBackends = {Backend::kSaccade, Backend::kPytorch, Backend::kOnnxruntime,
                                               Backend::kOpenvino, Backend::kEnsemble};
@@ -37,11 +39,14 @@ absl::Status CheckName(const inference::ModelConfig& config, absl::string_view f
 absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const ConfigCheck& check) {
   const std::string& backend = config.backend();
   const std::string& platform = config.platform();
-  const auto has_platform = [&](Backend known) { return !platform.empty() && PlatformOf(known) == platform; };
+  const auto has_platform = [&](Backend known) {
+    if (platform == kPackages) return known == Backend::kPytorch;
+    return !platform.empty() && PlatformOf(known) == platform;
+  };
   const auto* const of_platform = std::find_if(kBackends.begin(), kBackends.end(), has_platform);
   if (!platform.empty() && of_platform == kBackends.end()) {
     return check.Error("platform", "is ", Quoted(platform),
-                       ", expected 'pytorch_libtorch', 'onnxruntime_onnx', 'ensemble', or "
+                       ", expected 'pytorch_libtorch', 'torch_aoti', 'onnxruntime_onnx', 'ensemble', or "
                        "backend: \"saccade\" instead");
   }
   for (const Backend known : kBackends) {
@@ -141,6 +146,15 @@ absl::Status ReadWeightsFile(const inference::ModelConfig& config, const ConfigC
   return absl::OkStatus();
 }
 
+// A package has another ending than TorchScript, which the platform must not be taken for.
+absl::Status ReadPackage(const inference::ModelConfig& config, const ConfigCheck& check, ConfigFile* file) {
+  if (config.platform() != kPackages) return absl::OkStatus();
+  if (file->weights_file.empty()) file->weights_file = "model.pt2";
+  if (file->weights_file.ends_with(".pt2")) return absl::OkStatus();
+  return check.Error("platform", "is '", kPackages, "', but the file is ", Quoted(file->weights_file),
+                     ", expected a package of AOTInductor, .pt2; TorchScript is 'pytorch_libtorch'");
+}
+
 // Checks and reads what depends on the backend.
 absl::Status ReadForBackend(const inference::ModelConfig& config, const ConfigCheck& check,
                             ConfigFile* file) {
@@ -178,7 +192,8 @@ std::string Completed(inference::ModelConfig config, const ModelSettings& settin
   config.set_max_batch_size(settings.has_batch_dimension ? static_cast<int>(settings.batching.max_batch_size)
                                                          : 0);
   config.set_backend(settings.backend == Backend::kEnsemble ? "" : NameOf(settings.backend));
-  if (*PlatformOf(settings.backend) != '\0') config.set_platform(PlatformOf(settings.backend));
+  if (*PlatformOf(settings.backend) != '\0' && config.platform() != kPackages)
+    config.set_platform(PlatformOf(settings.backend));
   return config.SerializeAsString();
 }
 
@@ -212,6 +227,7 @@ absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string
   if (status.ok()) status = ReadParameters(message, check, &file);
   if (status.ok()) status = CheckOptimize(check, settings);
   if (status.ok()) status = ReadWeightsFile(message, check, &file);
+  if (status.ok()) status = ReadPackage(message, check, &file);
   if (status.ok()) status = ReadForBackend(message, check, &file);
   if (!status.ok()) return status;
   settings.response_cache = message.response_cache().enable();

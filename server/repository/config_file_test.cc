@@ -100,6 +100,26 @@ TEST(ConfigFileTest, TritonsNamesForGraphs) {
               HasSubstr("platform: is 'onnxruntime_onnx', which contradicts backend 'openvino'"));
 }
 
+TEST(ConfigFileTest, TritonsNameForPackages) {
+  const std::string tensors =
+      " input { name: \"x\" data_type: TYPE_FP32 dims: 3 } output { name: \"y\" data_type: TYPE_FP32 dims: 3 "
+      "}";
+  for (const char* backend : {"", "backend: \"pytorch\" "}) {
+    const auto package = Parse(absl::StrCat(backend, "platform: \"torch_aoti\"", tensors));
+    ASSERT_TRUE(package.ok()) << package.status();
+    EXPECT_EQ(package->settings.backend, Backend::kPytorch);
+    EXPECT_EQ(package->weights_file, "model.pt2");
+    EXPECT_THAT(package->settings.config, HasSubstr("torch_aoti"));
+  }
+  const auto named = Parse("platform: \"torch_aoti\" default_model_filename: \"net.pt2\"" + tensors);
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->weights_file, "net.pt2");
+  EXPECT_THAT(ErrorOf("platform: \"torch_aoti\" default_model_filename: \"model.pt\"" + tensors),
+              HasSubstr("platform: is 'torch_aoti', but the file is 'model.pt', expected a package"));
+  EXPECT_THAT(ErrorOf("backend: \"onnxruntime\" platform: \"torch_aoti\"" + tensors),
+              HasSubstr("platform: is 'torch_aoti', which contradicts backend 'onnxruntime'"));
+}
+
 TEST(ConfigFileTest, AnUnknownFieldIsNamedBesideThoseThatAreKnown) {
   const std::string error = ErrorOf(absl::StrCat(kArchitecture, "  sequence_batches { }"));
   EXPECT_THAT(error, HasSubstr("m/config.pbtxt:2:"));

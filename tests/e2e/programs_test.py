@@ -94,6 +94,7 @@ def programs(tmp_path_factory, package):
     write(root, "ints", AddSub(), of_add_sub("INT32"))
     write(root, "floats", AddSub(), of_add_sub("FP32", "[ -1 ]"))
     write(root, "packaged", package, of_add_sub("FP32"), file="model.pt2")
+    write(root, "aoti", package, "platform: 'torch_aoti'\n" + of_add_sub("FP32"), file="model.pt2")
     write(root, "whole", AddSub(), of_add_sub("FP32", "[ -1, 2 ]"), max_batch_size=0)
     for name in IDENTITY_TYPES:
         write(root, name, Identity(), tensor("input", "x", name, "[ -1 ]") + tensor("output", "y", name, "[ -1 ]"))
@@ -144,7 +145,7 @@ def values(*shape, seed=0):
     return numpy.random.default_rng(seed).standard_normal(shape).astype(numpy.float32)
 
 
-@pytest.mark.parametrize("model, data_type", [("ints", "INT32"), ("floats", "FP32"), ("packaged", "FP32")])
+@pytest.mark.parametrize("model, data_type", [("ints", "INT32"), ("floats", "FP32"), ("packaged", "FP32"), ("aoti", "FP32")])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_two_tensors_in_two_out(client, model, data_type, rows):
     a, b = ((100 * values(rows, 16, seed=seed)).astype(triton_to_np_dtype(data_type)) for seed in (1, 2))
