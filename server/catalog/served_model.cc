@@ -100,8 +100,7 @@ ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* 
                     ? std::make_shared<const Ensemble>(options_.settings, options_.version.version)
                     : nullptr),
       devices_(DevicesOf(options_.settings)),
-      busy_since_(std::make_unique<std::atomic<int64_t>[]>(
-          std::max(devices_.size(), static_cast<size_t>(MaxInstances(options_))))) {}
+      busy_since_(std::max(devices_.size(), static_cast<size_t>(MaxInstances(options_)))) {}
 
 ServedModel::~ServedModel() { Close(); }
 
@@ -611,8 +610,8 @@ void ServedModel::RefreshGauges() {
 
 absl::Duration ServedModel::BusyFor() const {
   absl::Duration longest = absl::ZeroDuration();
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    const int64_t since = busy_since_[i].load(std::memory_order_relaxed);
+  for (const std::atomic<int64_t>& busy : busy_since_) {
+    const int64_t since = busy.load(std::memory_order_relaxed);
     if (since != 0) longest = std::max(longest, clock_->Now() - absl::FromUnixNanos(since));
   }
   return longest;

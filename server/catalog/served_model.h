@@ -263,7 +263,7 @@ class ServedModel final : public ReadyModel {
   std::unique_ptr<DeviceModel<CallShare>> queue_;
   // By instance: when its forward pass began or last reported progress, in nanoseconds since the epoch; 0
   // while idle.
-  std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
+  std::vector<std::atomic<int64_t>> busy_since_;
 
   // Requests of which a part waits for a forward pass.
   std::atomic<int64_t> waiting_requests_{0};

@@ -17,9 +17,9 @@
 #include "server/engine/cut_parts.h"
 #include "server/ensembles/step_error.h"
 #include "server/inference/crop_models.h"
-#include "server/protocols/vision_errors.h"
-#include "server/protocols/vision_messages.h"
-#include "server/protocols/vision_results.h"
+#include "server/protocols/vision/errors.h"
+#include "server/protocols/vision/messages.h"
+#include "server/protocols/vision/results.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
