@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
@@ -18,6 +19,10 @@ using Json = nlohmann::ordered_json;
 
 // The fastest level: JPEG files do not shrink, and raw pixels shrink about as far as they ever do.
 constexpr int kLevel = 1;
+
+struct FreeContext {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
 
 Json ToJson(const CapturedCall::Headers& headers) {
   Json json = Json::object();
@@ -93,8 +98,12 @@ std::string MakeFrame(const CapturedCall& call, CapturedPixels pixels, const std
     record += call.request;
     record += call.answer;
   }
+  // Creating one takes longer than a small call.
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
+  if (context == nullptr) return "";
   std::string packed(ZSTD_compressBound(record.size()), '\0');
-  const size_t size = ZSTD_compress(packed.data(), packed.size(), record.data(), record.size(), kLevel);
+  const size_t size =
+      ZSTD_compressCCtx(context.get(), packed.data(), packed.size(), record.data(), record.size(), kLevel);
   if (ZSTD_isError(size) != 0 || size > std::numeric_limits<int32_t>::max()) return "";
   packed.resize(size);
   const uLong sum = crc32(0, reinterpret_cast<const Bytef*>(packed.data()), static_cast<uInt>(size));
