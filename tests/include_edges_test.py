@@ -15,7 +15,7 @@ SOURCES = {".h", ".cc", ".cu", ".cuh", ".inc"}
 # Includes from outside the repository, and protoc's output, by the include's name.
 GROUPS = {
     "std": r"[a-z_0-9]+|"
-    r"(assert|cpuid|dirent|fcntl|fenv|glob|immintrin|arm_neon|dlfcn|langinfo|limits|malloc|math|poll|pthread|setjmp|signal|stdint|stdio|"
+    r"(assert|cpuid|fcntl|fenv|glob|immintrin|arm_neon|dlfcn|langinfo|limits|malloc|math|poll|pthread|setjmp|signal|stdint|stdio|"
     r"stdlib|string|time|unistd|ucontext|spawn|netdb|sched|omp)\.h|(sys|netinet|arpa|linux)/\w+\.h",
     "torch": r"(ATen|c10|torch)/.*",
     "cuda": r"(cuda\w*|cooperative_groups|mma)(\.h|/.*)|(cub|cutlass)/.*",

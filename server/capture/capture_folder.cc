@@ -1,6 +1,5 @@
 #include "server/capture/capture_folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,6 +9,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -78,19 +80,20 @@ absl::Status CaptureFolder::Lock() {
 }
 
 absl::Status CaptureFolder::List() {
-  DIR* const entries = opendir(options_.path.c_str());
-  if (entries == nullptr)
-    return absl::FailedPreconditionError(
-        absl::StrCat("--capture ", options_.path, " cannot be listed: ", Why(errno)));
-  while (const dirent* entry = readdir(entries)) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(options_.path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
     struct stat facts = {};
-    if (!IsSegment(entry->d_name) || fstatat(folder_fd_, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (!IsSegment(name) || fstatat(folder_fd_, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(facts.st_mode))
       continue;
-    segments_.push_back({entry->d_name, facts.st_size, absl::TimeFromTimespec(facts.st_mtim)});
+    segments_.push_back({name, facts.st_size, absl::TimeFromTimespec(facts.st_mtim)});
     bytes_ += facts.st_size;
   }
-  closedir(entries);
+  if (error)
+    return absl::FailedPreconditionError(
+        absl::StrCat("--capture ", options_.path, " cannot be listed: ", error.message()));
   std::sort(segments_.begin(), segments_.end(),
             [](const Segment& a, const Segment& b) { return a.name < b.name; });
   return absl::OkStatus();

@@ -81,8 +81,8 @@ absl::Status EventClient::Send(const CloudEvent& event, const std::function<bool
       complete = false;
       return;
     }
-    static_cast<void>(lines.release());
-    lines.reset(longer);
+    // Only the first line makes another list.
+    if (lines == nullptr) lines.reset(longer);
   };
   // Otherwise curl waits for a sink that does not say that it will read the body.
   add("Expect:");

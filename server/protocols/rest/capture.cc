@@ -8,6 +8,7 @@
 #include "server/core/errors.h"
 #include "server/logging/log.h"
 #include "server/protocols/log_calls.h"
+#include "server/protocols/rest/media.h"
 #include "server/protocols/rest/paths.h"
 
 namespace saccade::server {
@@ -99,7 +100,8 @@ std::vector<HttpRoute> CaptureRoutes(Capture* capture, RetryJitter* retry_jitter
   const auto describe = [](Capture& of, const HttpRequest&) -> absl::StatusOr<HttpResponse> {
     return Describe(of);
   };
-  return {{"GET", "/v1/capture", answering(describe)}, {"POST", "/v1/capture", answering(Update)}};
+  return {{"GET", "/v1/capture", answering(describe)},
+          {"POST", "/v1/capture", TakingJsonOrBinary(answering(Update))}};
 }
 
 }  // namespace saccade::server
