@@ -50,7 +50,7 @@ class HttpService final : public ExchangeHandler {
     WorkPool* pool = nullptr;
     // May be null.
     RefusalCounter* refusals = nullptr;
-    // Turns an error of `check_arrival` or of the ledger into a response (rest_error.h).
+    // Turns an error of `check_arrival` or of the ledger into a response (server/protocols/rest/error.h).
     std::function<HttpResponse(const absl::Status&)> to_http;
   };
 

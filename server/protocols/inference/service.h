@@ -51,19 +51,19 @@ class InferenceService {
  private:
   using CallMethods = std::vector<CallMethod>;
 
-  // inference_service.cc
+  // service.cc
   void AddHealth(CallMethods& methods);
   void AddMetadata(CallMethods& methods);
   void ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces received);
 
-  // inference_extensions.cc
+  // extensions.cc
   // Configuration and statistics of models.
   void AddModelFacts(CallMethods& methods);
   void AddSystemSharedMemory(CallMethods& methods);
   static void AddCudaSharedMemory(CallMethods& methods);
   static void AddSettings(CallMethods& methods);
 
-  // inference_repository.cc
+  // repository.cc
   void AddRepository(CallMethods& methods);
 
   const Options options_;
