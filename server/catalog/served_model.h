@@ -86,6 +86,9 @@ struct ServedModelOptions {
       load_engine = LoadEngine;
 };
 
+// The most instances that the model can have.
+int MaxInstances(const ServedModelOptions& options);
+
 // What was measured of a model's passes, and with what they are computed.
 struct ModelTiming {
   // Ascending by bucket; empty while nothing was measured.

@@ -1,0 +1,384 @@
+// How a model is loaded: its files are checked, its precision, threads and instances chosen, its passes
+// warmed up.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/device/instruction_set.h"
+#include "models/device/use_threads.h"
+#include "server/catalog/fastest_threads.h"
+#include "server/catalog/instance_trial.h"
+#include "server/catalog/served_model.h"
+#include "server/core/free_memory.h"
+#include "server/drift/drift_json.h"
+#include "server/logging/log.h"
+#include "server/repository/checksums.h"
+#include "server/repository/files.h"
+
+namespace saccade::server {
+namespace {
+
+// Memory of a loaded model by the size of its weights: at most this many times as much, and this much
+// besides.
+constexpr int64_t kMaxGrowth = 4;
+constexpr int64_t kSlack = 32 << 20;
+
+// Whether it can have been measured with these options. A file that was changed may hold anything.
+bool Fits(const MeasuredKind& kind, const ServedModelOptions& options) {
+  const bool chosen = options.settings.optimize.has_value();
+  return kind.threads <= (chosen ? options.cores : options.threads_per_instance) &&
+         kind.instances <= MaxInstances(options) &&
+         std::all_of(kind.passes.begin(), kind.passes.end(), [&](const MeasuredKind::Pass& pass) {
+           return pass.size <= options.settings.batching.max_batch_size;
+         });
+}
+
+// Before anything reads the weights.
+absl::Status CheckFiles(const ModelSettings& settings, const ChecksumRules& rules) {
+  if (settings.repository.empty()) return absl::OkStatus();
+  if (rules.required && settings.from_request)
+    return absl::FailedPreconditionError(
+        "the request has a configuration of its own, which is not signed, and the daemon runs with "
+        "--require-signed; load the model with the configuration in the repository");
+  return CheckChecksums(settings.repository, settings.name, rules);
+}
+
+// What drift is compared with, if a file beside the weights says that; nullopt if there is none.
+absl::StatusOr<std::optional<Distribution>> ReadDriftFile(const std::string& weights_path) {
+  const auto folder = RepositoryPath::Root(std::filesystem::path(weights_path).parent_path());
+  if (!folder.ok()) return folder.status();
+  const RepositoryPath file = *folder / kDriftFile;
+  if (!file.Exists()) return std::nullopt;
+  const auto text = file.ReadText(kMaxDriftFileBytes);
+  if (!text.ok()) return text.status();
+  auto distribution = ReadDistribution(*text);
+  if (!distribution.ok())
+    return absl::InvalidArgumentError(absl::StrCat(kDriftFile, ": ", distribution.status().message()));
+  return *std::move(distribution);
+}
+
+}  // namespace
+
+std::string KindOf(const ServedModelOptions& options) {
+  const ModelSettings& settings = options.settings;
+  std::string kind = KindOf(settings, options.version, options.threads_per_instance);
+  if (kind.empty()) return kind;
+  if (options.fewer_threads) kind += "\nthreads by trial";
+  if (settings.optimize) {
+    absl::StrAppend(&kind, "\n", NameOf(*settings.optimize),
+                    settings.has_instances ? " of these instances on " : " on ", options.cores);
+  }
+  return absl::StrCat(kind, "\n", absl::ToInt64Milliseconds(options.warm_up));
+}
+
+absl::Status ServedModel::Load() {
+  const absl::Time start = load_start_ = clock_->Now();
+  TellStep(LoadStep::Kind::kChecking);
+  absl::Status status = CheckFiles(options_.settings, options_.permissions.checksums);
+  if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadOnNode();
+  std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
+  if (!engines_.empty()) task = models::TaskName(description().task);
+  metrics_ = all_metrics_->ForModel(name(), version(), task);
+  if (precision_) metrics_->SetPrecision(models::PrecisionName(precision_->precision));
+  if (status.ok()) {
+    identity_ = std::make_shared<const ModelIdentity>(MakeIdentity());
+    OpenCache();
+    WatchDrift();
+  }
+  if (status.ok() && ensemble_ == nullptr) StartInstances();
+  const absl::Time loaded = clock_->Now();
+  const absl::Duration took = loaded - start;
+  last_used_.store(absl::ToUnixNanos(loaded), std::memory_order_relaxed);
+  if (status.ok() || !options_.takes_over) {
+    metrics_->SetLoadDuration(took);
+    metrics_->SetReady(status.ok());
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    load_duration_ = took;
+  }
+  if (!status.ok()) {
+    SetState(ModelSnapshot::State::kUnavailable, std::string(status.message()));
+    return status;
+  }
+  SetState(ModelSnapshot::State::kReady, "");
+  return absl::OkStatus();
+}
+
+void ServedModel::TellStep(LoadStep::Kind kind, int64_t done, int64_t of) const {
+  if (options_.deps.load_step)
+    options_.deps.load_step({.kind = kind, .done = done, .of = of, .since = load_start_});
+}
+
+absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
+                                const ModelPermissions& permissions) {
+  if (!version.status.ok()) return version.status;
+  absl::Status whole = CheckFiles(settings, permissions.checksums);
+  if (!whole.ok()) return whole;
+  // Whether its steps fit can only be checked with their models loaded.
+  if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
+  // The machine that checks need not have a GPU.
+  if (!settings.gpus.empty()) return CheckEngine(settings, permissions);
+  ServedModelOptions options;
+  options.settings = settings;
+  options.version = version;
+  options.permissions = permissions;
+  ServedModel model(std::move(options), nullptr, Clock::Real(), nullptr);
+  return model.LoadWeights();
+}
+
+absl::Status ServedModel::LoadOnNode() {
+  // A trial of instances uses all nodes.
+  threads_ = options_.threads_per_instance;
+  if (options_.settings.optimize || NodeOf(0) == nullptr) return LoadNetwork();
+  absl::Status status;
+  std::thread([&, call = CurrentLogCall()] {
+    const LogCallScope scope(call);
+    pthread_setname_np(pthread_self(), "load");
+    KeepToNode(0);
+    status = LoadNetwork();
+  }).join();
+  return status;
+}
+
+absl::Status ServedModel::LoadNetwork() {
+  const std::string kind = options_.deps.kinds != nullptr ? KindOf(options_) : "";
+  if (options_.deps.kinds != nullptr) {
+    auto known = options_.deps.kinds->Find(kind);
+    if (known && Fits(*known, options_)) {
+      measured_ = *std::move(known);
+      is_measured_ = true;
+    }
+  }
+  const int64_t allocated_before = AllocatedBytes();
+  absl::Status status = ChooseItsPrecision();
+  if (status.ok()) status = LoadAndWarmUp(allocated_before);
+  if (status.ok() && options_.deps.kinds != nullptr && !is_measured_)
+    options_.deps.kinds->Keep(kind, measured_);
+  return status;
+}
+
+absl::Status ServedModel::LoadAndWarmUp(int64_t allocated_before) {
+  absl::Status status = LoadWeights();
+  if (status.ok()) status = MakeQueue();
+  if (status.ok()) status = WarmUp();
+  if (!status.ok() || is_measured_) return status;
+  measured_.threads = threads_;
+  measured_.instances = static_cast<int>(devices_.size());
+  // Requests of other models allocate meanwhile, so the growth is trusted within bounds alone.
+  const int64_t weights = WeightsBytes(options_.version);
+  measured_.bytes = std::clamp(AllocatedBytes() - allocated_before, weights, kMaxGrowth * weights + kSlack);
+  return status;
+}
+
+absl::Status ServedModel::ChooseItsPrecision() {
+  const ModelSettings& settings = options_.settings;
+  if (settings.backend != Backend::kSaccade) return absl::OkStatus();
+  models::UseThreads(options_.threads_per_instance);
+  if (models::IsPrecisionAuto(settings.options)) TellStep(LoadStep::Kind::kPrecision);
+  auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), clock_);
+  if (!choice.ok()) return choice.status();
+  precision_ = *std::move(choice);
+  if (!models::IsPrecisionAuto(settings.options)) return absl::OkStatus();
+  Log(LogLevel::kInfo, "precision chosen",
+      {{"model", name()},
+       {"version", version()},
+       {"precision", models::PrecisionName(precision_->precision)},
+       {"reason", precision_->reason}});
+  return absl::OkStatus();
+}
+
+ModelIdentity ServedModel::MakeIdentity() const {
+  ModelIdentity identity;
+  if (ensemble_ != nullptr) return identity;
+  identity.instruction_set = options_.settings.gpus.empty() ? models::InstructionSet() : "cuda";
+  if (precision_) identity.precision = models::PrecisionName(precision_->precision);
+  const std::string& path =
+      precision_ ? WeightsFor(options_.version, precision_->precision) : options_.version.weights_path;
+  if (path.empty()) return identity;
+  auto sum = FileSum(path);
+  if (sum.ok()) {
+    identity.weights_sha256 = *std::move(sum);
+  } else {
+    // The model serves all the same; replays compare its answers by tolerance.
+    Log(LogLevel::kWarning, "the weights' checksum is not known",
+        {{"model", name()}, {"version", version()}, {"reason", sum.status().message()}});
+  }
+  return identity;
+}
+
+absl::Status ServedModel::CheckEnsemble() const {
+  if (!options_.deps.check_ensemble) return absl::UnimplementedError("ensembles are not supported here");
+  return options_.deps.check_ensemble(*ensemble_);
+}
+
+EngineOptions ServedModel::EngineOptionsFor(int device) const {
+  EngineOptions options;
+  options.version = options_.version;
+  options.permissions = options_.permissions;
+  if (!options_.settings.gpus.empty()) options.gpu = device;
+  options.instances = static_cast<int>(std::count(devices_.begin(), devices_.end(), device));
+  if (precision_) options.precision = precision_->precision;
+  return options;
+}
+
+absl::Status ServedModel::LoadWeights() {
+  threads_ = options_.threads_per_instance;
+  TellStep(LoadStep::Kind::kReading);
+  if (options_.settings.gpus.empty()) return LoadOnCpu();
+  models::UseThreads(threads_);
+  for (const int gpu : std::set<int>(devices_.begin(), devices_.end())) {
+    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(gpu));
+    if (!engine.ok()) return engine.status();
+    engines_[gpu] = *std::move(engine);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::LoadOnCpu() {
+  const auto load = [this]() -> absl::StatusOr<PassMaker> {
+    engines_.clear();
+    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(devices_[0]));
+    if (!engine.ok()) return engine.status();
+    Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
+    return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
+  };
+  if (is_measured_) {
+    threads_ = measured_.threads;
+    devices_ = Devices(static_cast<size_t>(measured_.instances));
+    Log(LogLevel::kInfo, "uses earlier measurements",
+        {{"model", name()}, {"instances", measured_.instances}, {"threads", threads_}});
+  } else if (options_.settings.optimize) {
+    return LoadForItsGoal();
+  }
+  if (!options_.fewer_threads || is_measured_) {
+    models::UseThreads(threads_);
+    return load().status();
+  }
+  const auto load_and_try = [this, &load] {
+    auto loaded = load();
+    // The passes that are timed, and a further load, follow.
+    TellStep(LoadStep::Kind::kTrial);
+    return loaded;
+  };
+  const auto fastest = LoadForFastest(load_and_try, options_.threads_per_instance,
+                                      options_.settings.batching.max_batch_size, clock_);
+  if (!fastest.ok()) return fastest.status();
+  threads_ = *fastest;
+  if (threads_ < options_.threads_per_instance) {
+    Log(LogLevel::kInfo, "passes are faster with fewer threads",
+        {{"model", name()}, {"threads", threads_}, {"cores", options_.threads_per_instance}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::LoadForItsGoal() {
+  const ModelSettings& settings = options_.settings;
+  const auto load = [this](int instances) -> absl::StatusOr<PassMaker> {
+    engines_.clear();
+    devices_ = Devices(static_cast<size_t>(instances));
+    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(devices_[0]));
+    if (!engine.ok()) return engine.status();
+    Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
+    TellStep(LoadStep::Kind::kTrial);
+    return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
+  };
+  const auto split = LoadForGoal(load, {.goal = *settings.optimize,
+                                        .cores = options_.cores,
+                                        .instances = settings.has_instances ? settings.instances : 0,
+                                        .max_batch_size = settings.batching.max_batch_size,
+                                        .clock = clock_});
+  if (!split.ok()) return split.status();
+  threads_ = split->threads;
+  Log(LogLevel::kInfo, "instances chosen by trial",
+      {{"model", name()},
+       {"optimize", NameOf(*settings.optimize)},
+       {"instances", split->instances},
+       {"threads", split->threads},
+       {"cores", options_.cores}});
+  return absl::OkStatus();
+}
+
+BatcherOptions ServedModel::BatchingOfQueue() const {
+  const ModelSettings& settings = options_.settings;
+  BatcherOptions batching = settings.batching;
+  if (batching.max_queue_size == 0) batching.max_queue_size = options_.default_max_queue_size;
+  batching.threads = settings.gpus.empty() ? threads_ : 1;
+  return batching;
+}
+
+absl::Status ServedModel::MakeQueue() {
+  auto queue = DeviceModel<CallShare>::Create(BatchingOfQueue(), devices_, group_);
+  if (!queue.ok()) return queue.status();
+  queue_ = *std::move(queue);
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::WarmUp() {
+  models::UseThreads(threads_);
+  TellStep(LoadStep::Kind::kWarmUp);
+  for (const MeasuredKind::Pass& pass : measured_.passes) queue_->Learn(pass.bucket, pass.size, pass.took);
+  Engine::WarmUpOptions options = {
+      .clock = clock_,
+      .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
+      .learn =
+          [this](int64_t bucket, int64_t size, absl::Duration took) {
+            queue_->Learn(bucket, size, took);
+            measured_.passes.push_back({bucket, size, took});
+          },
+      .advanced = [this](int64_t done, int64_t of) { TellStep(LoadStep::Kind::kWarmUp, done, of); }};
+  if (is_measured_) {
+    // The smallest and the largest batch still allocate what they need. Their times are known better than
+    // from here, where other models may be loaded beside this one.
+    options.at_most = absl::ZeroDuration();
+    options.learn = [](int64_t, int64_t, absl::Duration) {};
+  }
+  for (const auto& [device, engine] : engines_) {
+    if (absl::Status warm = engine->WarmUp(options); !warm.ok()) return warm;
+  }
+  return absl::OkStatus();
+}
+
+void ServedModel::OpenCache() {
+  const ModelSettings& settings = options_.settings;
+  if (!settings.response_cache) return;
+  if (ensemble_ != nullptr || options_.deps.response_cache == nullptr) {
+    Log(LogLevel::kWarning, "model configuration",
+        {{"model", name()},
+         {"warning", ensemble_ != nullptr
+                         ? "response_cache is ignored for ensembles; set it for the models of their steps"
+                         : "response_cache is ignored: the daemon runs without --cache-config"}});
+    return;
+  }
+  cached_answers_ = options_.deps.response_cache->ForModel(settings.max_cached_bytes);
+  cache_metrics_ = all_metrics_->ForCacheOf(name(), version());
+}
+
+void ServedModel::WatchDrift() {
+  const int64_t window = options_.settings.drift_window;
+  if (window == 0) return;
+  const auto warn = [this](const std::string& what) {
+    Log(LogLevel::kWarning, "model configuration",
+        {{"model", name()}, {"version", version()}, {"warning", what}});
+  };
+  if (ensemble_ != nullptr || description().task == models::Task::kTensors) {
+    warn(
+        "drift_window is ignored: only models of pictures, clips or volumes are watched, and the models of "
+        "an "
+        "ensemble's steps by themselves");
+    return;
+  }
+  auto reference = ReadDriftFile(options_.version.weights_path);
+  if (!reference.ok()) {
+    warn(absl::StrCat(reference.status().message(), "; the first items are compared with instead"));
+    reference = std::nullopt;
+  }
+  drift_ = std::make_unique<DriftWatch>(window, *std::move(reference));
+  drift_metrics_ = all_metrics_->ForDriftOf(name(), version(), DriftFeatures());
+}
+
+}  // namespace saccade::server
