@@ -237,6 +237,36 @@ def volumes():
     write("volume", "tiled", tiled(types["u8"][0]))
 
 
+def avi(frames, width, height):
+    """An AVI file of JPEG pictures, 10 a second."""
+
+    def chunk(kind, data):
+        return kind + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
+
+    longest = max(map(len, frames))
+    main = struct.pack("<10I16x", 100_000, longest * 10, 0, 0, len(frames), 0, 1, longest, width, height)
+    stream = struct.pack("<4s4sIHHIIIIIIII8x", b"vids", b"MJPG", 0, 0, 0, 0, 1, 10, 0, len(frames), longest, 0, 0)
+    picture = struct.pack("<IiiHH4sIiiII", 40, width, height, 1, 24, b"MJPG", width * height * 3, 0, 0, 0, 0)
+    streams = chunk(b"LIST", b"strl" + chunk(b"strh", stream) + chunk(b"strf", picture))
+    header = chunk(b"LIST", b"hdrl" + chunk(b"avih", main) + streams)
+    return chunk(b"RIFF", b"AVI " + header + chunk(b"LIST", b"movi" + b"".join(chunk(b"00dc", one) for one in frames)))
+
+
+def videos():
+    for name, width, height, count in (("small", 16, 16, 3), ("odd", 31, 17, 2), ("one", 64, 48, 1)):
+        frames = []
+        for index in range(count):
+            out = io.BytesIO()
+            Image.new("RGB", (width, height), (index * 80, 40, 200)).save(out, "JPEG")
+            frames.append(out.getvalue())
+        write("video", f"avi_{name}", avi(frames, width, height))
+    # The tables of MP4 without samples.
+    box = lambda kind, data: struct.pack(">I", len(data) + 8) + kind + data
+    tables = box(b"stsz", bytes(12)) + box(b"stco", bytes(8)) + box(b"stsc", bytes(8)) + box(b"stts", bytes(8))
+    moov = box(b"moov", box(b"trak", box(b"mdia", box(b"minf", box(b"stbl", tables)))))
+    write("video", "mp4_tables", box(b"ftyp", b"isom" + bytes(4) + b"isom") + moov)
+
+
 def tiled(plane):
     """A big-endian TIFF with one tile of 16 x 16."""
     tile = numpy.zeros((16, 16), numpy.uint8)
@@ -364,7 +394,8 @@ def vision_requests():
 
 if __name__ == "__main__":
     shutil.rmtree(SEEDS, ignore_errors=True)
-    for make in (weights, graphs, configs, encoded_pictures, volumes, inference_requests, http_requests, vision_requests, front):
+    for make in (weights, graphs, configs, encoded_pictures, videos, volumes, inference_requests, http_requests,
+                 vision_requests, front):
         make()
     files = [path for path in SEEDS.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes, the largest "

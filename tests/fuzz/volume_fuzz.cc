@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/harness.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   using saccade::fuzz::Check;
   constexpr int64_t kMaxVoxels = 1 << 16;
   const saccade::server::Picture volume =
