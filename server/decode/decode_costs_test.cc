@@ -7,6 +7,7 @@
 
 #include <ctime>
 #include <fstream>
+#include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <random>
@@ -155,6 +156,28 @@ TEST(DecodeCostsTest, JpegsOfAsManyScansAsMayBe) {
   const double seconds = CpuSeconds() - start;
   RecordProperty("seconds", std::to_string(seconds));
   EXPECT_LT(seconds, 5);
+}
+
+// Decoding one picture on a thread of the daemon is not interrupted, so that this bounds how long a thread
+// may be busy after its call has ended. Noise is what takes longest for each pixel.
+TEST(DecodeCostsTest, APictureTakesHalfASecondForEachMegapixelAtMost) {
+  cv::Mat noise(1024, 1024, CV_8UC3);
+  cv::randu(noise, 0, 256);
+  const std::pair<const char*, std::vector<int>> formats[] = {
+      {".jpg", {cv::IMWRITE_JPEG_QUALITY, 100}},
+      {".jpg", {cv::IMWRITE_JPEG_QUALITY, 100, cv::IMWRITE_JPEG_PROGRESSIVE, 1}},
+      {".png", {cv::IMWRITE_PNG_COMPRESSION, 9}},
+      {".webp", {cv::IMWRITE_WEBP_QUALITY, 100}},
+      {".webp", {cv::IMWRITE_WEBP_QUALITY, 101}},
+      {".tiff", {cv::IMWRITE_TIFF_COMPRESSION, 5}},
+      {".bmp", {}},
+  };
+  for (const auto& [format, options] : formats) {
+    const std::string encoded = Encode(format, noise, options);
+    const double start = CpuSeconds();
+    ASSERT_EQ(Decoded(encoded).size(), noise.size()) << format;
+    EXPECT_LT(CpuSeconds() - start, 0.5) << format;
+  }
 }
 
 TEST(DecodeCostsTest, ProgressiveJpegsAreRead) {
