@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "server/core/memory_reserve.h"
 #include "server/lifecycle/check_config.h"
 #include "server/lifecycle/daemon.h"
 #include "server/lifecycle/descriptors.h"
@@ -49,6 +50,7 @@ int main(int argc, char** argv) {
   // Measures how long threads should spin, which help and wrong flags do not need.
   SetLibraryDefaults(argv);
   StartLogging(*flags);
+  HoldMemoryReserve();
   if (flags->check_config) {
     exit_code = CheckConfig(*flags, std::cout).ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   } else {

@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/memory_reserve.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
 
 namespace saccade::server {
 
@@ -100,6 +103,14 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
     return absl::UnavailableError(
         "the server is shutting down and accepts no more requests; try another replica");
   }
+  if (!applicant.nested && !RestoreMemoryReserve()) {
+    absl::Status refused = absl::ResourceExhaustedError(
+        "the system has no memory left for the daemon; try again later, or give it more memory or lower "
+        "--max-inflight-bytes and --max-decoded-bytes");
+    SetShedReason(refused, ShedReason::kBytes);
+    SetRetryAfter(refused, server_.TimeToRetry(now));
+    return refused;
+  }
   Holding wanted = {.client = std::string(applicant.client),
                     .model = LoadOf(applicant),
                     .of_model = {.requests = 1, .bytes = applicant.bytes}};
@@ -116,7 +127,13 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
 absl::Status Admission::CountRequest(absl::string_view client) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
+  if (client_quotas_.HasRate(client)) return client_quotas_.TakeFromRate(client, now);
   return client_rates_.Take(client, now);
+}
+
+void Admission::SetClientQuotas(const ClientQuotaTable& table) {
+  absl::MutexLock lock(&mutex_);
+  client_quotas_.Set(table);
 }
 
 absl::StatusOr<ByteCharge> Admission::Charge(absl::string_view client, int64_t bytes) {
@@ -127,9 +144,15 @@ absl::StatusOr<ByteCharge> Admission::Charge(absl::string_view client, int64_t b
   if (absl::Status fits = server_.Check(more, {}, now); !fits.ok()) return fits;
   if (absl::Status fits = client_bytes_.Check(client, bytes, 0, server_.TimeToRetry(now)); !fits.ok())
     return fits;
-  server_.Add(more, now);
   client_bytes_.Add(client, bytes);
-  return Issue(this, client, bytes);
+  try {
+    ByteCharge charge = Issue(this, client, bytes);
+    server_.Add(more, now);
+    return charge;
+  } catch (...) {
+    client_bytes_.Return(client, bytes);
+    throw;
+  }
 }
 
 Load* Admission::LoadOf(const Applicant& applicant) {
@@ -150,13 +173,22 @@ absl::Status Admission::Check(const Holding& more, const Holding& own, absl::Tim
         client_bytes_.Check(more.client, more.of_server.bytes, own.of_server.bytes, server_.TimeToRetry(now));
     if (!fits.ok()) return fits;
   }
+  absl::Status quota = client_quotas_.Check(more.client, more.of_server.requests, server_.TimeToRetry(now));
+  if (!quota.ok()) return quota;
   if (more.model == nullptr) return absl::OkStatus();
   return more.model->Check(more.of_model, own.of_model, now);
 }
 
 void Admission::Add(const Holding& more, absl::Time now) {
-  server_.Add(more.of_server, now);
+  // What may find no memory comes first, so that all or nothing is counted.
   client_bytes_.Add(more.client, more.of_server.bytes);
+  try {
+    client_quotas_.Add(more.client, more.of_server.requests);
+  } catch (...) {
+    client_bytes_.Return(more.client, more.of_server.bytes);
+    throw;
+  }
+  server_.Add(more.of_server, now);
   if (more.model != nullptr) more.model->Add(more.of_model, now);
 }
 
@@ -204,6 +236,7 @@ void Admission::Return(const Holding& held) {
   absl::MutexLock lock(&mutex_);
   server_.Return(held.of_server, now);
   client_bytes_.Return(held.client, held.of_server.bytes);
+  client_quotas_.Return(held.client, held.of_server.requests);
   if (held.model != nullptr) held.model->Return(held.of_model, now);
   if (held.answering) --answering_;
 }
@@ -215,6 +248,7 @@ void Admission::ReturnRequest(Holding& held) {
                     .decoded_bytes = std::exchange(amounts.decoded_bytes, 0)};
   };
   absl::MutexLock lock(&mutex_);
+  client_quotas_.Return(held.client, held.of_server.requests);
   server_.Return(take(held.of_server), now);
   if (held.model != nullptr) held.model->Return(take(held.of_model), now);
   held.answering = true;

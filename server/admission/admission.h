@@ -1,5 +1,5 @@
 // Admission control: bounds the work in flight, of the server and of each model, and each client's request
-// rate and share of the memory.
+// rate, requests in flight and share of the memory.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/admission/client_bytes.h"
+#include "server/admission/client_quotas.h"
 #include "server/admission/client_rates.h"
 #include "server/admission/load.h"
 #include "server/core/byte_ledger.h"
@@ -68,7 +69,7 @@ class Admission final : public ByteLedger {
   struct Holding {
     // Share of the server's bounds. What a nested request's outer ticket or a charge holds is not included.
     Inflight of_server = {};
-    // The client whose share `of_server.bytes` count to; empty for none.
+    // The client whose share `of_server.bytes` and whose quota `of_server.requests` count to; empty for none.
     std::string client = {};
     // Null for a model without bounds of its own.
     Load* model = nullptr;
@@ -127,15 +128,20 @@ class Admission final : public ByteLedger {
 
   // Admits or rejects a request immediately; never blocks. Errors:
   //   UNAVAILABLE         StartDraining was called
-  //   RESOURCE_EXHAUSTED  a bound is reached, or the client holds its share of the bytes;
+  //   RESOURCE_EXHAUSTED  a bound is reached, the client holds its share of the bytes or its quota, or the
+  //                       system has no memory left (memory_reserve.h);
   //                       the message names the bound and its flag, the payloads the reason (ShedReasonOf)
   //                       and when to retry (RetryAfter)
   //   INVALID_ARGUMENT    the request alone exceeds a bound, so that retrying is pointless
   absl::StatusOr<Ticket> Admit(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Counts a request towards its client's rate. RESOURCE_EXHAUSTED if the client sends too fast; the message
-  // and the payloads are as Admit() has them. Call it when a request arrives, before anything is done for it.
+  // Counts a request towards its client's rate: its own (ClientQuota), else the one of all clients.
+  // RESOURCE_EXHAUSTED if the client sends too fast; the message and the payloads are as Admit() has them.
+  // Call it when a request arrives, before anything is done for it.
   absl::Status CountRequest(absl::string_view client) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Replaces the quotas of single clients. Requests in flight are not affected, but count.
+  void SetClientQuotas(const ClientQuotaTable& table) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Charges bytes to the server and to the client's share of them, within --max-inflight-bytes. Errors as
   // Admit() has them for bytes; a client's rate does not matter. See ByteLedger.
@@ -176,6 +182,7 @@ class Admission final : public ByteLedger {
   // Models that have bounds of their own. Entries are never removed, because tickets point to them.
   std::map<std::string, Load, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   ClientRates client_rates_ ABSL_GUARDED_BY(mutex_);
+  ClientQuotas client_quotas_ ABSL_GUARDED_BY(mutex_);
   ClientBytes client_bytes_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   // Tickets whose request was given back before they were released.

@@ -206,6 +206,38 @@ TEST(AdmissionTest, AClientThatSendsTooFastIsRefusedAndOthersAreNot) {
   ExpectInflight(*admission, 0, 0, 0);
 }
 
+TEST(AdmissionTest, ATokensOwnRateReplacesTheOneOfAllClients) {
+  FakeClock clock;
+  AdmissionOptions options = kSmall;
+  options.clients = {.requests_per_second = 1, .burst = 1};
+  auto admission = MakeAdmission(options, &clock);
+  admission->SetClientQuotas({{"token:1", {.requests_per_second = 3}}});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(admission->CountRequest("token:1").ok());
+  EXPECT_THAT(std::string(admission->CountRequest("token:1").message()), HasSubstr("rate= of its line"));
+  EXPECT_TRUE(admission->CountRequest("token:2").ok());
+  EXPECT_THAT(std::string(admission->CountRequest("token:2").message()),
+              HasSubstr("--client-requests-per-second"));
+}
+
+TEST(AdmissionTest, ATokensRequestsInFlightAreBounded) {
+  auto admission = MakeAdmission(kSmall);
+  admission->SetClientQuotas({{"token:1", {.max_requests = 1}}});
+  auto ticket = admission->Admit({.bytes = 1, .client = "token:1"});
+  ASSERT_TRUE(ticket.ok());
+  EXPECT_TRUE(admission->Admit({.bytes = 1, .client = "token:1", .nested = true}).ok());
+  EXPECT_TRUE(admission->Admit({.bytes = 1, .client = "token:2"}).ok());
+  const auto refused = admission->Admit({.bytes = 1, .client = "token:1"});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ShedReasonOf(refused.status()), ShedReason::kClientRequests);
+  EXPECT_TRUE(RetryAfter(refused.status()).has_value());
+  // Once it is answered, the client's next request is admitted while the ticket is still held.
+  ticket->ReturnRequest();
+  auto next = admission->Admit({.bytes = 1, .client = "token:1"});
+  EXPECT_TRUE(next.ok()) << next.status();
+  ticket->Release();
+  EXPECT_FALSE(admission->Admit({.bytes = 1, .client = "token:1"}).ok()) << "returned once, not twice";
+}
+
 TEST(AdmissionTest, RatesThatMakeNoSenseAreRefusedByTheirFlag) {
   AdmissionOptions options;
   options.clients.requests_per_second = -1;

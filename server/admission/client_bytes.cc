@@ -33,7 +33,7 @@ absl::Status ClientBytes::Check(absl::string_view client, int64_t more, int64_t 
 
 void ClientBytes::Add(absl::string_view client, int64_t bytes) {
   if (client.empty() || bytes == 0) return;
-  held_[client] += bytes;
+  held_[std::string(client)] += bytes;
 }
 
 void ClientBytes::Return(absl::string_view client, int64_t bytes) {

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -36,7 +37,8 @@ class ClientBytes {
   // Names the flag that `max_` comes from.
   const std::string bound_;
   // Clients that hold at least one byte.
-  absl::flat_hash_map<std::string, int64_t> held_;
+  // std::map, because Abseil's tables are broken after an allocation that fails while they grow.
+  std::map<std::string, int64_t, std::less<>> held_;
 };
 
 }  // namespace saccade::server

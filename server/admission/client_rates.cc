@@ -36,8 +36,10 @@ absl::Status ClientRates::Take(absl::string_view client, absl::Time now) {
   }
   absl::Status refused = absl::ResourceExhaustedError(
       absl::StrCat("client '", absl::CHexEscape(client), "' sends more than ", options_.requests_per_second,
-                   " requests per second (--client-requests-per-second; at most ", burst_,
-                   " at once, --client-burst); try again in ", absl::FormatDuration(next - now)));
+                   " requests per second (",
+                   options_.of_token ? "rate= of its line in --token-file" : "--client-requests-per-second",
+                   "; at most ", burst_, options_.of_token ? " at once" : " at once, --client-burst",
+                   "); try again in ", absl::FormatDuration(next - now)));
   SetShedReason(refused, ShedReason::kClientRate);
   SetRetryAfter(refused, next - now);
   return refused;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -23,6 +23,9 @@ struct ClientRateOptions {
   // Maximum number of clients remembered. A new client evicts the least recently seen one, which starts with
   // a full bucket when it returns, so the limit does not hold for clients with more addresses than this.
   int64_t max_clients = 10'000;
+
+  // Whether errors name the token's line in --token-file as the source of the rate, not the flags.
+  bool of_token = false;
 };
 
 // Not thread-safe.
@@ -50,7 +53,7 @@ class ClientRates {
   // Most recently seen first.
   std::list<Bucket> by_use_;
   // The keys point into by_use_.
-  absl::flat_hash_map<absl::string_view, std::list<Bucket>::iterator> by_name_;
+  std::map<absl::string_view, std::list<Bucket>::iterator> by_name_;
 };
 
 }  // namespace saccade::server

@@ -69,18 +69,21 @@ void ModelQueue::ReduceBatches(int64_t bucket, int64_t size, NanoTime now) {
 }
 
 Bucket& ModelQueue::Find(int64_t id, NanoTime now) {
-  std::unique_ptr<Bucket>& bucket = buckets_[id];
-  if (bucket == nullptr) {
-    bucket = std::make_unique<Bucket>(id, options_.max_batch_size);
+  const auto known = buckets_.find(id);
+  if (known == buckets_.end()) {
+    auto bucket = std::make_unique<Bucket>(id, options_.max_batch_size);
     bucket->used = now;
-    Bucket* made = bucket.get();
+    Bucket* const made = bucket.get();
     made->targets.resize(std::max<size_t>(1, levels_.size()));
+    // Room first, so that no allocation fails between the two.
+    known_.reserve(known_.size() + 1);
+    buckets_.emplace(id, std::move(bucket));
     known_.push_back(made);
     if (known_.size() > kMaxBuckets) Forget();
     return *made;
   }
-  bucket->used = std::max(bucket->used, now);
-  return *bucket;
+  known->second->used = std::max(known->second->used, now);
+  return *known->second;
 }
 
 // Forgets the least recently used bucket without tasks, except the newest.

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -130,7 +130,8 @@ class ModelQueue {
   void UpdateTargets(NanoTime now, double instances);
 
   const BatcherOptions options_;
-  absl::flat_hash_map<int64_t, std::unique_ptr<Bucket>> buckets_;
+  // std::map, because Abseil's tables are broken after an allocation that fails while they grow.
+  std::map<int64_t, std::unique_ptr<Bucket>> buckets_;
   // All buckets, in order of creation.
   std::vector<Bucket*> known_;
   std::vector<Bucket*> waiting_;  // buckets with a non-empty queue

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
@@ -78,7 +78,8 @@ class SingleFlight {
 
   mutable absl::Mutex mutex_;
   // For each key the flight that later requests may join.
-  absl::flat_hash_map<Place, std::shared_ptr<Flight>, PlaceHash> joinable_ ABSL_GUARDED_BY(mutex_);
+  // Not one of Abseil's tables, which are broken after an allocation that fails while they grow.
+  std::unordered_map<Place, std::shared_ptr<Flight>, PlaceHash> joinable_ ABSL_GUARDED_BY(mutex_);
   // Flights with waiters, in no particular order.
   std::vector<std::shared_ptr<Flight>> waited_for_ ABSL_GUARDED_BY(mutex_);
   int64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;

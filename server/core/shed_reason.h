@@ -19,8 +19,9 @@ enum class ShedReason {
   kModelBound,
   kClientRate,
   kPredictedLate,
+  kClientRequests,
 };
-inline constexpr int kShedReasons = static_cast<int>(ShedReason::kPredictedLate) + 1;
+inline constexpr int kShedReasons = static_cast<int>(ShedReason::kClientRequests) + 1;
 
 // The name used in metrics and error details, e.g. "queue_full".
 absl::string_view ShedReasonName(ShedReason reason);

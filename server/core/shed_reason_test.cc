@@ -35,6 +35,7 @@ TEST(ShedReasonTest, EachHasANameOfItsOwn) {
   EXPECT_EQ(names.size(), static_cast<size_t>(kShedReasons));
   EXPECT_EQ(names.count(""), 0u);
   EXPECT_EQ(ShedReasonName(ShedReason::kPredictedLate), "predicted_late");
+  EXPECT_EQ(ShedReasonName(ShedReason::kClientRequests), "client_requests");
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "server/http/http2_session.h"
 
 #include <nghttp2/nghttp2.h>
+#include <map>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "server/http/http2_callbacks.h"
 #include "server/http/http2_frame_budget.h"
 #include "server/http/http2_frames.h"
@@ -55,7 +55,8 @@ class Http2Session final : public Session, public Http2Streams {
   void OnException() { broken_ = true; }
 
  private:
-  using Streams = absl::flat_hash_map<int32_t, std::unique_ptr<Http2Stream>>;
+  // std::map, because Abseil's tables are broken after an allocation that fails while they grow.
+  using Streams = std::map<int32_t, std::unique_ptr<Http2Stream>>;
 
   enum class State {
     kOpen,

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_plugin.h"
@@ -115,7 +116,29 @@ absl::Status Daemon::OpenSecrets() {
 
 void Daemon::ReloadChangedSecrets() {
   if (certificates_ != nullptr) certificates_->ReloadIfChanged();
-  if (tokens_ != nullptr) tokens_->ReloadIfChanged();
+  if (tokens_ == nullptr) return;
+  const auto before = tokens_->known();
+  tokens_->ReloadIfChanged();
+  if (tokens_->known() != before) SetTokenQuotas();
+  ReleaseWithdrawnRegions();
+}
+
+void Daemon::SetTokenQuotas() {
+  const auto known = tokens_->known();
+  ClientQuotaTable quotas;
+  for (const KnownToken& token : *known) {
+    if (token.requests_per_second == 0 && token.max_requests == 0) continue;
+    quotas[token.key] = {.requests_per_second = token.requests_per_second,
+                         .max_requests = token.max_requests};
+  }
+  admission_->SetClientQuotas(quotas);
+}
+
+void Daemon::ReleaseWithdrawnRegions() {
+  const auto known = tokens_->known();
+  absl::flat_hash_set<absl::string_view> keys;
+  for (const KnownToken& token : *known) keys.insert(token.key);
+  shared_memory_->KeepTokens(keys);
 }
 
 absl::Status Daemon::CreateComponents() {
@@ -130,6 +153,7 @@ absl::Status Daemon::CreateComponents() {
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
+  if (tokens_ != nullptr) SetTokenQuotas();
   if (absl::Status front = CreateFront(); !front.ok()) return front;
   if (flags_.response_cache_bytes > 0)
     response_cache_ = std::make_unique<ResponseCache>(flags_.response_cache_bytes);
@@ -205,7 +229,8 @@ absl::Status Daemon::CreateFront() {
   options.max_message_bytes = flags_.max_message_bytes;
   options.always_report_load = flags_.orca_load_reports;
   CountRequest count_request;
-  if (flags_.admission.clients.requests_per_second > 0) {
+  // With tokens also without the flag: a token may have a rate of its own.
+  if (flags_.admission.clients.requests_per_second > 0 || tokens_ != nullptr) {
     count_request = [admission = admission_.get(), metrics = metrics_.get()](absl::string_view client) {
       absl::Status counted = admission->CountRequest(client);
       if (!counted.ok()) metrics->RecordShed(ShedReason::kClientRate);

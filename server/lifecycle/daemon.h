@@ -53,6 +53,11 @@ class Daemon {
   // Reads certificates and tokens again if their files have changed.
   void ReloadChangedSecrets();
   absl::Status CreateComponents();
+  // Sets the quotas that the token file has.
+  void SetTokenQuotas();
+  // Unregisters the shared memory of tokens that are not valid any more. Called at every look, not only after
+  // a change: a call that began with a withdrawn token may register a region later.
+  void ReleaseWithdrawnRegions();
   absl::Status CreateFront();
   void CreateServices();
   void RefreshGauges();

@@ -18,8 +18,8 @@ void AddSecurityFlags(CLI::App& app, SecurityFlags* flags) {
        "Require client certificates signed by one of these authorities (PEM)")
       ->needs(certificate);
   file("--token-file", flags->token_file,
-       "Require a token from this file; a line is TOKEN SCOPE[,SCOPE], with the scopes predict, admin, "
-       "metrics");
+       "Require a token from this file; a line is TOKEN SCOPE[,SCOPE] [rate=N] [inflight=N], with the scopes "
+       "predict, admin, metrics");
   app.add_flag("--plain-metrics", flags->plain_metrics, "Serve metrics without TLS and without tokens");
   app.add_flag(
       "--insecure", flags->insecure,

@@ -99,11 +99,17 @@ void LogWriter::Run() {
 
 bool LogWriter::WriteLine(const std::string& line) {
   // A line that was cut off by a full disk must not run into this one.
-  const std::string whole = within_line_ ? "\n" + line : line;
+  if (within_line_ && !WriteAll("\n")) return false;
+  within_line_ = false;
+  return WriteAll(line);
+}
+
+// Allocates nothing: an exception would end the process, because this thread has nobody to tell.
+bool LogWriter::WriteAll(absl::string_view text) {
   size_t done = 0;
-  while (done < whole.size()) {
+  while (done < text.size()) {
     if (!AwaitRoom()) return false;
-    const ssize_t wrote = WriteSome(options_.fd, whole.data() + done, whole.size() - done);
+    const ssize_t wrote = WriteSome(options_.fd, text.data() + done, text.size() - done);
     if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (wrote <= 0) {
       if (done > 0) within_line_ = true;
@@ -111,7 +117,6 @@ bool LogWriter::WriteLine(const std::string& line) {
     }
     done += static_cast<size_t>(wrote);
   }
-  within_line_ = false;
   return true;
 }
 

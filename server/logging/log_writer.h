@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
@@ -48,6 +49,7 @@ class LogWriter {
   void Run();
   // Writes the whole line, waiting for the reader; false if it could not.
   bool WriteLine(const std::string& line);
+  bool WriteAll(absl::string_view text);
   // Waits until the descriptor takes bytes; false if the writer ends.
   bool AwaitRoom() const;
 

@@ -31,6 +31,7 @@ bool IsOverload(ShedReason reason) {
     case ShedReason::kCancelled:
     case ShedReason::kDraining:
     case ShedReason::kClientRate:
+    case ShedReason::kClientRequests:
       return false;
   }
   return false;

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "server/net/refusal.h"
@@ -54,7 +54,8 @@ class ConnectionLimits {
   const Options options_;
   mutable absl::Mutex mutex_;
   size_t open_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<std::string, size_t> by_address_ ABSL_GUARDED_BY(mutex_);
+  // std::map, because Abseil's tables are broken after an allocation that fails while they grow.
+  std::map<std::string, size_t> by_address_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<ConnectionGroup>> groups_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -11,8 +11,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "server/core/client_key.h"
 
 namespace saccade::server {
@@ -23,7 +26,7 @@ constexpr size_t kKeyBytes = 8;
 
 constexpr char kForm[] =
     "expected 'TOKEN SCOPE[,SCOPE...]' with the scopes predict, admin and metrics, or 'TOKEN "
-    "predict:MODEL[,MODEL...]'";
+    "predict:MODEL[,MODEL...]', and then at most one each of rate=REQUESTS_PER_SECOND and inflight=REQUESTS";
 
 // The characters allowed after "Bearer" (RFC 6750).
 bool IsTokenByte(char byte) {
@@ -65,10 +68,34 @@ Permissions PermissionsOf(absl::string_view word) {
           .models = std::move(models)};
 }
 
+// Reads the words after the scopes into `token`. Returns the problem, empty if there is none.
+std::string ReadLimits(absl::Span<const absl::string_view> words, KnownToken& token) {
+  for (absl::string_view word : words) {
+    if (absl::ConsumePrefix(&word, "rate=")) {
+      if (token.requests_per_second != 0) return "has rate= twice";
+      double rate = 0;
+      if (!absl::SimpleAtod(word, &rate) || !(rate >= kMinTokenRate && rate <= kMaxTokenRate)) {
+        return absl::StrCat("the value of rate= is not a number from ", kMinTokenRate, " to ", kMaxTokenRate);
+      }
+      token.requests_per_second = rate;
+    } else if (absl::ConsumePrefix(&word, "inflight=")) {
+      if (token.max_requests != 0) return "has inflight= twice";
+      int64_t requests = 0;
+      if (!absl::SimpleAtoi(word, &requests) || requests < 1 || requests > kMaxTokenRequests) {
+        return absl::StrCat("the value of inflight= is not an integer from 1 to ", kMaxTokenRequests);
+      }
+      token.max_requests = requests;
+    } else {
+      return absl::StrCat("a word after the scopes is not a limit; ", kForm);
+    }
+  }
+  return "";
+}
+
 // Describes the problem of a line; empty if there is none. Does not quote the line: if its columns are
 // swapped, that would log a token.
 std::string Problem(absl::string_view token, size_t fields, uint8_t scopes) {
-  if (fields != 2) return absl::StrCat("has ", fields, fields == 1 ? " word; " : " words; ", kForm);
+  if (fields < 2) return absl::StrCat("has 1 word; ", kForm);
   if (token.size() < kMinTokenBytes || token.size() > kMaxTokenBytes) {
     return absl::StrCat("the token has ", token.size(), " characters, expected ", kMinTokenBytes, " to ",
                         kMaxTokenBytes);
@@ -105,8 +132,10 @@ absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject
     if (line.empty() || line[0] == '#') continue;
     const std::vector<absl::string_view> fields =
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-    Permissions permissions = fields.size() == 2 ? PermissionsOf(fields[1]) : Permissions();
-    const std::string problem = Problem(fields[0], fields.size(), permissions.scopes);
+    Permissions permissions = fields.size() >= 2 ? PermissionsOf(fields[1]) : Permissions();
+    std::string problem = Problem(fields[0], fields.size(), permissions.scopes);
+    KnownToken token;
+    if (problem.empty()) problem = ReadLimits(absl::MakeConstSpan(fields).subspan(2), token);
     if (!problem.empty())
       return absl::InvalidArgumentError(absl::StrCat(subject, " line ", number, ": ", problem));
     if (tokens.size() == kMaxTokens) {
@@ -119,7 +148,11 @@ absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject
       return absl::InvalidArgumentError(
           absl::StrCat(subject, " line ", number, ": the token is a duplicate of line ", known->second));
     }
-    tokens.push_back({digest, TokenKeyOf(digest), permissions.scopes, std::move(permissions.models)});
+    token.digest = digest;
+    token.key = TokenKeyOf(digest);
+    token.scopes = permissions.scopes;
+    token.models = std::move(permissions.models);
+    tokens.push_back(std::move(token));
   }
   if (tokens.empty()) return absl::InvalidArgumentError(absl::StrCat(subject, " contains no token; ", kForm));
   return tokens;

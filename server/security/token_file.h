@@ -28,6 +28,10 @@ struct KnownToken {
   uint8_t scopes = 0;
   // The models that it may compute; empty: all.
   std::vector<std::string> models = {};
+  // Requests per second that it may send; 0: as many as any client.
+  double requests_per_second = 0;
+  // Maximum number of requests that it may have in flight; 0: no limit of its own.
+  int64_t max_requests = 0;
 };
 
 inline constexpr size_t kMaxTokens = 1000;
@@ -37,9 +41,15 @@ inline constexpr size_t kMaxTokenBytes = 512;
 // Maximum number of models that one line names.
 inline constexpr size_t kMaxModelsOfToken = 256;
 
+// Bounds of a token's limits.
+inline constexpr double kMinTokenRate = 0.001;
+inline constexpr double kMaxTokenRate = 1e6;
+inline constexpr int64_t kMaxTokenRequests = 1'000'000;
+
 // Each line is "TOKEN SCOPE[,SCOPE...]", where the scope predict may come last with the models that the token
-// is limited to: "TOKEN metrics,predict:model1,model2". Empty lines and lines that begin with # are skipped.
-// An error begins with `subject` and the line number, and never quotes the file.
+// is limited to: "TOKEN metrics,predict:model1,model2". Limits may follow, each once: "rate=50" (requests per
+// second, with a fraction if need be) and "inflight=8" (requests at once). Empty lines and lines that begin
+// with # are skipped. An error begins with `subject` and the line number, and never quotes the file.
 absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject, absl::string_view text);
 
 }  // namespace saccade::server

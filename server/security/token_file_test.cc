@@ -42,11 +42,41 @@ TEST(TokenFileTest, ATokenMayBeLimitedToModels) {
   }
 }
 
+TEST(TokenFileTest, ATokenMayHaveLimits) {
+  const auto tokens = ParseTokenFile("t", absl::StrCat(kToken,
+                                                       " predict:a,b rate=2.5 inflight=8\n"
+                                                       "another-token-of-enough\tmetrics  inflight=1"));
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_THAT((*tokens)[0].models, testing::ElementsAre("a", "b"));
+  EXPECT_EQ((*tokens)[0].requests_per_second, 2.5);
+  EXPECT_EQ((*tokens)[0].max_requests, 8);
+  EXPECT_EQ((*tokens)[1].requests_per_second, 0);
+  EXPECT_EQ((*tokens)[1].max_requests, 1);
+}
+
+TEST(TokenFileTest, LimitsThatAreNone) {
+  for (const char* rate : {"", "0", "-1", "nan", "inf", "1e7", "0.0001", "5/s", "5,inflight=3"}) {
+    EXPECT_THAT(Said(absl::StrCat(kToken, " predict rate=", rate)),
+                HasSubstr("the value of rate= is not a number from 0.001 to 1e+06"))
+        << rate;
+  }
+  for (const char* requests : {"", "0", "-1", "1.5", "1000001", "99999999999999999999"}) {
+    EXPECT_THAT(Said(absl::StrCat(kToken, " predict inflight=", requests)),
+                HasSubstr("the value of inflight= is not an integer from 1 to 1000000"))
+        << requests;
+  }
+  EXPECT_THAT(Said(absl::StrCat(kToken, " predict rate=1 rate=2")), HasSubstr("has rate= twice"));
+  EXPECT_THAT(Said(absl::StrCat(kToken, " predict inflight=1 inflight=2")), HasSubstr("has inflight= twice"));
+  EXPECT_THAT(Said(absl::StrCat(kToken, " predict Rate=1")), HasSubstr("is not a limit"));
+  EXPECT_THAT(Said(absl::StrCat(kToken, " rate=1 predict")), HasSubstr("not a list of scopes"));
+}
+
 TEST(TokenFileTest, TellsTheLineAndWhatIsWrong) {
   EXPECT_THAT(Said("# nobody\n"), HasSubstr("contains no token"));
   EXPECT_THAT(Said(absl::StrCat("\n", kToken)),
               HasSubstr("--token-file t line 2: has 1 word; expected 'TOKEN SCOPE"));
-  EXPECT_THAT(Said(absl::StrCat(kToken, " predict admin")), HasSubstr("line 1: has 3 words"));
+  EXPECT_THAT(Said(absl::StrCat(kToken, " predict admin")),
+              HasSubstr("line 1: a word after the scopes is not a limit; expected 'TOKEN SCOPE"));
   EXPECT_THAT(Said("short predict"), HasSubstr("the token has 5 characters, expected 16 to 512"));
   EXPECT_THAT(Said(absl::StrCat(std::string(513, 'a'), " predict")), HasSubstr("513 characters"));
   EXPECT_THAT(Said("\"0123456789abcdef\" predict"), HasSubstr("invalid characters"));
@@ -61,7 +91,9 @@ TEST(TokenFileTest, TellsTheLineAndWhatIsWrong) {
 
 TEST(TokenFileTest, NoMessageHoldsAToken) {
   for (const std::string& text : {absl::StrCat("predict ", kToken), absl::StrCat("predict-and-more ", kToken),
-                                  absl::StrCat(kToken, " nothing"), std::string(kToken)}) {
+                                  absl::StrCat(kToken, " nothing"), std::string(kToken),
+                                  absl::StrCat("another-token-of-enough predict ", kToken),
+                                  absl::StrCat("another-token-of-enough predict rate=", kToken)}) {
     EXPECT_THAT(Said(text), Not(HasSubstr("0123456789"))) << text;
   }
 }

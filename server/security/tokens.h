@@ -20,12 +20,17 @@ namespace saccade::server {
 
 class Tokens {
  public:
+  using Known = std::vector<KnownToken>;
+
   // INVALID_ARGUMENT if the file cannot be read or is not a list of tokens.
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(const std::string& path);
 
   // Reloads the file if it has changed. If it is invalid, logs that once and keeps the current tokens. Call
   // it periodically, from one thread.
   void ReloadIfChanged();
+
+  // The valid tokens. Thread-safe.
+  std::shared_ptr<const Known> known() const;
 
   // Names the token of a call that has the given authorization headers, without revealing it: "token:" and
   // the first 16 hexadecimal digits of its SHA-256. Empty unless there is exactly one header, with a known
@@ -42,12 +47,9 @@ class Tokens {
   absl::Status Check(absl::Span<const absl::string_view> authorizations, std::optional<Scope> needed) const;
 
  private:
-  using Known = std::vector<KnownToken>;
-
   Tokens(std::string path, SecretFiles file) : path_(std::move(path)), file_(std::move(file)) {}
 
   absl::Status Read();
-  std::shared_ptr<const Known> known() const;
 
   const std::string path_;
   SecretFiles file_;

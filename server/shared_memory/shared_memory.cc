@@ -62,12 +62,18 @@ absl::Status SharedMemory::Register(const SharedRegion& region, absl::string_vie
                      " exceeds the shared memory, which has ", *size, " bytes"));
   }
   const auto open = std::make_shared<const Open>(Open{region, *std::move(file)});
+  const std::string owner = OwnerOf(client);
   const absl::MutexLock lock(&mutex_);
+  if (!owner.empty() && RegionsOf(owner) >= options_.max_regions_of_token) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the token has ", options_.max_regions_of_token,
+                     " shared memory regions, the maximum; unregister one first"));
+  }
   if (regions_.size() >= options_.max_regions) {
     return absl::ResourceExhaustedError(absl::StrCat(
         regions_.size(), " shared memory regions are registered, the maximum; unregister one first"));
   }
-  if (!regions_.emplace(std::make_pair(OwnerOf(client), region.name), open).second) {
+  if (!regions_.emplace(std::make_pair(owner, region.name), open).second) {
     return absl::AlreadyExistsError(
         absl::StrCat(RegionSubject(region.name), " is registered already; unregister it first"));
   }
@@ -83,6 +89,25 @@ void SharedMemory::Unregister(absl::string_view name, absl::string_view client) 
     if (at->first.first != owner || (!name.empty() && at->first.second != name)) break;
     gone.insert(regions_.extract(at++));
   }
+}
+
+void SharedMemory::KeepTokens(const absl::flat_hash_set<absl::string_view>& keys) {
+  // Destroyed after the lock is released, because that closes files.
+  Regions gone;
+  const absl::MutexLock lock(&mutex_);
+  for (auto at = regions_.begin(); at != regions_.end();) {
+    const auto region = at++;
+    const std::string& owner = region->first.first;
+    if (!owner.empty() && !keys.contains(owner)) gone.insert(regions_.extract(region));
+  }
+}
+
+size_t SharedMemory::RegionsOf(const std::string& owner) const {
+  size_t regions = 0;
+  for (auto at = regions_.lower_bound({owner, ""}); at != regions_.end() && at->first.first == owner; ++at) {
+    ++regions;
+  }
+  return regions;
 }
 
 absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view name,

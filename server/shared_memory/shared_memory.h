@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -50,6 +51,8 @@ class SharedMemory {
     uint64_t max_tensor_bytes = uint64_t{64} << 20;
     // Maximum number of regions. Each keeps a file descriptor open.
     size_t max_regions = 256;
+    // Maximum number of regions of one token.
+    size_t max_regions_of_token = 64;
     // Folder of the files that the keys name.
     std::string folder = "/dev/shm";
   };
@@ -65,12 +68,16 @@ class SharedMemory {
   // UNIMPLEMENTED unless allowed. INVALID_ARGUMENT if the name or size is invalid, or if the key is not a
   // plain name, or the file is not a regular file, is shorter than the region, or is not accessible to the
   // daemon's user (see SharedFile::Open). NOT_FOUND if the file does not exist; ALREADY_EXISTS if the name is
-  // registered; RESOURCE_EXHAUSTED if there are too many regions.
+  // registered; RESOURCE_EXHAUSTED if there are too many regions, or too many of the client's token.
   absl::Status Register(const SharedRegion& region, absl::string_view client = "");
 
   // Unregisters a region, or all of the client's regions if `name` is empty; ignores unknown names. Calls
   // that already use a region can finish with it.
   void Unregister(absl::string_view name, absl::string_view client = "");
+
+  // Unregisters the regions of tokens whose key is not in `keys`. Calls that already use a region can finish
+  // with it.
+  void KeepTokens(const absl::flat_hash_set<absl::string_view>& keys);
 
   // Returns the region of that name, or all of the client's regions if `name` is empty. NOT_FOUND if the name
   // is not registered.
@@ -93,6 +100,9 @@ class SharedMemory {
   static absl::Status Write(const Held& region, const SharedRange& range, const BytePieces& bytes);
 
  private:
+  // Number of regions of `owner`.
+  size_t RegionsOf(const std::string& owner) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // By the owner's key and the region's name.
   using Regions = std::map<std::pair<std::string, std::string>, std::shared_ptr<const Open>>;
 

@@ -88,6 +88,38 @@ TEST_F(SharedMemoryTest, ARegionBelongsToTheTokenThatRegisteredIt) {
   EXPECT_TRUE(memory.Check(range, "token:2").ok());
 }
 
+TEST_F(SharedMemoryTest, RegionsOfWithdrawnTokensAreReleased) {
+  SharedMemory memory(options_);
+  const SharedRegion region{.name = "r", .key = "frames", .offset = 0, .size = 4};
+  const SharedRange range{.region = "r", .offset = 0, .size = 4};
+  for (const char* client : {"token:1", "token:2", ""}) {
+    ASSERT_EQ(memory.Register(region, client), absl::OkStatus());
+  }
+  const auto held = memory.Hold(range, "token:1");
+  memory.KeepTokens({"token:2", "token:3"});
+  EXPECT_EQ(CodeOf(memory.Check(range, "token:1")), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(memory.Check(range, "token:2").ok());
+  EXPECT_TRUE(memory.Check(range, "").ok()) << "clients without a token keep theirs";
+  EXPECT_EQ(SharedMemory::Write(*held, range, BytePieces(std::string_view("AB"))), absl::OkStatus())
+      << "a call in progress goes on";
+}
+
+TEST_F(SharedMemoryTest, OneTokenDoesNotTakeAllRegions) {
+  options_.max_regions_of_token = 2;
+  SharedMemory memory(options_);
+  SharedRegion region{.name = "a", .key = "frames", .offset = 0, .size = 4};
+  ASSERT_EQ(memory.Register(region, "token:1"), absl::OkStatus());
+  region.name = "b";
+  ASSERT_EQ(memory.Register(region, "token:1"), absl::OkStatus());
+  region.name = "c";
+  const absl::Status full = memory.Register(region, "token:1");
+  EXPECT_EQ(CodeOf(full), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(full.message().find("the token has 2 shared memory regions"), std::string::npos) << full;
+  EXPECT_EQ(memory.Register(region, "token:2"), absl::OkStatus());
+  memory.Unregister("a", "token:1");
+  EXPECT_EQ(CodeOf(memory.Register(region, "")), absl::StatusCode::kOk) << "there is room for three in all";
+}
+
 TEST_F(SharedMemoryTest, ClientsWithoutTokensShareTheirRegions) {
   SharedMemory memory(options_);
   ASSERT_EQ(memory.Register({.name = "r", .key = "frames", .offset = 0, .size = 4}, "ipv4:127.0.0.1"),

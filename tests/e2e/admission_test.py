@@ -5,6 +5,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
+import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -125,6 +126,85 @@ def test_a_token_has_a_rate_of_its_own(start, repository, tmp_path):
     assert [status(tokens[0]), status(tokens[0]), status(tokens[1]), status(tokens[1])] == [200, 429, 200, 429]
     # Guesses share the rate of their address.
     assert [status("guess-0123456789abcdef"), status("other-0123456789abcdef"), status()] == [401, 429, 429]
+
+
+def bearer(token):
+    return (("authorization", f"Bearer {token}"),)
+
+
+def test_a_tokens_line_has_its_rate(start, repository, tiny, light, tmp_path):
+    slow, fast = "slow-0123456789abcdef", "fast-0123456789abcdef"
+    file = write_secret(tmp_path / "tokens", f"{slow} predict rate=0.01\n{fast} predict,metrics\n")
+    daemon = start(repository, f"--token-file={file}", "--plain-metrics").await_ports()
+    jpeg = pictures.encoded(pictures.pixels(1), "JPEG")
+    with daemon.channel() as channel:
+        inference, vision = Inference(channel), Vision(channel)
+        eventually(lambda: accepted(inference.model_infer, light, fast), "the model is served")
+        inference.model_infer(light, metadata=bearer(slow))
+        for method, request in ((inference.model_infer, light),
+                                (vision.predict, predict_request(model="tiny", encoded=jpeg))):
+            error = refused(method, request, metadata=bearer(slow))
+            check(error, EXHAUSTED, ["sends more than 0.01 requests per second", "rate= of its line in --token-file"])
+            assert details(error)["google.rpc.ErrorInfo"].reason == "CLIENT_RATE" and pushback(error) >= 1
+            assert slow not in str(error.details())
+        url = f"http://127.0.0.1:{daemon.http_port}/v2"
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {slow}"})
+        with pytest.raises(urllib.error.HTTPError) as over_http:
+            urllib.request.urlopen(request, timeout=DEADLINE_SECONDS)
+        assert over_http.value.code == 429 and int(over_http.value.headers["Retry-After"]) >= 1
+        for _ in range(20):
+            inference.model_infer(light, metadata=bearer(fast))
+        assert daemon.metrics().value("saccade_shed_total", reason="client_rate") == 3
+        # The file is read again while the daemon runs.
+        file.write_text(f"{slow} predict\n{fast} predict,metrics rate=0.01\n")
+        eventually(lambda: accepted(inference.model_infer, light, slow), "the limit is gone")
+        accepted(inference.model_infer, light, fast)
+        assert not accepted(inference.model_infer, light, fast)
+
+
+def accepted(method, request, token):
+    try:
+        method(request, metadata=bearer(token))
+    except grpc.RpcError:
+        return False
+    return True
+
+
+def test_each_message_of_a_stream_counts_to_its_tokens_rate(start, repository, light, tmp_path):
+    file = write_secret(tmp_path / "tokens", "one-0123456789abcdef predict rate=0.01\n")
+    daemon = start(repository, f"--token-file={file}", "--plain-metrics").await_ready()
+    with daemon.channel() as channel:
+        infer = stream(channel, "inference.GRPCInferenceService", "ModelStreamInfer")
+        answers = list(infer(iter([light] * 3), timeout=DEADLINE_SECONDS, metadata=bearer("one-0123456789abcdef")))
+    errors = [answer.error_message for answer in answers]
+    assert [bool(error) for error in errors] == [False, True, True], errors
+    assert "rate= of its line" in errors[1]
+
+
+def test_a_tokens_line_bounds_its_requests_in_flight(start, slow_repository, tiny, light, tmp_path):
+    one, two = "one-0123456789abcdef", "two-0123456789abcdef"
+    root = tmp_path / "models"
+    network = slow_repository[1]
+    write_model(root, "slow", network, max_batch_size=HEAVY)
+    write_model(root, "tiny", tiny)
+    file = write_secret(tmp_path / "tokens", f"{one} predict inflight=1\n{two} predict\n")
+    daemon = start(root, f"--token-file={file}", "--plain-metrics").await_ready()
+    batch = network.random_batch(HEAVY, seed=0)
+    heavy = infer_request("slow", batch.shape, batch.tobytes())
+    with daemon.channel() as channel:
+        inference = Inference(channel)
+        waiting = inference.model_infer.future(heavy, metadata=bearer(one))
+        eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 1, "it is in the daemon")
+        error = refused(inference.model_infer, light, metadata=bearer(one))
+        check(error, EXHAUSTED, ["has 1 requests in flight", "inflight= of its line in --token-file"])
+        assert details(error)["google.rpc.ErrorInfo"].reason == "CLIENT_REQUESTS" and pushback(error) >= 1
+        inference.model_infer(light, metadata=bearer(two))
+        infer = stream(channel, "inference.GRPCInferenceService", "ModelStreamInfer")
+        (answer,) = infer(iter([light]), timeout=DEADLINE_SECONDS, metadata=bearer(one))
+        assert "inflight= of its line" in answer.error_message
+        waiting.result()
+        inference.model_infer(light, metadata=bearer(one))
+    assert daemon.metrics().value("saccade_shed_total", reason="client_requests") == 2
 
 
 def test_each_message_of_a_stream_counts(start, repository, light):

@@ -10,9 +10,9 @@ NOT_FOUND = grpc.StatusCode.NOT_FOUND
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def refused(call, request):
+def refused(call, request, **options):
     with pytest.raises(grpc.RpcError) as error:
-        call(request)
+        call(request, **options)
     return error.value
 
 

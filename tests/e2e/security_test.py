@@ -1,6 +1,7 @@
 """Tests access control: tokens and their scopes over every protocol, and flags that the daemon rejects at start."""
 
 import json
+import os
 import pathlib
 import re
 import urllib.error
@@ -267,6 +268,32 @@ def test_shared_memory_belongs_to_its_token(start, repository, tmp_path):
         post("/region/r/unregister", two)
         assert regions(one) == 1
         assert post("/region/r/register", two, body) == 200, "names of others are free"
+    finally:
+        file.unlink()
+
+
+def test_a_withdrawn_token_loses_its_shared_memory(start, repository, tmp_path):
+    one, two = "one-0123456789abcdef", "two-0123456789abcdef"
+    tokens = write_secret(tmp_path / "tokens", f"{one} admin\n{two} admin\n")
+    daemon = start(repository, f"--token-file={tokens}", "--allow-shared-memory", "--warm-up-seconds=0").await_ready()
+    file = pathlib.Path("/dev/shm") / f"saccade_test_{uuid.uuid4().hex}"
+    write_secret(file, "0123456789")
+
+    def open_files():
+        links = [link for link in pathlib.Path(f"/proc/{daemon.process.pid}/fd").iterdir() if link.is_symlink()]
+        return sum(os.readlink(link) == str(file) for link in links)
+
+    try:
+        body = json.dumps({"key": file.name, "offset": 0, "byte_size": 10}).encode()
+        for token in (one, two):
+            url = f"http://127.0.0.1:{daemon.http_port}/v2/systemsharedmemory/region/r/register"
+            request = urllib.request.Request(url, body, {"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
+                assert answer.status == 200
+        assert open_files() == 2
+        tokens.write_text(f"{two} admin\n")
+        eventually(lambda: open_files() == 1, "the region of the token that was withdrawn is released")
+        assert len(json.loads(fetch(daemon, "/v2/systemsharedmemory/status", two)[2])) == 1
     finally:
         file.unlink()
 

@@ -1,11 +1,11 @@
 // The Restore calls whose volumes have not arrived completely.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -29,7 +29,8 @@ class Uploads {
   std::vector<std::shared_ptr<RestoreStream>> All() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
-  absl::flat_hash_map<RestoreStream*, std::weak_ptr<RestoreStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  // std::map, because Abseil's tables are broken after an allocation that fails while they grow.
+  std::map<RestoreStream*, std::weak_ptr<RestoreStream>> streams_ ABSL_GUARDED_BY(mutex_);
   // Not OK once EndAll() was called.
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);
 };
