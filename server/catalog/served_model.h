@@ -216,7 +216,7 @@ class ServedModel final : public ReadyModel {
   absl::Status WarmUp();
   void OpenCache();
   void WatchDrift();
-  // Reads the weights once more, so it takes about a second per gigabyte.
+  // Reads the weights once more.
   ModelIdentity MakeIdentity() const;
   void StartInstances();
   void RunInstance(int index);
