@@ -44,7 +44,8 @@ TEST(LearnedTimingTest, TheSchedulerTellsWhatItHasLearned) {
 
 TEST(LearnedTimingTest, LargeBatchesAreNotAllTold) {
   Scheduler scheduler({.cores = 1});
-  const Scheduler::ModelId model = scheduler.AddModel({.max_batch_size = 65536, .max_queue_size = 65536}, {0});
+  const Scheduler::ModelId model =
+      scheduler.AddModel({.max_batch_size = 65536, .max_queue_size = 65536}, {0});
   scheduler.Learn(model, 9, 65536, Milliseconds(10));
   const std::vector<LearnedTiming> learned = scheduler.Learned(model);
   ASSERT_EQ(learned.size(), 1U);
