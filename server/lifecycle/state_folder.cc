@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -22,7 +21,8 @@ std::string FolderIn(const char* variable, const char* below) {
   const char* const value = std::getenv(variable);
   if (value == nullptr || *value != '/') return "";
   // systemd separates several folders by colons.
-  return absl::StrCat(std::string_view(value).substr(0, std::string_view(value).find(':')), below);
+  const std::string folders = value;
+  return folders.substr(0, folders.find(':')) + below;
 }
 
 // Read from the processor itself, since the unit file hides /proc/cpuinfo.
@@ -58,7 +58,7 @@ std::string DefaultStateFolder() {
 }
 
 std::string MachineName(int cores) {
-  return absl::StrCat(ProcessorName(), ", ", kernels::CpuIsaName(kernels::BestCpuIsa()),
+  return absl::StrCat(ProcessorName(), ", ", std::string(kernels::CpuIsaName(kernels::BestCpuIsa())),
                       kernels::MultipliesBFloat16() ? " bf16" : "", kernels::MultipliesInt8() ? " vnni" : "",
                       ", ", cores, cores == 1 ? " core" : " cores");
 }
