@@ -78,9 +78,9 @@ TEST(CropRulesTest, MistakesNameTheParameter) {
     std::string parameters;
     std::string error;
   } kCases[] = {
-      {Parameter("crops", ""), "parameters[\"crops\"]"},
-      {Parameter("crops", "a,,b"), "parameters[\"crops\"]"},
-      {Parameter("crops", "../a"), "parameters[\"crops\"]"},
+      {Parameter("crops", ""), "parameters['crops']"},
+      {Parameter("crops", "a,,b"), "parameters['crops']"},
+      {Parameter("crops", "../a"), "parameters['crops']"},
       {Parameter("crops", "a,b,a"), "names 'a' twice, expected each model once"},
       {Parameter("crops", "a,b,c,d,e"), "names 5 models, expected 1 to 4"},
       {Parameter("crops", "m"), "names the ensemble itself"},

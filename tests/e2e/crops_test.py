@@ -313,7 +313,7 @@ def test_models_that_do_not_fit_are_named(tmp_path):
     write_crops(models, "unfit", "maps")
     write_crops(models, "classless", "names", classes="0,3")
     write_crops(models, "missing", "nobody")
-    with Daemon(models, ALLOW, log_folder=tmp_path) as daemon:
+    with Daemon(models, ALLOW, "--exit-on-error=false", log_folder=tmp_path) as daemon:
         daemon.await_ports()
         with daemon.vision() as vision:
             reasons = lambda: {name: vision.get_model(get_model_request(name)).reason for name in ("unfit", "classless", "missing")}  # noqa: E731
