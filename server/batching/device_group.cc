@@ -22,11 +22,9 @@ bool IsTiny(const Scheduler::Batch& batch) {
 }  // namespace
 
 DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock)
-    : cores_(options.cores),
-      clock_(clock),
-      scheduler_(options),
-      demand_(scheduler_.demand()),
-      timer_([this] { RunTimer(); }) {}
+    : cores_(options.cores), clock_(clock), scheduler_(options), demand_(scheduler_.demand()), timer_([this] {
+        RunTimer();
+      }) {}
 
 DeviceGroup::~DeviceGroup() {
   {
