@@ -134,17 +134,27 @@ void ProbeSiamese(const std::string& layer, const at::Tensor& x, const std::opti
   Probe(layer, x, heads, PositionsOf(x), make);
 }
 
-void ProbeExplicit(const std::string& layer, const at::Tensor& x, const std::string& map, double sigma) {
-  const auto make = [&](int64_t, int64_t) {
+void ProbeExplicit(const std::string& layer, const at::Tensor& x, int64_t heads,
+                   const std::function<at::Tensor(const at::Tensor& values, int64_t head)>& apply) {
+  const auto make = [&](int64_t, int64_t count) {
     const int64_t height = x.size(2);
     const int64_t width = x.size(3);
     const auto options = x.options().dtype(at::kFloat).memory_format(std::nullopt);
-    at::Tensor middle = at::zeros({1, 1, height, width}, options);
+    const at::Tensor middle = at::zeros({1, 1, height, width}, options);
     middle[0][0][height / 2][width / 2] = 1;
-    const at::Tensor looks = kernels::expatt(middle, map, at::full({}, sigma, options));
-    return AsMaps(looks[0], [](int64_t) { return std::string("centre"); });
+    std::vector<at::Tensor> looks;
+    for (int64_t head = 0; head < count; ++head) looks.push_back(apply(middle, head)[0]);
+    return AsMaps(at::cat(looks), [&](int64_t head) {
+      return heads == 1 ? std::string("centre") : "centre head " + std::to_string(head);
+    });
   };
-  Probe(layer, x, 1, PositionsOf(x), make);
+  Probe(layer, x, heads, PositionsOf(x), make);
+}
+
+void ProbeExplicit(const std::string& layer, const at::Tensor& x, const std::string& map, double sigma) {
+  ProbeExplicit(layer, x, 1, [&](const at::Tensor& values, int64_t) {
+    return kernels::expatt(values, map, at::full({}, sigma, values.options()));
+  });
 }
 
 }  // namespace saccade::models

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -43,5 +44,9 @@ void ProbeSiamese(const std::string& layer, const at::Tensor& x, const std::opti
 // One map, "centre": the weight of the middle position in each position's result. It depends on positions
 // alone.
 void ProbeExplicit(const std::string& layer, const at::Tensor& x, const std::string& map, double sigma);
+// The same for any number of maps, one for each head. `apply` applies the map of a head to values [1, 1, H,
+// W]. If there are several, their names are "centre head 0" and so on.
+void ProbeExplicit(const std::string& layer, const at::Tensor& x, int64_t heads,
+                   const std::function<at::Tensor(const at::Tensor& values, int64_t head)>& apply);
 
 }  // namespace saccade::models

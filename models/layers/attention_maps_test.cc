@@ -195,5 +195,19 @@ TEST(AttentionMapsTest, AnExplicitMapFallsOffFromTheCentre) {
   EXPECT_LT(map.values[2 * 7 + 2], map.values[2 * 7 + 3]);
 }
 
+TEST(AttentionMapsTest, ExplicitMapsOfHeadsAreNamedByHead) {
+  AttentionProbe probe({ExplanationWish{"e", 2}});
+  {
+    const AttentionProbe::Scope scope(&probe);
+    ProbeExplicit("e", at::randn({1, 3, 5, 7}), 8,
+                  [](const at::Tensor& values, int64_t head) { return values.mul(head + 1); });
+  }
+  const auto explanation = probe.TakeOut(0);
+  ASSERT_TRUE(explanation.has_value());
+  EXPECT_EQ(explanation->available, 8);
+  EXPECT_THAT(NamesOf(*explanation), ElementsAre("centre head 0", "centre head 1"));
+  EXPECT_EQ(explanation->maps[1].values[2 * 7 + 3], 2);
+}
+
 }  // namespace
 }  // namespace saccade::models

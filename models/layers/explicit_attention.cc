@@ -11,10 +11,8 @@
 
 namespace saccade::models {
 
-namespace {
-
-double Radius(const TensorMap& tensors, const std::string& name, const std::string& map) {
-  const auto sigma = tensors.at(name).to(at::kDouble).item<double>();
+double ExplicitRadius(const at::Tensor& value, const std::string& name, const std::string& map) {
+  const auto sigma = value.to(at::kDouble).item<double>();
   // The Gaussian map squares its radius, so that training may turn the sign.
   const bool squared = map == "gaussian";
   if (std::isfinite(sigma) && (squared ? sigma != 0 : sigma > 0)) return sigma;
@@ -23,12 +21,10 @@ double Radius(const TensorMap& tensors, const std::string& name, const std::stri
                   "; the training may have diverged");
 }
 
-}  // namespace
-
 ExplicitAttention::ExplicitAttention(const TensorMap& tensors, const std::string& name, const Affine& affine,
                                      std::string map)
     : name_(name), map_(std::move(map)) {
-  if (HasRadius(map_)) sigma_ = Radius(tensors, name + ".sigma", map_);
+  if (HasRadius(map_)) sigma_ = ExplicitRadius(tensors.at(name + ".sigma"), name + ".sigma", map_);
   // The map's rows sum to one, so the affine map behind it can be folded into the output weights.
   const at::Tensor out = tensors.at(name + ".out.weight").flatten(1).to(at::kDouble);
   value_weight_ = Owned(tensors.at(name + ".value.weight").flatten(1), tensors.target);

@@ -28,6 +28,10 @@ class ExplicitAttention {
   double sigma_ = 1;  // unused by maps without a radius
 };
 
+// Returns the value of a radius of this map; `name` is for errors. Throws LoadError if it is not positive
+// (gaussian: if it is zero).
+double ExplicitRadius(const at::Tensor& value, const std::string& name, const std::string& map);
+
 // Returns the part of a batch norm's affine map that belongs to `count` channels from `first`.
 Affine PartOf(const Affine& affine, int64_t first, int64_t count);
 

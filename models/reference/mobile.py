@@ -102,6 +102,21 @@ class AttnModule(nn.Module):
         return x + y if self.skip else y
 
 
+class SqueezeExcite(nn.Module):
+    """Each channel times a gate, which two matrices make from the means of all channels. Squeezed channels are those of
+    the input divided by `reduction`."""
+
+    def __init__(self, channels: int, reduction: int):
+        super().__init__()
+        squeezed = max(1, channels // reduction)
+        self.squeeze = nn.Linear(channels, squeezed, bias=False)
+        self.excite = nn.Linear(squeezed, channels, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gates = self.excite(self.squeeze(x.mean(dim=(2, 3))).relu()).sigmoid()
+        return x * gates[:, :, None, None]
+
+
 class MobileNetwork(nn.Module):
     """`base` is the module for rows without attention. In rows with attention, `attention(channels, stride)` makes the
     attention of an AttnModule; if it is None, `instead` is the module."""
@@ -152,11 +167,12 @@ def _path(kind: str, heads, skip: bool = True):
     return lambda channels, stride: AttentionPath(kind, channels, int(heads), skip=skip and stride == 1)
 
 
-def sanet(attention="sao", similarity="learned", global_term=True, heads=4, **sizes) -> MobileNetwork:
-    """attention=none is the paper's 'w/o SAO', similarity=ones its 'w/o params'."""
-    siamese = _siamese(heads, similarity, global_term)
-    attends = choice("attention", attention, ("sao", "none")) == "sao"
-    return MobileNetwork(BaseModule, BaseModule, siamese if attends else None, **sizes)
+def sanet(attention="sao", similarity="learned", global_term=True, heads=4, reduction=2, **sizes) -> MobileNetwork:
+    """attention=none is the paper's 'w/o SAO', attention=se its 'SENet', similarity=ones its 'w/o params'."""
+    paths = {"sao": _siamese(heads, similarity, global_term),
+             "se": lambda channels, _: SqueezeExcite(channels, int(reduction)),
+             "none": None}
+    return MobileNetwork(BaseModule, BaseModule, paths[choice("attention", attention, tuple(paths))], **sizes)
 
 
 def _with_own(kind: str, name: str, attention: str, heads, **sizes) -> MobileNetwork:

@@ -63,6 +63,9 @@ def check(folder: pathlib.Path, architecture: str, options: dict):
     {**NARROW, "global_term": False},
     {**NARROW, "similarity": "ones", "global_term": False},
     {**NARROW, "attention": "none"},
+    {**NARROW, "attention": "se"},
+    {**NARROW, "attention": "se", "reduction": 16},
+    {"attention": "se"},
     {**NARROW, "input_size": 75, "width": 0.35},
     {**NARROW, "input_size": 32},
 ], ids=lambda options: ",".join(f"{name}={value}" for name, value in options.items()) or "full")

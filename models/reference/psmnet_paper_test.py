@@ -141,7 +141,7 @@ def features(net: Layers, view: torch.Tensor) -> torch.Tensor:
 def enlarged(x: torch.Tensor, axis: int, length: int) -> torch.Tensor:
     """Linear interpolation along one axis in which the first and last values stay at the ends."""
     known = x.shape[axis]
-    places = torch.arange(length, dtype=torch.float64) * ((known - 1) / (length - 1) if length > 1 else 0)
+    places = torch.arange(length, dtype=x.dtype) * ((known - 1) / (length - 1) if length > 1 else 0)
     low = places.floor().long().clamp(max=known - 1)
     high = (low + 1).clamp(max=known - 1)
     part = (places - low).view([-1 if i == axis else 1 for i in range(x.dim())])
@@ -222,12 +222,13 @@ def test_the_served_network_is_the_paper_s(tmp_path: pathlib.Path, settled: Tens
 
 
 def test_each_part_of_the_paper_matters(settled: Tensors):
-    """Otherwise an error in it would not be seen: without any one tensor the answer moves."""
-    pair = pictures(3)
+    """Otherwise an error in it would not be seen: without any one of these tensors the answer moves. In float32, which is
+    several times faster."""
+    pair = pictures(3).float()
+    settled = {name: tensor.float() for name, tensor in settled.items()}
     with torch.inference_mode():
         expected = disparities(Layers(settled), pair)
-        for name in ("feature_extraction.branch1.1.0", "feature_extraction.layer4.2.conv2.0", "dres1.2.0", "dres2.conv5.0",
-                     "dres4.conv6.0", "classif1.2"):
+        for name in ("feature_extraction.branch1.1.0", "dres1.2.0", "dres2.conv5.0", "classif1.2"):
             other = {**settled, f"module.{name}.weight": torch.zeros_like(settled[f"module.{name}.weight"])}
             moved = (disparities(Layers(other), pair) - expected).norm() / (expected - expected.mean()).norm()
             assert moved > 1e-2, name

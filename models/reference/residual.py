@@ -5,7 +5,7 @@ torchvision's."""
 import torch
 from torch import nn
 
-from models.reference.explicit_attention import MAPS, ExpAttConv
+from models.reference.explicit_attention import MAPS, WITH_RADIUS, ExpAttConv
 from models.reference.options import choice, flag, scaled
 
 CONTENTS = ("global", "axial", "none")
@@ -13,6 +13,7 @@ AXES = ("both", "column", "row", "none")
 GROUPS = ("1-4", "2-4", "3-4", "4")
 # Attention's channels in each stage of bottlenecks. These fit the published parameter counts; a rounded tenth does not.
 ATTENDED = (8, 16, 24, 56)
+HEADS = 8  # that have a map each, if they do not share one
 
 
 class GlobalSelfAttention(nn.Module):
@@ -74,10 +75,11 @@ class GlobalSelfAttention(nn.Module):
 class Block(nn.Module):
     """A bottleneck, or a basic block with two 3x3 convolutions; `spatial` makes the layer used for each 3x3."""
 
-    def __init__(self, inputs: int, middle: int, stride: int, basic: bool, spatial, side: int):
+    def __init__(self, inputs: int, middle: int, stride: int, basic: bool, spatial, side: int,
+                 expansion: int = 4):
         super().__init__()
         self.basic = basic
-        outputs = middle if basic else 4 * middle
+        outputs = middle if basic else expansion * middle
         if basic:
             self.conv1 = spatial(inputs, middle, stride, side)
             self.bn1 = nn.BatchNorm2d(middle)
@@ -107,8 +109,9 @@ class ResidualClassifier(nn.Module):
     `groups`, or is None."""
 
     def __init__(self, attend, blocks, basic: bool = False, groups: str = "1-4", cifar: bool = False, classes=1000,
-                 width=1.0, input_size=224, resize_size=None, interpolation=None, mean=None, std=None, reduced_jpeg=None):
+                 width=1.0, input_size=224, resize_size=None, interpolation=None, mean=None, std=None, reduced_jpeg=None, expansion=4):
         super().__init__()
+        expansion = int(choice("expansion", str(expansion), ("4", "2")))
         del resize_size, interpolation, mean, std, reduced_jpeg  # how the daemon prepares pictures
         blocks = [int(count) for count in blocks.split(",")]
         first = int(choice("groups", groups, GROUPS)[0])
@@ -130,8 +133,8 @@ class ResidualClassifier(nn.Module):
             for index in range(count):
                 stride = 2 if index == 0 and stage > 0 else 1
                 middle = scaled(64 << stage, width)
-                layer.append(Block(channels, middle, stride, basic, spatial, side))
-                channels = middle if basic else 4 * middle
+                layer.append(Block(channels, middle, stride, basic, spatial, side, expansion))
+                channels = middle if basic else expansion * middle
                 side = (side - 1) // stride + 1
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layer))
         self.fc = nn.Linear(channels, int(classes))
@@ -143,14 +146,17 @@ class ResidualClassifier(nn.Module):
         return self.fc(x.mean(dim=(2, 3)))
 
 
-def expatt(default_blocks: str, basic: bool = False, *, attention="expatt", map="gaussian", form="imagenet", groups=None,
-           blocks=None, width=1.0, input_size=None, **sizes) -> ResidualClassifier:
+def expatt(default_blocks: str, basic: bool = False, *, attention="expatt", map="gaussian", plus_one=True, shared_map=True,
+           form="imagenet", groups=None, blocks=None, width=1.0, input_size=None, **sizes) -> ResidualClassifier:
     choice("map", map, MAPS)
+    if not flag(shared_map):
+        choice("map", map, WITH_RADIUS)
     cifar = choice("form", form, ("imagenet", "cifar")) == "cifar"
 
     def attend(stage: int, inputs: int, outputs: int, stride: int, _) -> nn.Module:
         attended = scaled(64 << stage, float(width)) // 4 if basic else scaled(ATTENDED[stage], float(width))
-        return ExpAttConv(inputs, outputs, stride, attended, map)
+        return ExpAttConv(inputs, outputs, stride, attended, map, maps=1 if flag(shared_map) else HEADS,
+                          plus_one=flag(plus_one))
 
     attends = choice("attention", attention, ("expatt", "none")) == "expatt"
     return ResidualClassifier(attend if attends else None, blocks or default_blocks, basic,

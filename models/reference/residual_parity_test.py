@@ -30,12 +30,12 @@ def trained(network: torch.nn.Module, size: int) -> torch.nn.Module:
         elif name.endswith("bn3.weight"):
             # The branches add little to their input, as after training, so that rounding errors do not grow.
             torch.nn.init.uniform_(parameter, 0.1, 0.5, generator=generator)
+        elif name.endswith("sigma"):
+            torch.nn.init.uniform_(parameter, 0.3, 1.2, generator=generator)
         elif parameter.dim() == 1 and name.endswith("weight"):
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)
         elif parameter.dim() == 1:
             torch.nn.init.normal_(parameter, 0, 0.2, generator=generator)
-        elif name.endswith("sigma"):
-            torch.nn.init.uniform_(parameter, 0.3, 1.2, generator=generator)
     return settle(network, [pictures(4, size, generator) for _ in range(2)])
 
 
@@ -65,6 +65,56 @@ def test_the_deep_ones_agree(tmp_path: pathlib.Path, architecture: str):
 @pytest.mark.parametrize("kind", MAPS)
 def test_maps_agree(tmp_path: pathlib.Path, kind: str):
     check(tmp_path, "expatt_resnet50", {**NARROW, "map": kind})
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_maps_without_plus_one_agree(tmp_path: pathlib.Path, kind: str):
+    """The ablation "without using element-wise plus one in Eq. 5": Norm(G)."""
+    check(tmp_path, "expatt_resnet50", {**NARROW, "map": kind, "plus_one": False})
+
+
+@pytest.mark.parametrize("options", [{}, {"plus_one": False}, {"map": "exponential_euclidean"}, {"form": "cifar"}],
+                         ids=str)
+def test_maps_of_heads_agree(tmp_path: pathlib.Path, options: dict):
+    """The ablation "using different attention-maps across heads". Heads whose radii are equal would hide errors."""
+    options = {**NARROW, "shared_map": False, **options}
+    if "form" in options:
+        options["input_size"] = 32
+    network = build("expatt_resnet50", **options)
+    assert {len(tensor) for name, tensor in network.state_dict().items() if name.endswith("sigma")} == {8}
+    check(tmp_path, "expatt_resnet50", options, network)
+
+
+def test_maps_without_plus_one_agree_in_basic_blocks_and_near_their_limit(tmp_path: pathlib.Path):
+    """With a small radius G is nearly the identity, so that Norm(G + 1) and Norm(G) differ most."""
+    options = {**NARROW, "plus_one": False}
+    check(tmp_path, "expatt_resnet34", options)
+    network = trained(build("expatt_resnet50", **options), 64)
+    with torch.no_grad():
+        network.layer2[0].conv2.sigma.fill_(0.03)
+    batch = pictures(1, 64, torch.Generator().manual_seed(3))
+    weights = save(network, tmp_path / "small")
+    got = served(tmp_path, "expatt_resnet50", weights, batch, [[64] * 6], options)[0]["logits"]
+    other = served(tmp_path, "expatt_resnet50", weights, batch, [[64] * 6], NARROW)[0]["logits"]
+    with torch.inference_mode():
+        assert relative_error(got, network.double()(batch.double())[0]) < 1e-4
+    assert (got - other).norm() > 1e-2 * got.norm()
+
+
+def test_a_bad_radius_of_one_head_is_refused(tmp_path: pathlib.Path):
+    options = {**NARROW, "shared_map": False}
+    network = build("expatt_resnet50", **options)
+    with torch.no_grad():
+        network.layer2[0].conv2.sigma[5] = 0
+    ran = run_model(tmp_path, "expatt_resnet50", save(network, tmp_path / "weights"),
+                    pictures(1, 64, torch.Generator().manual_seed(3)), [[64] * 6], options)
+    assert ran.returncode != 0 and "layer2.0.conv2.sigma" in ran.stderr and "other than zero" in ran.stderr
+
+
+@pytest.mark.parametrize("attention", ["gsa", "none"])
+def test_narrower_bottlenecks_agree(tmp_path: pathlib.Path, attention: str):
+    """M-ResNet-50 of GSA's table 3."""
+    check(tmp_path, "gsa_resnet50", {**NARROW, "expansion": 2, "attention": attention})
 
 
 def radii(state: dict) -> list[str]:

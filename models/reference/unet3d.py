@@ -59,6 +59,23 @@ class EncoderDecoder(nn.Module):
         return self.output(x)
 
 
+class RegularAttention(nn.Module):
+    """x plus the batch norm of V softmax(K^T Q), where each position attends to every position and Q, K and V are
+    linear transforms of x."""
+
+    def __init__(self, channels: int, heads: int, dims: int):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(channels, channels, bias=False) for _ in range(3))
+        self.bn = NORMS[dims](channels)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = (y.unflatten(2, (self.heads, -1)).transpose(1, 2) for y in (
+            transform(x.flatten(2).transpose(1, 2)) for transform in (self.query, self.key, self.value)))
+        y = functional.scaled_dot_product_attention(query, key, value, scale=1.0)
+        return x + self.bn(y.transpose(2, 3).reshape(x.shape))
+
+
 class Projection(EncoderDecoder):
     """Returns the mean of each column of the volume, weighted by the softmax of the network's output over depth."""
 
@@ -91,12 +108,14 @@ class RestoringUNet(EncoderDecoder):
         width = float(width)
         narrow, middle, wide = (scaled(channels, width) for channels in (32, 64, 128))
         dims = 2 if projects else 3
-        attends = choice("attention", attention, ("sao", "none")) == "sao"
+        kind = choice("attention", attention, ("sao", "attn", "none"))
         learned = choice("similarity", similarity, ("learned", "ones")) == "learned"
 
         def attend(channels: int) -> nn.Module | None:
-            if not attends:
+            if kind == "none":
                 return None
+            if kind == "attn":
+                return RegularAttention(channels, int(heads), dims)
             return SiameseAttention(channels, int(heads), learned, flag(global_term), skip=True, transformed=True,
                                     mean=True, dims=dims)
 

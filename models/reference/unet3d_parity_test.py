@@ -78,6 +78,8 @@ def expect_agreement(folder: pathlib.Path, architecture: str, options: dict, sid
 OPTIONS = [
     NARROW,
     {**NARROW, "attention": "none"},
+    {**NARROW, "attention": "attn"},
+    {**NARROW, "attention": "attn", "heads": 4, "tile": 8},
     {**NARROW, "heads": 4},
     {**NARROW, "similarity": "ones"},
     {**NARROW, "global_term": False},
@@ -117,7 +119,7 @@ def test_full_width_agrees(tmp_path: pathlib.Path, architecture: str):
 
 
 @pytest.mark.parametrize("architecture", [DENOISE, PROJECT])
-@pytest.mark.parametrize("attention", ["sao", "none"])
+@pytest.mark.parametrize("attention", ["sao", "attn", "none"])
 def test_tiles_change_nothing(tmp_path: pathlib.Path, architecture: str, attention: str):
     options = {**NARROW, "attention": attention}
     network = trained(architecture, options)
@@ -153,9 +155,9 @@ def test_attention_reaches_across_a_volume(tmp_path: pathlib.Path):
     batch = volumes(1, 8, 24, 160) / 400
     other = batch.clone()
     other[..., :24] += 1
-    for attention, reached in (("sao", True), ("none", False)):
+    for attention, reached in (("sao", True), ("attn", True), ("none", False)):
         options = {**NARROW, "normalize": "none", "attention": attention, "tile": 16}
-        if attention == "none":
+        if attention != "sao":
             network = trained(DENOISE, options)
         corners = [answers(tmp_path, DENOISE, network, each, options)[..., -24:] for each in (batch, other)]
         assert ((corners[0] - corners[1]).abs().max() > 1e-4) == reached

@@ -44,9 +44,16 @@ at::Tensor Attend(const TensorMap& tensors, const std::string& layer, const at::
   return value.matmul(coefficients.softmax(2));
 }
 
+at::Tensor SqueezeExcite(const TensorMap& tensors, const std::string& layer, const at::Tensor& x) {
+  const at::Tensor squeezed = x.mean({2, 3}).matmul(tensors.at(layer + ".squeeze.weight").t()).relu();
+  const at::Tensor gates = squeezed.matmul(tensors.at(layer + ".excite.weight").t()).sigmoid();
+  return x.mul(gates.unsqueeze(2).unsqueeze(3));
+}
+
 at::Tensor Attention(const Block& block, const MobileOptions& options, const TensorMap& tensors,
                      const at::Tensor& x) {
   const std::string layer = block.name + ".attention";
+  if (options.attention == MobileAttention::kSqueeze) return SqueezeExcite(tensors, layer, x);
   const int64_t height = x.size(2);
   const int64_t width = x.size(3);
   const at::Tensor heads = x.unflatten(1, {options.heads, -1});  // [B, heads, c, H, W]
@@ -56,6 +63,7 @@ at::Tensor Attention(const Block& block, const MobileOptions& options, const Ten
   at::Tensor y;
   switch (options.attention) {
     case MobileAttention::kNone:
+    case MobileAttention::kSqueeze:
       break;
     case MobileAttention::kSiamese:
       y = BatchNorm(tensors, layer, Siamese(options, tensors, layer, x, v).reshape(x.sizes()));

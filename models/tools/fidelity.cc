@@ -68,6 +68,7 @@ const std::vector<Row>& Rows() {
   const Options none = {{"attention", "none"}};
   const Options cifar = {{"form", "cifar"}, {"classes", "100"}};
   const Options plain_cifar = {{"form", "cifar"}, {"classes", "100"}, {"attention", "none"}};
+  const Options unshared_cifar = {{"form", "cifar"}, {"classes", "100"}, {"shared_map", "false"}};
   constexpr auto kNoWidths = "of its patches; the paper gives no widths";
   static const std::vector<Row> rows = {
       Mobile("sanet", {}, "SANet", 3'449'408, 288e6,
@@ -79,6 +80,9 @@ const std::vector<Row>& Rows() {
       Mobile("attnnet", {}, "AttnNet", 3.44e6, 365e6),
       Mobile("attnnet_pool", {}, "AttnNet+Pool", 3.44e6, 300e6),
       Mobile("attnnet_1n", {}, "AttnNet 1/N", 3.44e6, 312e6, "one head, as its count implies"),
+      Mobile(
+          "sanet", {{"attention", "se"}}, "SENet", 3.44e6, 294e6,
+          "blocks that halve the channels, as its parameters imply; the paper does not say where they are"),
       Mobile("kanet_kv", {}, "KANet KV", 3.44e6, 288e6),
       Mobile("kanet_qkv", {}, "KANet QKV", 3.44e6, 281e6),
       Mobile(
@@ -95,6 +99,9 @@ const std::vector<Row>& Rows() {
       ExpAtt("expatt_resnet152", {}, "ExpAtt-ResNet152", 57.6e6, 11.1e9),
       ExpAtt("expatt_resnet50", plain_cifar, "ResNet50, CIFAR-100", 23.7e6, 1.31e9),
       ExpAtt("expatt_resnet50", cifar, "ExpAtt-ResNet50, CIFAR-100", 22.7e6, 1.25e9),
+      Unpublished(
+          "expatt_resnet50", unshared_cifar, "a map for each head, CIFAR-100",
+          "the paper gives its accuracy alone; so it does without \"+1\", which has the row above's counts"),
       ExpAtt("expatt_mobilenetv2", none, "MobileNetV2 in ExpAtt's paper", 3.5e6, 0.32e9,
              "1000 classes, though its data set has 200; the paper's tool counts more"),
       ExpAtt("expatt_mobilenetv2", {}, "ExpAtt-MobileNetV2", 3.51e6, 0.32e9,
@@ -102,6 +109,7 @@ const std::vector<Row>& Rows() {
       Gsa("gsa_resnet38", {}, "GSA-ResNet-38", 14.2e6, 5.9e9),
       Gsa("gsa_resnet50", {}, "GSA-ResNet-50", 18.1e6, 7.2e9),
       Gsa("gsa_resnet101", {}, "GSA-ResNet-101", 30.4e6, 12.2e9),
+      Gsa("gsa_resnet50", {{"expansion", "2"}, {"width", "1.125"}}, "GSA on M-ResNet-50", 12.7e6, 6.0e9),
       Gsa("gsa_resnet50", {{"content", "axial"}}, "axial, content and position", 18.1e6, 7.3e9),
       Gsa("gsa_resnet50", {{"content", "none"}}, "axial, position alone", 16.8e6, 6.4e9),
       Unpublished("deeplabv2_kao_kv", {{"head", "aspp"}}, "DeepLabV2",
@@ -112,8 +120,10 @@ const std::vector<Row>& Rows() {
       Unpublished("ea_rc3d", none, "R-C3D", "for 768 frames"),
       Unpublished("ea_rc3d", {}, "EA R-C3D", "for 768 frames"),
       Unpublished("unet3d_sao_denoise", {}, "U-Net+SAO, denoising", kNoWidths),
+      Unpublished("unet3d_sao_denoise", {{"attention", "attn"}}, "U-Net+Attn, denoising", kNoWidths),
       Unpublished("unet3d_sao_denoise", none, "U-Net, denoising", kNoWidths),
       Unpublished("unet3d_sao_project", {}, "U-Net+SAO, projection", kNoWidths),
+      Unpublished("unet3d_sao_project", {{"attention", "attn"}}, "U-Net+Attn, projection", kNoWidths),
   };
   return rows;
 }

@@ -1,6 +1,8 @@
 #include "models/networks/mobile/attention_path.h"
 
 #include <ATen/ops/diag.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include "kernels/attention/attention.h"
 #include "kernels/kao/kao.h"
@@ -12,13 +14,26 @@
 #include "models/networks/mobile/layers.h"
 
 namespace saccade::models {
+namespace {
+
+// A linear layer without a bias, as a convolution of the mean position.
+Convolution WithoutBias(const TensorMap& tensors, const std::string& name, Activation activation) {
+  const at::Tensor weight = tensors.at(name + ".weight");
+  const Affine identity{at::ones({weight.size(0)}, at::kDouble), at::zeros({weight.size(0)}, at::kDouble)};
+  return {weight.unsqueeze(2).unsqueeze(3), identity, Placed(tensors, name, {.activation = activation})};
+}
+
+}  // namespace
 
 AttentionPath::AttentionPath(const MobileOptions& options, const TensorMap& tensors, const std::string& name,
                              bool skip)
-    : name_(name),
-      options_(options),
-      skip_(skip),
-      value_weight_(Owned(tensors.at(name + ".value.weight"), tensors.target)) {
+    : name_(name), options_(options), skip_(skip) {
+  if (options.attention == MobileAttention::kSqueeze) {
+    squeeze_.emplace(WithoutBias(tensors, name + ".squeeze", Activation::kRelu));
+    excite_.emplace(WithoutBias(tensors, name + ".excite", Activation::kNone));
+    return;
+  }
+  value_weight_ = Owned(tensors.at(name + ".value.weight"), tensors.target);
   if (const auto w = tensors.find(name + ".w"); w != tensors.end()) w_ = Owned(w->second, tensors.target);
   if (!NormsCoefficients(options.attention)) {
     const Affine affine = FoldBatchNorm(tensors, name + ".bn.");
@@ -56,6 +71,10 @@ at::Tensor AttentionPath::Kronecker(const at::Tensor& x, const char* kind) const
                              options_.heads, skip_);
 }
 
+at::Tensor AttentionPath::Squeezed(const at::Tensor& x) const {
+  return x * (*excite_)((*squeeze_)(x.mean({2, 3}, /*keepdim=*/true))).sigmoid();
+}
+
 at::Tensor AttentionPath::operator()(const at::Tensor& x) const {
   switch (options_.attention) {
     case MobileAttention::kNone:
@@ -74,6 +93,8 @@ at::Tensor AttentionPath::operator()(const at::Tensor& x) const {
       return Kronecker(x, "kv");
     case MobileAttention::kKroneckerQkv:
       return Kronecker(x, "qkv");
+    case MobileAttention::kSqueeze:
+      return Squeezed(x);
   }
   TORCH_INTERNAL_ASSERT(false, "an attention module without an attention kind");
 }

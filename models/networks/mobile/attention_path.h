@@ -1,4 +1,5 @@
-// The attention of an AttnModule with its weights; of Q, K and V only the values are transformed.
+// The attention of an AttnModule with its weights, of whose Q, K and V only the values are transformed; or
+// squeeze-and-excite in its place.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "models/layers/convolution.h"
 #include "models/networks/mobile/table.h"
 #include "models/weights/weights.h"
 
@@ -24,11 +26,13 @@ class AttentionPath {
  private:
   at::Tensor Regular(const at::Tensor& x, const char* kind) const;
   at::Tensor Kronecker(const at::Tensor& x, const char* kind) const;
+  at::Tensor Squeezed(const at::Tensor& x) const;
 
   std::string name_;
   MobileOptions options_;
   bool skip_;
   at::Tensor value_weight_;
+  std::optional<Convolution> squeeze_, excite_;  // only for squeeze-and-excite
   std::optional<at::Tensor> w_;                  // only for siamese attention
   std::optional<at::Tensor> scale_, shift_;      // of the batch norm of the result
   std::optional<at::Tensor> coefficient_scale_;  // of the batch norm of the coefficients, [heads]

@@ -1,5 +1,7 @@
 #include "models/networks/mobile/layers.h"
 
+#include <algorithm>
+
 #include "models/layers/explicit_maps.h"
 
 namespace saccade::models {
@@ -33,7 +35,10 @@ void AddBlock(const Block& block, const MobileOptions& options, std::vector<Laye
                       .size = block.size,
                       .attention = options.attention,
                       .heads = options.heads,
-                      .learned = options.learned && options.attention == Attention::kSiamese});
+                      .learned = options.learned && options.attention == Attention::kSiamese,
+                      .squeezed = options.attention == Attention::kSqueeze
+                                      ? std::max<int64_t>(1, block.inputs / options.reduction)
+                                      : 0});
   }
   layers.push_back({.name = block.name + ".project",
                     .inputs = block.expansion * block.inputs,
@@ -57,12 +62,14 @@ const char* NameOf(Attention attention) {
       return "Kronecker attention (KV)";
     case Attention::kKroneckerQkv:
       return "Kronecker attention (QKV)";
+    case Attention::kSqueeze:
+      return "squeeze-and-excite";
   }
   return "";
 }
 
 // Multiply-adds of the operator and its value transform, on a square map with this side.
-int64_t AttentionMadds(Attention attention, int64_t side, int64_t channels) {
+int64_t AttentionMadds(Attention attention, int64_t side, int64_t channels, int64_t squeezed) {
   const int64_t positions = side * side;
   const int64_t pooled = (side + 1) / 2 * ((side + 1) / 2);
   const int64_t transform = positions * channels * channels;
@@ -81,6 +88,8 @@ int64_t AttentionMadds(Attention attention, int64_t side, int64_t channels) {
       return 2 * positions * 2 * side * channels + 2 * side * channels * channels;
     case Attention::kKroneckerQkv:
       return 2 * 4 * positions * channels + 2 * side * channels * channels;
+    case Attention::kSqueeze:
+      return 2 * positions * channels + 2 * channels * squeezed;
   }
   return 0;
 }
@@ -115,8 +124,9 @@ LayerCount CountLayer(const LayerSpec& layer) {
                    0,          positions * weights};
   if (layer.radius) count.parameters += 1;
   if (layer.kind == Kind::kAttention) {
+    if (layer.squeezed > 0) count.parameters = 2 * layer.outputs * layer.squeezed;
     if (layer.learned) count.parameters += layer.outputs;
-    count.madds = AttentionMadds(layer.attention, layer.size, layer.outputs);
+    count.madds = AttentionMadds(layer.attention, layer.size, layer.outputs, layer.squeezed);
   }
   // The batch norm's weight and bias, or the classifier's bias.
   count.other_parameters = layer.kind == Kind::kClassifier ? layer.outputs : 2 * NormedChannels(layer);
@@ -126,10 +136,12 @@ LayerCount CountLayer(const LayerSpec& layer) {
 }  // namespace
 
 bool NormsCoefficients(MobileAttention attention) {
-  return attention != Attention::kSiamese && attention != Attention::kOverN;
+  return attention != Attention::kSiamese && attention != Attention::kOverN &&
+         attention != Attention::kSqueeze;
 }
 
 int64_t NormedChannels(const LayerSpec& layer) {
+  if (layer.squeezed > 0) return 0;
   const bool coefficients = layer.kind == Kind::kAttention && NormsCoefficients(layer.attention);
   return coefficients ? layer.heads : layer.outputs;
 }

@@ -56,7 +56,8 @@ std::vector<std::string> AttentionLayers(const MobilePlan& plan) {
   std::vector<std::string> layers;
   for (const Block& block : plan.blocks) {
     if (block.attended > 0) layers.push_back(ExpandName(block));
-    if (block.module == Module::kAttention && plan.options.attention != MobileAttention::kNone)
+    // Squeeze-and-excite weights channels, not positions: there is no map to show.
+    if (block.module == Module::kAttention && plan.options.attention != MobileAttention::kSqueeze)
       layers.push_back(AttentionName(block));
   }
   return layers;

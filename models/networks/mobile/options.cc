@@ -46,7 +46,7 @@ const std::array<Variant, 11>& Variants() {
        false,
        true},
       {"mobilenetv2_sao", {{"sao", Attention::kSiamese}}, 4, true, true, true},
-      {"sanet", {{"sao", Attention::kSiamese}}, 4, false, true, false},
+      {"sanet", {{"sao", Attention::kSiamese}, {"se", Attention::kSqueeze}}, 4, false, true, false},
   }};
   return all;
 }
@@ -81,6 +81,10 @@ bool HasSiamese(const Variant& variant) {
   return !variant.choices.empty() && variant.choices.front().second == Attention::kSiamese;
 }
 
+bool HasSqueeze(const Variant& variant) {
+  return !variant.choices.empty() && variant.choices.back().second == Attention::kSqueeze;
+}
+
 }  // namespace
 
 MobileOptions ParseMobileOptions(const std::string& name, const Options& options) {
@@ -94,6 +98,9 @@ MobileOptions ParseMobileOptions(const std::string& name, const Options& options
   if (HasSiamese(variant)) {
     parsed.learned = reader.Choice("similarity", "learned", {"learned", "ones"}) == "learned";
     parsed.global_term = reader.Flag("global_term", parsed.global_term);
+  }
+  if (HasSqueeze(variant)) {
+    parsed.reduction = reader.Integer("reduction", parsed.reduction, 1, 64);
   }
   if (IsExpAtt(name)) {
     const std::string map = reader.Choice("map", "gaussian", ExplicitMaps());
@@ -128,6 +135,7 @@ Options AsText(const std::string& name, const MobileOptions& options) {
     text["similarity"] = options.learned ? "learned" : "ones";
     text["global_term"] = FlagText(options.global_term);
   }
+  if (HasSqueeze(variant)) text["reduction"] = std::to_string(options.reduction);
   return text;
 }
 

@@ -9,7 +9,17 @@
 
 namespace saccade::models {
 
-enum class MobileAttention { kNone, kSiamese, kSoftmax, kPool, kOverN, kKroneckerKv, kKroneckerQkv };
+enum class MobileAttention {
+  kNone,
+  kSiamese,
+  kSoftmax,
+  kPool,
+  kOverN,
+  kKroneckerKv,
+  kKroneckerQkv,
+  // Squeeze-and-excite in the place of attention: the paper's SENet.
+  kSqueeze
+};
 
 struct MobileOptions {
   // Set by the architecture; options cannot change these. MobileNetV2's modules expand r times; those of
@@ -24,6 +34,7 @@ struct MobileOptions {
   bool learned = true;      // similarity=learned|ones, only siamese: ones is the paper's "w/o params"
   bool global_term = true;  // global_term=true|false, only siamese: the paper's "w/o global term"
   int64_t heads = 1;        // heads=1|2|4|8
+  int64_t reduction = 2;    // reduction=1..64, only sanet with attention=se: channels per squeezed channel
   std::string map = {};     // map=..., only expatt_mobilenetv2: see kernels/expatt; empty without attention
   int64_t classes = 1000;   // classes=1..100000
   double width = 1;         // width=0.1..4: multiplies all channels, see networks/width.h
@@ -32,7 +43,7 @@ struct MobileOptions {
   ImageInput pictures = {};  // see models/networks/picture_options.h
 };
 
-// The option `attention` is: for sanet sao|none; for attnnet, attnnet_pool and attnnet_1n on|none; for
+// The option `attention` is: for sanet sao|se|none; for attnnet, attnnet_pool and attnnet_1n on|none; for
 // kanet_kv and kanet_qkv kao|none; for mobilenetv2_sao sao|none; for mobilenetv2_kao kv|qkv|none; for
 // expatt_mobilenetv2 expatt|none. mobilenetv2 and torchvision's mobilenet_v2 do not have it. Throws a
 // LoadError that lists the legal names or values.

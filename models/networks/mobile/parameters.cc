@@ -14,6 +14,11 @@ std::vector<TensorSpec> MobileParameters(const MobilePlan& plan) {
       specs.push_back({prefix + "bias", {layer.outputs}});
       continue;
     }
+    if (layer.squeezed > 0) {
+      specs.push_back({prefix + "squeeze.weight", {layer.squeezed, layer.inputs}});
+      specs.push_back({prefix + "excite.weight", {layer.outputs, layer.squeezed}});
+      continue;
+    }
     if (layer.kind == Kind::kAttention) {
       specs.push_back({prefix + "value.weight", {layer.outputs, layer.inputs}});
       if (layer.learned) specs.push_back({prefix + "w", {layer.inputs}});

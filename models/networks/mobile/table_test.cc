@@ -68,7 +68,23 @@ TEST(MobileCounts, KanetWithoutKaoHasBaseModulesInsteadOfAttnSkipModules) {
   EXPECT_EQ(CountWith("kanet_kv", none).Madds(), 290'538'368);
 }
 
+// Table 4 of SANet's paper, "the network using the same architecture as SANet with Squeeze-and-Excite block",
+// prints 3.44 M parameters, which come out where the blocks halve the channels, and 294 M multiply-adds,
+// which do not. Halving makes a block's matrices as large as the value transform that it replaces.
+TEST(MobileCounts, SenetHasAsManyParametersAsAttnnet) {
+  const Counts counts = CountWith("sanet", {{"attention", "se"}});
+  EXPECT_EQ(counts.Parameters(), CountWith("attnnet").Parameters());
+  EXPECT_EQ(counts.AttentionParameters(), 112'640);
+  // Of SANet's attention, c c N for the values and 4 c N fall away; 2 c N for the means and the gates, and c
+  // c for the matrices come.
+  EXPECT_EQ(counts.AttentionMadds(), 2 * 136'416 + 112'640);
+  EXPECT_EQ(CountWith("sanet", {{"attention", "se"}, {"reduction", "16"}}).AttentionParameters(),
+            112'640 / 8);
+}
+
 TEST(MobileCounts, MatchTheParametersThatAreLoaded) {
+  const MobilePlan senet = MakeMobilePlan(ParseMobileOptions("sanet", {{"attention", "se"}}));
+  EXPECT_EQ(CountMobile(senet).AllParameters(), 3'479'272);
   for (const char* architecture : {"attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv",
                                    "mobilenetv2_kao", "mobilenetv2_sao", "sanet"}) {
     for (const Options& options : {Options{}, Options{{"attention", "none"}}, Options{{"width", "0.25"}}}) {
@@ -153,11 +169,12 @@ TEST(MobileDescription, OfTorchvisionsNameIsTorchvisions) {
 TEST(MobileOptions, RefuseUnknownNamesAndListTheLegalOnes) {
   EXPECT_THAT(Error({{"clases", "10"}}),
               AllOf(HasSubstr("'clases'"), HasSubstr("\n  classes: a whole number from 1 to 100000"),
-                    HasSubstr("\n  attention: sao or none (default sao)")));
+                    HasSubstr("\n  attention: sao or se or none (default sao)")));
 }
 
 TEST(MobileOptions, RefuseBadValues) {
-  EXPECT_THAT(Error({{"attention", "softmax"}}), AllOf(HasSubstr("'softmax'"), HasSubstr("sao or none")));
+  EXPECT_THAT(Error({{"attention", "softmax"}}),
+              AllOf(HasSubstr("'softmax'"), HasSubstr("sao or se or none")));
   for (const char* value : {"", "0", "-1", "10 ", "1e3", "100001", "99999999999999999999"}) {
     EXPECT_THAT(Error({{"classes", value}}), HasSubstr("option classes")) << value;
   }

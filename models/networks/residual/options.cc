@@ -64,6 +64,12 @@ void ReadAttention(const std::string& architecture, OptionReader& reader, Residu
   parsed.attention = reader.Choice("attention", own, {own, "none"}) == own ? kind : Spatial::kConvolution;
   if (expatt) {
     parsed.map = reader.Choice("map", "gaussian", ExplicitMaps());
+    parsed.plus_one = reader.Flag("plus_one", parsed.plus_one);
+    parsed.shared_map = reader.Flag("shared_map", parsed.shared_map);
+    if (!parsed.shared_map && !HasRadius(parsed.map)) {
+      RefuseOption(architecture, "shared_map", "false",
+                   "true with map " + parsed.map + ", which has no radius for heads to differ in");
+    }
     parsed.cifar = reader.Choice("form", "imagenet", {"imagenet", "cifar"}) == "cifar";
   } else {
     parsed.content = reader.Choice("content", "global", {"global", "axial", "none"});
@@ -71,6 +77,7 @@ void ReadAttention(const std::string& architecture, OptionReader& reader, Residu
     CheckAxes(architecture, parsed);
     parsed.heads = reader.PowerOfTwoHeads(parsed.heads);
     parsed.transform_norms = reader.Flag("transform_norms", parsed.transform_norms);
+    parsed.expansion = reader.Choice("expansion", "4", {"4", "2"}) == "2" ? 2 : 4;
   }
   // ExpAtt's paper has attention in the last three stages, and on CIFAR in all four; GSA's in all.
   const std::string groups = reader.Choice("groups", expatt && !parsed.cifar ? "2-4" : "1-4", kGroups);
@@ -106,12 +113,15 @@ Options AsText(const std::string& architecture, const ResidualOptions& options) 
   text["groups"] = kGroups.at(static_cast<size_t>(options.first_group - 1));
   if (expatt) {
     text["map"] = options.map;
+    text["plus_one"] = FlagText(options.plus_one);
+    text["shared_map"] = FlagText(options.shared_map);
     text["form"] = options.cifar ? "cifar" : "imagenet";
   } else {
     text["content"] = options.content;
     text["axes"] = options.axes;
     text["heads"] = std::to_string(options.heads);
     text["transform_norms"] = FlagText(options.transform_norms);
+    text["expansion"] = std::to_string(options.expansion);
   }
   return text;
 }

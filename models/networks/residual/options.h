@@ -20,11 +20,18 @@ struct ResidualOptions {
   Spatial attention = Spatial::kConvolution;  // attention=expatt|none, or gsa|none
   int64_t first_group = 1;                    // groups=1-4|2-4|3-4|4: first residual group with attention
   std::string map = "gaussian";               // map=..., only ExpAtt: see kernels/expatt
-  std::string content = "global";             // content=global|axial|none, only GSA
-  std::string axes = "both";                  // axes=both|column|row|none, only GSA: positional attention
+  // plus_one=true|false, only ExpAtt: whether equation 5 adds 1 to G, so that far positions count more.
+  bool plus_one = true;
+  // shared_map=true|false, only ExpAtt: whether the heads share one map, or each has its own radius.
+  bool shared_map = true;
+  std::string content = "global";  // content=global|axial|none, only GSA
+  std::string axes = "both";       // axes=both|column|row|none, only GSA: positional attention
   // transform_norms=true|false, only GSA: batch norms behind the transforms of queries, keys and values. "All
   // 1x1 convolutions and GSA modules are followed by batch normalization" may mean these too.
   bool transform_norms = false;
+  // expansion=4|2, only GSA: a bottleneck's outputs are this many times its inner channels. With 2 and
+  // width=1.125 the network is on M-ResNet-50, "which halves the number of input and output channels".
+  int64_t expansion = 4;
   bool cifar = false;  // form=imagenet|cifar: cifar has a stem of stride 1 and no pooling after it
   int64_t heads = 8;   // heads=1|2|4|8, only GSA
   std::array<int64_t, 4> blocks = {3, 4, 6, 3};  // blocks=a,b,c,d

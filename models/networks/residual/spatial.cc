@@ -25,7 +25,7 @@ SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& optio
                                         .stays_int8 = stays_int8});
       break;
     case Spatial::kExpAtt:
-      MakeExpAtt(options.map, tensors);
+      MakeExpAtt(options, tensors);
       break;
     case Spatial::kGsa:
       MakeGsa(options, tensors);
@@ -33,7 +33,7 @@ SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& optio
   }
 }
 
-void SpatialPath::MakeExpAtt(const std::string& map, const TensorMap& tensors) {
+void SpatialPath::MakeExpAtt(const ResidualOptions& options, const TensorMap& tensors) {
   const Affine affine = FoldBatchNorm(tensors, layer_.norm + ".");
   const int64_t convolved = layer_.outputs - layer_.attended;
   convolution_.emplace(
@@ -41,7 +41,15 @@ void SpatialPath::MakeExpAtt(const std::string& map, const TensorMap& tensors) {
       Placed(tensors, layer_.name + ".conv",
              {.stride = layer_.stride, .activation = relu_ ? Activation::kRelu : Activation::kNone}));
   // The pooling averages, so the batch norm commutes with it and may come first.
-  expatt_.emplace(tensors, layer_.name, PartOf(affine, convolved, layer_.attended), map);
+  const Affine own = PartOf(affine, convolved, layer_.attended);
+  if (options.plus_one && options.shared_map) {
+    expatt_.emplace(tensors, layer_.name, own, options.map);
+    return;
+  }
+  variant_.emplace(
+      tensors, layer_.name, own,
+      ExplicitVariantOptions{
+          .map = options.map, .heads = MapsOf(options), .plus_one = options.plus_one, .side = layer_.side});
 }
 
 void SpatialPath::FoldTransformNorm(const TensorMap& tensors, const char* part, at::Tensor& weight,
@@ -83,7 +91,7 @@ void SpatialPath::MakeGsa(const ResidualOptions& options, const TensorMap& tenso
 
 at::Tensor SpatialPath::Explicit(const at::Tensor& x) const {
   const at::Tensor convolved = (*convolution_)(x);
-  at::Tensor attended = (*expatt_)(x);
+  at::Tensor attended = expatt_ ? (*expatt_)(x) : (*variant_)(x);
   if (layer_.stride > 1) {
     attended =
         at::avg_pool2d(attended, 3, layer_.stride, 1, /*ceil_mode=*/false, /*count_include_pad=*/false);
@@ -123,14 +131,14 @@ at::Tensor SpatialPath::Global(const at::Tensor& x) const {
 
 at::Tensor SpatialPath::operator()(const at::Tensor& x) const {
   TORCH_INTERNAL_ASSERT(relu_, "a layer that needs a sum was called without one");
-  if (expatt_) return Explicit(Floats(x, TypeOf(target_)));
+  if (expatt_ || variant_) return Explicit(Floats(x, TypeOf(target_)));
   if (gsa_) return Global(Floats(x, TypeOf(target_)));
   return (*convolution_)(x);
 }
 
 at::Tensor SpatialPath::AddedTo(at::Tensor other, const at::Tensor& x) const {
   const at::ScalarType type = TypeOf(target_);
-  if (expatt_) return Floats(other, type).add_(Explicit(Floats(x, type))).relu_();
+  if (expatt_ || variant_) return Floats(other, type).add_(Explicit(Floats(x, type))).relu_();
   if (gsa_) return Floats(other, type).add_(Global(Floats(x, type))).relu_();
   return convolution_->AddedTo(std::move(other), x);
 }

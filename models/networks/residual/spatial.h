@@ -10,6 +10,7 @@
 
 #include "models/layers/convolution.h"
 #include "models/layers/explicit_attention.h"
+#include "models/layers/explicit_variant.h"
 #include "models/networks/residual/table.h"
 #include "models/weights/weights.h"
 
@@ -38,7 +39,7 @@ class SpatialPath {
     at::Tensor scale, shift;
   };
 
-  void MakeExpAtt(const std::string& map, const TensorMap& tensors);
+  void MakeExpAtt(const ResidualOptions& options, const TensorMap& tensors);
   void MakeGsa(const ResidualOptions& options, const TensorMap& tensors);
   // Folds the batch norm behind a transform of Q, K or V into its weight and bias.
   void FoldTransformNorm(const TensorMap& tensors, const char* part, at::Tensor& weight,
@@ -53,6 +54,7 @@ class SpatialPath {
   Target target_;
   std::optional<Convolution> convolution_;  // with ExpAtt: for the remaining channels
   std::optional<ExplicitAttention> expatt_;
+  std::optional<ExplicitVariant> variant_;  // instead of expatt_, with maps of the paper's ablations
   std::optional<Gsa> gsa_;
 };
 

@@ -24,7 +24,7 @@ SpatialLayer MakeSpatial(const ResidualOptions& options, int group, SpatialLayer
 
 std::vector<int64_t> Square(int64_t side) { return {side, side}; }
 
-void RecordExpAtt(const SpatialLayer& layer, const std::string& map, Ledger& ledger) {
+void RecordExpAtt(const SpatialLayer& layer, const ResidualOptions& options, Ledger& ledger) {
   ledger.Convolution(layer.name + ".conv",
                      {.inputs = layer.inputs,
                       .outputs = layer.outputs - layer.attended,
@@ -35,13 +35,16 @@ void RecordExpAtt(const SpatialLayer& layer, const std::string& map, Ledger& led
   const int64_t weights = layer.attended * (layer.inputs + layer.attended);
   std::vector<TensorSpec> tensors = {{layer.name + ".value.weight", {layer.attended, layer.inputs, 1, 1}},
                                      {layer.name + ".out.weight", {layer.attended, layer.attended, 1, 1}}};
-  if (HasRadius(map)) tensors.push_back({RadiusName(layer), {}});
+  const bool radius = HasRadius(options.map);
+  std::vector<int64_t> radii;
+  if (!options.shared_map) radii.push_back(kExpAttHeads);
+  if (radius) tensors.push_back({RadiusName(layer), radii});
   std::string operation = "explicitly modelled attention, " + std::to_string(layer.inputs);
   operation += " to " + std::to_string(layer.attended) + ", " + ExtentText(Square(layer.side));
   ledger.Add({.name = layer.name,
               .operation = operation,
               .attention = true,
-              .parameters = weights + (HasRadius(map) ? 1 : 0),
+              .parameters = weights + (radius ? MapsOf(options) : 0),
               .madds = positions * weights},
              tensors);
 }
@@ -90,7 +93,7 @@ void RecordSpatial(const SpatialLayer& layer, const ResidualOptions& options, Le
           Square(layer.side_after()));
       break;
     case Spatial::kExpAtt:
-      RecordExpAtt(layer, options.map, ledger);
+      RecordExpAtt(layer, options, ledger);
       break;
     case Spatial::kGsa:
       RecordGsa(layer, options, ledger);
@@ -127,7 +130,7 @@ ResidualBlock MakeBlock(const ResidualOptions& options, int group, int64_t index
   block.basic = options.basic;
   block.inputs = inputs;
   block.middle = Scaled(64 << group, options.width);
-  block.outputs = options.basic ? block.middle : 4 * block.middle;
+  block.outputs = options.basic ? block.middle : options.expansion * block.middle;
   block.stride = index == 0 && group > 0 ? 2 : 1;
   block.projected = block.inputs != block.outputs || block.stride > 1;
   const auto add = [&](int number, int64_t from, int64_t stride, int64_t at) {

@@ -60,6 +60,10 @@ inline std::string RadiusName(const SpatialLayer& layer) { return layer.name + "
 Window ResidualStemWindow(const ResidualOptions& options);
 inline constexpr Window kResidualPool{.kernel = 3, .stride = 2, .padding = 1};
 
+// Heads of ExpAtt that have a map each, if they do not share one: "fixed to 8 in ResNets".
+inline constexpr int64_t kExpAttHeads = 8;
+inline int64_t MapsOf(const ResidualOptions& options) { return options.shared_map ? 1 : kExpAttHeads; }
+
 // Records all layers. ExpAtt's multiply-adds are those of convolutions and transforms; its map costs nothing,
 // as in the paper's counts. GSA's are 2 N Ck C / heads for the content and 2 N L C for each axis, for N
 // positions on a map of side L.

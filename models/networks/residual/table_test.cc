@@ -93,6 +93,27 @@ TEST(ResidualCounts, OfGlobalSelfAttentionsVariants) {
     EXPECT_EQ(Parameters("gsa_resnet50", {{"axes", axis}}), 18'052'856 - embeddings - middles) << axis;
 }
 
+// Table 3, "M-ResNet-50 is a modified ResNet-50 which halves the number of input and output channels of all
+// residual blocks and scales the number of filters in every layer by 1.125": 12.7 M parameters, of which ours
+// has 1 % more.
+TEST(ResidualCounts, OfGlobalSelfAttentionOnANarrowerResNet) {
+  const Options narrower = {{"expansion", "2"}, {"width", "1.125"}};
+  const ResidualPlan plan = MakeResidualPlan(ParseResidualOptions("gsa_resnet50", narrower));
+  EXPECT_EQ(plan.blocks.front().middle, 72);
+  EXPECT_EQ(plan.blocks.front().outputs, 144);
+  EXPECT_EQ(plan.features, 1152);
+  EXPECT_EQ(Parameters("gsa_resnet50", narrower), 12'828'826);
+}
+
+// "Using different attention-maps across heads", of which there are 8: a radius each in all 16 layers.
+// "Without using element-wise plus one" nothing is learned less.
+TEST(ResidualCounts, OfTheAblationsOfExplicitlyModelledAttention) {
+  Options cifar = {{"form", "cifar"}, {"classes", "100"}, {"shared_map", "false"}};
+  EXPECT_EQ(Parameters("expatt_resnet50", cifar), 22'666'164 + 16 * 7);
+  cifar = {{"form", "cifar"}, {"classes", "100"}, {"plus_one", "false"}};
+  EXPECT_EQ(Parameters("expatt_resnet50", cifar), 22'666'164);
+}
+
 TEST(ResidualCounts, WithoutAttentionAreTorchvisions) {
   const Options none = {{"attention", "none"}};
   EXPECT_EQ(Parameters("expatt_resnet34", none), 21'797'672);
@@ -158,6 +179,8 @@ TEST(ResidualOptions, AreReadAndRefused) {
     }
   };
   EXPECT_THAT(error({{"map", "round"}}), HasSubstr("exponential_manhattan"));
+  EXPECT_THAT(error({{"map", "cosine"}, {"shared_map", "false"}}),
+              HasSubstr("no radius for heads to differ"));
   EXPECT_THAT(error({{"content", "global"}}), HasSubstr("'content'"));
   EXPECT_THAT(error({{"crop_size", "224"}}), HasSubstr("input_size"));
   for (const char* mean :

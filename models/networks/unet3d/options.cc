@@ -3,11 +3,36 @@
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
+namespace {
+
+constexpr int64_t kRegularMaxVoxels = int64_t{1} << 18;
+
+const char* NameOf(UnetAttention attention) {
+  switch (attention) {
+    case UnetAttention::kNone:
+      return "none";
+    case UnetAttention::kSiamese:
+      return "sao";
+    case UnetAttention::kRegular:
+      return "attn";
+  }
+  return "";
+}
+
+UnetAttention ReadAttention(OptionReader& reader) {
+  const std::string name = reader.Choice("attention", "sao", {"sao", "attn", "none"});
+  if (name == "none") return UnetAttention::kNone;
+  return name == "sao" ? UnetAttention::kSiamese : UnetAttention::kRegular;
+}
+
+}  // namespace
+
 UnetOptions ParseUnetOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
   UnetOptions parsed;
   parsed.projects = architecture.ends_with("_project");
-  parsed.attention = reader.Choice("attention", "sao", {"sao", "none"}) == "sao";
+  parsed.attention = ReadAttention(reader);
+  if (parsed.attention == UnetAttention::kRegular) parsed.max_voxels = kRegularMaxVoxels;
   parsed.learned = reader.Choice("similarity", "learned", {"learned", "ones"}) == "learned";
   parsed.global_term = reader.Flag("global_term", parsed.global_term);
   parsed.heads = reader.PowerOfTwoHeads(parsed.heads);
@@ -21,7 +46,7 @@ UnetOptions ParseUnetOptions(const std::string& architecture, const Options& opt
 }
 
 Options AsText(const UnetOptions& options) {
-  return {{"attention", options.attention ? "sao" : "none"},
+  return {{"attention", NameOf(options.attention)},
           {"similarity", options.learned ? "learned" : "ones"},
           {"global_term", FlagText(options.global_term)},
           {"heads", std::to_string(options.heads)},

@@ -32,22 +32,25 @@ void RecordBlock(const std::string& name, const EncoderDecoder& network, const U
   }
 }
 
-void RecordSiamese(const std::string& name, int64_t channels, const UnetOptions& options,
-                   const std::vector<int64_t>& sides, Ledger& ledger) {
+void RecordAttention(const std::string& name, int64_t channels, const UnetOptions& options,
+                     const std::vector<int64_t>& sides, Ledger& ledger) {
   std::vector<TensorSpec> tensors;
   for (const char* transform : {"query", "key", "value"}) {
     tensors.push_back({name + "." + transform + ".weight", {channels, channels}});
   }
-  if (options.learned) tensors.push_back({name + ".w", {channels}});
+  const bool siamese = options.attention == UnetAttention::kSiamese;
+  const bool learned = siamese && options.learned;
+  if (learned) tensors.push_back({name + ".w", {channels}});
   const int64_t weights = 3 * channels * channels;
   const int64_t positions = std::accumulate(sides.begin(), sides.end(), int64_t{1}, std::multiplies<>());
-  std::string operation = "siamese attention, " + std::to_string(channels) + " channels, ";
+  std::string operation = siamese ? "siamese" : "regular";
+  operation += " attention, " + std::to_string(channels) + " channels, ";
   operation += ExtentText(sides);
   ledger.Add({.name = name,
               .operation = operation,
               .attention = true,
-              .parameters = weights + (options.learned ? channels : 0),
-              .madds = positions * (weights + 4 * channels)},
+              .parameters = weights + (learned ? channels : 0),
+              .madds = positions * (weights + (siamese ? 4 : 2 * positions) * channels)},
              tensors);
   ledger.BatchNorm(name + ".bn", channels);
 }
@@ -60,7 +63,7 @@ void RecordNetwork(const EncoderDecoder& network, bool attention, const UnetOpti
     const std::vector<int64_t> at = SidesAt(network, sides, kLevels.at(i));
     RecordBlock(name, network, block, at, ledger);
     if (attention && i >= kBottom) {
-      RecordSiamese(name + ".attention", block.channels.back(), options, at, ledger);
+      RecordAttention(name + ".attention", block.channels.back(), options, at, ledger);
     }
   }
   ledger.Convolution(network.prefix + "output",
@@ -110,7 +113,7 @@ Ledger RecordUnet(const UnetOptions& options) {
     RecordNetwork(ProjectingUnet(options), /*attention=*/false, options, sides, ledger);
     sides.erase(sides.begin());
   }
-  RecordNetwork(RestoringUnet(options), options.attention, options, sides, ledger);
+  RecordNetwork(RestoringUnet(options), options.attention != UnetAttention::kNone, options, sides, ledger);
   return ledger;
 }
 

@@ -45,8 +45,8 @@ constexpr int64_t UnetSide(int64_t side) {
   return (side + kUnetMultiple - 1) / kUnetMultiple * kUnetMultiple;
 }
 
-// Records all layers. Siamese attention costs 4 N C multiply-adds, as in its paper, and N C C for each
-// transform.
+// Records all layers. Siamese attention costs 4 N C multiply-adds, as in its paper, regular
+// attention 2 N N C, and both N C C for each transform.
 Ledger RecordUnet(const UnetOptions& options);
 
 }  // namespace saccade::models

@@ -67,6 +67,29 @@ TEST(UnetCounts, MultiplyAddsByHand) {
   EXPECT_EQ(CountUnet(kProject, {{"attention", "none"}}).Madds(), plane + p * 32 + weighing);
 }
 
+// "U-Net with regular attention operator (U-Net+Attn)" has SAO's transforms and batch norms, but no w.
+TEST(UnetCounts, RegularAttentionComparesAllPositions) {
+  const Options regular = {{"attention", "attn"}};
+  const Counts counts = CountUnet(kDenoise, regular);
+  EXPECT_EQ(counts.AllParameters(), 1'016'129 - 64 - 2 * 32);
+  const auto attention = [](int64_t positions, int64_t channels) {
+    return positions * (3 * channels * channels + 2 * positions * channels);
+  };
+  const int64_t n = int64_t{16} * 64 * 64;
+  EXPECT_EQ(counts.AttentionMadds(), attention(n / 64, 64) + attention(n / 8, 32) + attention(n, 32));
+  EXPECT_EQ(CountUnet(kProject, regular).AllParameters(), 395'586 - 64 - 2 * 32);
+}
+
+// Time grows as the square of a volume, so that larger ones than a patch must be asked for.
+TEST(UnetOptions, BoundVolumesForRegularAttention) {
+  const UnetOptions regular = ParseUnetOptions(kDenoise, {{"attention", "attn"}});
+  EXPECT_EQ(regular.attention, UnetAttention::kRegular);
+  EXPECT_EQ(regular.max_voxels, int64_t{1} << 18);
+  EXPECT_EQ(AsText(regular).at("attention"), "attn");
+  EXPECT_EQ(ParseUnetOptions(kDenoise, {{"attention", "attn"}, {"max_voxels", "1000000"}}).max_voxels,
+            1'000'000);
+}
+
 std::set<std::string> Names(const Options& options, const std::string& architecture) {
   std::set<std::string> names;
   const Ledger ledger = RecordUnet(ParseUnetOptions(architecture, options));
@@ -90,6 +113,8 @@ TEST(UnetTable, Names) {
   EXPECT_FALSE(names.contains("projection.bottom.attention.w"));
   EXPECT_FALSE(Names({}, kDenoise).contains("projection.output.weight"));
   EXPECT_FALSE(Names({{"attention", "none"}}, kDenoise).contains("bottom.attention.w"));
+  EXPECT_FALSE(Names({{"attention", "attn"}}, kDenoise).contains("bottom.attention.w"));
+  EXPECT_TRUE(Names({{"attention", "attn"}}, kDenoise).contains("decoder.0.attention.bn.bias"));
 }
 
 TEST(UnetOptions, AreRead) {
@@ -102,8 +127,9 @@ TEST(UnetOptions, AreRead) {
                                                           {"width", "0.5"},
                                                           {"tile", "0"},
                                                           {"max_voxels", "5000"}});
-  EXPECT_FALSE(options.attention || options.learned || options.global_term || options.percentile ||
-               options.residual || options.projects);
+  EXPECT_EQ(options.attention, UnetAttention::kNone);
+  EXPECT_FALSE(options.learned || options.global_term || options.percentile || options.residual ||
+               options.projects);
   EXPECT_EQ(options.heads, 4);
   EXPECT_EQ(options.tile, 0);
   EXPECT_EQ(ParseUnetOptions(kDenoise, AsText(options)).max_voxels, 5000);
@@ -124,7 +150,7 @@ std::string Error(const Options& options) {
 }
 
 TEST(UnetOptions, RefuseBadValues) {
-  EXPECT_THAT(Error({{"attention", "ea"}}), AllOf(HasSubstr("'ea'"), HasSubstr("sao or none")));
+  EXPECT_THAT(Error({{"attention", "ea"}}), AllOf(HasSubstr("'ea'"), HasSubstr("sao or attn or none")));
   EXPECT_THAT(Error({{"heads", "3"}}), AllOf(HasSubstr("heads"), HasSubstr("1 or 2 or 4 or 8")));
   EXPECT_THAT(Error({{"normalize", "mean"}}), HasSubstr("percentile or none"));
   EXPECT_THAT(Error({{"residual", "1"}}), HasSubstr("true or false"));

@@ -4,6 +4,8 @@
 
 #include "models/device/transfer.h"
 #include "models/networks/unet3d/maps.h"
+#include "models/networks/unet3d/regular.h"
+#include "models/networks/unet3d/siamese.h"
 
 namespace saccade::models {
 namespace {
@@ -14,11 +16,24 @@ enum : size_t { kEncoder0, kEncoder1, kBottom, kDecoder1, kDecoder0 };
 // Reach of two convolutions; even, so that windows can be pooled.
 constexpr int64_t kConvolutionHalo = 2;
 
-std::optional<SiameseModule> Attention(const TensorMap& tensors, const EncoderDecoder& network, size_t block,
-                                       const UnetOptions& options) {
-  if (!options.attention) return std::nullopt;
-  const std::string name = network.prefix + network.blocks.at(block).name;
-  return SiameseModule(SiameseWeights(tensors, name + ".attention", options));
+std::function<at::Tensor(const at::Tensor&)> Attention(const TensorMap& tensors, size_t block,
+                                                       const UnetOptions& options) {
+  const EncoderDecoder network = RestoringUnet(options);
+  const std::string name = network.prefix + network.blocks.at(block).name + ".attention";
+  switch (options.attention) {
+    case UnetAttention::kNone:
+      break;
+    case UnetAttention::kSiamese:
+      return SiameseModule(SiameseWeights(tensors, name, options));
+    case UnetAttention::kRegular:
+      return RegularModule(tensors, name, options);
+  }
+  return nullptr;
+}
+
+// The attention that AttendedOutput computes, or none.
+std::string OutputAttention(const UnetOptions& options) {
+  return options.attention == UnetAttention::kSiamese ? "decoder.0.attention" : "";
 }
 
 }  // namespace
@@ -28,9 +43,11 @@ Unet::Unet(const UnetOptions& options, const TensorMap& tensors)
       step_(RestoringUnet(options).step),
       tile_{options.tile, options.tile, options.tile},
       blocks_(MakeBlocks(RestoringUnet(options), tensors)),
-      bottom_attention_(Attention(tensors, RestoringUnet(options), kBottom, options)),
-      decoder_attention_(Attention(tensors, RestoringUnet(options), kDecoder1, options)),
-      output_(tensors, options.attention ? "decoder.0.attention" : "", "output", options) {}
+      bottom_attention_(Attention(tensors, kBottom, options)),
+      decoder_attention_(Attention(tensors, kDecoder1, options)),
+      output_(tensors, OutputAttention(options), "output", options) {
+  if (options.attention == UnetAttention::kRegular) last_attention_ = Attention(tensors, kDecoder0, options);
+}
 
 Tiling Unet::Cut(const VolumeSides& sides) const { return {sides, tile_, /*multiple=*/2}; }
 
@@ -72,7 +89,7 @@ Unet::Encoded Unet::Second(const at::Tensor& half, Progress& progress) const {
 at::Tensor Unet::Bottom(at::Tensor quarter, Progress& progress) const {
   const double work = blocks_[kBottom].work() * static_cast<double>(Positions(SidesOf(quarter)));
   at::Tensor x = blocks_[kBottom](std::move(quarter));
-  if (bottom_attention_) x = (*bottom_attention_)(x);
+  if (bottom_attention_) x = bottom_attention_(x);
   progress.Add(work);
   return x;
 }
@@ -89,7 +106,7 @@ at::Tensor Unet::Decoded(Encoded encoded, Progress& progress) const {
     progress.Add(decode.work() * static_cast<double>(Positions(window.size)));
   }
   encoded = {};
-  return decoder_attention_ ? (*decoder_attention_)(half) : half;
+  return decoder_attention_ ? decoder_attention_(half) : half;
 }
 
 at::Tensor Unet::Last(const at::Tensor& volume, const at::Tensor& half, Progress& progress) const {
@@ -97,6 +114,8 @@ at::Tensor Unet::Last(const at::Tensor& volume, const at::Tensor& half, Progress
   const ConvolutionBlock& decode = blocks_[kDecoder0];
   const Tiling tiling = Cut(SidesOf(volume));
   AttendedOutput::Pass pass(output_, SidesOf(volume));
+  at::Tensor whole;
+  if (last_attention_) whole = NewMap(decode.outputs(), SidesOf(volume), target_);
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
     const Part window = tiling.Around(core, kConvolutionHalo);
@@ -104,9 +123,18 @@ at::Tensor Unet::Last(const at::Tensor& volume, const at::Tensor& half, Progress
     at::Tensor skip = encode(TakenPart(volume, wider, target_));
     at::Tensor joined = Joined(View(skip, window.From(wider)), View(half, window.Over(step_)));
     skip.reset();
-    pass.Add(decode(std::move(joined)), core.From(window), core);
+    const at::Tensor x = decode(std::move(joined));
+    if (last_attention_) {
+      View(whole, core).copy_(View(x, core.From(window)));
+    } else {
+      pass.Add(x, core.From(window), core);
+    }
     progress.Add(encode.work() * static_cast<double>(Positions(wider.size)) +
                  decode.work() * static_cast<double>(Positions(window.size)));
+  }
+  if (last_attention_) {
+    const Part all{.begin = {}, .size = SidesOf(volume)};
+    pass.Add(last_attention_(whole), all, all);
   }
   return Fetched(pass.Finish());
 }

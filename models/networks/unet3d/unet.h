@@ -4,12 +4,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include "models/networks/unet3d/attended_output.h"
 #include "models/networks/unet3d/block.h"
-#include "models/networks/unet3d/siamese.h"
 #include "models/networks/unet3d/tiles.h"
 #include "models/tasks/progress.h"
 
@@ -18,7 +17,8 @@ namespace saccade::models {
 // For volumes, or with a projection's options for planes: maps of depth 1. Immutable and thread-safe.
 //
 // Two whole maps are kept at half the sides, one of them until the decoder at its level has read it. At full
-// resolution none is kept: the first encoder's result is computed again for the last decoder.
+// resolution none is kept: the first encoder's result is computed again for the last decoder. Only regular
+// attention keeps the last decoder's map.
 class Unet {
  public:
   Unet(const UnetOptions& options, const TensorMap& tensors);
@@ -48,7 +48,9 @@ class Unet {
   Target target_;
   VolumeSides step_, tile_;
   std::vector<ConvolutionBlock> blocks_;  // in the order of EncoderDecoder::blocks
-  std::optional<SiameseModule> bottom_attention_, decoder_attention_;
+  // Empty if there is no attention there. The last decoder's siamese attention is in output_ instead.
+  using MapAttention = std::function<at::Tensor(const at::Tensor&)>;
+  MapAttention bottom_attention_, decoder_attention_, last_attention_;
   AttendedOutput output_;
 };
 

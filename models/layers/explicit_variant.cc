@@ -1,0 +1,80 @@
+#include "models/layers/explicit_variant.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+#include "kernels/expatt/expatt.h"
+#include "models/device/transfer.h"
+#include "models/layers/attention_maps.h"
+#include "models/layers/explicit_attention.h"
+#include "models/layers/explicit_maps.h"
+
+namespace saccade::models {
+namespace {
+
+// Returns [side, side]: each position's sum over its row of G + 1, divided by the sum over its row of G. G is
+// 1 where a position meets itself, so the map's entry there is 2 / the sum over the row of G + 1.
+at::Tensor RowSumRatios(const std::string& map, int64_t side, double sigma) {
+  const int64_t positions = side * side;
+  const at::Tensor ones = at::eye(positions, at::kDouble).view({1, positions, side, side});
+  const at::Tensor weights = kernels::expatt(ones, map, at::full({}, sigma, at::kDouble));
+  const at::Tensor sums = weights.reshape({positions, positions}).diagonal().reciprocal().mul(2);
+  return sums.div(sums.sub(static_cast<double>(positions))).view({side, side});
+}
+
+Convolution PointTransform(const TensorMap& tensors, const std::string& name, const Affine& affine) {
+  return {tensors.at(name + ".weight"), affine, Placed(tensors, name, {})};
+}
+
+Affine NoAffine(int64_t channels) {
+  return {at::ones({channels}, at::kDouble), at::zeros({channels}, at::kDouble)};
+}
+
+}  // namespace
+
+ExplicitVariant::ExplicitVariant(const TensorMap& tensors, const std::string& name, const Affine& affine,
+                                 ExplicitVariantOptions options)
+    : name_(name),
+      options_(std::move(options)),
+      value_(PointTransform(tensors, name + ".value", NoAffine(tensors.at(name + ".value.weight").size(0)))),
+      out_(PointTransform(tensors, name + ".out", affine)) {
+  for (int64_t head = 0; head < options_.heads; ++head) {
+    double sigma = 1;
+    if (HasRadius(options_.map)) {
+      sigma = ExplicitRadius(tensors.at(name + ".sigma").flatten()[head], name + ".sigma", options_.map);
+    }
+    radii_.push_back(Owned(at::full({}, sigma, at::kFloat), tensors.target));
+    if (options_.plus_one) continue;
+    ratios_.push_back(Owned(RowSumRatios(options_.map, options_.side, sigma), tensors.target));
+  }
+}
+
+at::Tensor ExplicitVariant::Attended(const at::Tensor& values, int64_t head) const {
+  const auto index = static_cast<size_t>(head);
+  if (options_.plus_one) return kernels::expatt(values, options_.map, radii_[index]);
+  // The ones add nothing to values whose mean is zero: what remains is G's part, divided by the sum with the
+  // ones.
+  const at::Tensor mean = values.mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor rest = kernels::expatt(values - mean, options_.map, radii_[index]);
+  return (rest * ratios_[index]).to(values.scalar_type()) + mean;
+}
+
+at::Tensor ExplicitVariant::operator()(const at::Tensor& x) const {
+  ProbeExplicit(name_, x, options_.heads,
+                [this](const at::Tensor& values, int64_t head) { return Attended(values, head); });
+  const at::Tensor values = value_(x);
+  const int64_t channels = values.size(1) / options_.heads;
+  std::vector<at::Tensor> heads;
+  for (int64_t head = 0; head < options_.heads; ++head) {
+    heads.push_back(Attended(values.narrow(1, head * channels, channels), head));
+  }
+  return out_(at::cat(heads, 1));
+}
+
+}  // namespace saccade::models
