@@ -160,7 +160,7 @@ struct Detection {
   std::optional<MaskPicture> mask_picture = std::nullopt;
   std::optional<MaskPolygons> mask_polygons = std::nullopt;
   // One for each model that sees the ensemble's crops; empty for other models.
-  std::vector<Crop> crops = {};
+  std::vector<Crop> crops;
 };
 
 // What one model says of the part of the picture around a detection, in the form of its task.
