@@ -28,8 +28,9 @@ at::Tensor RowSumRatios(const std::string& map, int64_t side, double sigma) {
   return sums.div(sums.sub(static_cast<double>(positions))).view({side, side});
 }
 
+// Attention is not computed in 8 bits, so the transform has no grids and is not measured for them.
 Convolution PointTransform(const TensorMap& tensors, const std::string& name, const Affine& affine) {
-  return {tensors.at(name + ".weight"), affine, Placed(tensors, name, {})};
+  return {tensors.at(name + ".weight"), affine, ConvolutionOptions{.target = tensors.target}};
 }
 
 Affine NoAffine(int64_t channels) {
