@@ -76,6 +76,7 @@ def test_families_learn_with_and_without_attention(name: str, monkeypatch: pytes
     """A few steps on a batch that repeats: every parameter gets a gradient, and the loss falls."""
     family = trainer.FAMILIES[name]
     kind = family.scenes[0]
+    torch.set_num_threads(1)  # as the command does: on a busy machine, threads that wait for each other take minutes
     monkeypatch.setattr(trainer, "HELD_OUT", 8)
     monkeypatch.setattr(trainer, "BATCH", 8)
     draw = far.batch
