@@ -301,7 +301,7 @@ def test_the_clients_show_crops(daemon, saccade, tmp_path):
     assert f"names: {best.label} {100 * best.probability:.1f}%" in shown.stdout
     written = subprocess.run([*run, "--json"], capture_output=True, text=True, timeout=60)
     assert written.returncode == 0, written.stderr
-    crop = json.loads(written.stdout)["detections"][0]["crops"][0]
+    crop = json.loads(written.stdout)["results"][0]["detections"][0]["crops"][0]
     assert crop["model"] == "names" and crop["classes"][0]["label"] == best.label
 
 
