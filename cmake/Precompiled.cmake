@@ -36,6 +36,10 @@ function(saccade_precompiled name)
     endif()
     saccade_target_defaults(saccade_precompiled_${kind})
     target_precompile_headers(saccade_precompiled_${kind} PRIVATE <cmake/precompiled/${kind}.h>)
+    if(CMAKE_CXX_COMPILER_LAUNCHER)
+      set_property(TARGET saccade_precompiled_${kind} PROPERTY
+        CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/precompile ${CMAKE_CXX_COMPILER_LAUNCHER})
+    endif()
   endforeach()
 endfunction()
 
