@@ -131,7 +131,8 @@ TEST(Client, Detects) {
     Detections answer;
     answer.model = "rcnn";
     answer.picture_width = 7;
-    answer.items = {{{1, 2, 3.5f, 4}, 0.5f, 3, "car", RleMask{5, 7, ";320009", 9}}, {{}, 0.25f, 1, "", {}}};
+    answer.items = {{{1, 2, 3.5f, 4}, 0.5f, 3, "car", RleMask{5, 7, ";320009", 9}, {}, {}, {}},
+                    {{}, 0.25f, 1, "", {}, {}, {}, {}}};
     return answer;
   });
   DetectOptions options;

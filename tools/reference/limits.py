@@ -27,16 +27,16 @@ LIMITS = {
          "408, or the connection is closed"),
     ],
     "Requests over HTTP": [
-        ("rest_json.cc", "kMaxDepth", COUNT, "Nesting of JSON", "400"),
-        ("rest_json.cc", "kMaxTensors", COUNT, "Tensors of a request in JSON", "400"),
-        ("rest_json.cc", "kMaxParameters", COUNT, "Parameters of a request or tensor in JSON", "400"),
-        ("rest_json.cc", "kMaxAllParameters", COUNT, "Parameters of a request and all its tensors in JSON", "400"),
-        ("rest_json.cc", "kMaxExtents", COUNT, "Dimensions of a tensor in JSON", "400"),
+        ("rest/json.cc", "kMaxDepth", COUNT, "Nesting of JSON", "400"),
+        ("rest/json.cc", "kMaxTensors", COUNT, "Tensors of a request in JSON", "400"),
+        ("rest/json.cc", "kMaxParameters", COUNT, "Parameters of a request or tensor in JSON", "400"),
+        ("rest/json.cc", "kMaxAllParameters", COUNT, "Parameters of a request and all its tensors in JSON", "400"),
+        ("rest/json.cc", "kMaxExtents", COUNT, "Dimensions of a tensor in JSON", "400"),
         ("json_text.h", "kMaxJsonValues", COUNT,
          "Values and names in the JSON of a prediction or a configuration, and in members that the protocol does not have",
          "400"),
         ("json_text.h", "kMaxJsonNumber", COUNT, "Characters of a number in an inference request's JSON", "400"),
-        ("rest_members.cc", "kMaxSettingsBytes", BYTES, "JSON of settings, of shared memory and of the model repository",
+        ("rest/members.cc", "kMaxSettingsBytes", BYTES, "JSON of settings, of shared memory and of the model repository",
          "400"),
         ("repository_orders.cc", "kMaxConfigBytes", BYTES, "A model's configuration in a request, also over gRPC", "400"),
     ],
@@ -54,23 +54,23 @@ LIMITS = {
          "INVALID_ARGUMENT"),
         ("message_bytes.h", "kMaxUnchargedBytes", BYTES, "Memory of a parsed request that brings no input",
          "INVALID_ARGUMENT"),
-        ("inference_stream.h", "kMaxRequests", COUNT,
+        ("inference/stream.h", "kMaxRequests", COUNT,
          "Requests of one ModelStreamInfer that were read and not answered",
          "the daemon reads no further until answers were sent"),
-        ("inference_request.h", "kMaxRaws", COUNT, "`raw_input_contents` of a request", "INVALID_ARGUMENT"),
+        ("inference/request.h", "kMaxRaws", COUNT, "`raw_input_contents` of a request", "INVALID_ARGUMENT"),
     ],
     "What a request may ask": [
-        ("vision_messages.h", "kMaxRequestId", BYTES, "Request id, over `saccade.v1`", "INVALID_ARGUMENT"),
-        ("vision_messages.cc", "kMaxPriority", COUNT, "Priority, over `saccade.v1`", "INVALID_ARGUMENT"),
-        ("vision_messages.cc", "kMaxFrameRate", COUNT, "Frames per second of a clip", "INVALID_ARGUMENT"),
-        ("vision_options.cc", "kMaxTopK", COUNT, "`top_k`", "INVALID_ARGUMENT"),
-        ("vision_options.cc", "kMaxClasses", COUNT, "Classes that a request names", "INVALID_ARGUMENT"),
-        ("vision_options.cc", "kMaxOutputSide", COUNT, "Width or height of a requested output size",
+        ("vision/messages.h", "kMaxRequestId", BYTES, "Request id, over `saccade.v1`", "INVALID_ARGUMENT"),
+        ("vision/messages.cc", "kMaxPriority", COUNT, "Priority, over `saccade.v1`", "INVALID_ARGUMENT"),
+        ("vision/messages.cc", "kMaxFrameRate", COUNT, "Frames per second of a clip", "INVALID_ARGUMENT"),
+        ("vision/options.cc", "kMaxTopK", COUNT, "`top_k`", "INVALID_ARGUMENT"),
+        ("vision/options.cc", "kMaxClasses", COUNT, "Classes that a request names", "INVALID_ARGUMENT"),
+        ("vision/options.cc", "kMaxOutputSide", COUNT, "Width or height of a requested output size",
          "INVALID_ARGUMENT"),
-        ("vision_options.cc", "kMaxOutputPixels", COUNT, "Pixels of a requested output size", "INVALID_ARGUMENT"),
+        ("vision/options.cc", "kMaxOutputPixels", COUNT, "Pixels of a requested output size", "INVALID_ARGUMENT"),
         ("tile_items.h", "kMaxTiles", COUNT, "Tiles of a picture", "INVALID_ARGUMENT"),
-        ("vision_explain.cc", "kMaxMaps", COUNT, "Attention maps of an answer", "INVALID_ARGUMENT"),
-        ("vision_explain.cc", "kMaxPositions", COUNT, "Positions whose attention is asked for", "INVALID_ARGUMENT"),
+        ("vision/explain.cc", "kMaxMaps", COUNT, "Attention maps of an answer", "INVALID_ARGUMENT"),
+        ("vision/explain.cc", "kMaxPositions", COUNT, "Positions whose attention is asked for", "INVALID_ARGUMENT"),
         ("volume.h", "kMaxVolumeSide", COUNT, "Depth, height or width of a volume", "INVALID_ARGUMENT"),
         ("tiff_file.cc", "kMaxAllocation", BYTES, "One allocation of the TIFF library, such as a strip or a tile",
          "INVALID_ARGUMENT"),
@@ -135,12 +135,13 @@ For example, a request with more than 128 headers gets 431.
 
 
 def sources():
-    """The text of every source file, by name without folders."""
+    """The text of every source file, by its name and by that with the folder before it."""
     found = {}
     for folder in FOLDERS:
         for path in (pathlib.Path(ROOT) / folder).rglob("*"):
             if path.suffix in (".h", ".cc"):
-                found.setdefault(path.name, []).append(path.read_text())
+                for name in (path.name, f"{path.parent.name}/{path.name}"):
+                    found.setdefault(name, []).append(path.read_text())
     return found
 
 

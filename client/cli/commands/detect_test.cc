@@ -28,8 +28,8 @@ Detections Street() {
   answer.picture_width = kWidth;
   answer.picture_height = kHeight;
   const auto mask = EllipseMask(kWidth, kHeight, {150, 150}, {50, 30});
-  answer.items = {{{100, 120, 200.5f, 180}, 0.9f, 3, "car", EncodeMask(kHeight, kWidth, mask)},
-                  {{250.25f, 20, 300, 290}, 0.5f, 12, "", {}}};
+  answer.items = {{{100, 120, 200.5f, 180}, 0.9f, 3, "car", EncodeMask(kHeight, kWidth, mask), {}, {}, {}},
+                  {{250.25f, 20, 300, 290}, 0.5f, 12, "", {}, {}, {}, {}}};
   return answer;
 }
 

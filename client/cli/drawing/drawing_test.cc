@@ -154,7 +154,7 @@ TEST(DrawDetections, TellsTouchingObjectsOfOneClassApart) {
   answer.picture_height = 400;
   for (int i = 0; i < 3; ++i) {
     const auto left = static_cast<float>(100 + 120 * i);
-    Detection item{{left, 100, left + 120, 300}, 0.9f, 7, "heart", {}};
+    Detection item{{left, 100, left + 120, 300}, 0.9f, 7, "heart", {}, {}, {}, {}};
     std::vector<uint8_t> pixels(600 * 400);
     for (int y = 100; y < 300; ++y) {
       for (int x = 0; x < 120; ++x) pixels[y * 600 + 100 + 120 * i + x] = 1;
@@ -179,7 +179,8 @@ TEST(DrawDetections, MovesTagsApart) {
   Detections answer;
   answer.picture_width = 800;
   answer.picture_height = 600;
-  for (int i = 0; i < 12; ++i) answer.items.push_back({{300, 250, 420, 340}, 0.5f, i, "an object", {}});
+  for (int i = 0; i < 12; ++i)
+    answer.items.push_back({{300, 250, 420, 340}, 0.5f, i, "an object", {}, {}, {}, {}});
   const std::string path = TemporaryPng();
   ASSERT_TRUE(DrawDetections(Encoded(PlainPicture(800, 600)), answer, path).ok());
   const cv::Mat drawn = ReadPng(path);
@@ -201,7 +202,8 @@ TEST(DrawDetections, PlacesEveryTag) {
   answer.picture_height = 70;
   for (int i = 0; i < 100; ++i) {
     const auto at = static_cast<float>(i);
-    answer.items.push_back({{at - 10, at - 20, at + 20, at + 5}, 0.5f, i, std::string(i, 'w'), {}});
+    answer.items.push_back(
+        {{at - 10, at - 20, at + 20, at + 5}, 0.5f, i, std::string(i, 'w'), {}, {}, {}, {}});
   }
   const std::string path = TemporaryPng();
   const absl::Status status = DrawDetections(Encoded(PlainPicture(90, 70)), answer, path);

@@ -59,14 +59,12 @@ void PrintLines(Console& console, const Detections& answer) {
     console.out << "  nothing found\n";
     return;
   }
-  const bool has_crops = std::any_of(answer.items.begin(), answer.items.end(),
-                                     [](const Detection& item) { return !item.crops.empty(); });
   std::vector<std::vector<std::string>> rows;
   for (const Detection& item : answer.items) {
     rows.push_back({absl::StrFormat("%5.1f%%", 100 * item.score), absl::StrCat(item.class_index), item.label,
                     absl::StrFormat("x %.0f-%.0f", item.box.x_min, item.box.x_max),
-                    absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max), MaskText(item)});
-    if (has_crops) rows.back().push_back(CropsText(item.crops));
+                    absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max), MaskText(item),
+                    CropsText(item.crops)});
   }
   PrintRows(console, {false, true, false, false, false, true, false}, rows);
 }
