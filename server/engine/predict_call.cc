@@ -179,12 +179,14 @@ void PredictCall::WatchDrift(const Response& response) const {
   DriftWatch* const drift = deps_.model->drift();
   if (drift == nullptr || !drift->Wants(deps_.clock->Now())) return;
   const models::ImageInput& input = response.description->input;
-  for (size_t i = 0; i < std::min(kMaxWatchedItems, response.results.size()); ++i) {
+  size_t first = 0;
+  for (size_t i = 0; i < std::min(kMaxWatchedItems, response.results.size()) && first < items_.size(); ++i) {
     Seen seen;
-    // Tiles share one result; the first stands for their picture.
-    if (i < items_.size()) SeeInput(input, items_[i].placement, items_[i].pixels, seen);
+    SeeInput(input, items_[first].placement, items_[first].pixels, seen);
     SeeAnswer(response.results[i], seen);
     drift->Add(seen);
+    // A picture that was cut has one result; its first tile stands for it.
+    first += i < sent_.size() ? std::max<size_t>(1, sent_[i].tiles.size()) : 1;
   }
 }
 
