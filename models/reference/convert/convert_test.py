@@ -19,6 +19,11 @@ from models.reference.efficient_attention import EfficientAttention
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
+@pytest.fixture(autouse=True)
+def the_same_numbers_in_every_run():
+    torch.manual_seed(0)
+
+
 def shaken(network: nn.Module, seed: int = 0) -> nn.Module:
     """Random weights and statistics, so that no tensor could be another one."""
     generator = torch.Generator().manual_seed(seed)
@@ -216,9 +221,10 @@ def test_mmdetection_s_mask_rcnn():
     theirs = region @ state[f"{head}.fc_cls.weight"].T + state[f"{head}.fc_cls.bias"]
     scores, boxes = network.roi_heads.box_predictor(region)
     # Their background is the last class, ours the first.
-    torch.testing.assert_close(scores, torch.cat([theirs[:, 6:], theirs[:, :6]], dim=1))
+    near = {"rtol": 1e-4, "atol": 1e-4}
+    torch.testing.assert_close(scores, torch.cat([theirs[:, 6:], theirs[:, :6]], dim=1), **near)
     theirs = (region @ state[f"{head}.fc_reg.weight"].T + state[f"{head}.fc_reg.bias"]).reshape(3, 6, 4)
-    torch.testing.assert_close(boxes.reshape(3, 7, 4)[:, 1:], theirs)
+    torch.testing.assert_close(boxes.reshape(3, 7, 4)[:, 1:], theirs, **near)
     masks = network.roi_heads.mask_predictor.mask_fcn_logits.weight
     torch.testing.assert_close(masks[1:], state["roi_head.mask_head.conv_logits.weight"])
     torch.testing.assert_close(network.backbone.body.layer3[0].conv2.weight, state["backbone.layer3.0.conv2.weight"])
