@@ -168,5 +168,5 @@ def test_parameters_as_the_papers_count_them():
 def test_reference_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="sanet"):
         build("sannet")
-    with pytest.raises(ValueError, match="sao, none"):
+    with pytest.raises(ValueError, match="sao, se, none"):
         build("sanet", attention="all")
