@@ -70,6 +70,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/code.js", Scope::kOpen},
     {"GET", "/findings.js", Scope::kOpen},
     {"GET", "/load.js", Scope::kOpen},
+    {"GET", "/loading.js", Scope::kOpen},
+    {"GET", "/text.js", Scope::kOpen},
     {"GET", "/models.js", Scope::kOpen},
     {"GET", "/overlay.js", Scope::kOpen},
     {"GET", "/boxes.js", Scope::kOpen},

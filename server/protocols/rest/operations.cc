@@ -31,6 +31,8 @@ constexpr Operation kOperations[] = {
     {"GET", "/code.js", "A script of the page", "", kScript},
     {"GET", "/strip.js", "A script of the page", "", kScript},
     {"GET", "/load.js", "A script of the page", "", kScript},
+    {"GET", "/loading.js", "A script of the page", "", kScript},
+    {"GET", "/text.js", "A script of the page", "", kScript},
     {"GET", "/models.js", "A script of the page", "", kScript},
     {"GET", "/overlay.js", "A script of the page", "", kScript},
     {"GET", "/point.js", "A script of the page", "", kScript},
