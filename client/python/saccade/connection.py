@@ -69,7 +69,7 @@ class Connection:
     token_without_tls: bool
     max_message_bytes: int
     # Seconds without a byte after which a connection with open calls is tested by a ping. None never does.
-    keepalive: float | None
+    keepalive: float | None = 10.0
 
     def __post_init__(self) -> None:
         if not self.address or "://" in self.address.replace("dns:///", ""):
