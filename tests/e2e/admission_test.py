@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 
 import grpc
+import numpy
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -14,7 +15,7 @@ from busy import HEAVY, Busy
 from harness import DEADLINE_SECONDS, SERVING, binary, eventually, run_to_end, write_secret
 from messages import Inference, Vision, infer_request, message, predict_request, stream
 from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
-from tiny_models import write_model
+from tiny_models import Identity, write_model
 
 # One request is accepted, and then none for longer than any test takes.
 ONE_A_HOUR = ("--client-requests-per-second=0.0003", "--client-burst=1")
@@ -181,16 +182,15 @@ def test_each_message_of_a_stream_counts_to_its_tokens_rate(start, repository, l
     assert "rate= of its line" in errors[1]
 
 
-def test_a_tokens_line_bounds_its_requests_in_flight(start, slow_repository, tiny, light, tmp_path):
+def test_a_tokens_line_bounds_its_requests_in_flight(start, tiny, light, tmp_path):
     one, two = "one-0123456789abcdef", "two-0123456789abcdef"
     root = tmp_path / "models"
-    network = slow_repository[1]
-    write_model(root, "slow", network, max_batch_size=HEAVY)
+    write_model(root, "slow", Identity(hang_at=99, hang_seconds=8), max_batch_size=1)
     write_model(root, "tiny", tiny)
     file = write_secret(tmp_path / "tokens", f"{one} predict inflight=1\n{two} predict\n")
-    daemon = start(root, f"--token-file={file}", "--plain-metrics").await_ready()
-    batch = network.random_batch(HEAVY, seed=0)
-    heavy = infer_request("slow", batch.shape, batch.tobytes())
+    daemon = start(root, f"--token-file={file}", "--plain-metrics", "--allow-drills").await_ready()
+    hanging = numpy.full((1, 1, 1, 1, 4), 99, numpy.float32)
+    heavy = infer_request("slow", hanging.shape, hanging.tobytes())
     with daemon.channel() as channel:
         inference = Inference(channel)
         waiting = inference.model_infer.future(heavy, metadata=bearer(one))
