@@ -94,9 +94,8 @@ def test_a_killed_replica_costs_what_the_example_says(stage):
             late = [failure for failure in one.failures() if failure[0] > after]
             assert not late, f"{one.name}: failed after the replica was known to have ended: {late}"
             if "small" in one.name:
-                # A request whose answer had begun cannot be sent again.
-                began = [failure for failure in one.failures() if failure[0] <= killed]
-                assert one.failures() == began and len(began) <= held[one.name], f"{one.name}: {one.failures()}"
+                # Of the requests that were open, one whose answer had begun cannot be sent again.
+                assert len(one.failures()) <= held[one.name], f"{one.name}: {one.failures()}"
         stage.replace(0)
         both_answer(stage, calls)
 
