@@ -94,8 +94,7 @@ def test_a_killed_replica_costs_what_the_example_says(stage):
             late = [failure for failure in one.failures() if failure[0] > after]
             assert not late, f"{one.name}: failed after the replica was known to have ended: {late}"
             if "small" in one.name:
-                # What was open, or on its way, and whose answer had begun, cannot be sent again.
-                assert len(one.failures()) <= max(1, held[one.name]), f"{one.name}: {one.failures()}"
+                assert not one.failures(), f"{one.name}: {one.failures()}"
         stage.replace(0)
         both_answer(stage, calls)
 
