@@ -46,12 +46,12 @@ def through(model, then="tiny"):
 
 def write_repository(root, tiny):
     write_model(root, "identity", Identity(), max_batch_size=4)
-    write_model(root, "tiny", tiny, max_batch_size=8)
+    # A pass of one core each, so that two of them run at once: while a pass of two cores waits, no other begins.
+    one_core = {"threads": "1"}
+    write_model(root, "tiny", tiny, max_batch_size=8, parameters=one_core)
     for name in ("drills", "more_drills"):
         drills = Identity(fail_at="13", hang_at="99", hang_seconds=str(HANG_SECONDS))
-        # One core each, so that both can run at once. The queue delay makes the model's own thread compute requests,
-        # however short they are.
-        one_core = {"threads": "1"}
+        # The queue delay makes the model's own thread compute requests, however short they are.
         write_model(root, name, drills, max_batch_size=4, parameters=one_core, max_queue_delay_microseconds=1000)
     write_ensemble(root, "chain", [VOLUME], [LOGITS], through("identity"))
     write_ensemble(root, "drilled", [VOLUME], [LOGITS], through("drills"))
