@@ -668,7 +668,18 @@ TEST(DecodeCostsTest, VideosThatClaimManySamples) {
               HasSubstr("its tables claim 170000000 samples"));
   EXPECT_THAT(refusal(start + Box("moof", Box("traf", Box("trun", flags + Big(170'000'000, 4))))),
               HasSubstr("its tables claim 170000000 samples"));
+  for (const char* type : {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys"}) {
+    EXPECT_THAT(refusal(with_table(Box(type, flags + Big(170'000'000, 4)))),
+                HasSubstr("its tables claim 170000000 entries"));
+    // The file would hold the entries of one of the tables.
+    std::string tables;
+    for (int i = 0; i < 1000; ++i) tables += Box(type, flags + Big(4000, 4));
+    EXPECT_THAT(refusal(with_table(tables)), HasSubstr(" entries or more, which a file of"));
+  }
   EXPECT_THAT(refusal(start + Box("moov", Box("cmov", "x"))), HasSubstr("compressed (cmov)"));
+  // FFmpeg reads a table whose box is longer than the file.
+  EXPECT_THAT(refusal(with_table(Big(1 << 24, 4) + "stsz" + flags + Big(1, 4) + Big(170'000'000, 4))),
+              HasSubstr("its tables claim 170000000 samples"));
   // The name of a table inside of the data is none.
   EXPECT_THAT(refusal(start + Box("mdat", Box("stsz", flags + Big(1, 4) + Big(170'000'000, 4)))),
               HasSubstr("cannot be decoded"));

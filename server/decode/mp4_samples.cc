@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "server/decode/picture_bytes.h"
@@ -16,6 +17,12 @@ constexpr uint64_t kMinSampleBytes = 2;
 // has about 3 million.
 constexpr uint64_t kMaxSamples = uint64_t{4} << 20;
 
+// FFmpeg allocates these tables, of up to 12 bytes for each entry, before it reads them. An entry takes at
+// least four bytes of the file.
+constexpr uint64_t kMinEntryBytes = 4;
+constexpr const char* kTables[] = {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys"};
+constexpr const char* kGroups = "sbgp";
+
 constexpr size_t kBoxHeader = 8;
 
 // The number of samples that a table claims whose type is at `at`; 0 if it is no table.
@@ -25,17 +32,26 @@ uint64_t ClaimedSamples(const PictureBytes& bytes, size_t at) {
   return 0;
 }
 
-// Whether the size field before a type can be that of a box that ends before `end`. 0 means the rest of the
-// file, and 1 a longer field.
-bool IsBox(const PictureBytes& bytes, size_t type, size_t end) {
+// The same for the entries of other tables.
+uint64_t ClaimedEntries(const PictureBytes& bytes, size_t at) {
+  if (bytes.tag(at, kGroups)) return bytes.big32(at + 12);
+  const auto is_here = [&](const char* type) { return bytes.tag(at, type); };
+  return std::any_of(std::begin(kTables), std::end(kTables), is_here) ? bytes.big32(at + 8) : 0;
+}
+
+// Whether the size field before a type can be that of a box. 0 means the rest of the file, and 1 a longer
+// field. FFmpeg cuts a box that is longer than what is left, so there is no upper bound.
+bool IsBox(const PictureBytes& bytes, size_t type) {
   const uint32_t size = bytes.big32(type - 4);
-  return size <= 1 || (size >= kBoxHeader && size <= end - (type - 4));
+  return size <= 1 || size >= kBoxHeader;
 }
 
 class SampleCounter {
  public:
   explicit SampleCounter(std::string_view bytes)
-      : bytes_(bytes), max_samples_(std::min<uint64_t>(kMaxSamples, bytes.size() / kMinSampleBytes)) {}
+      : bytes_(bytes),
+        max_samples_(std::min<uint64_t>(kMaxSamples, bytes.size() / kMinSampleBytes)),
+        max_entries_(bytes.size() / kMinEntryBytes) {}
 
   // Goes over the outermost boxes. Only those of the data (mdat) cannot hold tables.
   absl::Status Count() {
@@ -56,7 +72,7 @@ class SampleCounter {
   absl::Status CountIn(size_t begin, size_t end) {
     for (size_t at = begin; at + 4 <= end; ++at) {
       const uint32_t first = bytes_.u8(at);
-      if ((first != 's' && first != 't' && first != 'c') || !IsBox(bytes_, at, end)) continue;
+      if ((first != 's' && first != 't' && first != 'c' && first != 'k') || !IsBox(bytes_, at)) continue;
       if (bytes_.tag(at, "cmov")) {
         return absl::InvalidArgumentError(
             "the video cannot be read: its header is compressed (cmov), which is not accepted; write it "
@@ -70,13 +86,21 @@ class SampleCounter {
                                                        " are accepted in a file of ", bytes_.size(),
                                                        " bytes, so split it or write it again"));
       }
+      entries_ += ClaimedEntries(bytes_, at);
+      if (entries_ > max_entries_) {
+        return absl::InvalidArgumentError(absl::StrCat("the video cannot be read: its tables claim ",
+                                                       entries_, " entries or more, which a file of ",
+                                                       bytes_.size(), " bytes cannot hold; write it again"));
+      }
     }
     return absl::OkStatus();
   }
 
   const PictureBytes bytes_;
   const uint64_t max_samples_;
+  const uint64_t max_entries_;
   uint64_t samples_ = 0;
+  uint64_t entries_ = 0;
 };
 
 }  // namespace
