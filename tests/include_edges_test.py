@@ -108,7 +108,7 @@ ROOMS = {
     "server/protocols/inference": "server -server/protocols/vision -server/protocols/rest models std absl protobuf json",
     "server/protocols/rest": "server models std absl protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
-    "server/lifecycle/state_folder.cc": "server/lifecycle kernels/common/cpu_isa.h std absl",
+    "server/lifecycle/state_folder.cc": "server/lifecycle models/device/instruction_set.h std absl",
     "server/lifecycle/flag_errors.cc": "server models/api/text.h std absl cli",
     "client/cpp": "client/cpp std absl grpc protobuf openssl",
     "client/load": "client/cpp client/load std absl grpc protobuf",

@@ -1,10 +1,17 @@
 #include "models/layers/batch_norm.h"
 
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include "models/api/error.h"
 
 namespace saccade::models {
+
+Affine IdentityAffine(int64_t channels) {
+  return {at::ones({channels}, at::kDouble), at::zeros({channels}, at::kDouble)};
+}
+
 Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix, double epsilon) {
   const auto get = [&](const char* name) { return tensors.at(prefix + name).to(at::kDouble); };
   const at::Tensor scale = get("weight").div(get("running_var").add(epsilon).sqrt());

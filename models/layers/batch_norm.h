@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 
 #include "models/weights/weights.h"
@@ -16,6 +17,9 @@ struct Affine {
   at::Tensor scale;
   at::Tensor shift;
 };
+
+// Leaves the values of `channels` channels as they are.
+Affine IdentityAffine(int64_t channels);
 
 // Folds the tensors prefix + weight, bias, running_mean, running_var. Throws a LoadError that names the batch
 // norm if the result is not finite (a negative variance, a value that is not finite).

@@ -4,14 +4,13 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 
 #include <utility>
 
 #include "kernels/expatt/expatt.h"
 #include "models/device/transfer.h"
 #include "models/layers/attention_maps.h"
+#include "models/layers/batch_norm.h"
 #include "models/layers/explicit_attention.h"
 #include "models/layers/explicit_maps.h"
 
@@ -33,17 +32,14 @@ Convolution PointTransform(const TensorMap& tensors, const std::string& name, co
   return {tensors.at(name + ".weight"), affine, ConvolutionOptions{.target = tensors.target}};
 }
 
-Affine NoAffine(int64_t channels) {
-  return {at::ones({channels}, at::kDouble), at::zeros({channels}, at::kDouble)};
-}
-
 }  // namespace
 
 ExplicitVariant::ExplicitVariant(const TensorMap& tensors, const std::string& name, const Affine& affine,
                                  ExplicitVariantOptions options)
     : name_(name),
       options_(std::move(options)),
-      value_(PointTransform(tensors, name + ".value", NoAffine(tensors.at(name + ".value.weight").size(0)))),
+      value_(PointTransform(tensors, name + ".value",
+                            IdentityAffine(tensors.at(name + ".value.weight").size(0)))),
       out_(PointTransform(tensors, name + ".out", affine)) {
   for (int64_t head = 0; head < options_.heads; ++head) {
     double sigma = 1;

@@ -18,7 +18,7 @@ class CaptureFolder {
  public:
   struct Options {
     std::string path;
-    // Of all segments together.
+    // Bound on the bytes of all segments together.
     int64_t max_bytes = 0;
     // A segment is deleted when its newest call is older than this.
     absl::Duration max_age = absl::InfiniteDuration();
@@ -42,7 +42,7 @@ class CaptureFolder {
   // Closes the current segment if it is old, and deletes the segments that are too old.
   void Sweep(absl::Time now);
 
-  // Of all segments.
+  // Bytes of all segments.
   int64_t bytes() const { return bytes_; }
 
  private:

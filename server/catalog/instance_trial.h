@@ -13,7 +13,7 @@ namespace saccade::server {
 
 struct InstanceSplit {
   int instances = 1;
-  // Of each instance.
+  // Threads of one pass of an instance.
   int threads = 1;
 };
 

@@ -16,7 +16,7 @@ inline constexpr size_t kMaxKindsBytes = size_t{8} << 20;
 inline constexpr size_t kMaxKindBytes = 4096;
 inline constexpr size_t kMaxKindPasses = 1024;
 
-// What was measured holds for this machine and this program alone.
+// The machine and the program for which measurements hold.
 struct MeasuredOn {
   // Each a line of text.
   std::string machine;

@@ -40,6 +40,7 @@ ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* 
                     ? std::make_shared<const Ensemble>(options_.settings, options_.version.version)
                     : nullptr),
       devices_(DevicesOf(options_.settings)),
+      threads_(options_.threads_per_instance),
       busy_since_(std::max(devices_.size(), static_cast<size_t>(MaxInstances(options_)))) {}
 
 ServedModel::~ServedModel() { Close(); }

@@ -20,6 +20,7 @@
 #include "models/api/description.h"
 #include "server/batching/device_model.h"
 #include "server/cache/response_cache.h"
+#include "server/catalog/fastest_threads.h"
 #include "server/catalog/model_kinds.h"
 #include "server/core/clock.h"
 #include "server/core/numa_nodes.h"
@@ -89,7 +90,7 @@ struct ServedModelOptions {
 // The most instances that the model can have.
 int MaxInstances(const ServedModelOptions& options);
 
-// What was measured of a model's passes, and with what they are computed.
+// The measured times of a model's passes, and the instances and threads that compute them.
 struct ModelTiming {
   // Ascending by bucket; empty while nothing was measured.
   std::vector<LearnedTiming> buckets;
@@ -209,6 +210,8 @@ class ServedModel final : public ReadyModel {
   absl::Status LoadAndWarmUp(int64_t allocated_before);
   absl::Status LoadWeights();
   absl::Status LoadOnCpu();
+  // Loads the engine for `devices_`, and returns what makes its passes.
+  absl::StatusOr<PassMaker> LoadEngineOnCpu();
   // Chooses the instances and threads by trial, for settings.optimize.
   absl::Status LoadForItsGoal();
   BatcherOptions BatchingOfQueue() const;
@@ -251,7 +254,7 @@ class ServedModel final : public ReadyModel {
   // afterwards. All engines hold the same model.
   std::map<int, std::unique_ptr<Engine>> engines_;
   // Threads used by one forward pass.
-  int threads_ = 1;
+  int threads_;
   // What is known of the model's kind; `is_measured_` if that comes from an earlier model.
   MeasuredKind measured_;
   bool is_measured_ = false;

@@ -133,7 +133,6 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
 
 absl::Status ServedModel::LoadOnNode() {
   // A trial of instances uses all nodes.
-  threads_ = options_.threads_per_instance;
   if (options_.settings.optimize || NodeOf(0) == nullptr) return LoadNetwork();
   absl::Status status;
   std::thread([&, call = CurrentLogCall()] {
@@ -227,7 +226,6 @@ EngineOptions ServedModel::EngineOptionsFor(int device) const {
 }
 
 absl::Status ServedModel::LoadWeights() {
-  threads_ = options_.threads_per_instance;
   TellStep(LoadStep::Kind::kReading);
   if (options_.settings.gpus.empty()) return LoadOnCpu();
   models::UseThreads(threads_);
@@ -239,14 +237,15 @@ absl::Status ServedModel::LoadWeights() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<PassMaker> ServedModel::LoadEngineOnCpu() {
+  engines_.clear();
+  auto engine = options_.load_engine(options_.settings, EngineOptionsFor(devices_[0]));
+  if (!engine.ok()) return engine.status();
+  Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
+  return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
+}
+
 absl::Status ServedModel::LoadOnCpu() {
-  const auto load = [this]() -> absl::StatusOr<PassMaker> {
-    engines_.clear();
-    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(devices_[0]));
-    if (!engine.ok()) return engine.status();
-    Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
-    return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
-  };
   if (is_measured_) {
     threads_ = measured_.threads;
     devices_ = Devices(static_cast<size_t>(measured_.instances));
@@ -257,10 +256,10 @@ absl::Status ServedModel::LoadOnCpu() {
   }
   if (!options_.fewer_threads || is_measured_) {
     models::UseThreads(threads_);
-    return load().status();
+    return LoadEngineOnCpu().status();
   }
-  const auto load_and_try = [this, &load] {
-    auto loaded = load();
+  const auto load_and_try = [this] {
+    auto loaded = LoadEngineOnCpu();
     // The passes that are timed, and a further load, follow.
     TellStep(LoadStep::Kind::kTrial);
     return loaded;
@@ -278,14 +277,11 @@ absl::Status ServedModel::LoadOnCpu() {
 
 absl::Status ServedModel::LoadForItsGoal() {
   const ModelSettings& settings = options_.settings;
-  const auto load = [this](int instances) -> absl::StatusOr<PassMaker> {
-    engines_.clear();
+  const auto load = [this](int instances) {
     devices_ = Devices(static_cast<size_t>(instances));
-    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(devices_[0]));
-    if (!engine.ok()) return engine.status();
-    Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
+    auto loaded = LoadEngineOnCpu();
     TellStep(LoadStep::Kind::kTrial);
-    return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
+    return loaded;
   };
   const auto split = LoadForGoal(load, {.goal = *settings.optimize,
                                         .cores = options_.cores,

@@ -11,7 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/common/cpu_isa.h"
+#include "models/device/instruction_set.h"
 
 namespace saccade::server {
 namespace {
@@ -58,9 +58,8 @@ std::string DefaultStateFolder() {
 }
 
 std::string MachineName(int cores) {
-  return absl::StrCat(ProcessorName(), ", ", std::string(kernels::CpuIsaName(kernels::BestCpuIsa())),
-                      kernels::MultipliesBFloat16() ? " bf16" : "", kernels::MultipliesInt8() ? " vnni" : "",
-                      ", ", cores, cores == 1 ? " core" : " cores");
+  return absl::StrCat(ProcessorName(), ", ", models::InstructionSet(), ", ", cores,
+                      cores == 1 ? " core" : " cores");
 }
 
 std::string BuildName(const std::string& version) {

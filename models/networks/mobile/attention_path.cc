@@ -19,8 +19,8 @@ namespace {
 // A linear layer without a bias, as a convolution of the mean position.
 Convolution WithoutBias(const TensorMap& tensors, const std::string& name, Activation activation) {
   const at::Tensor weight = tensors.at(name + ".weight");
-  const Affine identity{at::ones({weight.size(0)}, at::kDouble), at::zeros({weight.size(0)}, at::kDouble)};
-  return {weight.unsqueeze(2).unsqueeze(3), identity, Placed(tensors, name, {.activation = activation})};
+  return {weight.unsqueeze(2).unsqueeze(3), IdentityAffine(weight.size(0)),
+          Placed(tensors, name, {.activation = activation})};
 }
 
 }  // namespace

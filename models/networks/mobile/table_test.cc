@@ -75,8 +75,8 @@ TEST(MobileCounts, SenetHasAsManyParametersAsAttnnet) {
   const Counts counts = CountWith("sanet", {{"attention", "se"}});
   EXPECT_EQ(counts.Parameters(), CountWith("attnnet").Parameters());
   EXPECT_EQ(counts.AttentionParameters(), 112'640);
-  // Of SANet's attention, c c N for the values and 4 c N fall away; 2 c N for the means and the gates, and c
-  // c for the matrices come.
+  // Compared with SANet's attention, c c N for the values and 4 c N fall away. 2 c N for the means and the
+  // gates are added, and c c for the matrices.
   EXPECT_EQ(counts.AttentionMadds(), 2 * 136'416 + 112'640);
   EXPECT_EQ(CountWith("sanet", {{"attention", "se"}, {"reduction", "16"}}).AttentionParameters(),
             112'640 / 8);

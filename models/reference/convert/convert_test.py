@@ -216,15 +216,17 @@ def test_mmdetection_s_mask_rcnn():
     assert found.options == {"classes": "7", "batch_norm_epsilon": "1e-5"}
     assert any("RoIAlign is aligned" in note for note in found.notes)
     network = loaded("maskrcnn_resnet50_fpn", found.state, **found.options, **BLOCKS)
-    region = torch.randn(3, 1024)
+    # In float64, so that the order of the sums does not show.
+    region = torch.randn(3, 1024, dtype=torch.float64)
     head = "roi_head.bbox_head"
-    theirs = region @ state[f"{head}.fc_cls.weight"].T + state[f"{head}.fc_cls.bias"]
-    scores, boxes = network.roi_heads.box_predictor(region)
+    cls_weight, cls_bias, reg_weight, reg_bias = (
+        state[f"{head}.{name}"].double() for name in ("fc_cls.weight", "fc_cls.bias", "fc_reg.weight", "fc_reg.bias"))
+    theirs = region @ cls_weight.T + cls_bias
+    scores, boxes = network.roi_heads.box_predictor.double()(region)
     # Their background is the last class, ours the first.
-    near = {"rtol": 1e-4, "atol": 1e-4}
-    torch.testing.assert_close(scores, torch.cat([theirs[:, 6:], theirs[:, :6]], dim=1), **near)
-    theirs = (region @ state[f"{head}.fc_reg.weight"].T + state[f"{head}.fc_reg.bias"]).reshape(3, 6, 4)
-    torch.testing.assert_close(boxes.reshape(3, 7, 4)[:, 1:], theirs, **near)
+    torch.testing.assert_close(scores, torch.cat([theirs[:, 6:], theirs[:, :6]], dim=1))
+    theirs = (region @ reg_weight.T + reg_bias).reshape(3, 6, 4)
+    torch.testing.assert_close(boxes.reshape(3, 7, 4)[:, 1:], theirs)
     masks = network.roi_heads.mask_predictor.mask_fcn_logits.weight
     torch.testing.assert_close(masks[1:], state["roi_head.mask_head.conv_logits.weight"])
     torch.testing.assert_close(network.backbone.body.layer3[0].conv2.weight, state["backbone.layer3.0.conv2.weight"])

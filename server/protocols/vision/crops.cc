@@ -383,12 +383,14 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   std::vector<std::shared_ptr<const AnswerCharge>> charges_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Runs the request if its model is an ensemble with crops. Otherwise returns false and leaves it as it is.
-bool RunWithCrops(Pipeline* pipeline, const Catalog& catalog, Request& request, const VisionCall& call,
-                  PredictDone& done) {
+using FoundModel = absl::StatusOr<std::shared_ptr<ServedModel>>;
+
+// Runs the request if `model`, which it names, is an ensemble with crops. Otherwise returns false and leaves
+// it as it is.
+bool RunWithCrops(Pipeline* pipeline, const Catalog& catalog, const FoundModel& model, Request& request,
+                  const VisionCall& call, PredictDone& done) {
   // Tensors are not sent over saccade.v1.
   if (!std::holds_alternative<std::vector<Picture>>(request.input)) return false;
-  auto model = catalog.FindReady(request.model, request.version);
   if (!model.ok() || (*model)->ensemble() == nullptr) return false;
   absl::Status allowed = pipeline->CheckModel(request);
   auto models = allowed.ok() ? FindCropModels(*(*model)->ensemble(), catalog)
@@ -399,8 +401,7 @@ bool RunWithCrops(Pipeline* pipeline, const Catalog& catalog, Request& request, 
     std::move(done)(models.status());
     return true;
   }
-  std::make_shared<CropRun>(pipeline, *std::move(model), **std::move(models), std::move(request), call,
-                            std::move(done))
+  std::make_shared<CropRun>(pipeline, *model, **std::move(models), std::move(request), call, std::move(done))
       ->Start();
   return true;
 }
@@ -411,9 +412,9 @@ struct Waiting {
   PredictDone done;
 };
 
-void PredictLoaded(Pipeline* pipeline, const Catalog& catalog, Request request, const VisionCall& call,
-                   PredictDone done) {
-  if (RunWithCrops(pipeline, catalog, request, call, done)) return;
+void PredictOn(Pipeline* pipeline, const Catalog& catalog, const FoundModel& model, Request request,
+               const VisionCall& call, PredictDone done) {
+  if (RunWithCrops(pipeline, catalog, model, request, call, done)) return;
   request.encode = [call](const Response& made) {
     return SetAnswer(made, *call.message, call.max_bytes, call.answer, call.around);
   };
@@ -424,13 +425,14 @@ void PredictLoaded(Pipeline* pipeline, const Catalog& catalog, Request request, 
 
 void PredictVision(Pipeline* pipeline, const Catalog* catalog, Request request, const VisionCall& call,
                    PredictDone done) {
-  const bool may_wait = absl::IsUnavailable(catalog->FindReady(request.model, request.version).status()) &&
-                        pipeline->CheckModel(request).ok();
-  if (!may_wait) return PredictLoaded(pipeline, *catalog, std::move(request), call, std::move(done));
+  const FoundModel model = catalog->FindReady(request.model, request.version);
+  const bool may_wait = absl::IsUnavailable(model.status()) && pipeline->CheckModel(request).ok();
+  if (!may_wait) return PredictOn(pipeline, *catalog, model, std::move(request), call, std::move(done));
   // Only when it is loaded, the model says whether it is an ensemble.
   auto waiting = std::make_shared<Waiting>(Waiting{std::move(request), std::move(done)});
   const auto go_on = [pipeline, catalog, call, waiting] {
-    PredictLoaded(pipeline, *catalog, std::move(waiting->request), call, std::move(waiting->done));
+    const FoundModel loaded = catalog->FindReady(waiting->request.model, waiting->request.version);
+    PredictOn(pipeline, *catalog, loaded, std::move(waiting->request), call, std::move(waiting->done));
   };
   // If it was not loaded, the pipeline finds that out, and counts it.
   ModelFinder::Resume resume = [go_on](const absl::Status&) { go_on(); };

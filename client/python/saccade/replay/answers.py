@@ -34,7 +34,7 @@ class Reply:
     message: str
     body: bytes
     headers: dict[str, str]
-    # Of HTTP; 0 for gRPC.
+    # The status of HTTP; 0 for gRPC.
     http_status: int = 0
 
 

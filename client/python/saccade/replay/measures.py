@@ -12,7 +12,7 @@ from saccade.replay.answers import Answer
 from saccade.replay.tensors import Tensor
 from saccade.v1 import vision_pb2 as pb
 
-# What is accepted between daemons that do not compute alike, such as fp32 and bf16.
+# The differences that are accepted between daemons that do not compute alike, such as fp32 and bf16.
 TOLERANCES = {
     "classification": 0.01, "detections": 0.05, "segmentation": 0.005, "disparity": 0.5, "actions": 0.05,
     "restoration": 0.01, "embedding": 0.001, "tensors": 0.001, "error": 0.0,
