@@ -1,7 +1,7 @@
 """Checks the CUDA side of regular attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
-gives a non-zero exit status. Times are medians; candidates take turns in one process.
+Every result is compared with float64 on the CPU. Any failure, including a missing GPU, gives a non-zero exit status.
+With --times, the operator is timed instead: medians of CUDA graphs; candidates take turns in one process.
 """
 
 import pathlib
@@ -55,10 +55,10 @@ def check_one(ops, shape, dtype, memory_format, kind):
     q, k, v = q.cuda(), k.cuda(), v.cuda()
     got = run(ops, q, k, v, kind)
     error = gpu_check.check_error(what, got, expected, attend(q, k, v, kind).view(shape))
-    assert torch.equal(got, run(ops, q, k, v, kind)), f"{what}: the result changes from run to run"
+    gpu_check.expect(torch.equal(got, run(ops, q, k, v, kind)), f"{what}: the result changes from run to run")
     for b in range(shape[0]):
         alone = run(ops, q[b:b + 1], k[b:b + 1], v[b:b + 1], kind)
-        assert torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch"
+        gpu_check.expect(torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch")
     print(f"  ok {what} error {error:.1e}")
 
 
@@ -89,28 +89,25 @@ def check_padding(ops, dtype, kind):
         wide[:, :, :29, :31] = t
     valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
     got = run(ops, *padded, kind, valid=valid)
-    assert torch.equal(got[:, :, :29, :31], run(ops, q, k, v, kind)), f"padding changes the result: {kind} {dtype}"
-    assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
+    gpu_check.expect(torch.equal(got[:, :, :29, :31], run(ops, q, k, v, kind)), f"padding changes the result: {kind} {dtype}")
+    gpu_check.expect(got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}")
     gpu_check.check_capture(f"{kind} {dtype}", lambda: run(ops, *padded, kind, valid=valid))
 
 
 def time_one(ops, shape, dtype, kind):
     q, k, v = (t.cuda() for t in maps(shape, dtype))
-    compiled = torch.compile(attend)
+    compiled = gpu_check.compiled(attend)
     candidates = {
         "saccade": lambda: run(ops, q, k, v, kind, 1),
-        "saccade, graph": gpu_check.captured(lambda: run(ops, q, k, v, kind, 1)),
-        "eager, graph": gpu_check.captured(lambda: attend(q, k, v, kind, 1)),
-        "torch.compile, graph": gpu_check.captured(lambda: compiled(q, k, v, kind, 1)),
+        "eager": lambda: attend(q, k, v, kind, 1),
+        "torch.compile": compiled and (lambda: compiled(q, k, v, kind, 1)),
     }
     if kind == "softmax":
-        candidates["SDPA, graph"] = gpu_check.captured(lambda: sdpa(q, k, v, 1))
-    print(f"{kind} {tuple(shape)} {dtype}")
-    gpu_check.print_medians(gpu_check.medians_us(candidates, rounds=50), "saccade, graph")
+        candidates["SDPA"] = lambda: sdpa(q, k, v, 1)
+    gpu_check.print_medians(f"attention {kind} {tuple(shape)} {dtype}", gpu_check.medians_us(candidates))
 
 
-def main():
-    ops, quick = gpu_check.start(__doc__)
+def check_all(ops, quick):
     shapes = ((2, 8, 7, 9), (1, 34, 5, 13)) if quick else (
         (2, 8, 7, 9), (1, 64, 14, 14), (2, 32, 28, 28), (1, 24, 56, 56), (2, 12, 1, 1), (1, 36, 7, 131),
         (1, 640, 9, 11))
@@ -121,8 +118,9 @@ def main():
                     check_one(ops, shape, dtype, memory_format, kind)
             check_module(ops, dtype, kind)
             check_padding(ops, dtype, kind)
-    if quick:
-        return
+
+
+def time_all(ops):
     for dtype in (torch.float32, torch.bfloat16):
         for kind in KINDS:
             for shape in ((8, 8, 56, 56), (8, 32, 28, 28), (1, 256, 56, 56)):
@@ -130,4 +128,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    gpu_check.run(__doc__, check_all, time_all)

@@ -1,35 +1,79 @@
-"""Helpers shared by the operators' checks on a GPU machine: arguments, error bounds, CUDA graphs, timing."""
+"""Helpers shared by the operators' checks on a GPU machine: arguments, error bounds, CUDA graphs, timing.
+
+A check goes on after a wrong result. Each is printed, and run() exits with 1 at the end if there was one.
+"""
 
 import argparse
+import json
 import os
 import pathlib
 import statistics
 import sys
+import time
 
+import gpu_stand_in
 import torch
 
 BOUNDS = {torch.float32: 1e-6, torch.bfloat16: 1e-2, torch.float16: 2e-3}
 ROUNDING = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
-# With LibTorch's caching allocator disabled, as under memcheck, every allocation is a cudaMalloc, which a capture
-# forbids.
-CAN_CAPTURE = os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1"
+# Calls in one timed graph: events around a graph of one call of some microseconds would measure its launch.
+CALLS_IN_GRAPH = 10
+MAX_ROUNDS, MIN_ROUNDS = 200, 10
+SECONDS_FOR_EACH_CASE = 0.2
+
+failures = []
+options = None
+
+
+def expect(holds, what):
+    """Notes a failure unless `holds`."""
+    if holds:
+        return
+    failures.append(what)
+    print(f"  WRONG {what}", flush=True)
+
+
+def can_capture():
+    """Whether calls can be recorded. With LibTorch's caching allocator disabled, as under memcheck, every allocation is
+    a cudaMalloc, which a capture forbids."""
+    return os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1" and not options.stand_in
+
+
+def run(doc, check_all, time_all):
+    """Runs a check as the command line says. Exits with 1 if something was wrong."""
+    ops = start(doc)
+    if options.times:
+        time_all(ops)
+    else:
+        check_all(ops, options.quick)
+    if failures:
+        sys.exit(f"{len(failures)} of the results are wrong, the first: {failures[0]}")
+    print("timed" if options.times else "all results are right")
 
 
 def start(doc):
-    """Loads the build named on the command line. Returns its operators, and whether --quick was given."""
+    """Reads the command line and returns the operators of the build that it names."""
+    global options
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path, help="build folder with lib/libsaccade_kernels.so and lib/libsaccade_cuda.so")
-    parser.add_argument("--quick", action="store_true", help="use small shapes and skip timing, for compute-sanitizer")
-    arguments = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="check small shapes, for compute-sanitizer")
+    parser.add_argument("--times", action="store_true", help="time instead")
+    parser.add_argument("--compile", action="store_true", help="time torch.compile, too, which takes long to compile")
+    parser.add_argument("--stand-in", action="store_true", help="rehearse on the CPU, where no GPU is")
+    parser.add_argument("--rows", type=pathlib.Path, help="file to which each time is appended, as a line of JSON")
+    options = parser.parse_args()
+    torch.ops.load_library(options.build / "lib" / "libsaccade_kernels.so")
+    torch.ops.load_library(options.build / "lib" / "libsaccade_cuda.so")
+    if options.stand_in:
+        gpu_stand_in.install()
+        del BOUNDS[torch.float16]  # The operators know it on a GPU alone.
     if not torch.cuda.is_available():
         sys.exit("no GPU: torch.cuda.is_available() is False; expected a machine with an NVIDIA GPU and driver")
-    torch.ops.load_library(arguments.build / "lib" / "libsaccade_kernels.so")
-    torch.ops.load_library(arguments.build / "lib" / "libsaccade_cuda.so")
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_grad_enabled(False)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    return torch.ops.saccade, arguments.quick
+    return torch.ops.saccade
 
 
 def relative_error(got, expected):
@@ -43,15 +87,15 @@ def check_error(what, got, expected, composed=None):
     allowed = BOUNDS[got.dtype]
     if composed is not None:
         allowed = min(allowed, 2 * max(relative_error(composed, expected), ROUNDING[got.dtype]))
-    assert error <= allowed, f"{what}: off by {error:.2e}, expected at most {allowed:.2e}"
+    expect(error <= allowed, f"{what}: off by {error:.2e}, expected at most {allowed:.2e}")
     return error
 
 
 def check_same(what, run, got, x):
     """Checks that run(x) gives the bits of `got` again, and that each sample gives the same bits when it runs alone."""
-    assert torch.equal(run(x), got), f"{what}: the result changes from run to run"
+    expect(torch.equal(run(x), got), f"{what}: the result changes from run to run")
     for b in range(len(x)):
-        assert torch.equal(run(x[b:b + 1]), got[b:b + 1]), f"{what}: sample {b} depends on its batch"
+        expect(torch.equal(run(x[b:b + 1]), got[b:b + 1]), f"{what}: sample {b} depends on its batch")
 
 
 def padded(x):
@@ -64,19 +108,22 @@ def padded(x):
 def check_padded(what, got, expected):
     """Checks that a padded map gives the same bits as the map alone, and zeros in the padding."""
     height, width = expected.shape[2:]
-    assert torch.equal(got[:, :, :height, :width], expected), f"{what}: padding changes the result"
-    assert got[:, :, height:].abs().sum() == 0 and got[:, :, :, width:].abs().sum() == 0, f"{what}: padding is not zero"
+    expect(torch.equal(got[:, :, :height, :width], expected), f"{what}: padding changes the result")
+    expect(got[:, :, height:].abs().sum() == 0 and got[:, :, :, width:].abs().sum() == 0, f"{what}: padding is not zero")
 
 
-def captured(run):
-    """Returns the call as a CUDA graph. Capturing fails if the call synchronizes or allocates outside LibTorch's
+def captured(run, calls=1):
+    """Returns `calls` calls as a CUDA graph. Capturing fails if the call synchronizes or allocates outside LibTorch's
     allocator."""
     for _ in range(3):
         run()
+    if options.stand_in:
+        return lambda: [run() for _ in range(calls)]
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        run()
+        for _ in range(calls):
+            run()
     return graph.replay
 
 
@@ -89,32 +136,55 @@ def captured_result(run):
 
 def check_capture(what, run):
     """Checks that a replayed graph gives the same bits as the call itself."""
-    if not CAN_CAPTURE:
+    if not can_capture():
         return
     expected = run()
     replay, got = captured_result(run)
     got.fill_(float("nan"))
     replay()
     torch.cuda.synchronize()
-    assert torch.equal(got, expected), f"{what}: a captured call gives a different result"
+    expect(torch.equal(got, expected), f"{what}: a captured call gives a different result")
 
 
-def medians_us(candidates, rounds=200):
-    """Returns the median microseconds per call of each candidate. Candidates take turns."""
-    times = {name: [] for name in candidates}
-    for i in range(rounds + 20):
-        for name, run in candidates.items():
+def compiled(run):
+    """The function through torch.compile, or None if that is not asked for."""
+    return torch.compile(run) if options.compile else None
+
+
+def medians_us(candidates):
+    """Returns the median microseconds per call of each candidate that is not None. Candidates take turns. Each is a
+    CUDA graph of several calls, so that launches by the host are not measured."""
+    replays = {}
+    for name, run in candidates.items():
+        if run is None:
+            continue
+        try:
+            replays[name] = captured(run, CALLS_IN_GRAPH)
+        except (RuntimeError, TypeError) as error:
+            expect(False, f"{name} cannot be timed: {str(error).splitlines()[0]}")
+    times = {name: [] for name in replays}
+    begun = time.perf_counter()
+    for i in range(MAX_ROUNDS):
+        if i >= MIN_ROUNDS and time.perf_counter() - begun > SECONDS_FOR_EACH_CASE:
+            break
+        for name, replay in replays.items():
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             begin.record()
-            run()
+            replay()
             end.record()
             end.synchronize()
-            if i >= 20:
-                times[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: statistics.median(values) for name, values in times.items()}
+            times[name].append(begin.elapsed_time(end) * 1e3 / CALLS_IN_GRAPH)
+    return {name: statistics.median(values[2:]) for name, values in times.items()}
 
 
-def print_medians(medians, ours):
+def print_medians(what, medians, moved_bytes=None):
+    """Prints a case: the time of each candidate, and its ratio to saccade's. `moved_bytes` is what the operator must
+    read and write at least."""
+    ours = medians.get("saccade")
+    print(what if moved_bytes is None or ours is None else f"{what}: {moved_bytes / ours / 1e3:.0f} GB/s of what must be moved")
     width = max(len(name) for name in medians)
     for name, median in medians.items():
-        print(f"  {name:{width}} {median:9.2f} us  {median / medians[ours]:6.2f}x")
+        print(f"  {name:{width}} {median:9.2f} us  {median / ours if ours else float('nan'):6.2f}x", flush=True)
+    if options.rows:
+        with options.rows.open("a") as rows:
+            rows.write(json.dumps({"case": what, "moved_bytes": moved_bytes, "us": medians}) + "\n")

@@ -1,7 +1,7 @@
 """Checks the CUDA side of efficient attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
-gives a non-zero exit status. Times are medians; candidates take turns in one process.
+Every result is compared with float64 on the CPU. Any failure, including a missing GPU, gives a non-zero exit status.
+With --times, the operator is timed instead: medians of CUDA graphs; candidates take turns in one process.
 """
 
 import pathlib
@@ -76,10 +76,10 @@ def check_one(ops, shape, keys, dtype, memory_format, mode):
     x, w = x.cuda(), {name: t.cuda() for name, t in w.items()}
     got = module(ops, x, w, heads, normalization)
     error = gpu_check.check_error(what, got, expected, eager(x, w, heads, normalization))
-    assert torch.equal(got, module(ops, x, w, heads, normalization)), f"{what}: the result changes from run to run"
+    gpu_check.expect(torch.equal(got, module(ops, x, w, heads, normalization)), f"{what}: the result changes from run to run")
     for b in range(shape[0]):
         alone = module(ops, x[b:b + 1], w, heads, normalization)
-        assert torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch"
+        gpu_check.expect(torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch")
     q, k, v = torch.randn_like(x), torch.randn_like(x), torch.randn_like(x)
     plain = ops.efficient_attention(q, k, v, heads, normalization)
     expected = attend(q.double().cpu(), k.double().cpu(), v.double().cpu(), heads, normalization).view(shape)
@@ -95,8 +95,8 @@ def check_padding(ops, dtype, mode):
     padded[:, :, :29, :31] = x
     valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
     got = module(ops, padded, w, heads, normalization, valid)
-    assert torch.equal(got[:, :, :29, :31], module(ops, x, w, heads, normalization)), f"padding changes the result: {dtype} {mode}"
-    assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
+    gpu_check.expect(torch.equal(got[:, :, :29, :31], module(ops, x, w, heads, normalization)), f"padding changes the result: {dtype} {mode}")
+    gpu_check.expect(got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}")
     gpu_check.check_capture(f"{dtype} {mode}", lambda: module(ops, padded, w, heads, normalization, valid))
 
 
@@ -104,26 +104,21 @@ def time_one(ops, name, shape, keys, dtype):
     x = (torch.randn(shape) + 0.2).to(dtype).cuda()
     w = {name: t.cuda() for name, t in weights(shape[1], keys, keys, True, dtype).items()}
     wide = {name: t.float() for name, t in w.items()}
-    compiled = torch.compile(eager)
+    compiled = gpu_check.compiled(eager)
     out = torch.empty_like(x)
     candidates = {
         "saccade": lambda: module(ops, x, wide),
-        "saccade, graph": gpu_check.captured(lambda: module(ops, x, wide)),
-        "eager, graph": gpu_check.captured(lambda: eager(x, w)),
-        "torch.compile, graph": gpu_check.captured(lambda: compiled(x, w)),
-        "copy, graph": gpu_check.captured(lambda: out.copy_(x)),
+        "eager": lambda: eager(x, w),
+        "torch.compile": compiled and (lambda: compiled(x, w)),
+        "copy": lambda: out.copy_(x),
     }
     if shape[1] <= 256:
-        candidates["2 x SDPA, graph"] = gpu_check.captured(lambda: two_sdpa(x, w))
-    medians = gpu_check.medians_us(candidates, rounds=50)
-    ours, nbytes = medians["saccade, graph"], x.numel() * x.element_size()
-    print(f"{name} {tuple(shape)} {keys} keys {dtype}: {3 * nbytes / ours / 1e3:.0f} GB/s of the bytes it must move, "
-          f"a copy {2 * nbytes / medians['copy, graph'] / 1e3:.0f} GB/s")
-    gpu_check.print_medians(medians, "saccade, graph")
+        candidates["2 x SDPA"] = lambda: two_sdpa(x, w)
+    medians = gpu_check.medians_us(candidates)
+    gpu_check.print_medians(f"efficient attention {name} {tuple(shape)} {keys} keys {dtype}", medians, 3 * x.numel() * x.element_size())
 
 
-def main():
-    ops, quick = gpu_check.start(__doc__)
+def check_all(ops, quick):
     shapes = (((2, 32, 7, 9), 16), ((1, 264, 5, 13), 64)) if quick else (
         ((2, 32, 7, 9), 16), ((3, 64, 28, 28), 64), ((1, 256, 56, 80), 64), ((2, 12, 1, 1), 4), ((1, 36, 7, 131), 20),
         ((1, 1024, 28, 40), 64), ((1, 2048, 7, 10), 64), ((1, 64, 300, 301), 64))
@@ -134,13 +129,15 @@ def main():
                     check_one(ops, shape, keys, dtype, memory_format, mode)
         for mode in MODES:
             check_padding(ops, dtype, mode)
-    if quick:
-        return
+
+
+def time_all(ops):
     for dtype in (torch.float32, torch.bfloat16):
         for name, shape in (("fpn1", (1, 256, 224, 320)), ("fpn2", (1, 256, 112, 160)), ("fpn3", (1, 256, 56, 80)),
                             ("fpn5", (1, 256, 14, 20)), ("res3", (1, 1024, 56, 80)), ("res4", (1, 2048, 28, 40))):
             time_one(ops, name, shape, 64, dtype)
+            time_one(ops, name, (8, *shape[1:]), 64, dtype)
 
 
 if __name__ == "__main__":
-    main()
+    gpu_check.run(__doc__, check_all, time_all)

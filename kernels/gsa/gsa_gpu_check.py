@@ -1,7 +1,7 @@
 """Checks the CUDA side of global self-attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
-gives a non-zero exit status. Times are medians; candidates take turns in one process.
+Every result is compared with float64 on the CPU. Any failure, including a missing GPU, gives a non-zero exit status.
+With --times, the operator is timed instead: medians of CUDA graphs; candidates take turns in one process.
 """
 
 import pathlib
@@ -95,21 +95,18 @@ def time_one(ops, shape, dtype):
     x, weights = inputs(shape, dtype)
     x, weights = x.cuda(), tuple(t.cuda() for t in weights)
     wide = tuple(t.float() for t in weights)
-    compiled = torch.compile(eager)
+    compiled = gpu_check.compiled(eager)
     out = torch.empty_like(x)
     medians = gpu_check.medians_us({
         "saccade": lambda: saccade(ops, x, *wide),
-        "saccade, graph": gpu_check.captured(lambda: saccade(ops, x, *wide)),
-        "eager, graph": gpu_check.captured(lambda: eager(x, *weights)),
-        "torch.compile, graph": gpu_check.captured(lambda: compiled(x, *weights)),
-        "copy, graph": gpu_check.captured(lambda: out.copy_(x)),
+        "eager": lambda: eager(x, *weights),
+        "torch.compile": compiled and (lambda: compiled(x, *weights)),
+        "copy": lambda: out.copy_(x),
     })
-    print(f"{tuple(shape)} {dtype}")
-    gpu_check.print_medians(medians, "saccade, graph")
+    gpu_check.print_medians(f"gsa {tuple(shape)} {dtype}", medians, 2 * x.numel() * x.element_size())
 
 
-def main():
-    ops, quick = gpu_check.start(__doc__)
+def check_all(ops, quick):
     shapes = ((3, 64, 14, 14), (1, 128, 28, 17)) if quick else (
         (3, 64, 14, 14), (1, 128, 28, 17), (2, 64, 56, 56), (1, 256, 14, 14), (2, 512, 7, 7), (2, 16, 1, 1),
         (1, 24, 3, 130))
@@ -120,13 +117,15 @@ def main():
                     check_module(ops, shape, dtype, memory_format, content)
                 check_operator(ops, shape, dtype, content)
         check_padding(ops, dtype)
-    if quick:
-        return
+
+
+def time_all(ops):
     for dtype in (torch.float32, torch.bfloat16):
-        for batch in (1, 8):
+        for batch in (1, 8, 32):
             for channels, size in ((64, 56), (128, 28), (256, 14), (512, 7)):
                 time_one(ops, (batch, channels, size, size), dtype)
+        time_one(ops, (64, 64, 56, 56), dtype)
 
 
 if __name__ == "__main__":
-    main()
+    gpu_check.run(__doc__, check_all, time_all)

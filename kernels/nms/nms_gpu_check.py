@@ -31,11 +31,11 @@ def check(ops, count, dtype, steps):
     for threshold in (0.0, 1 / 3, 0.5, 0.7):
         expected = ops.nms(boxes, scores, threshold)
         got = ops.nms(*on_gpu, threshold).cpu()
-        assert torch.equal(got, expected), f"nms of {count} {dtype} at {threshold}: not the CPU's indices"
+        gpu_check.expect(torch.equal(got, expected), f"nms of {count} {dtype} at {threshold}: not the CPU's indices")
         for most in (-1, 100):
             expected = ops.batched_nms(boxes, scores, labels, threshold, most)
             got = ops.batched_nms(*on_gpu, labels.cuda(), threshold, most).cpu()
-            assert torch.equal(got, expected), f"batched_nms of {count} {dtype} at {threshold}: not the CPU's indices"
+            gpu_check.expect(torch.equal(got, expected), f"batched_nms of {count} {dtype} at {threshold}: not the CPU's indices")
     print(f"  ok {count} {dtype} steps={steps}")
 
 
@@ -48,9 +48,9 @@ def check_capture(ops):
         scores.copy_(new_scores)
         replay()
         expected = ops.nms(new_boxes, new_scores, 0.5)
-        assert count.item() == len(expected), "a captured call counts wrong"
-        assert torch.equal(indices[:len(expected)].cpu(), expected), "a captured call keeps others"
-        assert (indices[len(expected):] == -1).all(), "a captured call does not pad with -1"
+        gpu_check.expect(count.item() == len(expected), "a captured call counts wrong")
+        gpu_check.expect(torch.equal(indices[:len(expected)].cpu(), expected), "a captured call keeps others")
+        gpu_check.expect((indices[len(expected):] == -1).all(), "a captured call does not pad with -1")
     print("  ok in a graph")
 
 
@@ -75,24 +75,23 @@ def time_one(ops, count):
         "saccade, padded": lambda: ops.nms_padded(boxes, scores, 0.5),
         "torchvision": lambda: torchvision.ops.nms(boxes, scores, 0.5),
     })
-    print(f"{count} boxes")
-    gpu_check.print_medians(medians, "saccade")
+    gpu_check.print_medians(f"nms of {count} boxes", medians)
 
 
-def main():
-    ops, quick = gpu_check.start(__doc__)
+def check_all(ops, quick):
     print(f"torchvision {torchvision.__version__}")
     for dtype in (torch.float32, torch.float64):
         for steps in (None, 16):
             for count in (0, 1, 65, 1000) if quick else (0, 1, 64, 65, 1000, 5000):
                 check(ops, count, dtype, steps)
-    if gpu_check.CAN_CAPTURE:
+    if gpu_check.can_capture():
         check_capture(ops)
-    if quick:
-        return
+
+
+def time_all(ops):
     for count in (1000, 5000, 20000):
         time_one(ops, count)
 
 
 if __name__ == "__main__":
-    main()
+    gpu_check.run(__doc__, check_all, time_all)

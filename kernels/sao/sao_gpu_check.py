@@ -1,7 +1,7 @@
 """Checks the CUDA side of siamese attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
-gives a non-zero exit status. Times are medians; candidates take turns in one process.
+Every result is compared with float64 on the CPU. Any failure, including a missing GPU, gives a non-zero exit status.
+With --times, the operator is timed instead: medians of CUDA graphs; candidates take turns in one process.
 """
 
 import pathlib
@@ -38,10 +38,10 @@ def check_one(ops, shape, dtype, memory_format):
     x, weights = x.cuda(), tuple(t.cuda() for t in weights)
     got = ops.sao_module(x, *weights, HEADS)
     error = gpu_check.check_error(f"{shape} {dtype}", got, expected, eager(x, *weights))
-    assert torch.equal(got, ops.sao_module(x, *weights, HEADS)), f"{shape} {dtype}: the result changes from run to run"
+    gpu_check.expect(torch.equal(got, ops.sao_module(x, *weights, HEADS)), f"{shape} {dtype}: the result changes from run to run")
     for b in range(shape[0]):
         alone = ops.sao_module(x[b:b + 1], *weights, HEADS)
-        assert torch.equal(alone, got[b:b + 1]), f"{shape} {dtype}: sample {b} depends on its batch"
+        gpu_check.expect(torch.equal(alone, got[b:b + 1]), f"{shape} {dtype}: sample {b} depends on its batch")
     q, k, v = (torch.randn_like(x) for _ in range(3))
     expected = ops.sao(*(t.double().cpu() for t in (q, k, v, weights[1])), HEADS)
     gpu_check.check_error(f"sao {shape} {dtype}", ops.sao(q, k, v, weights[1], HEADS), expected)
@@ -55,32 +55,26 @@ def check_padding(ops, dtype):
     padded[:, :, :29, :31] = x
     valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
     got = ops.sao_module(padded, *weights, HEADS, True, True, valid)
-    assert torch.equal(got[:, :, :29, :31], ops.sao_module(x, *weights, HEADS)), f"padding changes the result: {dtype}"
-    assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
+    gpu_check.expect(torch.equal(got[:, :, :29, :31], ops.sao_module(x, *weights, HEADS)), f"padding changes the result: {dtype}")
+    gpu_check.expect(got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}")
 
 
 def time_one(ops, shape, dtype):
     x, weights = inputs(shape, dtype)
     x, weights = x.cuda(), tuple(t.cuda() for t in weights)
     wide = tuple(t.float() for t in weights)
-    compiled = torch.compile(eager)
+    compiled = gpu_check.compiled(eager)
     out = torch.empty_like(x)
     medians = gpu_check.medians_us({
         "saccade": lambda: ops.sao_module(x, *wide, HEADS),
-        "saccade, graph": gpu_check.captured(lambda: ops.sao_module(x, *wide, HEADS)),
-        "eager, graph": gpu_check.captured(lambda: eager(x, *weights)),
-        "torch.compile, graph": gpu_check.captured(lambda: compiled(x, *weights)),
-        "copy, graph": gpu_check.captured(lambda: out.copy_(x)),
+        "eager": lambda: eager(x, *weights),
+        "torch.compile": compiled and (lambda: compiled(x, *weights)),
+        "copy": lambda: out.copy_(x),
     })
-    ours = medians["saccade, graph"]
-    nbytes = x.numel() * x.element_size()
-    print(f"{tuple(shape)} {dtype}: {3 * nbytes / ours / 1e3:.0f} GB/s of the bytes it must move, "
-          f"a copy {2 * nbytes / medians['copy, graph'] / 1e3:.0f} GB/s")
-    gpu_check.print_medians(medians, "saccade, graph")
+    gpu_check.print_medians(f"sao {tuple(shape)} {dtype}", medians, 3 * x.numel() * x.element_size())
 
 
-def main():
-    ops, quick = gpu_check.start(__doc__)
+def check_all(ops, quick):
     shapes = ((2, 12, 5, 7), (1, 64, 14, 14)) if quick else (
         (1, 64, 14, 14), (3, 128, 28, 28), (2, 256, 56, 56), (2, 12, 1, 1), (2, 36, 7, 131), (1, 8, 300, 301))
     for dtype in gpu_check.BOUNDS:
@@ -88,13 +82,14 @@ def main():
             for memory_format in (torch.contiguous_format, torch.channels_last):
                 check_one(ops, shape, dtype, memory_format)
         check_padding(ops, dtype)
-    if quick:
-        return
+
+
+def time_all(ops):
     for dtype in (torch.float32, torch.bfloat16):
-        for batch in (1, 8):
+        for batch in (1, 8, 32):
             for channels, size in ((64, 14), (128, 28), (256, 56)):
                 time_one(ops, (batch, channels, size, size), dtype)
 
 
 if __name__ == "__main__":
-    main()
+    gpu_check.run(__doc__, check_all, time_all)
