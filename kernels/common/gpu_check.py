@@ -23,6 +23,11 @@ SECONDS_FOR_EACH_CASE = 0.2
 
 failures = []
 options = None
+timed_cases = 0
+
+
+class EnoughCases(Exception):
+    """As many cases were timed as were asked for."""
 
 
 def expect(holds, what):
@@ -43,7 +48,10 @@ def run(doc, check_all, time_all):
     """Runs a check as the command line says. Exits with 1 if something was wrong."""
     ops = start(doc)
     if options.times:
-        time_all(ops)
+        try:
+            time_all(ops)
+        except EnoughCases:
+            pass
     else:
         check_all(ops, options.quick)
     if failures:
@@ -58,6 +66,7 @@ def start(doc):
     parser.add_argument("build", type=pathlib.Path, help="build folder with lib/libsaccade_kernels.so and lib/libsaccade_cuda.so")
     parser.add_argument("--quick", action="store_true", help="check small shapes, for compute-sanitizer")
     parser.add_argument("--times", action="store_true", help="time instead")
+    parser.add_argument("--most", type=int, help="time at most so many cases")
     parser.add_argument("--compile", action="store_true", help="time torch.compile, too, which takes long to compile")
     parser.add_argument("--stand-in", action="store_true", help="rehearse on the CPU, where no GPU is")
     parser.add_argument("--rows", type=pathlib.Path, help="file to which each time is appended, as a line of JSON")
@@ -188,3 +197,7 @@ def print_medians(what, medians, moved_bytes=None):
     if options.rows:
         with options.rows.open("a") as rows:
             rows.write(json.dumps({"case": what, "moved_bytes": moved_bytes, "us": medians}) + "\n")
+    global timed_cases
+    timed_cases += 1
+    if timed_cases == options.most:
+        raise EnoughCases
