@@ -1,6 +1,7 @@
 // RoIAlign on CUDA: one kernel on raw pointers, compiled by nvcc and, for the emulator, by g++. A block
 // handles one region and some channels: it computes the weight of each pixel in each bin once, then every
-// thread sums its own bins. Sums are float32, in the order of the pixels.
+// thread sums its own bins, of one channel or of as many as 16 bytes hold. Sums are float32, in the order of
+// the pixels.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -12,9 +13,15 @@ namespace saccade::kernels {
 // The argument of the kernel: the problem, and the layout of its tables in shared memory.
 struct RoiAlignCuda {
   static constexpr int kThreads = 256;
-  static constexpr int kChannels = 32;  // per block
+  static constexpr int kLeastChannels = 32;
+  static constexpr int kMostChannels = 256;
+  // As many blocks keep a large GPU busy. With more, fewer blocks compute the tables of the same region.
+  static constexpr int64_t kBlocks = 512;
+  static constexpr int64_t kMaxBins = int64_t{1} << 22;
 
-  explicit RoiAlignCuda(const RoiAlignProblem& problem) : p(problem) {
+  explicit RoiAlignCuda(const RoiAlignProblem& problem) : p(problem), bins(BinsOf(problem)) {
+    channels = kMostChannels;
+    while (channels > kLeastChannels && p.regions * ChannelBlocks() < kBlocks) channels /= 2;
     words = 0;
     for (int d = 0; d < kMaxSpatialDims; ++d) {
       begin[d] = static_cast<int>(words);
@@ -35,10 +42,14 @@ struct RoiAlignCuda {
   }
 
   // Returns true if the tables fit in the shared memory that every device offers by default, which limits
-  // images and bins.
-  bool Fits() const { return words <= 40 * 1024 / 4; }
+  // images and bins, and the bins of a block's channels can be counted in 32 bits.
+  bool Fits() const { return words <= 40 * 1024 / 4 && bins <= kMaxBins; }
+
+  int64_t ChannelBlocks() const { return (p.channels + channels - 1) / channels; }
 
   RoiAlignProblem p;
+  int64_t bins;  // of a region
+  int channels;  // per block
   // Offsets in shared memory, in words, of the three arrays that roi_align_blocks.h calls RoiTaps.
   int begin[kMaxSpatialDims], pixel[kMaxSpatialDims], weight[kMaxSpatialDims];
   int64_t words;
@@ -90,13 +101,18 @@ __device__ inline void RoiTables(const RoiAlignCuda& run, const RoiAlignLevel& l
   }
 }
 
-// Returns one bin of one channel.
-template <typename T>
-__device__ float RoiBin(const RoiAlignCuda& run, const int32_t* shared, const FeatureMap& map,
-                        const T* channel, int64_t bin) {
-  const int64_t* pooled = run.p.pooled;
-  const int64_t of_axis[kMaxSpatialDims] = {bin / (pooled[1] * pooled[2]), bin / pooled[2] % pooled[1],
-                                            bin % pooled[2]};
+// Neighbouring channels of a position, loaded and stored at once.
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) RoiChannels {
+  T of[kCount];
+};
+
+// Sums one bin of kCount adjacent channels, or of one channel, into `sum`.
+template <int kCount, typename T>
+__device__ void RoiBin(const RoiAlignCuda& run, const int32_t* shared, const FeatureMap& map,
+                       const T* channel, uint32_t bin, float* sum) {
+  const auto rows = static_cast<uint32_t>(run.p.pooled[1]), columns = static_cast<uint32_t>(run.p.pooled[2]);
+  const uint32_t of_axis[kMaxSpatialDims] = {bin / columns / rows, bin / columns % rows, bin % columns};
   const int32_t* begin[kMaxSpatialDims];
   const int32_t* pixel[kMaxSpatialDims];
   const float* weight[kMaxSpatialDims];
@@ -105,67 +121,113 @@ __device__ float RoiBin(const RoiAlignCuda& run, const int32_t* shared, const Fe
     pixel[d] = shared + run.pixel[d];
     weight[d] = reinterpret_cast<const float*>(shared + run.weight[d]);
   }
-  float sum = 0;
+  SACCADE_UNROLL
+  for (int k = 0; k < kCount; ++k) sum[k] = 0;
   for (int32_t t = begin[0][0]; t < begin[0][1]; ++t) {
     for (int32_t y = begin[1][0]; y < begin[1][1]; ++y) {
       const T* row = channel + pixel[0][t] * map.spatial_stride[0] + pixel[1][y] * map.spatial_stride[1];
       const float row_weight = weight[0][t] * weight[1][y];
       for (int32_t x = begin[2][0]; x < begin[2][1]; ++x) {
-        sum += row_weight * weight[2][x] * ToFloat(row[pixel[2][x] * map.spatial_stride[2]]);
+        const float pixel_weight = row_weight * weight[2][x];
+        const auto values =
+            *reinterpret_cast<const RoiChannels<T, kCount>*>(row + pixel[2][x] * map.spatial_stride[2]);
+        SACCADE_UNROLL
+        for (int k = 0; k < kCount; ++k) sum[k] += pixel_weight * ToFloat(values.of[k]);
       }
     }
   }
-  return sum;
 }
 
-// grid (regions, channels / kChannels), with dynamic shared memory for run.words. Neighbouring threads handle
-// neighbouring channels if those are adjacent in memory, otherwise neighbouring bins.
+// Whether kCount channels from each kCount-th on lie beside each other, aligned, in the map and in the
+// result.
+template <typename T, int kCount>
+__device__ bool RoiChannelsAdjacent(const RoiAlignProblem& p, const FeatureMap& map) {
+  const auto aligned = [](const void* data) {
+    return reinterpret_cast<uintptr_t>(data) % sizeof(RoiChannels<T, kCount>) == 0;
+  };
+  bool strides = map.batch_stride % kCount == 0;
+  for (int d = 0; d < kMaxSpatialDims; ++d) strides = strides && map.spatial_stride[d] % kCount == 0;
+  return strides && map.channel_stride == 1 && p.channels_last && p.channels % kCount == 0 &&
+         aligned(map.data) && aligned(p.out);
+}
+
+// What a block of RoiAlignKernel works on.
+template <typename T>
+struct RoiBlock {
+  const FeatureMap* map;
+  const T* channel;  // the first channel of the region's sample
+  RoiState state;
+  int64_t first;  // the number of that channel
+  uint32_t channels;
+};
+
+// Pools kCount channels at a time.
+template <int kCount, typename T>
+__device__ void RoiPool(const RoiAlignCuda& run, const int32_t* shared, const RoiBlock<T>& block) {
+  const RoiAlignProblem& p = run.p;
+  const auto bins = static_cast<uint32_t>(run.bins);
+  const uint32_t groups = block.channels / kCount;
+  T* out = static_cast<T*>(p.out) + static_cast<int64_t>(blockIdx.x) * p.channels * bins;
+  const bool channels_adjacent = block.map->channel_stride == 1;
+  for (uint32_t i = threadIdx.x; i < groups * bins; i += RoiAlignCuda::kThreads) {
+    const uint32_t channel = (channels_adjacent ? i % groups : i / bins) * kCount;
+    const uint32_t bin = channels_adjacent ? i / groups : i % bins;
+    float sum[kCount];
+    if (block.state == RoiState::kPooled) {
+      RoiBin<kCount>(run, shared, *block.map, block.channel + channel * block.map->channel_stride, bin, sum);
+    } else {
+      const float value = block.state == RoiState::kNotANumber ? nanf("") : 0;
+      for (int k = 0; k < kCount; ++k) sum[k] = value;
+    }
+    RoiChannels<T, kCount> values;
+    SACCADE_UNROLL
+    for (int k = 0; k < kCount; ++k) FromFloat(sum[k], &values.of[k]);
+    const int64_t at = block.first + channel;
+    *reinterpret_cast<RoiChannels<T, kCount>*>(
+        out + (p.channels_last ? bin * p.channels + at : at * bins + bin)) = values;
+  }
+}
+
+// grid (regions, channels / run.channels), with dynamic shared memory for run.words. Neighbouring threads
+// handle neighbouring channels if those are adjacent in memory, otherwise neighbouring bins.
 template <typename T>
 __global__ void __launch_bounds__(RoiAlignCuda::kThreads) RoiAlignKernel(RoiAlignCuda run) {
+  constexpr int kAdjacent = static_cast<int>(16 / sizeof(T));
   SACCADE_DYNAMIC_SHARED(int32_t, shared);
   const RoiAlignProblem& p = run.p;
   const int64_t region = blockIdx.x;
-  const int64_t first = static_cast<int64_t>(blockIdx.y) * RoiAlignCuda::kChannels;
-  const int64_t left = p.channels - first;
-  const int64_t channels = left < RoiAlignCuda::kChannels ? left : RoiAlignCuda::kChannels;
-  const int64_t bins = p.pooled[0] * p.pooled[1] * p.pooled[2];
   int64_t l = 0;
-  const RoiState state = RoiStateOf(p, region, &l);
-  const RoiAlignLevel& level = p.level[state == RoiState::kPooled ? l : 0];
-  const T* map = static_cast<const T*>(level.map.data) + first * level.map.channel_stride;
-  if (state == RoiState::kPooled) {
+  RoiBlock<T> block;
+  block.state = RoiStateOf(p, region, &l);
+  const RoiAlignLevel& level = p.level[block.state == RoiState::kPooled ? l : 0];
+  block.map = &level.map;
+  block.first = static_cast<int64_t>(blockIdx.y) * run.channels;
+  const int64_t left = p.channels - block.first;
+  block.channels = static_cast<uint32_t>(left < run.channels ? left : run.channels);
+  block.channel = static_cast<const T*>(level.map.data) + block.first * level.map.channel_stride;
+  if (block.state == RoiState::kPooled) {
     RoiTables(run, level, region, shared);
-    map += static_cast<int64_t>(static_cast<const float*>(p.rois)[region * NumbersPerRegion(p)]) *
-           level.map.batch_stride;
+    block.channel += static_cast<int64_t>(static_cast<const float*>(p.rois)[region * NumbersPerRegion(p)]) *
+                     level.map.batch_stride;
   }
-  T* out = static_cast<T*>(p.out) + region * p.channels * bins;
-  const bool channels_adjacent = level.map.channel_stride == 1;
-  for (int64_t i = threadIdx.x; i < channels * bins; i += RoiAlignCuda::kThreads) {
-    const int64_t channel = channels_adjacent ? i % channels : i / bins;
-    const int64_t bin = channels_adjacent ? i / channels : i % bins;
-    float value = 0;
-    if (state == RoiState::kPooled) {
-      value = RoiBin<T>(run, shared, level.map, map + channel * level.map.channel_stride, bin);
-    } else if (state == RoiState::kNotANumber) {
-      value = nanf("");
-    }
-    FromFloat(value,
-              out + (p.channels_last ? bin * p.channels + first + channel : (first + channel) * bins + bin));
+  if (RoiChannelsAdjacent<T, kAdjacent>(p, level.map)) {
+    RoiPool<kAdjacent>(run, shared, block);
+  } else {
+    RoiPool<1>(run, shared, block);
   }
 }
 
 inline bool RoiAlignCudaFits(const RoiAlignProblem& p) {
-  return RoiAlignCuda(p).Fits() && p.regions <= 0x7fffffff && p.channels <= 65535 * RoiAlignCuda::kChannels;
+  const RoiAlignCuda run(p);
+  return run.Fits() && p.regions <= 0x7fffffff && run.ChannelBlocks() <= 65535;
 }
 
 // Calls launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run).
 template <typename T, typename Launch>
 void RunRoiAlignCuda(const RoiAlignProblem& p, const Launch& launch) {
   const RoiAlignCuda run(p);
-  const auto blocks =
-      static_cast<unsigned>((p.channels + RoiAlignCuda::kChannels - 1) / RoiAlignCuda::kChannels);
-  launch(RoiAlignKernel<T>, static_cast<unsigned>(p.regions), blocks, RoiAlignCuda::kThreads,
-         static_cast<size_t>(run.words) * 4, run);
+  launch(RoiAlignKernel<T>, static_cast<unsigned>(p.regions), static_cast<unsigned>(run.ChannelBlocks()),
+         RoiAlignCuda::kThreads, static_cast<size_t>(run.words) * 4, run);
 }
 
 }  // namespace saccade::kernels

@@ -19,7 +19,10 @@ at::Tensor Run(const RoiAlignArguments& call) {
   const RoiAlignBound bound = BindRoiAlign(call);
   if (bound.out.numel() == 0) return bound.out;
   TORCH_CHECK(RoiAlignFitsCuda(bound.problem), call.op, ": argument '", call.map_name,
-              "' should have axes that sum to at most about 5000 pixels on CUDA, got ", first.sizes());
+              "' should have axes that sum to at most about 5000 pixels on CUDA, and a region at most "
+              "4194304 bins, got "
+              "a map of ",
+              first.sizes());
   const char* error =
       LaunchRoiAlignCuda(bound.problem, DtypeOf(first), c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(error == nullptr, call.op, ": CUDA kernel launch failed: ", error);

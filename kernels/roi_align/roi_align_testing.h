@@ -57,6 +57,8 @@ inline std::vector<RoiAlignTestConfig> RoiAlignTestConfigs() {
     };
     add({.batch = 1, .channels = 1, .levels = {{1, 1}}, .pooled = {2, 2}});
     add({.channels = 19, .levels = {{9, 11}}, .pooled = {7, 7}});
+    add({.channels = 40, .levels = {{9, 11}}, .pooled = {7, 7}});
+    add({.batch = 1, .channels = 264, .levels = {{6, 5}}, .regions = 3, .pooled = {3, 2}});
     add({.channels = 131, .levels = {{6, 5}}, .regions = 4, .pooled = {2, 5}, .padded = true});
     add({.levels = {{20, 90}}, .regions = 20, .pooled = {2, 18}});
     add({.levels = {{31, 70}}, .regions = 20, .pooled = {7, 7}, .sampling_ratio = 1, .padded = true});
