@@ -4,7 +4,6 @@ import dataclasses
 import fcntl
 import json
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -103,18 +102,20 @@ def test_a_job_that_was_killed_goes_on_with_the_same_command(tmp_path, stand_in)
     assert not list((tmp_path / "out" / "_job" / "unfinished").iterdir())
 
 
+def with_small_files(most_bytes):
+    """The start of a command whose files may not grow beyond that: they fail like a disk without room. A process of its
+    own sets it, because this one has threads, so that no Python may run in it between fork and exec."""
+    program = "import os, resource, sys; size = int(sys.argv[1]); " \
+              "resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)); os.execv(sys.argv[2], sys.argv[2:])"
+    return [sys.executable, "-c", program, str(most_bytes)]
+
+
 @pytest.mark.parametrize(("most_bytes", "said"), [(100, "the plan cannot be written"), (4500, "a part cannot be written")])
 def test_a_disk_that_is_full_ends_the_job_without_a_broken_part(tmp_path, stand_in, most_bytes, said):
     job = job_of(tmp_path, stand_in)
     # Texts that do not compress make the later parts larger than the earlier ones.
     stand_in.plan = lambda content, attempt: long_failure(content) if len(content) > 40 else None
-
-    def with_small_files():
-        # A file that may not grow fails like a disk without room. Python ignores the signal.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
-    ended = subprocess.run(command(job, stand_in), capture_output=True, text=True, timeout=60,
-                           preexec_fn=with_small_files)
+    ended = subprocess.run([*with_small_files(most_bytes), *command(job, stand_in)], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert said in ended.stderr and "Traceback" not in ended.stderr, ended.stderr
     for part in (tmp_path / "out").glob("*.parquet"):
