@@ -271,6 +271,33 @@ TEST_F(FailuresTest, ARetryThatCannotBeInTimeOrWasCancelledEnds) {
   EXPECT_EQ(scheduler_->queued(model_), 0);
 }
 
+// A request with too little time is tried because the estimate is doubted, and its pass fails. Before the
+// retry begins, another pass shows that the estimate was right.
+TEST_F(FailuresTest, ARetryIsJudgedByWhatIsKnownWhenItBegins) {
+  Make({0, 0});
+  Watched hasty;
+  const auto push_hasty = [&] {
+    hasty = MakeTask({.arrival = now_, .deadline = now_ + absl::Microseconds(8500)});
+    return scheduler_->Push(model_, hasty.task, now_, &dropped_).ok();
+  };
+  ASSERT_FALSE(push_hasty()) << "from here on nothing is computed for long";
+  now_ += Seconds(1);
+  const auto other = Push();
+  const auto confirming = Next();
+  now_ += Milliseconds(9);
+  for (int i = 0; !push_hasty(); ++i) ASSERT_LT(i, 5);
+  auto probe = Next();
+  ASSERT_TRUE(probe.has_value());
+  EXPECT_LT(probe->expected, Milliseconds(7.5));
+  ASSERT_TRUE(Fail(*probe));
+  now_ += Milliseconds(1);
+  Finish(*confirming);
+  EXPECT_FALSE(Next().has_value()) << "7.5 ms are left for a pass of 10 ms";
+  EXPECT_EQ(hasty.fate->rejections, 1);
+  EXPECT_EQ(hasty.fate->why.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(other->rejections, 0);
+}
+
 TEST_F(FailuresTest, AClosedModelRetriesNothingNewAndGivesBackWhatWaits) {
   Make({0, 0});
   Push();

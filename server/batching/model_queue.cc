@@ -42,6 +42,12 @@ void ModelQueue::Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, 
   if (took && *took > Nanos()) known.latency.Learn(size, *took);
 }
 
+std::optional<Nanos> ModelQueue::Expected(int64_t bucket, int64_t size) const {
+  const auto known = buckets_.find(bucket);
+  if (known == buckets_.end() || !known->second->latency.known()) return std::nullopt;
+  return known->second->latency.Mean(size);
+}
+
 std::vector<LearnedTiming> ModelQueue::Learned() const {
   std::vector<LearnedTiming> learned;
   for (const Bucket* bucket : known_) {

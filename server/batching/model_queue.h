@@ -48,6 +48,9 @@ class ModelQueue {
   // Counts items of a pass that has ended.
   void CountComputed(int64_t bucket, int64_t size, NanoTime now) { Find(bucket, now).computed += size; }
 
+  // Returns the expected time of a pass over `size` items of a bucket; nullopt if nothing is known of it.
+  std::optional<Nanos> Expected(int64_t bucket, int64_t size) const;
+
   // See Scheduler::Learned.
   std::vector<LearnedTiming> Learned() const;
 

@@ -146,6 +146,10 @@ void Scheduler::Impl::SweepRetries(Model& model, NanoTime now, std::vector<Dropp
   if (model.retries.empty()) return;
   for (auto it = model.retries.begin(); it != model.retries.end();) {
     const bool has_other = HasRetryInstance(model, model.instances[static_cast<size_t>(it->failed_on)]);
+    // The estimate may have changed since the pass that failed began: that one may have been a probe of an
+    // estimate that was doubted.
+    if (!it->tasks.empty())
+      it->expected = model.queue.Expected(it->bucket, SizeOf(it->tasks)).value_or(it->expected);
     std::erase_if(it->tasks, [&](std::unique_ptr<BatchTask>& task) {
       absl::Status alive = CheckInTime(*task, it->expected, now);
       if (alive.ok() && !has_other)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/core/passes_here.h"
+
 namespace saccade::server {
 namespace {
 
@@ -57,6 +59,8 @@ void SingleFlight::Land(const std::shared_ptr<Flight>& flight, const absl::Statu
     waiters = std::exchange(flight->waiters, {});
     waiting_ -= static_cast<int64_t>(waiters.size());
   }
+  // The waiters do not wait for each other's passes.
+  const LimitPassesHere limit(PassesHere::kNone);
   // Those that join again do so one after the other: the first of them leads.
   for (Waiter& waiter : waiters) std::move(waiter.resume)(EventOf(outcome), absl::OkStatus());
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "server/core/passes_here.h"
+
 namespace saccade::server {
 namespace {
 
@@ -36,6 +38,10 @@ class SingleFlightTest : public ::testing::Test {
         .resume =
             [this, name](Event event, absl::Status why) {
               EXPECT_EQ(why.ok(), event != Event::kExpired);
+              // A waiter may have to be computed, and the others do not wait for that.
+              if (event != Event::kExpired) {
+                EXPECT_EQ(LimitPassesHere::Current(), PassesHere::kNone);
+              }
               resumed_.emplace_back(name, event);
               if (event == Event::kLeaderLeft && rejoins_) leaders_[name] = Join(name);
             },

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/passes_here.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 
@@ -118,6 +119,8 @@ void LoadQueue::Loaded(const std::string& model, absl::Duration took) {
     failures_.erase(model);
     waiters = Take(model);
   }
+  // Neither the other requests nor the next load wait for their passes.
+  const LimitPassesHere limit(PassesHere::kNone);
   for (Waiter& waiter : waiters) std::move(waiter.resume)(absl::OkStatus());
 }
 

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
+#include "server/core/passes_here.h"
 #include "server/core/retry_hint.h"
 
 namespace saccade::server {
@@ -46,6 +47,14 @@ TEST_F(LoadQueueTest, TheModelThatMostRequestsWaitForIsNext) {
   EXPECT_EQ(ended_.size(), 2);
   EXPECT_EQ(queue_.MostWanted(), "a");
   EXPECT_EQ(queue_.waiting(), 1);
+}
+
+TEST_F(LoadQueueTest, TheThreadThatLoadsComputesNoPassOfARequest) {
+  std::vector<PassesHere> passes;
+  for (int i = 0; i < 2; ++i)
+    queue_.Await(Call("a"), [&](const absl::Status&) { passes.push_back(LimitPassesHere::Current()); });
+  queue_.Loaded("a", absl::Seconds(1));
+  EXPECT_THAT(passes, testing::ElementsAre(PassesHere::kNone, PassesHere::kNone));
 }
 
 TEST_F(LoadQueueTest, TheNumberOfRequestsThatWaitIsBounded) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/device/use_threads.h"
 #include "server/catalog/cores.h"
+#include "server/core/passes_here.h"
 #include "server/core/usable_cores.h"
 #include "server/logging/log.h"
 
@@ -111,7 +112,12 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
   const bool batch_was_cut = batch.size() != handed_out;
   const bool skipped = batch.empty();
   const int64_t bucket = skipped ? 0 : batch[0]->bucket();
-  PassEnd end = engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+  PassEnd end;
+  {
+    // An answer may start another call, which this instance waits for.
+    const LimitPassesHere limit(PassesHere::kOwn);
+    end = engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+  }
   busy_since_[instance].store(0, std::memory_order_relaxed);
   if (end.device_lost) device_lost_ = true;
   if (end.no_room_for > 0) {
@@ -165,13 +171,16 @@ void ServedModel::LogChanges(const DeviceModel<CallShare>::Changes& changes) con
 absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
   share->BeginWait(&waiting_requests_);
   // Passes on GPUs or on pinned cores only run on their instances' threads.
-  if (!options_.settings.gpus.empty() || options_.settings.pin) return queue_->Submit(share);
+  const PassesHere here = LimitPassesHere::Current();
+  if (!options_.settings.gpus.empty() || options_.settings.pin || here == PassesHere::kNone)
+    return queue_->Submit(share);
   std::optional<TinyBatch<CallShare>> tiny;
   absl::Status taken = queue_->Submit(share, &tiny);
   if (!tiny) return taken;
   // This thread may have computed for another model, or for none.
   models::UseThreads(threads_);
-  const absl::Time lent_until = clock_->Now() + kMaxLentTime;
+  const absl::Time lent_until =
+      here == PassesHere::kAny ? clock_->Now() + kMaxLentTime : absl::InfinitePast();
   while (tiny) {
     std::optional<TinyBatch<CallShare>> next;
     Compute(tiny->instance, std::move(tiny->tasks), clock_->Now() < lent_until ? &next : nullptr);

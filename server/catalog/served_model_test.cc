@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "models/device/use_threads.h"
 #include "server/core/numa_nodes.h"
+#include "server/core/passes_here.h"
 #include "server/core/usable_cores.h"
 #include "server/engine/testing.h"
 
@@ -146,6 +147,98 @@ TEST_F(ServedModelTest, AShortPassUsesTheThreadsOfItsModel) {
     ASSERT_EQ(outcome_->answers, 1) << "it was computed here";
   }).join();
   EXPECT_THAT(threads, ElementsAre(3));
+  model.Close();
+}
+
+// Learns that its passes are short, and notes which threads compute them. The first pass waits until another
+// request is queued.
+class QueueingEngine final : public AnsweringEngine {
+ public:
+  QueueingEngine(absl::Notification* began, absl::Notification* queued, std::vector<std::thread::id>* on)
+      : began_(began), queued_(queued), on_(on) {}
+
+  absl::Status WarmUp(const WarmUpOptions& options) const override {
+    options.learn(BucketId({.sent = {1, 1}, .scaled = {1, 1}, .bucket = {kSide, kSide}}), 1,
+                  absl::Microseconds(5));
+    return absl::OkStatus();
+  }
+
+ private:
+  void Pass() const override {
+    on_->push_back(std::this_thread::get_id());
+    if (on_->size() > 1) return;
+    began_->Notify();
+    queued_->WaitForNotification();
+  }
+
+  absl::Notification* const began_;
+  absl::Notification* const queued_;
+  std::vector<std::thread::id>* const on_;
+};
+
+class PassesHereTest : public ServedModelTest {
+ protected:
+  // Submits a request on this thread, within a limit, and during its pass another one on another thread.
+  // Returns for both whether this thread computed them.
+  std::vector<bool> ComputedHere(PassesHere passes) {
+    absl::Notification began;
+    absl::Notification queued;
+    std::vector<std::thread::id> on;
+    ServedModelOptions options = Options({});
+    options.settings.instances = 1;
+    options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+      return std::make_unique<QueueingEngine>(&began, &queued, &on);
+    };
+    ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
+    EXPECT_TRUE(model.Load().ok());
+    std::thread other([&] {
+      began.WaitForNotification();
+      auto share = std::move(ShareOut(Call({kSide}, std::make_shared<Outcome>()))[0]);
+      EXPECT_TRUE(model.Submit(share).ok());
+      queued.Notify();
+    });
+    auto share = std::move(ShareOut(Call({kSide}, outcome_))[0]);
+    {
+      const LimitPassesHere limit(passes);
+      EXPECT_TRUE(model.Submit(share).ok());
+    }
+    other.join();
+    // Computes what is queued.
+    model.Close();
+    std::vector<bool> here;
+    here.reserve(on.size());
+    for (const std::thread::id thread : on) here.push_back(thread == std::this_thread::get_id());
+    return here;
+  }
+};
+
+TEST_F(PassesHereTest, AFreeThreadGoesOnWithOtherRequests) {
+  EXPECT_THAT(ComputedHere(PassesHere::kAny), ElementsAre(true, true));
+}
+
+TEST_F(PassesHereTest, AThreadThatIsAwaitedComputesItsOwnRequestOnly) {
+  EXPECT_THAT(ComputedHere(PassesHere::kOwn), ElementsAre(true, false));
+}
+
+TEST_F(PassesHereTest, AThreadWithMoreToStartComputesNothing) {
+  EXPECT_THAT(ComputedHere(PassesHere::kNone), ElementsAre(false, false));
+}
+
+// What an answer starts may be computed here, but nothing after it: the instance waits.
+TEST_F(ServedModelTest, AnInstanceIsNotLentToOtherRequests) {
+  std::vector<int> threads;
+  ServedModelOptions options = Options({});
+  options.settings.instances = 1;
+  options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+    return std::make_unique<ShortEngine>(&threads);
+  };
+  ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
+  ASSERT_TRUE(model.Load().ok());
+  PassesHere passes = PassesHere::kAny;
+  outcome_->when_answered = [&] { passes = LimitPassesHere::Current(); };
+  auto share = std::move(ShareOut(Call({kSide}, outcome_))[0]);
+  ASSERT_TRUE(model.Submit(share).ok());
+  EXPECT_EQ(passes, PassesHere::kOwn);
   model.Close();
 }
 

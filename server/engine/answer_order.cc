@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/core/passes_here.h"
+
 namespace saccade::server {
 
 AnswerOrder::Turn::Turn(Turn&& other) noexcept
@@ -30,6 +32,8 @@ void AnswerOrder::End(int64_t number, Leave leave) {
     if (leaving_) return;
     leaving_ = true;
   }
+  // The other answers do not wait for what one of them starts.
+  const LimitPassesHere limit(PassesHere::kNone);
   // Without the lock, because the callback may call Enter(), and destroying it may free much.
   for (Leave next; TakeFirst(next);) {
     if (next) std::move(next)();

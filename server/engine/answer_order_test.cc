@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/core/passes_here.h"
 
 namespace saccade::server {
 namespace {
@@ -36,6 +37,16 @@ TEST_F(AnswerOrderTest, AnAnswerWaitsForAllBeforeIt) {
   EXPECT_THAT(left_, IsEmpty());
   Answer(first, 1);
   EXPECT_THAT(left_, ElementsAre(1, 2, 3));
+}
+
+TEST_F(AnswerOrderTest, NoAnswerWaitsForAPassThatAnotherStarts) {
+  auto first = order_.Enter();
+  auto second = order_.Enter();
+  Answer(second, 2);
+  PassesHere passes = PassesHere::kAny;
+  first.Answer([&] { passes = LimitPassesHere::Current(); });
+  EXPECT_EQ(passes, PassesHere::kNone);
+  EXPECT_THAT(left_, ElementsAre(2));
 }
 
 TEST_F(AnswerOrderTest, TheFirstLeavesAtOnce) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/core/passes_here.h"
+
 namespace saccade::server {
 namespace {
 
@@ -85,6 +87,13 @@ Shares ShareOut(std::shared_ptr<PredictCall> call, int64_t max_items) {
   call->ExpectShares(static_cast<int>(groups.size()));
   for (Group& group : groups) shares.push_back(std::make_unique<CallShare>(call, std::move(group.items)));
   return shares;
+}
+
+void SubmitShares(ReadyModel& model, Shares shares) {
+  for (std::unique_ptr<CallShare>& share : shares) {
+    const LimitPassesHere limit(&share == &shares.back() ? PassesHere::kAny : PassesHere::kNone);
+    if (absl::Status submitted = model.Submit(share); !submitted.ok()) share->Reject(submitted);
+  }
 }
 
 }  // namespace saccade::server

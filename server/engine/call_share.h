@@ -78,4 +78,8 @@ using Shares = std::vector<std::unique_ptr<CallShare>>;
 // items. A call with named tensors has one share. REQUIRES: the call has at least one item, or named tensors.
 Shares ShareOut(std::shared_ptr<PredictCall> call, int64_t max_items = std::numeric_limits<int64_t>::max());
 
+// Submits a call's shares to its model, and rejects those that it does not take. None of them waits for
+// another's pass.
+void SubmitShares(ReadyModel& model, Shares shares);
+
 }  // namespace saccade::server

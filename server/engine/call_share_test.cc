@@ -10,11 +10,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/batching/device_model.h"
+#include "server/core/passes_here.h"
+#include "server/engine/passes.h"
 #include "server/engine/testing.h"
 
 namespace saccade::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using CallShareTest = CallTest;
@@ -59,12 +62,47 @@ TEST_F(CallShareTest, LastShareAnswersInTheRequestsOrder) {
   ASSERT_EQ(outcome_->answers, 1);
   ASSERT_TRUE(outcome_->status().ok()) << outcome_->status();
   const Response& response = **outcome_->last;
-  EXPECT_THAT(Logits(response), ::testing::ElementsAre(64, 32, 64));
+  EXPECT_THAT(Logits(response), ElementsAre(64, 32, 64));
   EXPECT_EQ(response.batch_size, 5);
   EXPECT_EQ(response.timings.queue, absl::Milliseconds(10));
   EXPECT_EQ(response.timings.infer, absl::Milliseconds(60));
   shares.clear();
   EXPECT_EQ(outcome_->answers, 1);
+}
+
+// Notes what the thread that submits a share may compute.
+class NotingModel final : public FakeModel {
+ public:
+  using FakeModel::FakeModel;
+  absl::Status Submit(std::unique_ptr<CallShare>& share) override {
+    passes.push_back(LimitPassesHere::Current());
+    return FakeModel::Submit(share);
+  }
+  std::vector<PassesHere> passes;
+};
+
+TEST_F(CallShareTest, NoShareWaitsForThePassOfAnother) {
+  NotingModel model(3, &description_, model_metrics_.get());
+  SubmitShares(model, ShareOut(Call({64, 32, 96}, outcome_)));
+  EXPECT_THAT(model.passes, ElementsAre(PassesHere::kNone, PassesHere::kNone, PassesHere::kAny));
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kUnimplemented) << "the model takes no share";
+  EXPECT_EQ(outcome_->answers, 1);
+}
+
+TEST_F(CallShareTest, NoAnswerOfABatchWaitsForAPassThatAnotherStarts) {
+  std::vector<PassesHere> passes;
+  std::vector<std::shared_ptr<Outcome>> outcomes;
+  Shares batch;
+  for (int i = 0; i < 3; ++i) {
+    outcomes.push_back(std::make_shared<Outcome>());
+    outcomes.back()->when_answered = [&] { passes.push_back(LimitPassesHere::Current()); };
+    batch.push_back(std::move(ShareOut(Call({32}, outcomes.back())).at(0)));
+  }
+  ComputeShares(std::move(batch), &clock_, model_metrics_.get(), [](const Shares& shares) {
+    return std::vector<ShareAnswer>(
+        shares.size(), std::vector<models::TaskResult>(1, models::Classification{.logits = {1}}));
+  });
+  EXPECT_THAT(passes, ElementsAre(PassesHere::kNone, PassesHere::kNone, PassesHere::kOwn));
 }
 
 // A request of several buckets waits once, as long as any of its parts does.

@@ -13,7 +13,7 @@
 
 namespace saccade::server {
 
-class FakeModel final : public ReadyModel {
+class FakeModel : public ReadyModel {
  public:
   using ConsiderFunction = std::function<absl::Status(const BatchTask::Traits&, absl::Span<const int64_t>)>;
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/core/passes_here.h"
 #include "server/engine/device_lost.h"
 #include "server/tracing/call_record.h"
 
@@ -62,6 +63,8 @@ void Passes::Compute(Shares shares) {
     end_.part = true;
     metrics_.RecordBatch(size, ended - started);
     for (size_t i = 0; i < shares.size(); ++i) {
+      // The other answers do not wait for what this one starts.
+      const LimitPassesHere limit(i + 1 < shares.size() ? PassesHere::kNone : PassesHere::kOwn);
       shares[i]->Answer(std::move((*answers)[i]), {size, started, ended});
       shares[i].reset();
     }

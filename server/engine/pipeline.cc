@@ -169,9 +169,7 @@ void Pipeline::Prepare(ReadyModel& model, std::shared_ptr<PredictCall> call) {
     return;
   }
   call->MarkPrepared();
-  for (std::unique_ptr<CallShare>& share : ShareOut(std::move(call), model.max_batch_size())) {
-    if (absl::Status submitted = model.Submit(share); !submitted.ok()) share->Reject(submitted);
-  }
+  SubmitShares(model, ShareOut(std::move(call), model.max_batch_size()));
 }
 
 absl::Status Pipeline::CountStreamed(int64_t index, const std::string& client) {

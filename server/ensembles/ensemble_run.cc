@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/passes_here.h"
 #include "server/engine/answer_charge.h"
 #include "server/ensembles/step_error.h"
 #include "server/tracing/call_record.h"
@@ -66,14 +67,14 @@ void EnsembleRun::BringInputs() {
 
 void EnsembleRun::Advance() {
   mutex_.Lock();
-  if (advancing_) {
+  if (!starting_.Enter()) {
     mutex_.Unlock();
     return;
   }
-  advancing_ = true;
   while (!ready_.empty()) {
     const size_t step = ready_.front();
     ready_.erase(ready_.begin());
+    const LimitPassesHere limit(ready_.empty() ? PassesHere::kOwn : PassesHere::kNone);
     TensorCall call = CallOf(step);
     ++running_;
     mutex_.Unlock();
@@ -85,7 +86,7 @@ void EnsembleRun::Advance() {
                 });
     mutex_.Lock();
   }
-  advancing_ = false;
+  starting_.Leave();
   // Several threads come here after the last steps: only the first of them finishes the run.
   const bool finished = running_ == 0 && !std::exchange(finished_, true);
   mutex_.Unlock();

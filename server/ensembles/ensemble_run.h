@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/core/clock.h"
+#include "server/core/starting_threads.h"
 #include "server/core/tensor_call.h"
 #include "server/ensembles/ensemble_plan.h"
 
@@ -60,9 +61,9 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
 
   void FindNeeded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BringInputs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Starts ready steps one after the other on this thread, unless another call of Advance() is doing so: that
-  // one then also starts steps that become ready meanwhile, so a chain of short steps does not recurse.
-  // Finishes the run if no step is left.
+  // Starts the ready steps one after the other on this thread, unless a call of Advance() below is doing so
+  // on it (StartingThreads). None of them waits for another's pass, even if a pass is short enough to be
+  // computed here. Finishes the run if no step is left.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_);
   TensorCall CallOf(size_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Tensor Take(size_t tensor, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -84,7 +85,7 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   std::vector<StepState> steps_ ABSL_GUARDED_BY(mutex_);
   std::vector<size_t> ready_ ABSL_GUARDED_BY(mutex_);
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool advancing_ ABSL_GUARDED_BY(mutex_) = false;
+  StartingThreads starting_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Timings timings_ ABSL_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "server/core/bad_field.h"
 #include "server/core/fake_clock.h"
+#include "server/core/passes_here.h"
 #include "server/core/shed_reason.h"
 #include "server/engine/answer_charge.h"
 #include "server/ensembles/ensemble_testing.h"
@@ -42,6 +43,8 @@ std::string TextOf(const Tensor& tensor) {
 struct Started {
   TensorCall call;
   TensorDone done;
+  // What its thread might have computed then.
+  PassesHere passes;
 };
 
 class EnsembleRunTest : public ::testing::Test {
@@ -62,8 +65,10 @@ class EnsembleRunTest : public ::testing::Test {
     for (const std::string& name : wanted) call.outputs.push_back({.name = name});
     EnsembleRun::Start(
         {.plan = &plan_,
-         .infer = [this](TensorCall step,
-                         TensorDone done) { started_.push_back({std::move(step), std::move(done)}); },
+         .infer =
+             [this](TensorCall step, TensorDone done) {
+               started_.push_back({std::move(step), std::move(done), LimitPassesHere::Current()});
+             },
          .clock = &clock_},
         std::move(call), [this](absl::StatusOr<TensorAnswer> answer) {
           ++answers_;
@@ -178,6 +183,20 @@ TEST_F(EnsembleRunTest, WhatDoesNotWaitForEachOtherRunsTogether) {
   ASSERT_TRUE(answer_.ok()) << answer_.status();
   EXPECT_EQ(Output(0), "join(left(top(1).y).y,right(top(1).y).y).y");
   EXPECT_EQ(Output(1), "right(top(1).y).z");
+}
+
+TEST_F(EnsembleRunTest, AStepIsNotComputedByTheThreadThatHasOthersToStart) {
+  Start(Diamond(), {Text("in", "1")});
+  EXPECT_EQ(started_.at(0).passes, PassesHere::kOwn);
+  Answer("top");
+  ASSERT_EQ(started_.size(), 2u);
+  EXPECT_EQ(started_[0].passes, PassesHere::kNone);
+  EXPECT_EQ(started_[1].passes, PassesHere::kOwn) << "no other step waits for the thread";
+  Answer("left");
+  Answer("right");
+  EXPECT_EQ(started_.at(0).passes, PassesHere::kOwn);
+  Answer("join");
+  EXPECT_EQ(LimitPassesHere::Current(), PassesHere::kAny);
 }
 
 TEST_F(EnsembleRunTest, WhatNobodyWantsIsNotComputed) {
@@ -365,6 +384,50 @@ TEST(EnsembleRun, ALongChainOfShortStepsFillsNoStack) {
                      });
   EXPECT_TRUE(answered);
   EXPECT_EQ(deepest, 1);
+}
+
+// The last of the ready steps is computed by the thread that starts it, and takes long.
+TEST(EnsembleRun, NoStepWaitsForAnotherOnesPass) {
+  const EnsemblePlan plan = MakePlan(EnsembleOf(
+      {Spec("in")}, {Spec("out"), Spec("other")},
+      {Step("first", {{"x", "in"}}, {{"y", "middle"}}), Step("slow", {{"x", "in"}}, {{"y", "other"}}),
+       Step("after", {{"x", "middle"}}, {{"y", "out"}})}));
+  absl::Notification slow_began;
+  absl::Notification after_began;
+  std::thread first;
+  const auto answer = [](const TensorCall& step, TensorDone done) {
+    TensorAnswer made;
+    made.outputs.push_back(Text("y", TextOf(step.inputs.at(0))));
+    std::move(done)(std::move(made));
+  };
+  bool waited_for = false;
+  const auto infer = [&](TensorCall step, TensorDone done) {
+    if (step.model == "first") {
+      first = std::thread([&, step = std::move(step), done = std::move(done)]() mutable {
+        slow_began.WaitForNotification();
+        answer(step, std::move(done));
+      });
+      return;
+    }
+    if (step.model == "after") {
+      after_began.Notify();
+    } else {
+      slow_began.Notify();
+      waited_for = !after_began.WaitForNotificationWithTimeout(absl::Seconds(10));
+    }
+    answer(step, std::move(done));
+  };
+  TensorCall call;
+  call.inputs.push_back(Text("in", "1"));
+  absl::Notification answered;
+  EnsembleRun::Start({.plan = &plan, .infer = infer, .clock = Clock::Real()}, std::move(call),
+                     [&](absl::StatusOr<TensorAnswer> outcome) {
+                       EXPECT_TRUE(outcome.ok()) << outcome.status();
+                       answered.Notify();
+                     });
+  answered.WaitForNotification();
+  first.join();
+  EXPECT_FALSE(waited_for) << "a step whose inputs were there waited for the pass of another one";
 }
 
 TEST(EnsembleRun, StepsEndOnManyThreads) {

@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/batching/batch_task.h"
+#include "server/core/passes_here.h"
 #include "server/core/shed_reason.h"
+#include "server/core/starting_threads.h"
 #include "server/engine/answer_charge.h"
 #include "server/engine/counted_call.h"
 #include "server/engine/cut_parts.h"
@@ -236,26 +238,27 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     std::reverse(jobs_.begin(), jobs_.end());
   }
 
-  // Starts crops one after the other on this thread, unless another call of Advance() is doing so: that one
-  // then also starts those for which there is room again, so crops that end at once do not recurse. Ends the
-  // request if no crop is left.
+  // Starts the crops for which there is room one after the other on this thread, unless a call of Advance()
+  // below is doing so on it (StartingThreads). None of them waits for another's pass, even if a pass is short
+  // enough to be computed here. Ends the request if no crop is left.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_) {
     mutex_.Lock();
-    if (advancing_) {
+    if (!starting_.Enter()) {
       mutex_.Unlock();
       return;
     }
-    advancing_ = true;
     while (!jobs_.empty() && running_ < kMaxCropsAtOnce) {
       const Job job = jobs_.back();
       jobs_.pop_back();
       ++running_;
+      const bool last = jobs_.empty() || running_ == kMaxCropsAtOnce;
+      const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
       const RawPicture part = parts_.at(job.region);
       mutex_.Unlock();
       See(job, part);
       mutex_.Lock();
     }
-    advancing_ = false;
+    starting_.Leave();
     const bool finished = jobs_.empty() && running_ == 0 && !std::exchange(finished_, true);
     mutex_.Unlock();
     if (finished) Finish();
@@ -373,7 +376,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   absl::Time detected_ ABSL_GUARDED_BY(mutex_);
   std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool advancing_ ABSL_GUARDED_BY(mutex_) = false;
+  StartingThreads starting_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Timings detecting_ ABSL_GUARDED_BY(mutex_);
