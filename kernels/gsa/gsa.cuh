@@ -104,13 +104,34 @@ struct GsaCuda {
     run.heads = static_cast<int>(p.heads);
     run.extent = p.extent;
     run.axis = axis;
+    const int along = axis == 0 ? 1 : 2;
+    const int across = axis == 0 ? 2 : 1;
+    run.length = static_cast<int>(p.extent.size[along]);
+    run.lines = static_cast<int>(p.extent.size[across]);
+    run.step = axis == 0 ? static_cast<int>(p.extent.size[2]) : 1;
+    run.line_step = axis == 0 ? 1 : static_cast<int>(p.extent.size[2]);
     run.q = q;
     run.k = k;
     run.values = values;
-    run.between = between;
-    run.out = p.out;
+    const int64_t head_channels = p.value_channels / p.heads;
+    if (last) {
+      run.out = p.out.data;
+      run.out_batch = p.out.batch_stride;
+      run.out_head = head_channels * p.out.channel_stride;
+      run.out_channel = static_cast<int>(p.out.channel_stride);
+      run.out_own = static_cast<int>(p.out.spatial_stride[along]);
+      run.out_line = static_cast<int>(p.out.spatial_stride[across]);
+      run.out_pairs = p.out.channel_stride == 1 && head_channels % 2 == 0 && IsAligned(p.out.data);
+    } else {
+      run.out = between.data;
+      run.out_head = int64_t{between.positions} * between.stride;
+      run.out_batch = p.heads * run.out_head;
+      run.out_channel = 1;
+      run.out_own = run.step * between.stride;
+      run.out_line = run.line_step * between.stride;
+      run.out_pairs = true;
+    }
     run.last = last;
-    run.softmax = p.content == GsaContent::kAxial;
     const void* embedding = axis < 0 ? nullptr : p.embedding[axis];
     run.reach = embedding == nullptr ? 0 : static_cast<int>(p.reach[axis]);
     run.embedding = embedding == nullptr
@@ -119,10 +140,10 @@ struct GsaCuda {
     run.context = last ? context : nullptr;
     run.scale = static_cast<const float*>(last ? p.scale : p.middle_scale);
     run.shift = static_cast<const float*>(last ? p.shift : p.middle_shift);
-    run.line_blocks = static_cast<int>(Blocks(run.Lines(), GsaAxis::kLines<T>));
+    run.line_blocks = static_cast<int>(Blocks(run.lines, GsaAxis::kLines<T>));
     run.channel_blocks = static_cast<int>(Blocks(values.stride, vectors * kGsaVector));
     // A block that computes several tiles finds its values in the cache.
-    const int64_t tiles = Blocks(run.Length(), GsaAxis::kOwn);
+    const int64_t tiles = Blocks(run.length, GsaAxis::kOwn);
     run.own_blocks = 1;
     const int64_t wanted = Blocks(GsaAxis::kBlocksWanted, run.Blocks());
     run.own_blocks = static_cast<int>(wanted < tiles ? wanted : tiles);
@@ -164,6 +185,8 @@ inline bool GsaCudaFits(const GsaProblem& p) {
   const int64_t max = kMaxBlocks / 8;
   if (PositionsOf(p.extent) > max || channels > max || p.channels > max || matrices > max) return false;
   const int64_t vectors = GsaRows::StrideOf(channels / p.heads) / kGsaVector;
+  // Offsets within a sample.
+  if (PositionsOf(p.extent) > max / (p.heads * vectors * kGsaVector)) return false;
   const int64_t per_head = p.key_channels / p.heads * (p.value_channels / p.heads);
   // At least the number of blocks of every kernel.
   const int64_t tiles = PositionsOf(p.extent) + 1;
@@ -176,19 +199,25 @@ inline bool GsaCudaFits(const GsaProblem& p) {
   return per_head < kMaxBlocks;
 }
 
-// Calls `launch` (see launch.cuh) for each kernel in order. T is the maps' type.
+template <typename T, int kTiles, bool kTensorCores, typename Launch>
+void RunGsaAxisOf(const GsaCuda& run, int axis, const GsaRows& values, bool last, const Launch& launch) {
+  const GsaAxis of = run.Axis<T>(axis, values, last, kTiles);
+  const auto kernel = run.p.content == GsaContent::kAxial ? GsaAxisKernel<T, kTiles, true, kTensorCores>
+                                                          : GsaAxisKernel<T, kTiles, false, kTensorCores>;
+  launch(kernel, of.Blocks(), kGsaThreads, of);
+}
+
+// Calls `launch` (see launch.cuh). Scores are computed again for every block of channels.
 template <typename T, bool kTensorCores, typename Launch>
 void RunGsaAxis(const GsaCuda& run, int axis, const GsaRows& values, bool last, const Launch& launch) {
-  // Scores are computed again for every block of channels.
   if (values.stride == kGsaVector) {
-    const GsaAxis one = run.Axis<T>(axis, values, last, 1);
-    launch(GsaAxisKernel<T, 1, kTensorCores>, one.Blocks(), kGsaThreads, one);
+    RunGsaAxisOf<T, 1, kTensorCores>(run, axis, values, last, launch);
   } else {
-    const GsaAxis two = run.Axis<T>(axis, values, last, 2);
-    launch(GsaAxisKernel<T, 2, kTensorCores>, two.Blocks(), kGsaThreads, two);
+    RunGsaAxisOf<T, 2, kTensorCores>(run, axis, values, last, launch);
   }
 }
 
+// Calls `launch` for each kernel in order. T is the maps' type.
 template <typename T, bool kTensorCores = sizeof(T) == 2, typename Launch>
 void RunGsaCuda(const GsaProblem& p, float* workspace, const Launch& launch) {
   const GsaCuda run(p, workspace);

@@ -6,14 +6,15 @@
 
 namespace saccade::kernels {
 
-// kTiles: vectors of value channels that a block computes. kTensorCores requests tensor cores; chips without
-// suitable ones use float32 arithmetic.
-template <typename T, int kTiles, bool kTensorCores>
-__global__ void __launch_bounds__(kGsaThreads, 2) GsaAxisKernel(GsaAxis run) {
+// kTiles: vectors of value channels that a block computes. kSoftmax: the scores include k, and a softmax
+// makes them coefficients. kTensorCores requests tensor cores; chips without suitable ones use float32
+// arithmetic.
+template <typename T, int kTiles, bool kSoftmax, bool kTensorCores>
+__global__ void __launch_bounds__(kGsaThreads, 3) GsaAxisKernel(GsaAxis run) {
   if constexpr (kTensorCores && kHasMma) {
-    GsaAxisWithMma<T, kTiles>::Run(run);
+    GsaAxisWithMma<T, kTiles, kSoftmax>::Run(run);
   } else {
-    GsaAxisWithoutMma<T, kTiles>::Run(run);
+    GsaAxisWithoutMma<T, kTiles, kSoftmax>::Run(run);
   }
 }
 

@@ -8,24 +8,29 @@
 
 namespace saccade::kernels {
 
-template <typename T, int kTiles>
+template <typename T, int kTiles, bool kSoftmax>
 struct GsaAxisWithMma {
   static constexpr int kLines = GsaAxis::kLines<T>;
   static constexpr int kChannels = kTiles * kGsaVector;
-  static constexpr int kDepth = 64;  // key channels per step
+  static constexpr int kHeld =
+      kTiles == 1 ? 2 * GsaAxis::kKeys : GsaAxis::kKeys;  // keys whose values are held
+  static constexpr int kMaxDepth = 64;  // of key channels of an embedding or context that is held whole
+  static constexpr int kDepth = 32;     // of other ones per step
   // Shared memory in words of two elements. The distances between rows keep a fragment's words in different
   // banks, and those of the values' lines the words that neighbouring threads write.
-  static constexpr int kScoreLine = GsaAxis::kKeys / 2 + 4;         // scores[own][line][key pair]
-  static constexpr int kScoreOwn = kLines * kScoreLine + 4;         //
-  static constexpr int kValueRow = GsaAxis::kKeys / 2 + 4;          // values[line][channel][key pair]
-  static constexpr int kValueLine = kChannels * kValueRow + 18;     //
-  static constexpr int kDepthRow = kDepth / 2 + 4;                  // embedding[distance][key channel pair]
+  static constexpr int kScoreLine = GsaAxis::kKeys / 2 + 4;  // scores[own][line][key pair]
+  static constexpr int kScoreOwn = kLines * kScoreLine + 4;
+  static constexpr int kValueRow = kHeld / 2 + 4;  // values[line][channel][key pair]
+  static constexpr int kValueLine = kChannels * kValueRow + 18;
+  static constexpr int kEmbeddingWords = GsaAxis::kDistances * (kDepth / 2 + 4);
+  static constexpr int kContextWords = kChannels * (kMaxDepth / 2 + 4);
   static constexpr int kOwnLines = kLines / (kGsaThreads / kWarp);  // of a warp, and own positions
 
   struct Shared {
     uint32_t* scores;
     uint32_t* values;
-    uint32_t* embedding;  // then the context, transposed
+    uint32_t* embedding;  // [distance][key channel pair]
+    uint32_t* context;    // [channel][key channel pair]
   };
   // The sums of a warp: own positions x channels for each of its lines.
   struct Sums {
@@ -33,20 +38,26 @@ struct GsaAxisWithMma {
     float top[kOwnLines][2];  // for a softmax: the maximum of rows g and g + 8, and this lane's denominators
     float total[kOwnLines][2] = {};
   };
+  // The rows of the embedding in shared memory: from the distance -base on.
+  struct Distances {
+    int base, count;
+  };
 
+  // Returns the distance in words between rows of `depth` key channels: an odd multiple of four.
+  __device__ static int RowWords(int depth) { return depth / 8 % 2 == 1 ? depth / 2 : depth / 2 + 4; }
   __device__ static int Group() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
   __device__ static int InGroup() { return static_cast<int>(threadIdx.x) % 4; }
   __device__ static int FirstOfWarp() { return static_cast<int>(threadIdx.x) / kWarp * kOwnLines; }
 
-  // Loads the fragment of key channels [c, c + 16) of two positions; either may be null.
-  __device__ static void LoadQueries(const GsaAxis& run, const T* first, const T* second, int c,
+  // Loads the fragment of key channels [c, c + 16) of two positions, given by their offsets.
+  __device__ static void LoadQueries(const T* map, int first, int second, int c, int depth,
                                      uint32_t (&a)[4]) {
-    const int at = c + 2 * InGroup();
-    const bool deep = c + kGsaVector < run.q.stride;
-    a[0] = first == nullptr ? 0u : LoadPair(first + at);
-    a[1] = second == nullptr ? 0u : LoadPair(second + at);
-    a[2] = first == nullptr || !deep ? 0u : LoadPair(first + at + kGsaVector);
-    a[3] = second == nullptr || !deep ? 0u : LoadPair(second + at + kGsaVector);
+    map += c + 2 * InGroup();
+    const bool deep = c + kGsaVector < depth;
+    a[0] = LoadPair(map + first);
+    a[1] = LoadPair(map + second);
+    a[2] = deep ? LoadPair(map + first + kGsaVector) : 0u;
+    a[3] = deep ? LoadPair(map + second + kGsaVector) : 0u;
   }
 
   // Loads a fragment whose columns are rows of shared memory. Channels from `depth` on are not there.
@@ -63,80 +74,85 @@ struct GsaAxisWithMma {
     const int line = run.axis == 0 ? thread % kLines : thread / kLines;
     const int pair = run.axis == 0 ? thread / kLines : thread % kLines;
     static_assert(kLines * GsaAxis::kKeys / 2 == kGsaThreads && kLines == GsaAxis::kKeys / 2);
+    const T* const map = run.values.Row<T>(place.matrix, 0) + place.first_channel;
     const int first = key + 2 * pair;
-    const T* rows[2];
-    SACCADE_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      rows[i] = place.Find<T>(run.values, place.first_line + line, first + i);
-    }
+    const int at[2] = {place.Nearest(run, run.values, place.first_line + line, first),
+                       place.Nearest(run, run.values, place.first_line + line, first + 1)};
+    uint32_t* const to = values + line * kValueLine + key % kHeld / 2 + pair;
     SACCADE_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) {
-      const int channel = place.first_channel + tile * kGsaVector;
+      const int channel = tile * kGsaVector;
       GsaWords words[2] = {};
       SACCADE_UNROLL
       for (int i = 0; i < 2; ++i) {
-        if (rows[i] != nullptr && channel < run.values.stride) words[i] = LoadWords(rows[i] + channel);
+        if (first + i < place.length && place.first_channel + channel < run.values.stride) {
+          words[i] = LoadWords(map + at[i] + channel);
+        }
       }
       uint32_t pairs[kGsaVector];
       InterleaveRows(words[0], words[1], pairs);
       SACCADE_UNROLL
-      for (int c = 0; c < kGsaVector; ++c) {
-        values[line * kValueLine + (tile * kGsaVector + c) * kValueRow + pair] = pairs[c];
-      }
+      for (int c = 0; c < kGsaVector; ++c) to[(channel + c) * kValueRow] = pairs[c];
     }
   }
 
-  __device__ static void FillEmbedding(const GsaAxis& run, int first_offset, int first_channel, int depth,
-                                       uint32_t* embedding) {
+  __device__ static void FillEmbedding(const GsaAxis& run, const Distances& distances, int first_channel,
+                                       int depth, uint32_t* embedding) {
     const int pairs = depth / 2;
-    for (int i = static_cast<int>(threadIdx.x); i < GsaAxis::kDistances * pairs; i += kGsaThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < distances.count * pairs; i += kGsaThreads) {
       const int row = i / pairs;
-      const int channel = first_channel + i % pairs * 2;
-      embedding[row * kDepthRow + i % pairs] = PackedPair<T>(
-          EmbeddingAt(run, first_offset + row, channel), EmbeddingAt(run, first_offset + row, channel + 1));
+      const int pair = i - row * pairs;
+      const int channel = first_channel + pair * 2;
+      embedding[row * RowWords(depth) + pair] =
+          PackedPair<T>(EmbeddingAt(run, row - distances.base, channel),
+                        EmbeddingAt(run, row - distances.base, channel + 1));
     }
   }
 
-  // scores[own][line][key] = q[line][own] times the embedding of key - own. Begins after a barrier and ends
-  // with one.
-  __device__ static void RelativeScores(const GsaAxis& run, const GsaAxisPlace& place, int first_own, int key,
-                                        const Shared& shared) {
-    float sums[kOwnLines][GsaAxis::kKeys / 8][4] = {};
-    const int line = place.first_line + Group();
-    for (int first = 0; first < run.q.stride; first += kDepth) {
-      const int depth = run.q.stride - first < kDepth ? run.q.stride - first : kDepth;
-      if (first > 0) __syncthreads();
-      FillEmbedding(run, key - first_own - (GsaAxis::kOwn - 1), first, depth, shared.embedding);
-      __syncthreads();
-      SACCADE_UNROLL
-      for (int i = 0; i < kOwnLines; ++i) {
-        const int own = FirstOfWarp() + i;
-        const T* const q = place.Find<T>(run.q, line, first_own + own);
-        const T* const below = place.Find<T>(run.q, line + 8, first_own + own);
-        for (int c = 0; c < depth; c += 16) {
-          uint32_t a[4];
-          LoadQueries(run, q, below, first + c, a);
-          SACCADE_UNROLL
-          for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
-            if (key + n * 8 >= place.keys) break;
-            uint32_t b[2];
-            LoadColumns(shared.embedding + (n * 8 + Group() - own + GsaAxis::kOwn - 1) * kDepthRow, c, depth,
-                        b);
-            Mma(sums[i][n], a, b, T());
-          }
-        }
-      }
+  __device__ static void FillContext(const GsaAxis& run, const GsaAxisPlace& place, int first, int depth,
+                                     uint32_t* context) {
+    for (int i = static_cast<int>(threadIdx.x); i < kChannels * depth / 2; i += kGsaThreads) {
+      const int c = i % kChannels;
+      const int key = first + i / kChannels * 2;
+      context[c * RowWords(depth) + i / kChannels] =
+          PackedPair<T>(ContextAt(run, place, key, place.first_channel + c),
+                        ContextAt(run, place, key + 1, place.first_channel + c));
     }
-    SACCADE_UNROLL
-    for (int i = 0; i < kOwnLines; ++i) {
-      uint32_t* const to = shared.scores + (FirstOfWarp() + i) * kScoreOwn + Group() * kScoreLine + InGroup();
+  }
+
+  using Scores = float[GsaAxis::kKeys / 8][4];  // of one own position
+
+  // Adds the products of q at an own position and the embedding over the channels [first, first + depth).
+  __device__ static void MultiplyEmbedding(const GsaAxis& run, const GsaAxisPlace& place,
+                                           const Distances& distances, int own, int key, int first, int depth,
+                                           const uint32_t* embedding, Scores& sums) {
+    const T* const q = run.q.Row<T>(place.matrix, 0) + first;
+    const int line = place.first_line + Group();
+    const int above = place.Nearest(run, run.q, line, own);
+    const int below = place.Nearest(run, run.q, line + 8, own);
+    const int row_words = RowWords(depth);
+    const uint32_t* const rows = embedding + (key + Group() - own + distances.base) * row_words;
+    SACCADE_UNROLL_BY(1)
+    for (int c = 0; c < depth; c += 16) {
+      uint32_t a[4];
+      LoadQueries(q, above, below, c, depth, a);
       SACCADE_UNROLL
       for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
-        to[n * 4] = PackedPair<T>(sums[i][n][0], sums[i][n][1]);
-        to[8 * kScoreLine + n * 4] = PackedPair<T>(sums[i][n][2], sums[i][n][3]);
+        if (key + n * 8 >= place.length) break;
+        uint32_t b[2];
+        LoadColumns(rows + n * 8 * row_words, c, depth, b);
+        Mma(sums[n], a, b, T());
       }
     }
-    __syncthreads();
+  }
+
+  __device__ static void StoreScores(const Scores& sums, int own, uint32_t* scores) {
+    uint32_t* const to = scores + own * kScoreOwn + Group() * kScoreLine + InGroup();
+    SACCADE_UNROLL
+    for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
+      to[n * 4] = PackedPair<T>(sums[n][0], sums[n][1]);
+      to[8 * kScoreLine + n * 4] = PackedPair<T>(sums[n][2], sums[n][3]);
+    }
   }
 
   // Adds q k to the scores of a line and turns them into coefficients relative to the new maximum. Rescales
@@ -150,16 +166,19 @@ struct GsaAxisWithMma {
       UnpackPair<T>(coefficients[n / 2][n % 2 * 2], logits[n][0], logits[n][1]);
       UnpackPair<T>(coefficients[n / 2][n % 2 * 2 + 1], logits[n][2], logits[n][3]);
     }
-    const T* const q = place.Find<T>(run.q, line, own);
-    const T* const below = place.Find<T>(run.q, line, own + 8);
+    const T* const q = run.q.Row<T>(place.matrix, 0);
+    const T* const k = run.k.Row<T>(place.matrix, 0);
+    const int above = place.Nearest(run, run.q, line, own);
+    const int below = place.Nearest(run, run.q, line, own + 8);
+    SACCADE_UNROLL_BY(1)
     for (int c = 0; c < run.q.stride; c += 16) {
       uint32_t a[4];
-      LoadQueries(run, q, below, c, a);
+      LoadQueries(q, above, below, c, run.q.stride, a);
       SACCADE_UNROLL
       for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
-        uint32_t pair[4];
-        LoadQueries(run, place.Find<T>(run.k, line, key + n * 8 + Group()), nullptr, c, pair);
-        const uint32_t b[2] = {pair[0], pair[2]};
+        const int at = place.Nearest(run, run.k, line, key + n * 8 + Group()) + c + 2 * InGroup();
+        const bool deep = c + kGsaVector < run.q.stride;
+        const uint32_t b[2] = {LoadPair(k + at), deep ? LoadPair(k + at + kGsaVector) : 0u};
         Mma(logits[n], a, b, T());
       }
     }
@@ -169,7 +188,7 @@ struct GsaAxisWithMma {
       SACCADE_UNROLL
       for (int j = 0; j < GsaAxis::kKeys / 4; ++j) {
         float& logit = logits[j / 2][half * 2 + j % 2];
-        if (key + j / 2 * 8 + 2 * InGroup() + j % 2 >= place.keys) logit = -INFINITY;
+        if (key + j / 2 * 8 + 2 * InGroup() + j % 2 >= place.length) logit = -INFINITY;
         top = fmaxf(top, logit);
       }
       for (int lanes = 1; lanes < 4; lanes *= 2) top = fmaxf(top, __shfl_xor_sync(kWholeWarp, top, lanes));
@@ -206,73 +225,155 @@ struct GsaAxisWithMma {
         a[k][2] = from[k * 8 + 4];
         a[k][3] = from[k * 8 + 8 * kScoreOwn + 4];
       }
-      if (run.softmax) {
+      if constexpr (kSoftmax) {
         OnlineSoftmax(run, place, place.first_line + line, first_own + Group(), key, a, i, sums);
       }
+      const uint32_t* const values = shared.values + line * kValueLine + Group() * kValueRow;
       SACCADE_UNROLL
       for (int k = 0; k < GsaAxis::kKeys / 16; ++k) {
-        if (key + k * 16 >= place.keys) break;
+        if (key + k * 16 >= place.length) break;
         SACCADE_UNROLL
         for (int tile = 0; tile < kTiles; ++tile) {
           uint32_t b[2];
-          LoadColumns(shared.values + line * kValueLine + (tile * kGsaVector + Group()) * kValueRow, k * 16,
-                      GsaAxis::kKeys, b);
+          LoadColumns(values + tile * kGsaVector * kValueRow, key % kHeld + k * 16, kHeld, b);
           Mma(sums.value[i][tile], a[k], b, T());
         }
       }
     }
   }
 
-  // Adds q times the context.
-  __device__ static void AddContext(const GsaAxis& run, const GsaAxisPlace& place, int first_own,
-                                    const Shared& shared, Sums& sums) {
-    for (int first = 0; first < run.q.stride; first += kDepth) {
-      const int depth = run.q.stride - first < kDepth ? run.q.stride - first : kDepth;
-      __syncthreads();
-      for (int i = static_cast<int>(threadIdx.x); i < kChannels * depth / 2; i += kGsaThreads) {
-        const int c = i % kChannels;
-        const int key = first + i / kChannels * 2;
-        shared.embedding[c * kDepthRow + i / kChannels] =
-            PackedPair<T>(ContextAt(run, place, key, place.first_channel + c),
-                          ContextAt(run, place, key + 1, place.first_channel + c));
-      }
-      __syncthreads();
-      SACCADE_UNROLL
-      for (int i = 0; i < kOwnLines; ++i) {
-        const int line = place.first_line + FirstOfWarp() + i;
-        const T* const q = place.Find<T>(run.q, line, first_own + Group());
-        const T* const below = place.Find<T>(run.q, line, first_own + Group() + 8);
-        for (int c = 0; c < depth; c += 16) {
-          uint32_t a[4];
-          LoadQueries(run, q, below, first + c, a);
-          SACCADE_UNROLL
-          for (int tile = 0; tile < kTiles; ++tile) {
-            uint32_t b[2];
-            LoadColumns(shared.embedding + (tile * kGsaVector + Group()) * kDepthRow, c, depth, b);
-            Mma(sums.value[i][tile], a, b, T());
-          }
+  // Adds q times the context over the channels [first, first + depth).
+  __device__ static void MultiplyContext(const GsaAxis& run, const GsaAxisPlace& place, int first_own,
+                                         int first, int depth, const uint32_t* context, Sums& sums) {
+    const T* const q = run.q.Row<T>(place.matrix, 0) + first;
+    SACCADE_UNROLL
+    for (int i = 0; i < kOwnLines; ++i) {
+      const int line = place.first_line + FirstOfWarp() + i;
+      const int above = place.Nearest(run, run.q, line, first_own + Group());
+      const int below = place.Nearest(run, run.q, line, first_own + Group() + 8);
+      SACCADE_UNROLL_BY(1)
+      for (int c = 0; c < depth; c += 16) {
+        uint32_t a[4];
+        LoadQueries(q, above, below, c, depth, a);
+        SACCADE_UNROLL
+        for (int tile = 0; tile < kTiles; ++tile) {
+          uint32_t b[2];
+          LoadColumns(context + (tile * kGsaVector + Group()) * RowWords(depth), c, depth, b);
+          Mma(sums.value[i][tile], a, b, T());
         }
       }
+    }
+  }
+
+  struct Affines {
+    GsaAffine<2> of[kTiles];
+  };
+
+  // Stores the results of the own positions of a tile, or zeros in the padding.
+  __device__ static void Store(const GsaAxis& run, const GsaAxisPlace& place, int first_own,
+                               const Affines& affines, T* out, const Sums& sums) {
+    const int line = place.first_line + FirstOfWarp();
+    const int own = first_own + Group();
+    const int channel = place.first_channel + 2 * InGroup();
+    const int at = channel * run.out_channel + line * run.out_line + own * run.out_own;
+    SACCADE_UNROLL
+    for (int i = 0; i < kOwnLines * 2; ++i) {
+      const int y = line + i / 2;
+      const int x = own + i % 2 * 8;
+      if (y >= run.lines || x >= place.OwnEnd(run)) continue;
+      const bool valid = place.IsValid(y, x);
+      T* const row = out + (at + i / 2 * run.out_line + i % 2 * 8 * run.out_own);
+      SACCADE_UNROLL
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if (channel + tile * kGsaVector >= run.values.channels) break;
+        T* const to = row + tile * kGsaVector * run.out_channel;
+        const GsaAffine<2>& affine = affines.of[tile];
+        const float* const sum = sums.value[i / 2][tile] + i % 2 * 2;
+        const uint32_t pair = valid ? PackedPair<T>(sum[0] * affine.scale[0] + affine.shift[0],
+                                                    sum[1] * affine.scale[1] + affine.shift[1])
+                                    : 0u;
+        if (run.out_pairs) {
+          StorePair(pair, to);
+        } else {
+          T elements[2];
+          __builtin_memcpy(elements, &pair, sizeof(pair));
+          to[0] = elements[0];
+          if (channel + tile * kGsaVector + 1 < run.values.channels) to[run.out_channel] = elements[1];
+        }
+      }
+    }
+  }
+
+  // Calls visit(first, depth) for steps of the key channels, or once for all of them if they are held.
+  template <typename Visit>
+  __device__ static void ForDepths(const GsaAxis& run, bool held, const Visit& visit) {
+    const int step = held ? kMaxDepth : kDepth;
+    SACCADE_UNROLL_BY(1)
+    for (int first = 0; first < run.q.stride; first += step) {
+      visit(first, run.q.stride - first < step ? run.q.stride - first : step);
     }
   }
 
   __device__ static void Run(const GsaAxis& run) {
     SACCADE_SHARED(uint32_t, scores, GsaAxis::kOwn* kScoreOwn);
     SACCADE_SHARED(uint32_t, values, kLines* kValueLine);
-    SACCADE_SHARED(uint32_t, embedding, GsaAxis::kDistances* kDepthRow);
-    const Shared shared = {scores, values, embedding};
-    const GsaAxisPlace place(run, kLines, kChannels);
-    for (int own = place.first_own; own < place.own_end; own += run.own_blocks * GsaAxis::kOwn) {
+    SACCADE_SHARED(uint32_t, embedding, kEmbeddingWords);
+    SACCADE_SHARED(uint32_t, context, kContextWords);
+    const Shared shared = {scores, values, embedding, context};
+    GsaAxisPlace place(run, kLines, kChannels);
+    const int keys = place.IsEmpty() ? 0 : place.Keys(run);
+    const int depth = run.q.stride;
+    // What fits into shared memory is loaded once, the rest again for every step.
+    const bool values_held = keys <= kHeld;
+    const bool context_held = run.context != nullptr && depth <= kMaxDepth;
+    Distances all_distances;
+    all_distances.base = (keys + GsaAxis::kOwn - 1) / GsaAxis::kOwn * GsaAxis::kOwn - 1;
+    all_distances.count = all_distances.base + (keys + 7) / 8 * 8;
+    const bool embedding_held =
+        depth <= kMaxDepth && all_distances.count * RowWords(depth) <= kEmbeddingWords;
+    if (values_held) {
+      for (int key = 0; key < keys; key += GsaAxis::kKeys) FillValues(run, place, key, values);
+    }
+    if (embedding_held && keys > 0) FillEmbedding(run, all_distances, 0, depth, embedding);
+    if (context_held) FillContext(run, place, 0, depth, context);
+
+    T* const out = place.Out<T>(run);
+    Affines affines;
+    SACCADE_UNROLL
+    for (int tile = 0; tile < kTiles; ++tile) {
+      affines.of[tile] = GsaAffine<2>(run, place, place.first_channel + tile * kGsaVector + 2 * InGroup());
+    }
+    SACCADE_UNROLL_BY(1)
+    for (int own = place.first_own; own < place.OwnEnd(run); own += run.own_blocks * GsaAxis::kOwn) {
+      place.Forget();
       Sums sums;
       SACCADE_UNROLL
       for (int i = 0; i < kOwnLines; ++i) sums.top[i][0] = sums.top[i][1] = -INFINITY;
-      for (int key = 0; key < place.keys; key += GsaAxis::kKeys) {
+      const int keys_of_tile = own < place.length ? keys : 0;  // otherwise all of it is padding
+      SACCADE_UNROLL_BY(1)
+      for (int key = 0; key < keys_of_tile; key += GsaAxis::kKeys) {
         __syncthreads();
-        FillValues(run, place, key, values);
-        RelativeScores(run, place, own, key, shared);
+        if (!values_held) FillValues(run, place, key, values);
+        SACCADE_UNROLL_BY(1)
+        for (int i = 0; i < kOwnLines; ++i) {
+          const int row = FirstOfWarp() + i;
+          Scores part = {};
+          ForDepths(run, embedding_held, [&](int first, int count) {
+            Distances distances = all_distances;
+            if (!embedding_held) {
+              distances = {own + GsaAxis::kOwn - 1 - key, GsaAxis::kDistances};
+              __syncthreads();
+              FillEmbedding(run, distances, first, count, embedding);
+              __syncthreads();
+            }
+            MultiplyEmbedding(run, place, distances, own + row, key, first, count, embedding, part);
+          });
+          StoreScores(part, row, scores);
+        }
+        __syncthreads();
         MultiplyValues(run, place, own, key, shared, sums);
       }
-      if (run.softmax) {
+      if constexpr (kSoftmax) {
         SACCADE_UNROLL
         for (int i = 0; i < kOwnLines * 2; ++i) {
           float total = sums.total[i / 2][i % 2];
@@ -281,16 +382,17 @@ struct GsaAxisWithMma {
           for (int j = 0; j < kTiles * 2; ++j) sums.value[i / 2][j / 2][i % 2 * 2 + j % 2] /= total;
         }
       }
-      if (run.context != nullptr) AddContext(run, place, own, shared, sums);
-      SACCADE_UNROLL
-      for (int i = 0; i < kOwnLines * 2 * kTiles; ++i) {
-        const int line = i / (2 * kTiles);
-        const int half = i / kTiles % 2;
-        const float(&from)[4] = sums.value[line][i % kTiles];
-        const float pair[2] = {from[half * 2], from[half * 2 + 1]};
-        place.Store<T>(run, place.first_line + FirstOfWarp() + line, own + Group() + half * 8,
-                       place.first_channel + i % kTiles * kGsaVector + 2 * InGroup(), pair);
+      if (run.context != nullptr && own < place.length && !place.IsEmpty()) {
+        ForDepths(run, context_held, [&](int first, int count) {
+          if (!context_held) {
+            __syncthreads();
+            FillContext(run, place, first, count, context);
+          }
+          if (!context_held || keys == 0) __syncthreads();
+          MultiplyContext(run, place, own, first, count, context, sums);
+        });
       }
+      Store(run, place, own, affines, out, sums);
     }
   }
 };

@@ -5,7 +5,7 @@
 
 namespace saccade::kernels {
 
-// One axis of one call, as passed to the kernel. `axis` is -1 if there is no axis, only the content; lines
+// One axis of one call, as passed to the kernel. If `axis` is -1, there is no axis, only the content; lines
 // are then rows.
 //
 // A block computes tiles of kOwn positions of some lines of one head, for a few value channels. It walks
@@ -21,20 +21,21 @@ struct GsaAxis {
   template <typename T>
   static constexpr int kLines = sizeof(T) == 2 ? 16 : 8;  // per block
 
-  // Number of positions along the axis, and of lines across it.
-  int64_t Length() const { return extent.size[axis == 0 ? 1 : 2]; }
-  int64_t Lines() const { return extent.size[axis == 0 ? 2 : 1]; }
   int64_t Blocks() const { return batch * heads * line_blocks * channel_blocks * own_blocks; }
 
   int64_t batch;
   int heads;
   Extent extent;
   int axis;
+  int length, lines;    // positions along the axis, and lines across it
+  int step, line_step;  // between positions, and between lines, in positions of the map
   GsaRows q, k, values;
-  GsaRows between;  // the result of the first of two axes
-  OutputMap out;    // the last axis's
+  // The result. The first of two axes writes it into the workspace.
+  void* out;
+  int64_t out_batch, out_head;         // strides
+  int out_channel, out_own, out_line;  // strides within a head
+  bool out_pairs;  // two neighbouring channels from an even one on may be stored as one word
   bool last;
-  bool softmax;            // apply a softmax to the scores, which then include k
   const float* embedding;  // row of offset zero; rows are q.channels floats apart
   int reach;
   const float* context;  // [B, heads, key_channels, value_channels], or null
@@ -44,7 +45,7 @@ struct GsaAxis {
   int line_blocks, channel_blocks, own_blocks;
 };
 
-// What a block computes, and where.
+// What a block computes, and where. Offsets within a head's map fit in 32 bits.
 struct GsaAxisPlace {
   __device__ GsaAxisPlace(const GsaAxis& run, int lines_per_block, int channels_per_block) {
     unsigned block = blockIdx.x;
@@ -53,69 +54,41 @@ struct GsaAxisPlace {
     first_channel = static_cast<int>(block % run.channel_blocks) * channels_per_block;
     block /= run.channel_blocks;
     first_line = static_cast<int>(block % run.line_blocks) * lines_per_block;
-    matrix = block / run.line_blocks;
-    sample = matrix / run.heads;
-    head = static_cast<int>(matrix % run.heads);
-    const DeviceBox box(run.extent, sample);
-    const int along = run.axis == 0 ? 1 : 2;
-    const int across = run.axis == 0 ? 2 : 1;
-    length = box.size[along];
-    lines = box.size[across];
-    all_lines = box.full[across];
-    keys = run.axis < 0 ? 0 : length;
-    own_end = run.last ? box.full[along] : length;
-    step = run.axis == 0 ? box.full[2] : 1;
-    line_step = run.axis == 0 ? 1 : box.full[2];
+    matrix = static_cast<int>(block / run.line_blocks);
+    const DeviceBox box(run.extent, matrix / run.heads);
+    length = box.size[run.axis == 0 ? 1 : 2];
+    lines = box.size[run.axis == 0 ? 2 : 1];
   }
-  __device__ int PositionOf(int line, int own) const { return line * line_step + own * step; }
+  __device__ int Keys(const GsaAxis& run) const { return run.axis < 0 ? 0 : length; }
+  __device__ int OwnEnd(const GsaAxis& run) const { return run.last ? run.length : length; }
 
-  // Returns the vector of a map's channels at a position, or null if that is outside the sample.
+  __device__ bool IsEmpty() const { return length <= 0 || lines <= 0; }
+  __device__ bool IsValid(int line, int own) const { return line < lines && own < length; }
+
+  // Returns the offset of a position's channels in the head's map. If there is no such position, it is that
+  // of another one: what is computed from it is not stored. The sample must not be empty.
+  __device__ int Nearest(const GsaAxis& run, const GsaRows& rows, int line, int own) const {
+    const int y = line < lines ? line : lines - 1;
+    const int x = own < length ? own : length - 1;
+    return (y * run.line_step + x * run.step) * rows.stride;
+  }
+
   template <typename T>
-  __device__ const T* Find(const GsaRows& rows, int line, int own) const {
-    return line < lines && own < length ? rows.Row<T>(matrix, PositionOf(line, own)) : nullptr;
+  __device__ T* Out(const GsaAxis& run) const {
+    return static_cast<T*>(run.out) + matrix / run.heads * run.out_batch + matrix % run.heads * run.out_head;
   }
 
-  // Stores the results of `kCount` neighbouring channels of the head, from an even one on. A map of 16-bit
-  // elements in the workspace is written in pairs, which may end in the padding of the head.
-  template <typename T, int kCount>
-  __device__ void Store(const GsaAxis& run, int line, int own, int channel,
-                        const float (&values)[kCount]) const {
-    if (channel >= run.values.channels || line >= all_lines || own >= own_end) return;
-    const int c = head * run.values.channels + channel;
-    float stored[kCount];
-    SACCADE_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      stored[i] = line < lines && own < length ? values[i] : 0.0f;
-      const bool affine = run.scale != nullptr && channel + i < run.values.channels;
-      if (affine && line < lines && own < length) stored[i] = values[i] * run.scale[c + i] + run.shift[c + i];
-    }
-    if (run.last) {
-      T* const to = static_cast<T*>(run.out.data) + sample * run.out.batch_stride +
-                    c * run.out.channel_stride + line * run.out.spatial_stride[run.axis == 0 ? 2 : 1] +
-                    own * run.out.spatial_stride[run.axis == 0 ? 1 : 2];
-      SACCADE_UNROLL
-      for (int i = 0; i < kCount; ++i) {
-        if (channel + i < run.values.channels) FromFloat(stored[i], to + i * run.out.channel_stride);
-      }
-      return;
-    }
-    T* const to = run.between.Row<T>(matrix, PositionOf(line, own)) + channel;
-    if constexpr (kCount == 2 && sizeof(T) == 2) {
-      StorePair(PackedPair<T>(stored[0], stored[1]), to);
-    } else {
-      SACCADE_UNROLL
-      for (int i = 0; i < kCount; ++i) FromFloat(stored[i], to + i);
-    }
+  // Keeps the compiler from computing addresses ahead of a loop over own positions: they would take more
+  // registers than there are.
+  __device__ void Forget() {
+#if defined(__CUDACC__)
+    asm volatile("" : "+r"(matrix), "+r"(first_line), "+r"(first_channel));
+#endif
   }
 
-  int64_t matrix, sample;
-  int head;
+  int matrix;
   int first_line, first_channel, first_own;
   int length, lines;  // valid ones
-  int all_lines;
-  int keys;
-  int own_end;
-  int step, line_step;
 };
 
 // Returns the embedding's value for positions that are `offset` further, or zero if there is none.
@@ -127,7 +100,26 @@ __device__ inline float EmbeddingAt(const GsaAxis& run, int offset, int channel)
 // Returns the context's value, or zero outside of it.
 __device__ inline float ContextAt(const GsaAxis& run, const GsaAxisPlace& place, int key, int channel) {
   const bool there = key < run.q.channels && channel < run.values.channels;
-  return there ? run.context[(place.matrix * run.q.channels + key) * run.values.channels + channel] : 0.0f;
+  return there
+             ? run.context[(static_cast<int64_t>(place.matrix) * run.q.channels + key) * run.values.channels +
+                           channel]
+             : 0.0f;
 }
+
+// The batch norm of a thread's channels `first`, `first` + 1 and so on of the head.
+template <int kCount>
+struct GsaAffine {
+  GsaAffine() = default;
+  __device__ GsaAffine(const GsaAxis& run, const GsaAxisPlace& place, int first) {
+    SACCADE_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      const bool given = run.scale != nullptr && first + i < run.values.channels;
+      const int c = place.matrix % run.heads * run.values.channels + first + i;
+      scale[i] = given ? run.scale[c] : 1.0f;
+      shift[i] = given ? run.shift[c] : 0.0f;
+    }
+  }
+  float scale[kCount], shift[kCount];
+};
 
 }  // namespace saccade::kernels

@@ -7,7 +7,7 @@
 
 namespace saccade::kernels {
 
-template <typename T, int kTiles>
+template <typename T, int kTiles, bool kSoftmax>
 struct GsaAxisWithoutMma {
   static constexpr int kLines = 8;  // computed at once
   static constexpr int kChannels = kTiles * kGsaVector;
@@ -24,28 +24,20 @@ struct GsaAxisWithoutMma {
     float* correction;  // [kRows]: factor that rescales earlier results of a softmax
   };
 
-  // `to` gets zeros if there is no such position.
-  __device__ static void LoadFourOf(const T* position, int c, float (&to)[4]) {
-    if (position != nullptr) {
-      LoadFour(position + c, to);
-      return;
-    }
-    SACCADE_UNROLL
-    for (int i = 0; i < 4; ++i) to[i] = 0;
-  }
-
   __device__ static void FillValues(const GsaAxis& run, const GsaAxisPlace& place, int first_line, int key,
                                     float* values) {
     const auto thread = static_cast<int>(threadIdx.x);
     static_assert(kLines * GsaAxis::kKeys == kGsaThreads);
     const int line = run.axis == 0 ? thread % kLines : thread / GsaAxis::kKeys;
     const int at = run.axis == 0 ? thread / kLines : thread % GsaAxis::kKeys;
-    const T* const position = place.Find<T>(run.values, first_line + line, key + at);
+    const T* const map = run.values.Row<T>(place.matrix, 0);
+    const int position = place.Nearest(run, run.values, first_line + line, key + at);
     SACCADE_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) {
       const int channel = place.first_channel + tile * kGsaVector;
       float vector[kGsaVector] = {};
-      if (position != nullptr && channel < run.values.stride) LoadVector(position + channel, vector);
+      if (key + at < place.length && channel < run.values.stride)
+        LoadVector(map + position + channel, vector);
       SACCADE_UNROLL
       for (int c = 0; c < kGsaVector; ++c) {
         values[line * kValueLine + (tile * kGsaVector + c) * kKeyRow + at] = vector[c];
@@ -61,9 +53,11 @@ struct GsaAxisWithoutMma {
     const int own = thread / 16;
     const int line = thread / 8 % 2 * 4;
     const int column = thread % 8;
-    const T* q[4];
+    const T* const q = run.q.Row<T>(place.matrix, 0);
+    const T* const k = kSoftmax ? run.k.Row<T>(place.matrix, 0) : q;
+    int at[4];
     SACCADE_UNROLL
-    for (int l = 0; l < 4; ++l) q[l] = place.Find<T>(run.q, first_line + line + l, first_own + own);
+    for (int l = 0; l < 4; ++l) at[l] = place.Nearest(run, run.q, first_line + line + l, first_own + own);
     float sums[4][4] = {};
     for (int first = 0; first < run.q.stride; first += kDepth) {
       const int depth = run.q.stride - first < kDepth ? run.q.stride - first : kDepth;
@@ -74,10 +68,11 @@ struct GsaAxisWithoutMma {
             EmbeddingAt(run, first_offset + i / depth, first + i % depth);
       }
       __syncthreads();
+      SACCADE_UNROLL_BY(1)
       for (int c = 0; c < depth; c += 4) {
         float left[4][4];
         SACCADE_UNROLL
-        for (int l = 0; l < 4; ++l) LoadFourOf(q[l], first + c, left[l]);
+        for (int l = 0; l < 4; ++l) LoadFour(q + at[l] + first + c, left[l]);
         SACCADE_UNROLL
         for (int n = 0; n < 4; ++n) {
           float right[4];
@@ -85,8 +80,9 @@ struct GsaAxisWithoutMma {
           SACCADE_UNROLL
           for (int l = 0; l < 4; ++l) {
             float other[4] = {};
-            if (run.softmax) {
-              LoadFourOf(place.Find<T>(run.k, first_line + line + l, key + column + n * 8), first + c, other);
+            if constexpr (kSoftmax) {
+              LoadFour(k + place.Nearest(run, run.k, first_line + line + l, key + column + n * 8) + first + c,
+                       other);
             }
             SACCADE_UNROLL
             for (int i = 0; i < 4; ++i) sums[l][n] += left[l][i] * (right[i] + other[i]);
@@ -110,7 +106,7 @@ struct GsaAxisWithoutMma {
     static_assert(kRows * 2 == kGsaThreads);
     float* const scores = shared.scores + row * kKeyRow;
     const float before = top;
-    const int count = place.keys - key < GsaAxis::kKeys ? place.keys - key : GsaAxis::kKeys;
+    const int count = place.length - key < GsaAxis::kKeys ? place.length - key : GsaAxis::kKeys;
     for (int i = static_cast<int>(threadIdx.x) % 2; i < count; i += 2) top = fmaxf(top, scores[i]);
     top = fmaxf(top, __shfl_xor_sync(kWholeWarp, top, 1));
     float sum = 0;
@@ -147,11 +143,14 @@ struct GsaAxisWithoutMma {
     float sums[4][kTiles] = {};
     float top = -INFINITY;
     float total = 0;
-    for (int key = 0; key < place.keys; key += GsaAxis::kKeys) {
+    const bool padding = place.IsEmpty() || first_own >= place.length;
+    const int keys = padding ? 0 : place.Keys(run);
+    SACCADE_UNROLL_BY(1)
+    for (int key = 0; key < keys; key += GsaAxis::kKeys) {
       __syncthreads();
       FillValues(run, place, first_line, key, shared.values);
       Scores(run, place, first_line, first_own, key, shared);
-      if (run.softmax) {
+      if constexpr (kSoftmax) {
         OnlineSoftmax(place, key, shared, top, total);
         SACCADE_UNROLL
         for (int i = 0; i < 4 * kTiles; ++i) {
@@ -162,7 +161,8 @@ struct GsaAxisWithoutMma {
       float part[4][kTiles] = {};
       const float* const scores = shared.scores + (line * GsaAxis::kOwn + own) * kKeyRow;
       const float* const values = shared.values + line * kValueLine + column * kKeyRow;
-      for (int k = 0; k < GsaAxis::kKeys && key + k < place.keys; k += 4) {
+      SACCADE_UNROLL_BY(1)
+      for (int k = 0; k < GsaAxis::kKeys && key + k < place.length; k += 4) {
         float left[4][4];
         SACCADE_UNROLL
         for (int i = 0; i < 4; ++i) LoadFour(scores + i * 4 * kKeyRow + k, left[i]);
@@ -171,7 +171,7 @@ struct GsaAxisWithoutMma {
       SACCADE_UNROLL
       for (int i = 0; i < 4 * kTiles; ++i) sums[i / kTiles][i % kTiles] += part[i / kTiles][i % kTiles];
     }
-    if (run.softmax) {
+    if constexpr (kSoftmax) {
       __syncthreads();
       if (thread % 2 == 0) shared.correction[thread / 2] = total;
       __syncthreads();
@@ -180,8 +180,10 @@ struct GsaAxisWithoutMma {
         sums[i / kTiles][i % kTiles] /= shared.correction[line * GsaAxis::kOwn + own + i / kTiles * 4];
       }
     }
-    if (run.context != nullptr) {
+    if (run.context != nullptr && !padding) {
+      const T* const q = run.q.Row<T>(place.matrix, 0);
       float part[4][kTiles] = {};
+      SACCADE_UNROLL_BY(1)
       for (int first = 0; first < run.q.stride; first += kDepth) {
         const int depth = run.q.stride - first < kDepth ? run.q.stride - first : kDepth;
         __syncthreads();
@@ -190,11 +192,13 @@ struct GsaAxisWithoutMma {
               ContextAt(run, place, first + i / kChannels, place.first_channel + i % kChannels);
         }
         __syncthreads();
+        SACCADE_UNROLL_BY(1)
         for (int c = 0; c < depth; c += 4) {
           float left[4][4];
           SACCADE_UNROLL
           for (int i = 0; i < 4; ++i) {
-            LoadFourOf(place.Find<T>(run.q, first_line + line, first_own + own + i * 4), first + c, left[i]);
+            LoadFour(q + place.Nearest(run, run.q, first_line + line, first_own + own + i * 4) + first + c,
+                     left[i]);
           }
           MultiplyFour(left, shared.embedding + column * kDepthRow + c, kDepthRow, part);
         }
@@ -202,11 +206,20 @@ struct GsaAxisWithoutMma {
       SACCADE_UNROLL
       for (int i = 0; i < 4 * kTiles; ++i) sums[i / kTiles][i % kTiles] += part[i / kTiles][i % kTiles];
     }
+    T* const out = place.Out<T>(run);
+    const int y = first_line + line;
     SACCADE_UNROLL
-    for (int i = 0; i < 4 * kTiles; ++i) {
-      const float value[1] = {sums[i / kTiles][i % kTiles]};
-      place.Store<T>(run, first_line + line, first_own + own + i / kTiles * 4,
-                     place.first_channel + i % kTiles * kGsaVector + column, value);
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const int channel = place.first_channel + tile * kGsaVector + column;
+      if (channel >= run.values.channels || y >= run.lines) break;
+      const GsaAffine<1> affine(run, place, channel);
+      SACCADE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int x = first_own + own + i * 4;
+        if (x >= place.OwnEnd(run)) break;
+        const float value = place.IsValid(y, x) ? sums[i][tile] * affine.scale[0] + affine.shift[0] : 0.0f;
+        FromFloat(value, out + channel * run.out_channel + y * run.out_line + x * run.out_own);
+      }
     }
   }
 
@@ -218,7 +231,9 @@ struct GsaAxisWithoutMma {
     const Shared shared = {reinterpret_cast<float*>(scores), reinterpret_cast<float*>(values),
                            reinterpret_cast<float*>(embedding), correction};
     const GsaAxisPlace place(run, GsaAxis::kLines<T>, kChannels);
-    for (int own = place.first_own; own < place.own_end; own += run.own_blocks * GsaAxis::kOwn) {
+    SACCADE_UNROLL_BY(1)
+    for (int own = place.first_own; own < place.OwnEnd(run); own += run.own_blocks * GsaAxis::kOwn) {
+      SACCADE_UNROLL_BY(1)
       for (int half = 0; half < GsaAxis::kLines<T>; half += kLines) {
         RunLines(run, place, place.first_line + half, own, shared);
       }

@@ -42,12 +42,14 @@ __device__ void LoadPositions(const GsaRows& rows, const DeviceBox& box, int64_t
                               int width, int begin, int count, int tile_positions, float missing,
                               float* tile) {
   const int vectors = width / kGsaVector;
+  const bool whole_rows = box.size[2] == box.full[2];
   for (int i = static_cast<int>(threadIdx.x); i < tile_positions * vectors; i += kGsaThreads) {
     const int n = i / vectors;
     const int c = i % vectors * kGsaVector;
     float vector[kGsaVector];
     if (n < count) {
-      LoadVector(rows.Row<T>(matrix, box.PositionOf(begin + n)) + first_channel + c, vector);
+      const int position = whole_rows ? begin + n : box.PositionOf(begin + n);
+      LoadVector(rows.Row<T>(matrix, position) + first_channel + c, vector);
     } else {
       for (float& value : vector) value = missing;
     }
@@ -118,7 +120,13 @@ __global__ void __launch_bounds__(kGsaThreads, 2) GsaContextKernel(GsaContextRun
       top[thread] = max;
     }
     __syncthreads();
-    for (int i = thread; i < step * key_width; i += kGsaThreads) keys[i] = expf(keys[i] - top[i % key_width]);
+    if (thread < parts * key_width) {
+      const float max = top[thread % key_width];
+      for (int n = thread / key_width; n < step; n += parts) {
+        float& key = keys[n * key_width + thread % key_width];
+        key = expf(key - max);
+      }
+    }
     __syncthreads();
     SACCADE_UNROLL
     for (int d = 0; d < 4; ++d) {
