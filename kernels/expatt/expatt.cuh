@@ -7,21 +7,20 @@
 //            gaussian and exponential_manhattan: the sum of each channel, a product with Gx, and one with Gy
 //            that adds the total and divides: 2 N (h + w) C operations
 //   direct   linear, cosine, exponential_euclidean: the product with the whole map, whose entries are looked
-//            up by distance and never stored: 2 N^2 C operations, the same as with a cached map
-// This works for every extent and radius without synchronisation. The price is that every call computes the
-// tables (at most H W values per sample), and that the direct product is quadratic: at 56 x 56 it needs ten
-// times the operations of the CPU's frequency method, whose tables only the host could choose. Sums are
-// float32, split into parts of kDepth terms. No atomics: the order of every sum depends on positions and
-// channels alone.
+//            up by distance and never stored (expatt_direct.cuh): 2 N^2 C operations
+// This works for every extent and radius without synchronisation, and keeps nothing between calls. The price
+// is that every call computes the tables (at most H W values per sample or block), and that the direct
+// product is quadratic. Sums are float32, split into parts. No atomics: the order of every sum depends on
+// positions and channels alone.
 #pragma once
-
-#include <cmath>
 
 #include "kernels/common/device.h"
 #include "kernels/device/box.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/expatt/expatt_block.cuh"
+#include "kernels/expatt/expatt_direct.cuh"
 #include "kernels/expatt/expatt_problem.h"
+#include "kernels/expatt/expatt_weights.cuh"
 
 namespace saccade::kernels {
 
@@ -35,7 +34,8 @@ struct ExpattCuda : ExpattBlockSize {
         plane(problem.extent.size[1] * problem.extent.size[2]),
         separable(IsSeparable(problem.kind)) {
     const int64_t maps = p.batch * p.map_channels * plane;
-    table_floats = separable ? 2 * (height + width) : p.kind == ExpattKind::kConstant ? 0 : plane;
+    const bool in_blocks = p.kind == ExpattKind::kConstant || plane <= ExpattDirect::kMaxSharedTable;
+    table_floats = separable ? 2 * (height + width) : in_blocks ? 0 : plane;
     const auto take = [&](int64_t floats) {
       float* const begin = workspace == nullptr ? nullptr : workspace + workspace_floats;
       workspace_floats += floats;
@@ -63,7 +63,7 @@ struct ExpattCuda : ExpattBlockSize {
   bool separable;
   int64_t table_floats;
   // [Tables(), table_floats]. Separable: Gy by distance [H], Gx [W], their row sums [H] and [W]; otherwise G
-  // + 1 by distance [H, W].
+  // + 1 by distance [H, W], rounded as the maps, or nothing if every block computes it.
   float* tables;
   float* totals;  // [B, map channels]
   float* turned;  // [B, map channels, H, W], after Gx
@@ -97,40 +97,8 @@ struct ExpattBlock {
   int row, column;
 };
 
-__device__ inline float ExpattSigma(const ExpattProblem& p) {
-  if (p.device_sigma == nullptr) return static_cast<float>(p.sigma);
-  switch (p.device_sigma_dtype) {
-    case Dtype::kFloat16:
-      return ToFloat(*static_cast<const DeviceHalf*>(p.device_sigma));
-    case Dtype::kBFloat16:
-      return ToFloat(*static_cast<const DeviceBFloat16*>(p.device_sigma));
-    default:
-      return *static_cast<const float*>(p.device_sigma);
-  }
-}
-
-// Returns a factor of a separable G, for distance d on a line of `size`.
-__device__ inline float ExpattLineWeight(ExpattKind kind, int d, int size, float sigma) {
-  const float part = static_cast<float>(d) / static_cast<float>(size);
-  return kind == ExpattKind::kGaussian ? expf(-part * part / (2 * sigma * sigma)) : expf(-part / sigma);
-}
-
-// Returns G of the other kinds.
-__device__ inline float ExpattWeight(ExpattKind kind, int dy, int dx, int height, int width, float sigma) {
-  const auto y = static_cast<float>(dy);
-  const auto x = static_cast<float>(dx);
-  const auto h = static_cast<float>(height);
-  const auto w = static_cast<float>(width);
-  if (kind == ExpattKind::kExponentialEuclidean) {
-    return expf(-sqrtf(x / w * (x / w) + y / h * (y / h)) / sigma);
-  }
-  const float part = sqrtf((x * x + y * y) / (h * h + w * w));
-  return kind == ExpattKind::kLinear ? 1 - part : 0.5f * (1 + cosf(3.14159265358979f * part));
-}
-
-__device__ inline int ExpattDistance(int a, int b) { return a < b ? b - a : a - b; }
-
-// Launched with one thread per table entry. Entries outside the sample's extent are never used.
+// Launched with one thread per table entry. Entries outside the sample's extent do not reach a result.
+template <typename T>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTablesKernel(ExpattStep step) {
   const ExpattCuda& run = step.run;
   const int64_t blocks = (run.table_floats + ExpattCuda::kThreads - 1) / ExpattCuda::kThreads;
@@ -143,7 +111,7 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTablesKernel(Expat
   if (!run.separable) {
     const int y = static_cast<int>(entry / run.width);
     const int x = static_cast<int>(entry % run.width);
-    *to = 1 + ExpattWeight(run.p.kind, y, x, box.size[1], box.size[2], sigma);
+    *to = ExpattRounded<T>(1 + ExpattWeight(run.p.kind, y, x, box.size[1], box.size[2], sigma));
     return;
   }
   const int line = run.height + run.width;
@@ -254,36 +222,6 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattRowsKernel(ExpattS
       });
 }
 
-// Rows of the product are channels; columns are positions, padding included. Sums run over valid positions.
-// The product also returns the sum of each row of the map.
-template <typename In, typename Out>
-__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattDirectKernel(ExpattStep step) {
-  const ExpattCuda& run = step.run;
-  const ExpattBlock block(step);
-  const DeviceBox box(run.p.extent, block.sample);
-  const int width = box.size[2];
-  const float* weights = ExpattTableOf(run, block.sample);
-  const auto is_valid = [&](int position) {
-    return position / run.width < box.size[1] && position % run.width < width;
-  };
-  ExpattBlockProduct(
-      block.row, block.column, static_cast<int>(step.from_channels), static_cast<int>(run.plane),
-      box.Positions(),
-      [&](int channel, int i) {
-        return ExpattReadAt<In>(step.from, block.sample, channel, i / width, i % width);
-      },
-      [&](int i, int position) {
-        if (!is_valid(position)) return 0.0f;
-        return weights[ExpattDistance(position / run.width, i / width) * run.width +
-                       ExpattDistance(position % run.width, i % width)];
-      },
-      [&](int channel, int position, float sum, float weight) {
-        float y = 0;
-        if (is_valid(position)) y = sum / weight + (step.bias == nullptr ? 0 : step.bias[channel]);
-        ExpattWriteAt<Out>(step.to, block.sample, channel, position / run.width, position % run.width, y);
-      });
-}
-
 // Rows of the product are output channels; columns are positions. The padding is not read, and is written as
 // zero.
 template <typename In, typename Out>
@@ -319,8 +257,20 @@ void LaunchExpattProduct(void (*kernel)(ExpattStep), int64_t rows, int64_t colum
   launch(kernel, step.run.p.batch * step.row_blocks * step.column_blocks, ExpattCuda::kThreads, step);
 }
 
-// Applies the map alone, from step.from to step.to.
-template <typename In, typename Out, typename Launch>
+// Applies a map that is not separable.
+template <typename T, typename In, typename Out, typename Launch>
+void RunExpattDirect(const ExpattStep& step, const Launch& launch) {
+  const ExpattCuda& run = step.run;
+  const ExpattDirect direct(run.p, step.from, step.to, step.bias,
+                            run.table_floats == 0 ? nullptr : run.tables, sizeof(In) == 2);
+  const int64_t blocks = direct.groups * Blocks(direct.rows, ExpattDirect::kRows<T>) * direct.position_blocks;
+  const size_t shared = run.table_floats == 0 ? static_cast<size_t>(run.plane) * sizeof(float) : 0;
+  launch(run.table_floats == 0 ? ExpattDirectKernel<T, In, Out, true> : ExpattDirectKernel<T, In, Out, false>,
+         static_cast<unsigned>(blocks), 1, ExpattDirect::kThreads, shared, direct);
+}
+
+// Applies the map alone, from step.from to step.to. T is the type of the problem's maps.
+template <typename T, typename In, typename Out, typename Launch>
 void RunExpattMap(const ExpattStep& step, const Launch& launch) {
   const ExpattCuda& run = step.run;
   const int64_t channels = run.p.map_channels;
@@ -329,10 +279,10 @@ void RunExpattMap(const ExpattStep& step, const Launch& launch) {
     launch(ExpattMeanKernel<In, Out>, maps, ExpattCuda::kThreads, step);
     return;
   }
-  const int64_t blocks = (run.table_floats + ExpattCuda::kThreads - 1) / ExpattCuda::kThreads;
-  launch(ExpattTablesKernel, run.Tables() * blocks, ExpattCuda::kThreads, step);
+  launch(ExpattTablesKernel<T>, run.Tables() * Blocks(run.table_floats, ExpattCuda::kThreads),
+         ExpattCuda::kThreads, step);
   if (!run.separable) {
-    LaunchExpattProduct(ExpattDirectKernel<In, Out>, channels, run.plane, step, launch);
+    RunExpattDirect<T, In, Out>(step, launch);
     return;
   }
   launch(ExpattTotalsKernel<In>, maps, ExpattCuda::kThreads, step);
@@ -359,11 +309,11 @@ void RunExpattCuda(const ExpattProblem& p, float* workspace, const Launch& launc
   }
   if (p.after == nullptr) {
     step.bias = static_cast<const float*>(p.bias);
-    p.before != nullptr ? RunExpattMap<float, T>(step, launch) : RunExpattMap<T, T>(step, launch);
+    p.before != nullptr ? RunExpattMap<T, float, T>(step, launch) : RunExpattMap<T, T, T>(step, launch);
     return;
   }
   step.to = run.MapAt(run.mapped);
-  p.before != nullptr ? RunExpattMap<float, float>(step, launch) : RunExpattMap<T, float>(step, launch);
+  p.before != nullptr ? RunExpattMap<T, float, float>(step, launch) : RunExpattMap<T, T, float>(step, launch);
   step.from = read(run.mapped);
   step.to = p.out;
   step.to_channels = p.out_channels;
@@ -381,7 +331,7 @@ inline bool ExpattCudaFits(const ExpattProblem& p) {
   constexpr int64_t kMaxCount = kMaxBlocks - 2 * ExpattCuda::kThreads;
   return plane <= kMaxCount && channels * (side + ExpattCuda::kRows) <= kMaxCount &&
          p.batch * channels <= kMaxCount &&
-         p.batch * (plane / ExpattCuda::kColumns + 1) * (channels / ExpattCuda::kRows + 1) <= kMaxCount &&
+         p.batch * (plane / ExpattDirect::kPositions + 1) * (channels / ExpattCuda::kRows + 1) <= kMaxCount &&
          p.batch * (channels * side / ExpattCuda::kRows + 1) * (side / ExpattCuda::kRows + 1) <= kMaxCount;
 }
 

@@ -1,7 +1,10 @@
 // Compares the CUDA kernels of expatt.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
+#include <random>
+#include <vector>
 
 #include "kernels/device/emulated_test.h"
 #include "kernels/expatt/expatt.cuh"
@@ -60,6 +63,95 @@ TEST(ExpattEmulatedTest, ManyBlocks) {
     RunEmulated<ExpattKernels, float>(test.Problem(), 1);
     EXPECT_LE(test.Error(), kMaxEmulatedError<float>);
   }
+}
+
+// Maps of several steps of keys, several blocks of rows, both sources of distances, and keys that are read
+// eight at a time.
+TEST(ExpattEmulatedTest, WholeMaps) {
+  for (const ExpattTestConfig& config :
+       {ExpattTestConfig{.batch = 3, .channels = 33, .height = 16, .width = 17},
+        ExpattTestConfig{.batch = 2, .channels = 40, .height = 16, .width = 18, .channels_last = true},
+        ExpattTestConfig{.channels = 1, .height = 2, .width = 2817, .valid = {1, 300}},
+        ExpattTestConfig{.batch = 2, .channels = 5, .height = 2, .width = 2824, .valid = {1, 3, 2, 70}}}) {
+    for (const ExpattKind kind : {ExpattKind::kCosine, ExpattKind::kExponentialEuclidean}) {
+      ExpattTestConfig of_kind = config;
+      of_kind.kind = kind;
+      ExpattTestCase<float> in_float32(of_kind, 7);
+      RunEmulated<ExpattKernels, float>(in_float32.Problem(), 1);
+      EXPECT_LE(in_float32.Error(), kMaxEmulatedError<float>) << of_kind;
+      ExpattTestCase<DeviceBFloat16> in_bfloat16(of_kind, 7);
+      RunEmulated<ExpattKernels, DeviceBFloat16>(in_bfloat16.Problem(), 1);
+      EXPECT_LE(in_bfloat16.Error(), kMaxEmulatedError<DeviceBFloat16>) << of_kind;
+    }
+  }
+}
+
+// Chips without bfloat16 tensor cores multiply 16-bit maps in float32, a block's rows in two passes.
+TEST(ExpattEmulatedTest, SixteenBitMapsWithoutTensorCores) {
+  ExpattTestCase<DeviceBFloat16> test(
+      {.kind = ExpattKind::kLinear, .batch = 2, .channels = 45, .height = 9, .width = 16}, 8);
+  const ExpattProblem p = test.Problem();
+  const ExpattDirect direct(p, p.x, p.out, nullptr, nullptr, true);
+  EmulatedLaunch{1}(ExpattDirectKernel<DeviceBFloat16, DeviceBFloat16, DeviceBFloat16, true, false>,
+                    static_cast<unsigned>(direct.position_blocks * 2), 1, ExpattDirect::kThreads,
+                    9 * 16 * sizeof(float), direct);
+  EXPECT_LE(test.Error(), kMaxEmulatedError<DeviceBFloat16>);
+}
+
+// Runs one sample of 3 x `height` x `width` values among others, in a map of full_height x full_width
+// positions with NaN outside the sample; returns its valid results.
+template <typename T>
+std::vector<T> RunWithin(ExpattKind kind, int64_t height, int64_t width, int64_t full_height,
+                         int64_t full_width, int64_t batch, int64_t sample) {
+  constexpr int64_t kChannels = 3;
+  const T nan(std::numeric_limits<float>::quiet_NaN());
+  std::vector<T> x(batch * kChannels * full_height * full_width, nan), out(x.size(), nan), results;
+  std::vector<int64_t> valid;
+  std::mt19937 random(3);
+  for (int64_t b = 0; b < batch; ++b) valid.insert(valid.end(), {height, width});
+  const auto at = [&](int64_t b, int64_t c, int64_t y, int64_t w) {
+    return ((b * kChannels + c) * full_height + y) * full_width + w;
+  };
+  const auto for_values = [&](int64_t b, const auto& visit) {
+    for (int64_t c = 0; c < kChannels; ++c) {
+      for (int64_t y = 0; y < height; ++y) {
+        for (int64_t w = 0; w < width; ++w) visit(at(b, c, y, w));
+      }
+    }
+  };
+  std::normal_distribution<float> normal;
+  for_values(sample, [&](int64_t i) { x[i] = T(normal(random)); });
+  for (int64_t b = 0; b < batch; ++b) {
+    if (b != sample) for_values(b, [&](int64_t i) { x[i] = T(normal(random)); });
+  }
+  ExpattProblem p;
+  p.kind = kind;
+  p.batch = batch;
+  p.channels = p.map_channels = p.out_channels = kChannels;
+  p.dtype = kDtypeOf<T>;
+  if (height == full_height && width == full_width) valid.clear();
+  p.extent = ExtentOf({full_height, full_width}, valid);
+  const int64_t plane = full_height * full_width;
+  p.x = {x.data(), kChannels * plane, plane, {0, full_width, 1}};
+  p.out = {out.data(), kChannels * plane, plane, {0, full_width, 1}};
+  RunEmulated<ExpattKernels, T>(p, 1);
+  for_values(sample, [&](int64_t i) { results.push_back(out[i]); });
+  return results;
+}
+
+template <typename T>
+void DoesNotDependOnBatchOrPadding() {
+  for (const ExpattKind kind : kExpattKinds) {
+    const std::vector<T> alone = RunWithin<T>(kind, 9, 16, 9, 16, 1, 0);
+    EXPECT_TRUE(SameBits(RunWithin<T>(kind, 9, 16, 9, 16, 24, 22), alone)) << static_cast<int>(kind);
+    EXPECT_TRUE(SameBits(RunWithin<T>(kind, 9, 16, 12, 21, 2, 1), alone)) << static_cast<int>(kind);
+    EXPECT_TRUE(SameBits(RunWithin<T>(kind, 9, 16, 60, 100, 1, 0), alone)) << static_cast<int>(kind);
+  }
+}
+
+TEST(ExpattEmulatedTest, DoesNotDependOnBatchOrPaddingInFloat32) { DoesNotDependOnBatchOrPadding<float>(); }
+TEST(ExpattEmulatedTest, DoesNotDependOnBatchOrPaddingInBFloat16) {
+  DoesNotDependOnBatchOrPadding<DeviceBFloat16>();
 }
 
 }  // namespace

@@ -1,0 +1,414 @@
+// The product with a whole map that is not separable, in one kernel. The map is never stored: an entry
+// depends only on the distance of two positions, so each block computes the map of all distances in shared
+// memory and looks entries up as it multiplies. That costs about as much as to read a stored map from the L2
+// cache, keeps nothing between calls, and works the same with valid extents and a radius that only the device
+// knows.
+//
+// A block has 32 positions and up to 64 rows, where a row is a channel of a sample: samples of one extent
+// share the map. Each of its eight warps takes 16 of every 128 keys, and the warps' sums are added in their
+// order, so the order of a sum depends on the number of valid positions alone. For 16-bit maps the product
+// runs on the tensor cores, with entries rounded to 16 bits; results are divided by the sums of the rounded
+// entries, so that the map's rows still sum to one.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/common/device.h"
+#include "kernels/device/box.cuh"
+#include "kernels/device/mma.cuh"
+#include "kernels/expatt/expatt_block.cuh"
+#include "kernels/expatt/expatt_weights.cuh"
+
+namespace saccade::kernels {
+
+// The kernel's argument.
+struct ExpattDirect {
+  static constexpr int kThreads = 256;
+  static constexpr int kWarps = kThreads / kWarp;
+  static constexpr int kPositions = 32;
+  static constexpr int kWarpKeys = 16;
+  static constexpr int kKeys = kWarps * kWarpKeys;
+  static constexpr int kMergeRows = 16;
+  static constexpr int kSimtRows = 32;
+  // The largest map of distances that is kept in shared memory; a larger one is in the workspace.
+  static constexpr int kMaxSharedTable = 5632;
+
+  template <typename T>
+  static constexpr int kRows = sizeof(T) == 2 ? 64 : kSimtRows;  // of a block
+
+  // `tables` is null if the blocks compute the map of distances. `sixteen_bit`: the type of `from`.
+  ExpattDirect(const ExpattProblem& problem, const FeatureMap& from_, const OutputMap& to_,
+               const float* bias_, const float* tables_, bool sixteen_bit)
+      : p(problem), from(from_), to(to_), bias(bias_), tables(tables_) {
+    const bool padded = p.extent.valid != nullptr;
+    groups = padded ? p.batch : 1;
+    rows = padded ? p.map_channels : p.batch * p.map_channels;
+    const int64_t plane = p.extent.size[1] * p.extent.size[2];
+    position_blocks = (plane + kPositions - 1) / kPositions;
+    const auto eights = [](int64_t count) { return count % 8 == 0; };
+    vectors = sixteen_bit && !padded && from.spatial_stride[2] == 1 &&
+              from.spatial_stride[1] == p.extent.size[2] && eights(plane) && eights(from.channel_stride) &&
+              eights(from.batch_stride) && reinterpret_cast<uintptr_t>(from.data) % 16 == 0;
+  }
+
+  ExpattProblem p;
+  FeatureMap from;
+  OutputMap to;
+  const float* bias;
+  const float* tables;  // [groups, H, W]
+  int64_t groups;       // samples, or 1 if all samples have the same extent
+  int64_t rows;         // of a group
+  int64_t position_blocks;
+  bool vectors;  // eight neighbouring keys can be read at once
+};
+
+// Coordinates of a position.
+struct alignas(8) ExpattCoordinates {
+  int y, x;
+};
+
+struct alignas(16) ExpattVector {
+  uint32_t words[4];
+};
+
+// A block's part of the problem, and its shared memory.
+struct ExpattDirectBlock {
+  using Size = ExpattDirect;
+
+  __device__ int Count() const { return box.Positions(); }
+  // Returns the entry of the map for a position and a key.
+  __device__ float Entry(const ExpattCoordinates& a, const ExpattCoordinates& b) const {
+    const int dy = a.y - b.y;
+    const int dx = a.x - b.x;
+    return table[(dy < 0 ? -dy : dy) * box.full[2] + (dx < 0 ? -dx : dx)];
+  }
+
+  DeviceBox box;
+  const float* table;
+  int rows;                      // from the first row of this pass on
+  int64_t* row_at;               // [Rows] offset of each row
+  ExpattCoordinates* positions;  // [kPositions]
+  ExpattCoordinates* keys;       // [kKeys]
+  void* tile;                    // values of the step's keys
+  float* weight;                 // [kWarps, kPositions] sums of entries
+};
+
+// Sets the coordinates of the step's keys, and returns the offset of the thread's key from its row, or -1.
+__device__ inline int64_t ExpattPlaceKey(const ExpattDirectBlock& block, const FeatureMap& from, int key,
+                                         ExpattCoordinates* at) {
+  *at = {0, 0};
+  if (key >= block.Count()) return -1;
+  *at = {key / block.box.size[2], key % block.box.size[2]};
+  return at->y * from.spatial_stride[1] + at->x * from.spatial_stride[2];
+}
+
+// float32 arithmetic: a lane has one position and all rows.
+template <typename T, typename In>
+struct ExpattDirectSimt {
+  using Size = ExpattDirect;
+  static constexpr int kRows = Size::kSimtRows;
+  static constexpr int kStride =
+      kRows + 4;  // floats per key: threads that write four rows hit different banks
+  static constexpr int kTileVectors = Size::kKeys * kStride / 4;
+  static constexpr int kHeld = kRows * Size::kKeys / 4 / Size::kThreads;
+  static constexpr int kRowStep = 4 * Size::kThreads / Size::kKeys;
+
+  __device__ static int Row(int i) { return static_cast<int>(threadIdx.x) / Size::kKeys * 4 + i * kRowStep; }
+
+  // Reads four rows of the thread's key at a time.
+  __device__ void Fetch(const ExpattDirectBlock& block, const ExpattDirect& run, int first) {
+    const int64_t at =
+        ExpattPlaceKey(block, run.from, first + static_cast<int>(threadIdx.x) % Size::kKeys, &key_at);
+    const In* data = static_cast<const In*>(run.from.data) + at;
+    SACCADE_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      SACCADE_UNROLL
+      for (int r = 0; r < 4; ++r) {
+        const int row = Row(i) + r;
+        held[i][r] = at >= 0 && row < block.rows ? ToFloat(data[block.row_at[row]]) : 0.0f;
+      }
+    }
+  }
+
+  __device__ void Put(const ExpattDirectBlock& block, const ExpattDirect& /*run*/, int /*first*/) const {
+    const int key = static_cast<int>(threadIdx.x) % Size::kKeys;
+    if (static_cast<int>(threadIdx.x) < Size::kKeys) block.keys[key] = key_at;
+    auto* const tile = static_cast<float*>(block.tile);
+    SACCADE_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      ExpattVector four;
+      __builtin_memcpy(&four, held[i], sizeof(four));
+      *reinterpret_cast<ExpattVector*>(tile + key * kStride + Row(i)) = four;
+    }
+  }
+
+  __device__ void Clear() {
+    for (float& sum : sums) sum = 0;
+    weight = 0;
+  }
+
+  __device__ void Multiply(const ExpattDirectBlock& block, int first) {
+    const int begin = static_cast<int>(threadIdx.x) / kWarp * Size::kWarpKeys;
+    const int left = block.Count() - first - begin;
+    const int keys = left < Size::kWarpKeys ? left : Size::kWarpKeys;
+    const auto* const tile = static_cast<const float*>(block.tile) + begin * kStride;
+    // Each step is summed separately, so that rounding grows with the number of steps.
+    float parts[kRows] = {};
+    float part = 0;
+    const ExpattCoordinates position = block.positions[threadIdx.x % kWarp];
+    SACCADE_UNROLL_BY(4)
+    for (int k = 0; k < keys; ++k) {
+      const float entry = block.Entry(position, block.keys[begin + k]);
+      part += entry;
+      SACCADE_UNROLL
+      for (int r = 0; r < kRows; r += 4) {
+        if (r >= block.rows) break;
+        const ExpattVector four = *reinterpret_cast<const ExpattVector*>(tile + k * kStride + r);
+        float values[4];
+        __builtin_memcpy(values, &four, sizeof(values));
+        SACCADE_UNROLL
+        for (int i = 0; i < 4; ++i) parts[r + i] += entry * values[i];
+      }
+    }
+    weight += part;
+    SACCADE_UNROLL
+    for (int r = 0; r < kRows; ++r) sums[r] += parts[r];
+  }
+
+  // Stores the warp's sums of rows [first, first + kMergeRows).
+  __device__ void Store(int first, float* to) const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    SACCADE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      if (r / Size::kMergeRows * Size::kMergeRows == first) {
+        to[r % Size::kMergeRows * Size::kPositions + lane] = sums[r];
+      }
+    }
+  }
+  __device__ void StoreWeights(float* to) const { to[static_cast<int>(threadIdx.x) % kWarp] = weight; }
+
+  float held[kHeld][4];
+  float sums[kRows];
+  float weight;
+  ExpattCoordinates key_at;
+};
+
+// Tensor cores. With g and t as in mma.cuh, a lane has the positions 8 n + g of the map's fragments, and the
+// sums of positions 8 n + 2 t and their right neighbours.
+template <typename T, typename In>
+struct ExpattDirectMma {
+  using Size = ExpattDirect;
+  static constexpr int kRows = Size::kRows<T>;
+  static constexpr int kStride =
+      Size::kKeys + 8;  // elements per row: fragments' words are in different banks
+  static constexpr int kTileVectors = kRows * kStride * 2 / 16;
+  static constexpr int kHeld = kRows * Size::kKeys / 8 / Size::kThreads;
+  static constexpr int kRowTiles = kRows / 16;
+  static constexpr int kPositionTiles = Size::kPositions / 8;
+
+  __device__ static int Group() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
+  __device__ static int InGroup() { return static_cast<int>(threadIdx.x) % 4; }
+
+  __device__ void Fetch(const ExpattDirectBlock& block, const ExpattDirect& run, int first) {
+    if (sizeof(In) != sizeof(T) || !run.vectors) return;
+    SACCADE_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      const int vector = static_cast<int>(threadIdx.x) + i * Size::kThreads;
+      const int row = vector / (Size::kKeys / 8);
+      const int key = first + vector % (Size::kKeys / 8) * 8;
+      held[i] = {};
+      if (row < block.rows && key < block.Count()) {
+        held[i] = *reinterpret_cast<const ExpattVector*>(static_cast<const In*>(run.from.data) +
+                                                         block.row_at[row] + key);
+      }
+    }
+  }
+
+  __device__ void Put(const ExpattDirectBlock& block, const ExpattDirect& run, int first) const {
+    const int key = static_cast<int>(threadIdx.x) % Size::kKeys;
+    ExpattCoordinates key_at;
+    const int64_t at = ExpattPlaceKey(block, run.from, first + key, &key_at);
+    if (static_cast<int>(threadIdx.x) < Size::kKeys) block.keys[key] = key_at;
+    auto* const tile = static_cast<T*>(block.tile);
+    if (sizeof(In) == sizeof(T) && run.vectors) {
+      SACCADE_UNROLL
+      for (int i = 0; i < kHeld; ++i) {
+        const int vector = static_cast<int>(threadIdx.x) + i * Size::kThreads;
+        *reinterpret_cast<ExpattVector*>(tile + vector / (Size::kKeys / 8) * kStride +
+                                         vector % (Size::kKeys / 8) * 8) = held[i];
+      }
+      return;
+    }
+    const In* data = static_cast<const In*>(run.from.data) + at;
+    SACCADE_UNROLL_BY(4)
+    for (int row = static_cast<int>(threadIdx.x) / Size::kKeys; row < kRows;
+         row += Size::kThreads / Size::kKeys) {
+      FromFloat(at >= 0 && row < block.rows ? ToFloat(data[block.row_at[row]]) : 0.0f,
+                tile + row * kStride + key);
+    }
+  }
+
+  __device__ void Clear() {
+    for (float& sum : weight) sum = 0;
+    for (auto& row_tile : sums) {
+      for (auto& tile : row_tile) {
+        for (float& sum : tile) sum = 0;
+      }
+    }
+  }
+
+  __device__ void Multiply(const ExpattDirectBlock& block, int first) {
+    const int begin = static_cast<int>(threadIdx.x) / kWarp * Size::kWarpKeys;
+    if (first + begin >= block.Count()) return;
+    ExpattCoordinates keys[4];
+    bool exists[4];
+    SACCADE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int key = begin + 2 * InGroup() + i / 2 * 8 + i % 2;
+      keys[i] = block.keys[key];
+      exists[i] = first + key < block.Count();
+    }
+    uint32_t right[kPositionTiles][2];
+    SACCADE_UNROLL
+    for (int n = 0; n < kPositionTiles; ++n) {
+      const ExpattCoordinates position = block.positions[n * 8 + Group()];
+      T entries[4];
+      SACCADE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float entry = exists[i] ? block.Entry(position, keys[i]) : 0.0f;
+        weight[n] += entry;
+        FromFloat(entry, &entries[i]);
+      }
+      __builtin_memcpy(right[n], entries, sizeof(entries));
+    }
+    const T* const tile = static_cast<const T*>(block.tile) + Group() * kStride + begin + 2 * InGroup();
+    SACCADE_UNROLL
+    for (int m = 0; m < kRowTiles; ++m) {
+      if (m * 16 >= block.rows) break;
+      const T* const a = tile + m * 16 * kStride;
+      const uint32_t left[4] = {LoadPair(a), LoadPair(a + 8 * kStride), LoadPair(a + 8),
+                                LoadPair(a + 8 * kStride + 8)};
+      SACCADE_UNROLL
+      for (int n = 0; n < kPositionTiles; ++n) Mma(sums[m][n], left, right[n], T());
+    }
+  }
+
+  __device__ void Store(int first, float* to) const {
+    SACCADE_UNROLL
+    for (int m = 0; m < kRowTiles; ++m) {
+      if (m * 16 != first) continue;
+      SACCADE_UNROLL
+      for (int n = 0; n < kPositionTiles; ++n) {
+        SACCADE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          to[(Group() + i / 2 * 8) * Size::kPositions + n * 8 + 2 * InGroup() + i % 2] = sums[m][n][i];
+        }
+      }
+    }
+  }
+  __device__ void StoreWeights(float* to) const {
+    SACCADE_UNROLL
+    for (int n = 0; n < kPositionTiles; ++n) {
+      float sum = weight[n];
+      sum += __shfl_xor_sync(kWholeWarp, sum, 1);
+      sum += __shfl_xor_sync(kWholeWarp, sum, 2);
+      if (InGroup() == 0) to[n * 8 + Group()] = sum;
+    }
+  }
+
+  ExpattVector held[kHeld];
+  float sums[kRowTiles][kPositionTiles][4];
+  float weight[kPositionTiles];
+};
+
+// Launched with one block per group, block of rows and block of positions, padding included, and with dynamic
+// shared memory for H W floats if kSharedTable. T is the type of the problem's maps.
+template <typename T, typename In, typename Out, bool kSharedTable, bool kTensorCores = sizeof(T) == 2>
+__global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(ExpattDirect run) {
+  using Size = ExpattDirect;
+  constexpr bool kMma = kTensorCores && kHasMma;
+  // The type must depend on kMma: below sm_80 there is no Mma().
+  using Math = std::conditional_t<kMma, ExpattDirectMma<T, In>, ExpattDirectSimt<T, In>>;
+  constexpr int kMergeVectors = Size::kWarps * Size::kMergeRows * Size::kPositions / 4;
+  constexpr int kVectors = Math::kTileVectors > kMergeVectors ? Math::kTileVectors : kMergeVectors;
+  SACCADE_DYNAMIC_SHARED(float, own_table);
+  SACCADE_SHARED(ExpattVector, tile, kVectors);
+  SACCADE_SHARED(float, weights, Size::kWarps* Size::kPositions);
+  SACCADE_SHARED(int64_t, row_at, Math::kRows);
+  SACCADE_SHARED(ExpattCoordinates, coordinates, Size::kPositions + Size::kKeys);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp;
+  const int64_t row_blocks = (run.rows + Size::kRows<T> - 1) / Size::kRows<T>;
+  const auto first_position = static_cast<int>(blockIdx.x % run.position_blocks) * Size::kPositions;
+  const int64_t group = blockIdx.x / run.position_blocks / row_blocks;
+  const int64_t begin = blockIdx.x / run.position_blocks % row_blocks * Size::kRows<T>;
+  const int64_t end = run.rows - begin < Size::kRows<T> ? run.rows : begin + Size::kRows<T>;
+  const auto channels = static_cast<int>(run.p.map_channels);
+  const DeviceBox box(run.p.extent, group);
+  const int plane = box.full[1] * box.full[2];
+  ExpattDirectBlock block = {box,  own_table, 0, row_at, coordinates, coordinates + Size::kPositions,
+                             tile, weights};
+  if constexpr (kSharedTable) {
+    const float sigma = ExpattSigma(run.p);
+    for (int i = thread; i < plane; i += Size::kThreads) {
+      own_table[i] = ExpattRounded<T>(
+          1 + ExpattWeight(run.p.kind, i / box.full[2], i % box.full[2], box.size[1], box.size[2], sigma));
+    }
+  } else {
+    block.table = run.tables + group * plane;
+  }
+  if (thread < Size::kPositions) {
+    coordinates[thread] = {(first_position + thread) / box.full[2], (first_position + thread) % box.full[2]};
+  }
+  // One pass, except where float32 arithmetic replaces tensor cores.
+  for (int64_t first_row = begin; first_row < end; first_row += Math::kRows) {
+    block.rows = static_cast<int>(end - first_row < Math::kRows ? end - first_row : Math::kRows);
+    __syncthreads();
+    if (thread < block.rows) {
+      const auto row = static_cast<int>(first_row) + thread;
+      row_at[thread] =
+          (group + row / channels) * run.from.batch_stride + row % channels * run.from.channel_stride;
+    }
+    __syncthreads();
+    Math math;
+    math.Clear();
+    math.Fetch(block, run, 0);
+    for (int first = 0; first < block.Count(); first += Size::kKeys) {
+      math.Put(block, run, first);
+      __syncthreads();
+      math.Fetch(block, run, first + Size::kKeys);
+      math.Multiply(block, first);
+      __syncthreads();
+    }
+    math.StoreWeights(weights + warp * Size::kPositions);
+    auto* const merged = reinterpret_cast<float*>(tile);
+    for (int first = 0; first < block.rows; first += Size::kMergeRows) {
+      math.Store(first, merged + warp * Size::kMergeRows * Size::kPositions);
+      __syncthreads();
+      for (int i = thread; i < Size::kMergeRows * Size::kPositions; i += Size::kThreads) {
+        const int row = first + i / Size::kPositions;
+        const int position = first_position + i % Size::kPositions;
+        if (row >= block.rows || position >= plane) continue;
+        float sum = 0;
+        float weight = 0;
+        for (int w = 0; w < Size::kWarps; ++w) {
+          sum += merged[w * Size::kMergeRows * Size::kPositions + i];
+          weight += weights[w * Size::kPositions + i % Size::kPositions];
+        }
+        const int in_group = static_cast<int>(first_row) + row;
+        const int channel = in_group % channels;
+        const int y = position / box.full[2];
+        const int x = position % box.full[2];
+        float value = 0;
+        if (y < box.size[1] && x < box.size[2]) {
+          value = sum / weight + (run.bias == nullptr ? 0 : run.bias[channel]);
+        }
+        ExpattWriteAt<Out>(run.to, group + in_group / channels, channel, y, x, value);
+      }
+      __syncthreads();
+    }
+  }
+}
+
+}  // namespace saccade::kernels
