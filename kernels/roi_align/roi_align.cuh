@@ -107,8 +107,8 @@ struct alignas(sizeof(T) * kCount) RoiChannels {
   T of[kCount];
 };
 
-// Sums one bin of kCount adjacent channels, or of one channel, into `sum`.
-template <int kCount, typename T>
+// Sums one bin of kCount channels, which lie beside each other if kAdjacent, into `sum`.
+template <int kCount, bool kAdjacent, typename T>
 __device__ void RoiBin(const RoiAlignCuda& run, const int32_t* shared, const FeatureMap& map,
                        const T* channel, uint32_t bin, float* sum) {
   const auto rows = static_cast<uint32_t>(run.p.pooled[1]), columns = static_cast<uint32_t>(run.p.pooled[2]);
@@ -129,8 +129,14 @@ __device__ void RoiBin(const RoiAlignCuda& run, const int32_t* shared, const Fea
       const float row_weight = weight[0][t] * weight[1][y];
       for (int32_t x = begin[2][0]; x < begin[2][1]; ++x) {
         const float pixel_weight = row_weight * weight[2][x];
-        const auto values =
-            *reinterpret_cast<const RoiChannels<T, kCount>*>(row + pixel[2][x] * map.spatial_stride[2]);
+        const T* first = row + pixel[2][x] * map.spatial_stride[2];
+        RoiChannels<T, kCount> values;
+        if (kAdjacent) {
+          values = *reinterpret_cast<const RoiChannels<T, kCount>*>(first);
+        } else {
+          SACCADE_UNROLL
+          for (int k = 0; k < kCount; ++k) values.of[k] = first[k * map.channel_stride];
+        }
         SACCADE_UNROLL
         for (int k = 0; k < kCount; ++k) sum[k] += pixel_weight * ToFloat(values.of[k]);
       }
@@ -161,8 +167,8 @@ struct RoiBlock {
   uint32_t channels;
 };
 
-// Pools kCount channels at a time.
-template <int kCount, typename T>
+// Pools kCount channels at a time. The block's channels are a multiple of it.
+template <int kCount, bool kAdjacent, typename T>
 __device__ void RoiPool(const RoiAlignCuda& run, const int32_t* shared, const RoiBlock<T>& block) {
   const RoiAlignProblem& p = run.p;
   const auto bins = static_cast<uint32_t>(run.bins);
@@ -174,17 +180,23 @@ __device__ void RoiPool(const RoiAlignCuda& run, const int32_t* shared, const Ro
     const uint32_t bin = channels_adjacent ? i / groups : i % bins;
     float sum[kCount];
     if (block.state == RoiState::kPooled) {
-      RoiBin<kCount>(run, shared, *block.map, block.channel + channel * block.map->channel_stride, bin, sum);
+      RoiBin<kCount, kAdjacent>(run, shared, *block.map, block.channel + channel * block.map->channel_stride,
+                                bin, sum);
     } else {
       const float value = block.state == RoiState::kNotANumber ? nanf("") : 0;
       for (int k = 0; k < kCount; ++k) sum[k] = value;
     }
-    RoiChannels<T, kCount> values;
-    SACCADE_UNROLL
-    for (int k = 0; k < kCount; ++k) FromFloat(sum[k], &values.of[k]);
     const int64_t at = block.first + channel;
-    *reinterpret_cast<RoiChannels<T, kCount>*>(
-        out + (p.channels_last ? bin * p.channels + at : at * bins + bin)) = values;
+    T* to = out + (p.channels_last ? bin * p.channels + at : at * bins + bin);
+    if (kAdjacent) {
+      RoiChannels<T, kCount> values;
+      SACCADE_UNROLL
+      for (int k = 0; k < kCount; ++k) FromFloat(sum[k], &values.of[k]);
+      *reinterpret_cast<RoiChannels<T, kCount>*>(to) = values;
+    } else {
+      SACCADE_UNROLL
+      for (int k = 0; k < kCount; ++k) FromFloat(sum[k], to + k * (p.channels_last ? 1 : run.bins));
+    }
   }
 }
 
@@ -193,6 +205,7 @@ __device__ void RoiPool(const RoiAlignCuda& run, const int32_t* shared, const Ro
 template <typename T>
 __global__ void __launch_bounds__(RoiAlignCuda::kThreads) RoiAlignKernel(RoiAlignCuda run) {
   constexpr int kAdjacent = static_cast<int>(16 / sizeof(T));
+  constexpr int kTogether = 4;  // channels for which a thread reads the tables once
   SACCADE_DYNAMIC_SHARED(int32_t, shared);
   const RoiAlignProblem& p = run.p;
   const int64_t region = blockIdx.x;
@@ -211,9 +224,11 @@ __global__ void __launch_bounds__(RoiAlignCuda::kThreads) RoiAlignKernel(RoiAlig
                      level.map.batch_stride;
   }
   if (RoiChannelsAdjacent<T, kAdjacent>(p, level.map)) {
-    RoiPool<kAdjacent>(run, shared, block);
+    RoiPool<kAdjacent, true>(run, shared, block);
+  } else if (block.channels % kTogether == 0) {
+    RoiPool<kTogether, false>(run, shared, block);
   } else {
-    RoiPool<1>(run, shared, block);
+    RoiPool<1, false>(run, shared, block);
   }
 }
 
