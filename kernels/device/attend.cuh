@@ -15,10 +15,11 @@
 //
 // More than 256 value channels take several blocks, each of which needs the coefficients, at `depth` products
 // per coefficient. If there are fewer logits than elements of q and k, the logits are computed once in
-// float32, written to the workspace and read by every block. If `depth` is large, each logit is computed as
-// several partial sums, because there are too few tiles to occupy the GPU. If there are more logits (such as
-// a softmax of a whole map over itself), each block recomputes them, because storing them would take too much
-// memory.
+// float32, written to the workspace and read by every block. If there are more logits (such as a softmax of a
+// whole map over itself), each block recomputes them, because storing them would take too much memory. If
+// `depth` is large, a logit is the sum of several partial sums. Different blocks compute them if there are
+// too few tiles to occupy the GPU. All of these ways add the same numbers in the same order, so the choice
+// between them, which depends on the padded extents, does not change the bits.
 #pragma once
 
 #include "kernels/device/attend_kernels.cuh"
@@ -26,6 +27,14 @@
 #include "kernels/device/launch.cuh"
 
 namespace saccade::kernels {
+
+// Number of partial sums of a logit that the workspace holds: one, or all of them where the tiles are too few
+// to occupy a GPU.
+inline int64_t StoredPlanes(const AttendProblem& p) {
+  const int64_t tiles =
+      p.batch * p.heads * Attend::Tiles(PositionsOf(p.queries)) * Attend::Tiles(PositionsOf(p.keys));
+  return tiles < Attend::kBlocksWanted ? Attend::Planes(p.depth) : 1;
+}
 
 // Returns true if the grids can hold the problem and every sample's positions fit in 32 bits.
 inline bool AttendFits(const AttendProblem& p) {
@@ -35,7 +44,7 @@ inline bool AttendFits(const AttendProblem& p) {
   return PositionsOf(p.queries) < kMaxBlocks && PositionsOf(p.keys) < kMaxBlocks &&
          max_tiles * (p.value_channels / Attend::kMergeRows + 1) <=
              kMaxBlocks / (matrices < 1 ? 1 : matrices) &&
-         Attend::Planes(p.depth) * run.query_tiles * Attend::Tiles(run.all_keys) <=
+         StoredPlanes(p) * run.query_tiles * Attend::Tiles(run.all_keys) <=
              kMaxBlocks / (matrices < 1 ? 1 : matrices);
 }
 
@@ -52,7 +61,7 @@ inline int64_t LogitFloats(const AttendProblem& p) {
 }
 
 inline int64_t AttendWorkspaceFloats(const AttendProblem& p) {
-  const int64_t planes = LogitsThroughWorkspace(p) ? Attend::Planes(p.depth) : 0;
+  const int64_t planes = LogitsThroughWorkspace(p) ? StoredPlanes(p) : 0;
   return planes * LogitFloats(p) + Attend(p, nullptr).FloatsOfWorkspace();
 }
 
@@ -83,7 +92,8 @@ void RunProduct(AttendProblem p, const Launch& launch) {
   RunLogits<T, kTensorCores>(p, 1, launch);
 }
 
-// Returns the problem with its logits given, at the place in the workspace where RunLogits writes them.
+// Returns the problem with its logits given, at the place in the workspace where RunLogits writes them, still
+// without scale and biases.
 inline AttendProblem WithLogitsIn(float* workspace, const AttendProblem& p) {
   AttendProblem given = p;
   const int64_t keys = PositionsOf(p.keys);
@@ -94,8 +104,6 @@ inline AttendProblem WithLogitsIn(float* workspace, const AttendProblem& p) {
   given.logits_key_stride[2] = 1;
   given.logits_key_stride[1] = p.keys.size[2];
   given.logits_key_stride[0] = p.keys.size[1] * p.keys.size[2];
-  given.scale = 1;
-  given.key_bias = given.query_bias = nullptr;
   return given;
 }
 
@@ -104,15 +112,16 @@ void RunAttend(AttendProblem p, float* workspace, const Launch& launch) {
   RunClear<T>(p, p.value_channels, launch);
   int planes = 1;
   if (LogitsThroughWorkspace(p)) {
-    planes = static_cast<int>(Attend::Planes(p.depth));
+    planes = static_cast<int>(StoredPlanes(p));
     AttendProblem given = WithLogitsIn(workspace, p);
     p.out = MatrixRows(workspace, 0, 1, given.logits.head_stride, given.logits.batch_stride);
     for (int d = 0; d < kMaxSpatialDims; ++d) {
       p.out.row_stride[d] = given.logits.row_stride[d];
       p.logits_key_stride[d] = given.logits_key_stride[d];
     }
-    p.channel_scale = p.channel_shift = nullptr;
+    p.channel_scale = p.channel_shift = p.key_bias = p.query_bias = nullptr;
     p.residual.data = nullptr;
+    p.scale = 1;
     RunLogits<T, kTensorCores>(p, planes, launch);
     workspace += planes * LogitFloats(p);
     p = given;

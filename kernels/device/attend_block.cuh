@@ -129,32 +129,43 @@ struct AttendShared {
 
 inline constexpr int kLogitStride = SimtMath<float>::kStride;
 
-// Computes the logits of one tile of queries and keys over the channels [begin, end), without scale and
-// biases, into shared.logits. The row offsets must be set and visible to the block. Ends without a barrier.
-// `keep_left`: the queries' tile of the last call is still valid.
+// Computes the logits of one tile of queries and keys, without scale and biases, into shared.logits: over the
+// planes from `plane` up to `end_plane`, each added after the sum of those before it. The row offsets must be
+// set and visible to the block. Ends without a barrier. `keep_left`: the queries' tile of the last call is
+// still valid.
 template <typename T, typename Math>
 __device__ void MultiplyKeys(const AttendProblem& p, const AttendShared<T>& shared, int64_t sample,
-                             int64_t head, int begin, int end, bool keep_left) {
+                             int64_t head, int plane, int end_plane, bool keep_left) {
   constexpr int kDepth = OperandTile<T>::kDepth;
+  const auto depth = static_cast<int>(p.depth);
+  const auto plane_depth = static_cast<int>(Attend::PlaneDepth(depth));
   TileTransfer<T, Math, true> left(Attend::PositionsAdjacent(p.q));
   TileTransfer<T, Math, true> right(Attend::PositionsAdjacent(p.k));
-  float sum[kSums] = {};
-  if (!keep_left) left.Fetch(SourceOf<T>(p.q, sample, head, begin, end, shared.query_at));
-  right.Fetch(SourceOf<T>(p.k, sample, head, begin, end, shared.key_at));
-  for (int channel = begin; channel < end; channel += kDepth) {
-    if (channel > begin) __syncthreads();
-    if (!keep_left) left.Put(shared.left);
-    right.Put(shared.right);
-    __syncthreads();
-    const int next = channel + kDepth;
-    if (next < end) {
-      left.Fetch(SourceOf<T>(p.q, sample, head, next, end, shared.query_at));
-      right.Fetch(SourceOf<T>(p.k, sample, head, next, end, shared.key_at));
+  for (const int first = plane; plane < end_plane; ++plane) {
+    const int begin = plane * plane_depth;
+    const int end = begin + plane_depth < depth ? begin + plane_depth : depth;
+    if (plane > first) __syncthreads();
+    float sum[kSums] = {};
+    if (!keep_left) left.Fetch(SourceOf<T>(p.q, sample, head, begin, end, shared.query_at));
+    right.Fetch(SourceOf<T>(p.k, sample, head, begin, end, shared.key_at));
+    for (int channel = begin; channel < end; channel += kDepth) {
+      if (channel > begin) __syncthreads();
+      if (!keep_left) left.Put(shared.left);
+      right.Put(shared.right);
+      __syncthreads();
+      const int next = channel + kDepth;
+      if (next < end) {
+        left.Fetch(SourceOf<T>(p.q, sample, head, next, end, shared.query_at));
+        right.Fetch(SourceOf<T>(p.k, sample, head, next, end, shared.key_at));
+      }
+      Math::Multiply(shared.left, shared.right, next < end ? kDepth : end - channel, sum);
     }
-    Math::Multiply(shared.left, shared.right, next < end ? kDepth : end - channel, sum);
+    SACCADE_UNROLL
+    for (int i = 0; i < kSums; ++i) {
+      float* const logit = shared.logits + Math::Column(i) * kLogitStride + Math::Row(i);
+      *logit = plane > first ? *logit + sum[i] : sum[i];
+    }
   }
-  SACCADE_UNROLL
-  for (int i = 0; i < kSums; ++i) shared.logits[Math::Column(i) * kLogitStride + Math::Row(i)] = sum[i];
 }
 
 // Same for given logits.
@@ -171,7 +182,8 @@ __device__ void LoadLogits(const Attend& run, const AttendShared<T>& shared, int
     float logit = 0;
     if (shared.query_at[row] >= 0 && shared.key_at[key] >= 0) {
       const int64_t at = base + shared.query_at[row] + shared.key_at[key];
-      for (int plane = 0; plane < run.planes; ++plane)
+      logit = LoadElement<T>(rows, at);
+      for (int plane = 1; plane < run.planes; ++plane)
         logit += LoadElement<T>(rows, at + plane * run.plane_stride);
     }
     shared.logits[key * kLogitStride + row] = logit;

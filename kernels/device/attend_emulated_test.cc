@@ -245,6 +245,58 @@ TEST(AttendEmulatedTest, APaddedSampleHasTheBitsItHasAlone) {
   }
 }
 
+// Whether the logits of more than 256 value channels go through the workspace, and in how many planes,
+// depends on the padded extents. The bits must not.
+TEST(AttendEmulatedTest, APaddedSampleWithManyChannelsHasTheBitsItHasAlone) {
+  struct Size {
+    int64_t depth, map, padded;
+  };
+  for (const auto& [depth, map, padded] : {Size{16, 5, 7}, Size{520, 7, 27}}) {
+    const auto config = [&, depth_ = depth](int64_t side, std::vector<int64_t> valid) {
+      return AttendTestConfig{.depth = depth_,
+                              .value_channels = 257,
+                              .queries = {side, side},
+                              .keys = {side, side},
+                              .valid_queries = valid,
+                              .valid_keys = valid,
+                              .layout = "pppp",
+                              .scale = 0.05f,
+                              .biases = true};
+    };
+    AttendTestCase<float> wide(config(padded, {map, map}), 9);
+    AttendTestCase<float> alone(config(padded, {map, map}), 9);
+    AttendProblem problem = alone.Problem();
+    for (Extent* extent : {&problem.queries, &problem.keys}) {
+      extent->size[1] = extent->size[2] = map;
+      extent->valid = nullptr;
+    }
+    ASSERT_TRUE(LogitsThroughWorkspace(problem));
+    ASSERT_TRUE(!LogitsThroughWorkspace(wide.Problem()) ||
+                StoredPlanes(wide.Problem()) != StoredPlanes(problem));
+    RunEmulated<AttendKernels, float>(wide.Problem(), 1);
+    RunEmulated<AttendKernels, float>(problem, 3);
+    int compared = 0;
+    for (size_t i = 0; i < alone.out().size(); ++i) {
+      if (std::isnan(alone.out()[i])) continue;
+      EXPECT_EQ(alone.out()[i], wide.out()[i]);
+      ++compared;
+    }
+    EXPECT_EQ(compared, map * map * 257);
+  }
+}
+
+TEST(AttendEmulatedTest, TheWorkspaceHoldsSeveralPlanesOnlyForFewTiles) {
+  AttendProblem p;
+  p.batch = 8;
+  p.depth = p.value_channels = 2048;
+  p.queries = RowExtent(64);
+  p.keys = RowExtent(256 * 256);
+  EXPECT_EQ(AttendWorkspaceFloats(p) - Attend(p, nullptr).FloatsOfWorkspace(), LogitFloats(p));
+  p.batch = 1;
+  p.keys = RowExtent(7 * 10);
+  EXPECT_EQ(AttendWorkspaceFloats(p) - Attend(p, nullptr).FloatsOfWorkspace(), 8 * LogitFloats(p));
+}
+
 TEST(AttendEmulatedTest, ProductsAlone) {
   const std::vector<AttendTestConfig> configs = {
       {.batch = 2,

@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) AttendKernel(Attend run) {
     if (given) {
       LoadLogits<T>(run, shared, place.sample, place.head);
     } else {
-      MultiplyKeys<T, Math>(p, shared, place.sample, place.head, 0, static_cast<int>(p.depth),
+      MultiplyKeys<T, Math>(p, shared, place.sample, place.head, 0, static_cast<int>(Attend::Planes(p.depth)),
                             i > 0 && p.depth <= OperandTile<T>::kDepth);
     }
     const bool results = tile.step != KeyStep::kStatistics;
@@ -249,10 +249,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2) AttendProductKernel(Attend r
   PlaceRows(1, keys, p.k.row_stride, first_key, key_count, shared.key_at);
   PlaceRows(2, keys, p.logits_key_stride, first_key, key_count, shared.value_at);
   __syncthreads();
-  const auto depth = static_cast<int>(p.depth);
-  const int step = (depth + run.planes - 1) / run.planes;
-  const int begin = plane * step;
-  MultiplyKeys<T, Math>(p, shared, sample, head, begin, begin + step < depth ? begin + step : depth, false);
+  const int end_plane = run.planes > 1 ? plane + 1 : static_cast<int>(Attend::Planes(p.depth));
+  MultiplyKeys<T, Math>(p, shared, sample, head, plane, end_plane, false);
   __syncthreads();
   for (int i = 0; i < kSums; ++i) {
     const int element = static_cast<int>(threadIdx.x) + i * kBlockThreads;

@@ -41,9 +41,15 @@ struct Attend {
     return splits < 1 ? 1 : splits;
   }
 
-  // Returns the number of partial sums into which the channels of a logit in the workspace are split: few
-  // tiles with many channels would otherwise keep only a few blocks busy.
-  static int64_t Planes(int64_t depth) { return depth < 512 ? 1 : depth < 4096 ? depth / 256 : 16; }
+  // Returns the number of ranges of channels whose sums a logit adds in their order. It depends on nothing
+  // else, because it decides the bits.
+  __host__ __device__ static int64_t Planes(int64_t depth) {
+    return depth < 512 ? 1 : depth < 4096 ? depth / 256 : 16;
+  }
+  // Returns the number of channels of a plane; the last one has fewer.
+  __host__ __device__ static int64_t PlaneDepth(int64_t depth) {
+    return (depth + Planes(depth) - 1) / Planes(depth);
+  }
 
   // Returns true if neighbouring threads should access neighbouring positions instead of channels.
   template <typename Void>
@@ -66,8 +72,7 @@ struct Attend {
   int64_t slots;  // maximum over samples of query tiles * ranges of keys
   int64_t value_chunks;
   bool out_adjacent;
-  // Given or written logits consist of `planes` partial sums over parts of the channels, plane_stride
-  // elements apart.
+  // Given or written logits are one sum, or all Planes(depth) of them, plane_stride elements apart.
   int planes = 1;
   int64_t plane_stride = 0;
 

@@ -3,6 +3,10 @@
 //   a[0..3]   A[g][2t], A[g + 8][2t], A[g][2t + 8], A[g + 8][2t + 8], each with its right neighbour
 //   b[0..1]   B[2t][g], B[2t + 8][g], each with the one below
 //   sum[0..3] [g][2t], [g][2t + 1], [g + 8][2t], [g + 8][2t + 1]
+//
+// LoadMatrices reads such fragments from shared memory: four matrices of 8 x 8 16-bit elements, of which
+// lane 8 i + r names row r of matrix i, 16 bytes that are aligned to 16. to[i] is then element [g][2t] of
+// matrix i and its right neighbour, or, transposed, element [2t][g] and the one below.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -14,6 +18,11 @@ using Pair = uint32_t;
 #else
 typedef uint32_t __attribute__((may_alias)) Pair;
 #endif
+
+// Sixteen bytes that are loaded or stored at once, at an address that is a multiple of 16.
+struct __attribute__((may_alias, aligned(16))) Vector16 {
+  uint32_t words[4];
+};
 
 // Two neighbouring elements, aligned to 4 bytes.
 template <typename E>
@@ -47,6 +56,36 @@ __device__ inline void Mma(float (&sum)[4], const uint32_t (&a)[4], const uint32
 inline constexpr bool kHasMma = false;
 #endif
 
+template <bool kTransposed, typename E>
+__device__ inline void LoadMatrices(const E* row, uint32_t (&to)[4]) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  if constexpr (kTransposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+  }
+}
+
+// Rounds two neighbouring elements to the type of the last argument.
+__device__ inline uint32_t RoundPair(float first, float second, DeviceHalf) {
+  const __half2 pair = __floats2half2_rn(first, second);
+  uint32_t word;
+  memcpy(&word, &pair, sizeof(word));
+  return word;
+}
+__device__ inline uint32_t RoundPair(float first, float second, DeviceBFloat16) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+  uint32_t word;
+  memcpy(&word, &pair, sizeof(word));
+  return word;
+}
+
 #else
 
 inline constexpr bool kHasMma = true;
@@ -72,6 +111,32 @@ inline void Mma(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                 ToFloat(warp[column * 4 + holder].b[k / 8][k % 2]);
     }
   }
+}
+
+template <bool kTransposed, typename E>
+inline void LoadMatrices(const E* row, uint32_t (&to)[4]) {
+  const E* rows[kWarp];
+  emulator::RequireAligned(row, 16);
+  emulator::Gather(&row, sizeof(row), rows);
+  const int g = emulator::Lane() / 4;
+  const int t = emulator::Lane() % 4;
+  for (int i = 0; i < 4; ++i) {
+    E pair[2];
+    for (int k = 0; k < 2; ++k) {
+      pair[k] = kTransposed ? rows[i * 8 + 2 * t + k][g] : rows[i * 8 + g][2 * t + k];
+    }
+    __builtin_memcpy(&to[i], pair, sizeof(pair));
+  }
+}
+
+template <typename E>
+inline uint32_t RoundPair(float first, float second, E) {
+  E pair[2];
+  FromFloat(first, &pair[0]);
+  FromFloat(second, &pair[1]);
+  uint32_t word;
+  __builtin_memcpy(&word, pair, sizeof(word));
+  return word;
 }
 
 #endif

@@ -42,11 +42,18 @@ struct SimtMath {
   __device__ static int Row(int i) { return static_cast<int>(threadIdx.x) / 16 * 4 + i / 4; }
   __device__ static int Column(int i) { return static_cast<int>(threadIdx.x) % 16 * 4 + i % 4; }
 
-  // Stores one float, or two 16-bit elements at neighbouring k.
-  __device__ static void PutWord(E* tile, int row, int k, uint32_t word) {
-    E elements[4 / sizeof(E)];
-    __builtin_memcpy(elements, &word, sizeof(word));
-    for (int i = 0; i < static_cast<int>(4 / sizeof(E)); ++i) tile[Index(row, k + i)] = elements[i];
+  // Stores a vector along k, or along rows.
+  template <bool kAlongRows>
+  __device__ static void PutVector(E* tile, int row, int k, const E (&vector)[16 / sizeof(E)]) {
+    if constexpr (kAlongRows && sizeof(E) == 4) {
+      Vector16 bytes;
+      __builtin_memcpy(&bytes, vector, sizeof(bytes));
+      *reinterpret_cast<Vector16*>(tile + Index(row, k)) = bytes;
+    } else {
+      SACCADE_UNROLL
+      for (int i = 0; i < static_cast<int>(16 / sizeof(E)); ++i)
+        tile[kAlongRows ? Index(row + i, k) : Index(row, k + i)] = vector[i];
+    }
   }
 
   __device__ static void LoadFour(const float* from, float (&to)[4]) {
@@ -90,23 +97,38 @@ struct MmaMath {
   __device__ static int Row(int i) { return WarpRow() + Group() + i / 2 % 2 * 8; }
   __device__ static int Column(int i) { return WarpColumn() + i / 4 * 8 + 2 * InGroup() + i % 2; }
 
-  __device__ static void PutWord(E* tile, int row, int k, uint32_t word) {
-    StorePair(word, tile + Index(row, k));
+  // Stores a vector along k, or along rows.
+  template <bool kAlongRows>
+  __device__ static void PutVector(E* tile, int row, int k, const E (&vector)[8]) {
+    if constexpr (kAlongRows) {
+      SACCADE_UNROLL
+      for (int i = 0; i < 8; ++i) tile[Index(row + i, k)] = vector[i];
+    } else {
+      Vector16 bytes;
+      __builtin_memcpy(&bytes, vector, sizeof(bytes));
+      *reinterpret_cast<Vector16*>(tile + Index(row, k)) = bytes;
+    }
   }
 
   __device__ static void Multiply(const E* a, const E* b, int depth, float (&sum)[kSums]) {
-    a += Index(WarpRow() + Group(), 2 * InGroup());
-    b += Index(WarpColumn() + Group(), 2 * InGroup());
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    a += Index(WarpRow() + lane % 16, lane / 16 * 8);
+    b += Index(WarpColumn() + lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8);
     for (int k = 0; k < depth; k += 16) {
-      const uint32_t left[4] = {LoadPair(a + k), LoadPair(a + 8 * kStride + k), LoadPair(a + k + 8),
-                                LoadPair(a + 8 * kStride + k + 8)};
+      uint32_t left[4];
+      LoadMatrices<false>(a + k, left);
       SACCADE_UNROLL
-      for (int n = 0; n < kSums / 4; ++n) {
-        const uint32_t right[2] = {LoadPair(b + n * 8 * kStride + k), LoadPair(b + n * 8 * kStride + k + 8)};
-        float part[4];
-        for (int i = 0; i < 4; ++i) part[i] = sum[n * 4 + i];
-        Mma(part, left, right, E());
-        for (int i = 0; i < 4; ++i) sum[n * 4 + i] = part[i];
+      for (int n = 0; n < kSums / 4; n += 2) {
+        uint32_t both[4];
+        LoadMatrices<false>(b + n * 8 * kStride + k, both);
+        SACCADE_UNROLL
+        for (int m = 0; m < 2; ++m) {
+          const uint32_t right[2] = {both[2 * m], both[2 * m + 1]};
+          float part[4];
+          for (int i = 0; i < 4; ++i) part[i] = sum[(n + m) * 4 + i];
+          Mma(part, left, right, E());
+          for (int i = 0; i < 4; ++i) sum[(n + m) * 4 + i] = part[i];
+        }
       }
     }
   }
@@ -152,26 +174,25 @@ class TileTransfer {
 
  private:
   static constexpr int kDepth = OperandTile<T>::kDepth;
-  // Elements per 32-bit word: one k, or two consecutive ones.
-  static constexpr int kWord = 4 / sizeof(T);
-  static constexpr int kHeld = kTile * kDepth / kWord / kBlockThreads;
-  // Number of neighbouring threads that read along the adjacent side, at least one 32-byte sector. The other
-  // threads of the warp continue across it, to avoid bank conflicts when they write the tile.
-  static constexpr int kSector = 32 / sizeof(T);
+  static constexpr int kVector = 16 / sizeof(T);  // elements along the adjacent side that are loaded at once
+  static constexpr int kHeld = kTile * kDepth / kVector / kBlockThreads;
 
-  // The thread's i-th word is at (row + i * kRowStep, k + i * kKStep); the step along the adjacent side is 0.
+  // The thread's i-th vector begins at (row + i * kRowStep, k + i * kKStep).
   template <bool kRowsAdjacent>
   struct Place {
-    static constexpr int kBlocks = (kRowsAdjacent ? kTile : kDepth / kWord) / kSector;
-    static constexpr int kStep = kBlockWarps / kBlocks * (kWarp / kSector);
+    // Neighbouring threads read along the adjacent side. Of 16-bit rows only two do, at least one 32-byte
+    // sector, and the warp continues across them, to avoid bank conflicts when it writes the tile.
+    static constexpr int kAlong = (kRowsAdjacent ? kTile : kDepth) / kVector;
+    static constexpr int kNear = kRowsAdjacent && sizeof(T) == 2 ? 2 : kAlong;
+    static constexpr int kStep = kBlockThreads / kAlong;
     static constexpr int kRowStep = kRowsAdjacent ? 0 : kStep;
-    static constexpr int kKStep = kRowsAdjacent ? kStep * kWord : 0;
+    static constexpr int kKStep = kRowsAdjacent ? kStep : 0;
     __device__ Place() {
       const int thread = ThreadNow();
-      const int along = thread / kWarp % kBlocks * kSector + thread % kSector;
-      const int across = thread / kWarp / kBlocks * (kWarp / kSector) + thread % kWarp / kSector;
+      const int along = (thread % kNear + thread / (kNear * kStep) * kNear) * kVector;
+      const int across = thread / kNear % kStep;
       row = kRowsAdjacent ? along : across;
-      k = (kRowsAdjacent ? across : along) * kWord;
+      k = kRowsAdjacent ? across : along;
     }
     int row, k;
   };
@@ -179,27 +200,61 @@ class TileTransfer {
   template <bool kRowsAdjacent, typename From>
   __device__ void FetchFrom(const TileSource& from) {
     using At = Place<kRowsAdjacent>;
+    constexpr bool kAlongPositions = kRowsAdjacent == kRowsArePositions;
     const At place;
-    const int position = kRowsArePositions ? place.row : place.k;
-    const int channel = kRowsArePositions ? place.k : place.row;
-    constexpr int kPositionStep = kRowsArePositions ? At::kRowStep : At::kKStep;
-    constexpr int kChannelStep = kRowsArePositions ? At::kKStep : At::kRowStep;
-    const From* data = static_cast<const From*>(from.data) + channel * from.channel_stride;
     SACCADE_UNROLL
     for (int i = 0; i < kHeld; ++i) {
-      T word[kWord];
+      const int row = place.row + i * At::kRowStep;
+      const int k = place.k + i * At::kKStep;
+      FetchVector<kAlongPositions, From>(from, kRowsArePositions ? row : k, kRowsArePositions ? k : row,
+                                         held_[i]);
+    }
+  }
+
+  // Loads kVector elements from one position and channel on: 16 aligned bytes at once if they are adjacent,
+  // and else one by one.
+  template <bool kAlongPositions, typename From>
+  __device__ static void FetchVector(const TileSource& from, int position, int channel, T (&to)[kVector]) {
+    const int64_t first = from.at[position];
+    const From* const data = static_cast<const From*>(from.data) + channel * from.channel_stride;
+    bool whole = first >= 0 && reinterpret_cast<uintptr_t>(data + first) % 16 == 0;
+    if constexpr (kAlongPositions) {
+      whole = whole && channel < from.channels;
       SACCADE_UNROLL
-      for (int w = 0; w < kWord; ++w) {
-        const int64_t at = from.at[position + i * kPositionStep + (kRowsArePositions ? 0 : w)];
-        const int further = i * kChannelStep + (kRowsArePositions ? w : 0);
-        const bool there = at >= 0 && channel + further < from.channels;
-        if constexpr (std::is_same_v<From, T>) {
-          word[w] = there ? data[at + further * from.channel_stride] : T(0.0f);
-        } else {
-          FromFloat(there ? ToFloat(data[at + further * from.channel_stride]) : 0.0f, &word[w]);
-        }
+      for (int e = 1; e < kVector; ++e) whole = whole && from.at[position + e] == first + e;
+    } else {
+      whole = whole && from.channel_stride == 1 && channel + kVector <= from.channels;
+    }
+    if (whole) {
+      From elements[kVector];
+      constexpr int kLoads = sizeof(elements) / 16;
+      SACCADE_UNROLL
+      for (int load = 0; load < kLoads; ++load) {
+        const Vector16 bytes = reinterpret_cast<const Vector16*>(data + first)[load];
+        __builtin_memcpy(elements + load * (16 / sizeof(From)), &bytes, sizeof(bytes));
       }
-      __builtin_memcpy(&held_[i], word, sizeof(word));
+      SACCADE_UNROLL
+      for (int e = 0; e < kVector; ++e) Convert(elements[e], &to[e]);
+      return;
+    }
+    SACCADE_UNROLL
+    for (int e = 0; e < kVector; ++e) {
+      const int64_t at = from.at[kAlongPositions ? position + e : position];
+      const int further = kAlongPositions ? 0 : e;
+      if (at >= 0 && channel + further < from.channels) {
+        Convert(data[at + further * from.channel_stride], &to[e]);
+      } else {
+        to[e] = T(0.0f);
+      }
+    }
+  }
+
+  template <typename From>
+  __device__ static void Convert(From value, T* to) {
+    if constexpr (std::is_same_v<From, T>) {
+      *to = value;
+    } else {
+      FromFloat(ToFloat(value), to);
     }
   }
 
@@ -208,12 +263,14 @@ class TileTransfer {
     using At = Place<kRowsAdjacent>;
     const At place;
     SACCADE_UNROLL
-    for (int i = 0; i < kHeld; ++i)
-      Math::PutWord(tile, place.row + i * At::kRowStep, place.k + i * At::kKStep, held_[i]);
+    for (int i = 0; i < kHeld; ++i) {
+      Math::template PutVector<kRowsAdjacent>(tile, place.row + i * At::kRowStep, place.k + i * At::kKStep,
+                                              held_[i]);
+    }
   }
 
   bool rows_adjacent_;
-  uint32_t held_[kHeld];
+  T held_[kHeld][kVector];
 };
 
 }  // namespace saccade::kernels

@@ -1,17 +1,43 @@
 #include "kernels/efficient_attention/efficient_attention.cuh"
 
+#include <type_traits>
+
 #include "kernels/efficient_attention/efficient_attention_cuda.h"
+#include "kernels/efficient_attention/efficient_attention_tiled.cuh"
 
 namespace saccade::kernels {
+namespace {
+
+// True if the tiled kernels can compute the problem on the current device.
+bool UseTiles(const EfficientAttentionProblem& problem) {
+  if (!EaTiledFits(problem)) return false;
+  int device = 0;
+  int major = 0;
+  int shared = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
+         major >= 8 && static_cast<size_t>(shared) >= kEaTiledSharedBytes;
+}
+
+}  // namespace
 
 int64_t EaCudaWorkspaceFloats(const EfficientAttentionProblem& problem) {
-  return EaCudaFits(problem) ? EaCuda(problem, nullptr).FloatsOfWorkspace() : -1;
+  if (!EaCudaFits(problem)) return -1;
+  return UseTiles(problem) ? EaTiled(problem, nullptr).FloatsOfWorkspace()
+                           : EaCuda(problem, nullptr).FloatsOfWorkspace();
 }
 
 const char* LaunchEaCuda(const EfficientAttentionProblem& problem, float* workspace, void* stream) {
   const StreamLaunch launch{static_cast<cudaStream_t>(stream)};
-  return LaunchAs(problem.dtype,
-                  [&](auto element) { RunEaCuda<decltype(element)>(problem, workspace, launch); });
+  const bool tiled = UseTiles(problem);
+  return LaunchAs(problem.dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (!std::is_same_v<T, float>) {
+      if (tiled) return RunEaTiled<T>(EaTiled(problem, workspace), launch);
+    }
+    RunEaCuda<T>(problem, workspace, launch);
+  });
 }
 
 }  // namespace saccade::kernels

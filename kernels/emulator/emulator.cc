@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <map>
 #include <memory>
@@ -24,6 +25,12 @@ constexpr int kWarpSize = 32;
 
 enum class State { kReady, kAtBarrier, kInShuffle, kExited };
 
+struct AsyncCopy {
+  void* to;
+  const void* from;
+  size_t bytes, read;
+};
+
 // State of one emulated CUDA thread.
 struct Thread {
   std::unique_ptr<Fibre> fibre;
@@ -39,6 +46,9 @@ struct Thread {
   const void* gather_from = nullptr;
   void* gather_to = nullptr;
   size_t gather_bytes = 0;
+  // Copies that are not there yet: those without a group, and the groups in their order.
+  std::vector<AsyncCopy> issued;
+  std::deque<std::vector<AsyncCopy>> groups;
 };
 
 // Fibres that no launch uses. Their stacks are large, so that making new ones for each launch would take
@@ -124,6 +134,10 @@ void Block::Enter(void* block) {
   auto* self = static_cast<Block*>(block);
   try {
     self->body_();
+    if (!self->current_->issued.empty() || !self->current_->groups.empty()) {
+      throw std::logic_error("thread " + std::to_string(self->current_->number) +
+                             " has exited before its asynchronous copies were there");
+    }
   } catch (...) {
     self->error_ = std::current_exception();
   }
@@ -134,6 +148,8 @@ void Block::Run(dim3 index) {
   shared_.clear();
   for (auto& thread : threads_) {
     thread->state = State::kReady;
+    thread->issued.clear();
+    thread->groups.clear();
     thread->fibre->Prepare(&Block::Enter, this);
   }
   std::vector<Thread*> order;
@@ -277,6 +293,36 @@ void Gather(const void* mine, size_t bytes, void* all, const std::source_locatio
   thread.gather_bytes = bytes;
   Shuffle(0xffffffffu, 0, 0, where);
   thread.gather_bytes = 0;
+}
+
+void CopyAsync(void* to, const void* from, size_t bytes, size_t read) {
+  RequireAligned(to, bytes);
+  RequireAligned(from, bytes);
+  std::memset(to, 0xff, bytes);
+  running->current().issued.push_back({to, from, bytes, read});
+}
+
+void CommitCopies() {
+  Thread& thread = running->current();
+  thread.groups.push_back(std::move(thread.issued));
+  thread.issued.clear();
+}
+
+void WaitForCopies(size_t latest) {
+  Thread& thread = running->current();
+  while (thread.groups.size() > latest) {
+    for (const AsyncCopy& copy : thread.groups.front()) {
+      std::memcpy(copy.to, copy.from, copy.read);
+      std::memset(static_cast<std::byte*>(copy.to) + copy.read, 0, copy.bytes - copy.read);
+    }
+    thread.groups.pop_front();
+  }
+}
+
+void RequireAligned(const void* address, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes == 0) return;
+  throw std::logic_error("an access of " + std::to_string(bytes) +
+                         " bytes at an address that is not a multiple of its size");
 }
 
 int Lane() { return running->current().number % kWarpSize; }

@@ -2,9 +2,10 @@
 //
 // Every CUDA thread is a fibre; blocks run one after another. Threads between two barriers run in an order
 // shuffled by a seed, so code that lacks a barrier gives different results for different seeds. Shared memory
-// starts as NaN and is allocated on the heap, so that AddressSanitizer detects accesses past its end. Not
-// emulated: communication between running blocks, atomics, asynchronous copies, and time. Tensor cores are
-// emulated only as far as device/mma.cuh does with Gather().
+// starts as NaN and is allocated on the heap, so that AddressSanitizer detects accesses past its end. An
+// asynchronous copy destroys what is at its destination when it is issued, and its data is there only when
+// the thread that issued it waits. Not emulated: communication between running blocks, atomics, and time.
+// Tensor cores are emulated only as far as device/mma.cuh does with Gather().
 #pragma once
 
 #include <cstddef>
@@ -42,6 +43,14 @@ uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::sour
 // in lane order.
 void Gather(const void* mine, size_t bytes, void* all,
             const std::source_location& where = std::source_location::current());
+// The copies of device/copy_async.cuh: `read` bytes of `from` and then zeros, `bytes` together. A thread's
+// copies since its last CommitCopies() are one group, and WaitForCopies(n) completes all groups but the
+// latest n. A thread must not end with copies that it has not waited for.
+void CopyAsync(void* to, const void* from, size_t bytes, size_t read);
+void CommitCopies();
+void WaitForCopies(size_t latest);
+// Throws std::logic_error if the address is not a multiple of `bytes`, which is a fault on the device.
+void RequireAligned(const void* address, size_t bytes);
 int Lane();
 void* SharedMemory(const void* key, size_t bytes);
 void* DynamicSharedMemory();

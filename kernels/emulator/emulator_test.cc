@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/common/device.h"
+#include "kernels/device/copy_async.cuh"
+#include "kernels/device/operand_tile.cuh"
 
 namespace saccade::emulator {
 namespace {
@@ -124,6 +126,68 @@ TEST(EmulatorTest, AGatherBringsTheWholeWarpTogether) {
                         if (threadIdx.x != 3) Gather(&all[31], sizeof(int), all);
                       }),
               AllOf(HasSubstr("waits in a shuffle"), HasSubstr("thread 3 has exited")));
+}
+
+// Copies 16 bytes for each thread, in two groups, and reads what other threads copied.
+__global__ void CopyAndReverse(const float* in, float* out, int waits, bool with_barrier) {
+  SACCADE_SHARED(kernels::Float4, tile, 64);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int half = 0; half < 2; ++half) {
+    kernels::CopyAsync16(&tile[half * 32 + thread], in + (half * 32 + thread) * 4, thread != 5);
+    kernels::CommitCopies();
+  }
+  if (waits == 1) kernels::WaitForCopies<1>();
+  if (waits == 0) kernels::WaitForCopies<0>();
+  if (with_barrier) __syncthreads();
+  out[thread] = tile[31 - thread].at[1];
+  out[thread + 32] = tile[63 - thread].at[1];
+  __syncthreads();
+  kernels::WaitForCopies<0>();
+}
+
+std::vector<float> RunCopies(int waits, bool with_barrier, uint64_t seed) {
+  alignas(16) float in[256];
+  for (int i = 0; i < 256; ++i) in[i] = static_cast<float>(i);
+  std::vector<float> out(64, -1.0f);
+  Launch({.block = 32, .seed = seed}, [&] { CopyAndReverse(in, out.data(), waits, with_barrier); });
+  return out;
+}
+
+TEST(EmulatorTest, CopiesAreThereAfterTheWaitAndTheBarrier) {
+  const auto out = RunCopies(0, true, 3);
+  for (int i = 0; i < 64; ++i) {
+    const int from = i / 32 * 32 + 31 - i % 32;
+    EXPECT_EQ(out[i], from % 32 == 5 ? 0 : static_cast<float>(from * 4 + 1)) << i;
+  }
+}
+
+TEST(EmulatorTest, CopiesAreNotThereBeforeTheWait) {
+  for (const float value : RunCopies(2, true, 3)) EXPECT_TRUE(std::isnan(value));
+  // The wait for all groups but one leaves the second half.
+  const auto out = RunCopies(1, true, 3);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(std::isnan(out[i]), i >= 32) << i;
+}
+
+TEST(EmulatorTest, CopiesOfOtherThreadsNeedABarrier) {
+  EXPECT_THAT(RunCopies(0, false, 3), testing::Contains(testing::IsNan()));
+}
+
+TEST(EmulatorTest, ReportsCopiesThatAreMisalignedOrNeverAwaited) {
+  alignas(16) static float in[8];
+  EXPECT_THAT(ErrorOf({.block = 1, .shared_bytes = 16},
+                      [] {
+                        SACCADE_DYNAMIC_SHARED(float, to);
+                        kernels::CopyAsync16(to, in + 1, true);
+                      }),
+              HasSubstr("not a multiple of its size"));
+  EXPECT_THAT(ErrorOf({.block = 2, .shared_bytes = 32},
+                      [] {
+                        SACCADE_DYNAMIC_SHARED(float, to);
+                        kernels::CopyAsync16(to + 4 * threadIdx.x, in, true);
+                        kernels::CommitCopies();
+                        if (threadIdx.x == 0) kernels::WaitForCopies<0>();
+                      }),
+              HasSubstr("thread 1 has exited before its asynchronous copies were there"));
 }
 
 TEST(EmulatorTest, EveryThreadOfTheGridRunsOnceWithItsIndices) {

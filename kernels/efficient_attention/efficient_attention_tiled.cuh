@@ -1,0 +1,60 @@
+// The launches of the tiled kernels of efficient attention (efficient_attention_tiled_run.cuh).
+#pragma once
+
+#include "kernels/device/attend_merge.cuh"
+#include "kernels/device/launch.cuh"
+#include "kernels/efficient_attention/efficient_attention_apply.cuh"
+#include "kernels/efficient_attention/efficient_attention_fold.cuh"
+#include "kernels/efficient_attention/efficient_attention_gather.cuh"
+
+namespace saccade::kernels {
+
+// The most dynamic shared memory that a block needs; it lets two blocks share a multiprocessor that has 227
+// KB.
+inline constexpr size_t kEaTiledSharedBytes =
+    EaApplyShared<uint16_t, kEaMaxChannels, /*kChannelsLast=*/false>::kBytes;
+
+template <typename T, int kChannels, bool kChannelsLast, typename Launch>
+void RunEaTiledAs(const EaTiled& run, const Launch& launch) {
+  const auto blocks = static_cast<unsigned>(run.blocks);
+  const auto batch = static_cast<unsigned>(run.p.batch);
+  launch(EaGatherKernel<T, kChannels, kChannelsLast>, blocks, batch, kEaThreads,
+         EaGatherShared<T, kChannels, kChannelsLast>::kBytes, run);
+  launch(EaFoldKernel<T>, static_cast<unsigned>(run.p.key_channels), batch, kFoldThreads, 0, run);
+  launch(EaApplyKernel<T, kChannels, kChannelsLast>, blocks, batch, kEaThreads,
+         EaApplyShared<T, kChannels, kChannelsLast>::kBytes, run);
+}
+
+template <typename T, int kChannels, typename Launch>
+void RunEaTiledWith(const EaTiled& run, const Launch& launch) {
+  if (run.p.x.channel_stride == 1 && run.p.channels > 1) {
+    RunEaTiledAs<T, kChannels, true>(run, launch);
+  } else {
+    RunEaTiledAs<T, kChannels, false>(run, launch);
+  }
+}
+
+template <typename T, typename Launch>
+void RunEaTiled(const EaTiled& run, const Launch& launch) {
+  const EfficientAttentionProblem& p = run.p;
+  const int64_t positions = PositionsOf(p.extent);
+  if (positions == 0 || p.batch == 0) return;
+  if (p.extent.valid != nullptr) {
+    const AttendClear clear = {RowsOf(p.out, p.dtype, 0), p.extent, 1, p.out_channels, positions};
+    launch(AttendClearKernel<T>, p.batch * Attend::Tiles(positions), kBlockThreads, clear);
+  }
+  if (run.width == 64) {
+    RunEaTiledWith<T, 64>(run, launch);
+  } else if (run.width == 128) {
+    RunEaTiledWith<T, 128>(run, launch);
+  } else {
+    RunEaTiledWith<T, kEaMaxChannels>(run, launch);
+  }
+}
+
+#if defined(__CUDACC__)
+extern template void RunEaTiled<DeviceBFloat16>(const EaTiled&, const StreamLaunch&);
+extern template void RunEaTiled<DeviceHalf>(const EaTiled&, const StreamLaunch&);
+#endif
+
+}  // namespace saccade::kernels
