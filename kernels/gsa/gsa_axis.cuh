@@ -9,10 +9,11 @@ namespace saccade::kernels {
 // kTiles: vectors of value channels that a block computes. kSoftmax: the scores include k, and a softmax
 // makes them coefficients. kTensorCores requests tensor cores; chips without suitable ones use float32
 // arithmetic.
-template <typename T, int kTiles, bool kSoftmax, bool kTensorCores>
-__global__ void __launch_bounds__(kGsaThreads, 3) GsaAxisKernel(GsaAxis run) {
+template <typename T, int kTiles, bool kSoftmax, bool kHeld, bool kTensorCores>
+__global__ void __launch_bounds__(kGsaThreads, kTensorCores&& kHeld && !kSoftmax ? 3 : 2)
+    GsaAxisKernel(GsaAxis run) {
   if constexpr (kTensorCores && kHasMma) {
-    GsaAxisWithMma<T, kTiles, kSoftmax>::Run(run);
+    GsaAxisWithMma<T, kTiles, kSoftmax, kHeld>::Run(run);
   } else {
     GsaAxisWithoutMma<T, kTiles, kSoftmax>::Run(run);
   }

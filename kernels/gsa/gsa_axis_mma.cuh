@@ -8,19 +8,20 @@
 
 namespace saccade::kernels {
 
-template <typename T, int kTiles, bool kSoftmax>
-struct GsaAxisWithMma {
+// kHeld: the values, embedding and context of a block's lines fit into shared memory and are loaded once,
+// otherwise again for every step. The arithmetic is the same.
+template <typename T, int kTiles, bool kSoftmax, bool kHeld>
+class GsaAxisWithMma {
   static constexpr int kLines = GsaAxis::kLines<T>;
   static constexpr int kChannels = kTiles * kGsaVector;
-  static constexpr int kHeld =
-      kTiles == 1 ? 2 * GsaAxis::kKeys : GsaAxis::kKeys;  // keys whose values are held
-  static constexpr int kMaxDepth = 64;  // of key channels of an embedding or context that is held whole
+  static constexpr int kHeldKeys = kTiles == 1 ? 2 * GsaAxis::kKeys : GsaAxis::kKeys;
+  static constexpr int kMaxDepth = 64;  // of key channels of an embedding and a context that are held
   static constexpr int kDepth = 32;     // of other ones per step
   // Shared memory in words of two elements. The distances between rows keep a fragment's words in different
   // banks, and those of the values' lines the words that neighbouring threads write.
   static constexpr int kScoreLine = GsaAxis::kKeys / 2 + 4;  // scores[own][line][key pair]
   static constexpr int kScoreOwn = kLines * kScoreLine + 4;
-  static constexpr int kValueRow = kHeld / 2 + 4;  // values[line][channel][key pair]
+  static constexpr int kValueRow = kHeldKeys / 2 + 4;  // values[line][channel][key pair]
   static constexpr int kValueLine = kChannels * kValueRow + 18;
   static constexpr int kEmbeddingWords = GsaAxis::kDistances * (kDepth / 2 + 4);
   static constexpr int kContextWords = kChannels * (kMaxDepth / 2 + 4);
@@ -44,7 +45,9 @@ struct GsaAxisWithMma {
   };
 
   // Returns the distance in words between rows of `depth` key channels: an odd multiple of four.
-  __device__ static int RowWords(int depth) { return depth / 8 % 2 == 1 ? depth / 2 : depth / 2 + 4; }
+  __host__ __device__ static int RowWords(int depth) {
+    return depth / 8 % 2 == 1 ? depth / 2 : depth / 2 + 4;
+  }
   __device__ static int Group() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
   __device__ static int InGroup() { return static_cast<int>(threadIdx.x) % 4; }
   __device__ static int FirstOfWarp() { return static_cast<int>(threadIdx.x) / kWarp * kOwnLines; }
@@ -78,7 +81,7 @@ struct GsaAxisWithMma {
     const int first = key + 2 * pair;
     const int at[2] = {place.Nearest(run, run.values, place.first_line + line, first),
                        place.Nearest(run, run.values, place.first_line + line, first + 1)};
-    uint32_t* const to = values + line * kValueLine + key % kHeld / 2 + pair;
+    uint32_t* const to = values + line * kValueLine + key % kHeldKeys / 2 + pair;
     SACCADE_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) {
       const int channel = tile * kGsaVector;
@@ -99,6 +102,7 @@ struct GsaAxisWithMma {
   __device__ static void FillEmbedding(const GsaAxis& run, const Distances& distances, int first_channel,
                                        int depth, uint32_t* embedding) {
     const int pairs = depth / 2;
+    SACCADE_UNROLL_BY(1)
     for (int i = static_cast<int>(threadIdx.x); i < distances.count * pairs; i += kGsaThreads) {
       const int row = i / pairs;
       const int pair = i - row * pairs;
@@ -111,6 +115,7 @@ struct GsaAxisWithMma {
 
   __device__ static void FillContext(const GsaAxis& run, const GsaAxisPlace& place, int first, int depth,
                                      uint32_t* context) {
+    SACCADE_UNROLL_BY(1)
     for (int i = static_cast<int>(threadIdx.x); i < kChannels * depth / 2; i += kGsaThreads) {
       const int c = i % kChannels;
       const int key = first + i / kChannels * 2;
@@ -235,7 +240,7 @@ struct GsaAxisWithMma {
         SACCADE_UNROLL
         for (int tile = 0; tile < kTiles; ++tile) {
           uint32_t b[2];
-          LoadColumns(values + tile * kGsaVector * kValueRow, key % kHeld + k * 16, kHeld, b);
+          LoadColumns(values + tile * kGsaVector * kValueRow, key % kHeldKeys + k * 16, kHeldKeys, b);
           Mma(sums.value[i][tile], a[k], b, T());
         }
       }
@@ -306,12 +311,28 @@ struct GsaAxisWithMma {
 
   // Calls visit(first, depth) for steps of the key channels, or once for all of them if they are held.
   template <typename Visit>
-  __device__ static void ForDepths(const GsaAxis& run, bool held, const Visit& visit) {
-    const int step = held ? kMaxDepth : kDepth;
-    SACCADE_UNROLL_BY(1)
-    for (int first = 0; first < run.q.stride; first += step) {
-      visit(first, run.q.stride - first < step ? run.q.stride - first : step);
+  __device__ static void ForDepths(const GsaAxis& run, const Visit& visit) {
+    if constexpr (kHeld) {
+      visit(0, run.q.stride);
+    } else {
+      SACCADE_UNROLL_BY(1)
+      for (int first = 0; first < run.q.stride; first += kDepth) {
+        visit(first, run.q.stride - first < kDepth ? run.q.stride - first : kDepth);
+      }
     }
+  }
+
+  // All distances between positions of a line.
+  __host__ __device__ static Distances AllOf(int keys) {
+    const int base = (keys + GsaAxis::kOwn - 1) / GsaAxis::kOwn * GsaAxis::kOwn - 1;
+    return {base, base + (keys + 7) / 8 * 8};
+  }
+
+ public:
+  // Returns true if lines of this length, padding included, can be held.
+  static bool CanHold(int length, int depth) {
+    return length <= kHeldKeys && depth <= kMaxDepth &&
+           AllOf(length).count * RowWords(depth) <= kEmbeddingWords;
   }
 
   __device__ static void Run(const GsaAxis& run) {
@@ -322,21 +343,13 @@ struct GsaAxisWithMma {
     const Shared shared = {scores, values, embedding, context};
     GsaAxisPlace place(run, kLines, kChannels);
     const int keys = place.IsEmpty() ? 0 : place.Keys(run);
-    const int depth = run.q.stride;
-    // What fits into shared memory is loaded once, the rest again for every step.
-    const bool values_held = keys <= kHeld;
-    const bool context_held = run.context != nullptr && depth <= kMaxDepth;
-    Distances all_distances;
-    all_distances.base = (keys + GsaAxis::kOwn - 1) / GsaAxis::kOwn * GsaAxis::kOwn - 1;
-    all_distances.count = all_distances.base + (keys + 7) / 8 * 8;
-    const bool embedding_held =
-        depth <= kMaxDepth && all_distances.count * RowWords(depth) <= kEmbeddingWords;
-    if (values_held) {
+    const Distances all_distances = AllOf(keys);
+    if constexpr (kHeld) {
+      SACCADE_UNROLL_BY(1)
       for (int key = 0; key < keys; key += GsaAxis::kKeys) FillValues(run, place, key, values);
+      if (keys > 0) FillEmbedding(run, all_distances, 0, run.q.stride, embedding);
+      if (run.context != nullptr) FillContext(run, place, 0, run.q.stride, context);
     }
-    if (embedding_held && keys > 0) FillEmbedding(run, all_distances, 0, depth, embedding);
-    if (context_held) FillContext(run, place, 0, depth, context);
-
     T* const out = place.Out<T>(run);
     Affines affines;
     SACCADE_UNROLL
@@ -353,14 +366,14 @@ struct GsaAxisWithMma {
       SACCADE_UNROLL_BY(1)
       for (int key = 0; key < keys_of_tile; key += GsaAxis::kKeys) {
         __syncthreads();
-        if (!values_held) FillValues(run, place, key, values);
+        if constexpr (!kHeld) FillValues(run, place, key, values);
         SACCADE_UNROLL_BY(1)
         for (int i = 0; i < kOwnLines; ++i) {
           const int row = FirstOfWarp() + i;
           Scores part = {};
-          ForDepths(run, embedding_held, [&](int first, int count) {
+          ForDepths(run, [&](int first, int count) {
             Distances distances = all_distances;
-            if (!embedding_held) {
+            if constexpr (!kHeld) {
               distances = {own + GsaAxis::kOwn - 1 - key, GsaAxis::kDistances};
               __syncthreads();
               FillEmbedding(run, distances, first, count, embedding);
@@ -383,12 +396,12 @@ struct GsaAxisWithMma {
         }
       }
       if (run.context != nullptr && own < place.length && !place.IsEmpty()) {
-        ForDepths(run, context_held, [&](int first, int count) {
-          if (!context_held) {
+        ForDepths(run, [&](int first, int count) {
+          if constexpr (!kHeld) {
             __syncthreads();
             FillContext(run, place, first, count, context);
           }
-          if (!context_held || keys == 0) __syncthreads();
+          if (!kHeld || keys == 0) __syncthreads();
           MultiplyContext(run, place, own, first, count, context, sums);
         });
       }
