@@ -202,8 +202,15 @@ inline bool GsaCudaFits(const GsaProblem& p) {
 template <typename T, int kTiles, bool kTensorCores, typename Launch>
 void RunGsaAxisOf(const GsaCuda& run, int axis, const GsaRows& values, bool last, const Launch& launch) {
   const GsaAxis of = run.Axis<T>(axis, values, last, kTiles);
-  const auto kernel = run.p.content == GsaContent::kAxial ? GsaAxisKernel<T, kTiles, true, kTensorCores>
-                                                          : GsaAxisKernel<T, kTiles, false, kTensorCores>;
+  const bool softmax = run.p.content == GsaContent::kAxial;
+  auto kernel = softmax ? GsaAxisKernel<T, kTiles, true, false, kTensorCores>
+                        : GsaAxisKernel<T, kTiles, false, false, kTensorCores>;
+  if constexpr (kTensorCores) {
+    if (GsaAxisWithMma<T, kTiles, false, true>::CanHold(of.length, of.q.stride)) {
+      kernel =
+          softmax ? GsaAxisKernel<T, kTiles, true, true, true> : GsaAxisKernel<T, kTiles, false, true, true>;
+    }
+  }
   launch(kernel, of.Blocks(), kGsaThreads, of);
 }
 

@@ -8,19 +8,20 @@
 
 namespace saccade::kernels {
 
-template <typename T, int kTiles, bool kSoftmax>
-struct GsaAxisWithMma {
+// kHeld: the values, embedding and context of a block's lines fit into shared memory and are loaded once,
+// otherwise again for every step. The arithmetic is the same.
+template <typename T, int kTiles, bool kSoftmax, bool kHeld>
+class GsaAxisWithMma {
   static constexpr int kLines = GsaAxis::kLines<T>;
   static constexpr int kChannels = kTiles * kGsaVector;
-  static constexpr int kHeld =
-      kTiles == 1 ? 2 * GsaAxis::kKeys : GsaAxis::kKeys;  // keys whose values are held
-  static constexpr int kMaxDepth = 64;  // of key channels of an embedding or context that is held whole
+  static constexpr int kHeldKeys = kTiles == 1 ? 2 * GsaAxis::kKeys : GsaAxis::kKeys;
+  static constexpr int kMaxDepth = 64;  // of key channels of an embedding and a context that are held
   static constexpr int kDepth = 32;     // of other ones per step
   // Shared memory in words of two elements. The distances between rows keep a fragment's words in different
   // banks, and those of the values' lines the words that neighbouring threads write.
   static constexpr int kScoreLine = GsaAxis::kKeys / 2 + 4;  // scores[own][line][key pair]
   static constexpr int kScoreOwn = kLines * kScoreLine + 4;
-  static constexpr int kValueRow = kHeld / 2 + 4;  // values[line][channel][key pair]
+  static constexpr int kValueRow = kHeldKeys / 2 + 4;  // values[line][channel][key pair]
   static constexpr int kValueLine = kChannels * kValueRow + 18;
   static constexpr int kEmbeddingWords = GsaAxis::kDistances * (kDepth / 2 + 4);
   static constexpr int kContextWords = kChannels * (kMaxDepth / 2 + 4);
@@ -44,26 +45,44 @@ struct GsaAxisWithMma {
   };
 
   // Returns the distance in words between rows of `depth` key channels: an odd multiple of four.
-  __device__ static int RowWords(int depth) { return depth / 8 % 2 == 1 ? depth / 2 : depth / 2 + 4; }
+  __host__ __device__ static int RowWords(int depth) {
+    return depth / 8 % 2 == 1 ? depth / 2 : depth / 2 + 4;
+  }
   __device__ static int Group() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
   __device__ static int InGroup() { return static_cast<int>(threadIdx.x) % 4; }
   __device__ static int FirstOfWarp() { return static_cast<int>(threadIdx.x) / kWarp * kOwnLines; }
 
-  // Loads the fragment of key channels [c, c + 16) of two positions, given by their offsets.
-  __device__ static void LoadQueries(const T* map, int first, int second, int c, int depth,
-                                     uint32_t (&a)[4]) {
-    map += c + 2 * InGroup();
-    const bool deep = c + kGsaVector < depth;
-    a[0] = LoadPair(map + first);
-    a[1] = LoadPair(map + second);
-    a[2] = deep ? LoadPair(map + first + kGsaVector) : 0u;
-    a[3] = deep ? LoadPair(map + second + kGsaVector) : 0u;
-  }
+  // The q of two positions: the rows g and g + 8 of a fragment.
+  struct Queries {
+    __device__ Queries(const T* map, int first, int second)
+        : above(map + first + 2 * InGroup()), below(map + second + 2 * InGroup()) {}
+    const T* above;
+    const T* below;
+  };
 
-  // Loads a fragment whose columns are rows of shared memory. Channels from `depth` on are not there.
-  __device__ static void LoadColumns(const uint32_t* row, int c, int depth, uint32_t (&b)[2]) {
-    b[0] = row[c / 2 + InGroup()];
-    b[1] = c + kGsaVector < depth ? row[c / 2 + InGroup() + 4] : 0u;
+  // sums[n] += q times the n-th eight columns, whose rows in shared memory are offsets[n] words from
+  // `columns`, over 16 key channels from c on, or eight.
+  template <bool kSixteen, int kColumns>
+  __device__ static void MultiplyQueries(const Queries& q, int c, const uint32_t* columns,
+                                         const int (&offsets)[kColumns], float (&sums)[kColumns][4]) {
+    const uint32_t a[4] = {LoadPair(q.above + c), LoadPair(q.below + c),
+                           kSixteen ? LoadPair(q.above + c + kGsaVector) : 0u,
+                           kSixteen ? LoadPair(q.below + c + kGsaVector) : 0u};
+    const uint32_t* const from = columns + c / 2 + InGroup();
+    SACCADE_UNROLL
+    for (int n = 0; n < kColumns; ++n) {
+      const uint32_t b[2] = {from[offsets[n]], kSixteen ? from[offsets[n] + 4] : 0u};
+      Mma(sums[n], a, b, T());
+    }
+  }
+  // Same over `depth` key channels, a multiple of eight.
+  template <int kColumns>
+  __device__ static void MultiplyAllQueries(const Queries& q, int depth, const uint32_t* columns,
+                                            const int (&offsets)[kColumns], float (&sums)[kColumns][4]) {
+    int c = 0;
+    SACCADE_UNROLL_BY(1)
+    for (; c + 8 < depth; c += 16) MultiplyQueries<true>(q, c, columns, offsets, sums);
+    if (c < depth) MultiplyQueries<false>(q, c, columns, offsets, sums);
   }
 
   // Writes the lines' values for keys [key, key + kKeys), turned around so that pairs of keys are adjacent.
@@ -78,7 +97,7 @@ struct GsaAxisWithMma {
     const int first = key + 2 * pair;
     const int at[2] = {place.Nearest(run, run.values, place.first_line + line, first),
                        place.Nearest(run, run.values, place.first_line + line, first + 1)};
-    uint32_t* const to = values + line * kValueLine + key % kHeld / 2 + pair;
+    uint32_t* const to = values + line * kValueLine + key % kHeldKeys / 2 + pair;
     SACCADE_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) {
       const int channel = tile * kGsaVector;
@@ -99,6 +118,7 @@ struct GsaAxisWithMma {
   __device__ static void FillEmbedding(const GsaAxis& run, const Distances& distances, int first_channel,
                                        int depth, uint32_t* embedding) {
     const int pairs = depth / 2;
+    SACCADE_UNROLL_BY(1)
     for (int i = static_cast<int>(threadIdx.x); i < distances.count * pairs; i += kGsaThreads) {
       const int row = i / pairs;
       const int pair = i - row * pairs;
@@ -111,6 +131,7 @@ struct GsaAxisWithMma {
 
   __device__ static void FillContext(const GsaAxis& run, const GsaAxisPlace& place, int first, int depth,
                                      uint32_t* context) {
+    SACCADE_UNROLL_BY(1)
     for (int i = static_cast<int>(threadIdx.x); i < kChannels * depth / 2; i += kGsaThreads) {
       const int c = i % kChannels;
       const int key = first + i / kChannels * 2;
@@ -122,28 +143,20 @@ struct GsaAxisWithMma {
 
   using Scores = float[GsaAxis::kKeys / 8][4];  // of one own position
 
-  // Adds the products of q at an own position and the embedding over the channels [first, first + depth).
-  __device__ static void MultiplyEmbedding(const GsaAxis& run, const GsaAxisPlace& place,
-                                           const Distances& distances, int own, int key, int first, int depth,
+  // Adds the products of q at an own position and the embedding. Past the last key it computes the scores of
+  // other keys again: they are multiplied by zeros or masked.
+  __device__ static void MultiplyEmbedding(const GsaAxis& run, const GsaAxisPlace& place, const T* q,
+                                           const Distances& distances, int own, int key, int depth,
                                            const uint32_t* embedding, Scores& sums) {
-    const T* const q = run.q.Row<T>(place.matrix, 0) + first;
     const int line = place.first_line + Group();
-    const int above = place.Nearest(run, run.q, line, own);
-    const int below = place.Nearest(run, run.q, line + 8, own);
+    const Queries queries(q, place.Nearest(run, run.q, line, own), place.Nearest(run, run.q, line + 8, own));
     const int row_words = RowWords(depth);
-    const uint32_t* const rows = embedding + (key + Group() - own + distances.base) * row_words;
-    SACCADE_UNROLL_BY(1)
-    for (int c = 0; c < depth; c += 16) {
-      uint32_t a[4];
-      LoadQueries(q, above, below, c, depth, a);
-      SACCADE_UNROLL
-      for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
-        if (key + n * 8 >= place.length) break;
-        uint32_t b[2];
-        LoadColumns(rows + n * 8 * row_words, c, depth, b);
-        Mma(sums[n], a, b, T());
-      }
-    }
+    int offsets[GsaAxis::kKeys / 8];
+    SACCADE_UNROLL
+    for (int n = 0; n < GsaAxis::kKeys / 8; ++n)
+      offsets[n] = key + n * 8 < place.length ? n * 8 * row_words : 0;
+    MultiplyAllQueries(queries, depth, embedding + (key + Group() - own + distances.base) * row_words,
+                       offsets, sums);
   }
 
   __device__ static void StoreScores(const Scores& sums, int own, uint32_t* scores) {
@@ -167,18 +180,18 @@ struct GsaAxisWithMma {
       UnpackPair<T>(coefficients[n / 2][n % 2 * 2 + 1], logits[n][2], logits[n][3]);
     }
     const T* const q = run.q.Row<T>(place.matrix, 0);
-    const T* const k = run.k.Row<T>(place.matrix, 0);
-    const int above = place.Nearest(run, run.q, line, own);
-    const int below = place.Nearest(run, run.q, line, own + 8);
+    const T* const k = run.k.Row<T>(place.matrix, 0) + 2 * InGroup();
+    const Queries queries(q, place.Nearest(run, run.q, line, own), place.Nearest(run, run.q, line, own + 8));
     SACCADE_UNROLL_BY(1)
     for (int c = 0; c < run.q.stride; c += 16) {
-      uint32_t a[4];
-      LoadQueries(q, above, below, c, run.q.stride, a);
+      const bool deep = c + kGsaVector < run.q.stride;
+      const uint32_t a[4] = {LoadPair(queries.above + c), LoadPair(queries.below + c),
+                             deep ? LoadPair(queries.above + c + kGsaVector) : 0u,
+                             deep ? LoadPair(queries.below + c + kGsaVector) : 0u};
       SACCADE_UNROLL
       for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
-        const int at = place.Nearest(run, run.k, line, key + n * 8 + Group()) + c + 2 * InGroup();
-        const bool deep = c + kGsaVector < run.q.stride;
-        const uint32_t b[2] = {LoadPair(k + at), deep ? LoadPair(k + at + kGsaVector) : 0u};
+        const T* const from = k + place.Nearest(run, run.k, line, key + n * 8 + Group()) + c;
+        const uint32_t b[2] = {LoadPair(from), deep ? LoadPair(from + kGsaVector) : 0u};
         Mma(logits[n], a, b, T());
       }
     }
@@ -228,40 +241,33 @@ struct GsaAxisWithMma {
       if constexpr (kSoftmax) {
         OnlineSoftmax(run, place, place.first_line + line, first_own + Group(), key, a, i, sums);
       }
-      const uint32_t* const values = shared.values + line * kValueLine + Group() * kValueRow;
+      const uint32_t* const values =
+          shared.values + line * kValueLine + Group() * kValueRow + key % kHeldKeys / 2 + InGroup();
       SACCADE_UNROLL
       for (int k = 0; k < GsaAxis::kKeys / 16; ++k) {
-        if (key + k * 16 >= place.length) break;
         SACCADE_UNROLL
         for (int tile = 0; tile < kTiles; ++tile) {
-          uint32_t b[2];
-          LoadColumns(values + tile * kGsaVector * kValueRow, key % kHeld + k * 16, kHeld, b);
+          const uint32_t* const column = values + tile * kGsaVector * kValueRow + k * 8;
+          const uint32_t b[2] = {column[0], column[4]};
           Mma(sums.value[i][tile], a[k], b, T());
         }
       }
     }
   }
 
-  // Adds q times the context over the channels [first, first + depth).
-  __device__ static void MultiplyContext(const GsaAxis& run, const GsaAxisPlace& place, int first_own,
-                                         int first, int depth, const uint32_t* context, Sums& sums) {
-    const T* const q = run.q.Row<T>(place.matrix, 0) + first;
+  // Adds q times the context.
+  __device__ static void MultiplyContext(const GsaAxis& run, const GsaAxisPlace& place, const T* q,
+                                         int first_own, int depth, const uint32_t* context, Sums& sums) {
+    int offsets[kTiles];
+    SACCADE_UNROLL
+    for (int tile = 0; tile < kTiles; ++tile) offsets[tile] = tile * kGsaVector * RowWords(depth);
+    const int own = first_own + Group();
     SACCADE_UNROLL
     for (int i = 0; i < kOwnLines; ++i) {
       const int line = place.first_line + FirstOfWarp() + i;
-      const int above = place.Nearest(run, run.q, line, first_own + Group());
-      const int below = place.Nearest(run, run.q, line, first_own + Group() + 8);
-      SACCADE_UNROLL_BY(1)
-      for (int c = 0; c < depth; c += 16) {
-        uint32_t a[4];
-        LoadQueries(q, above, below, c, depth, a);
-        SACCADE_UNROLL
-        for (int tile = 0; tile < kTiles; ++tile) {
-          uint32_t b[2];
-          LoadColumns(context + (tile * kGsaVector + Group()) * RowWords(depth), c, depth, b);
-          Mma(sums.value[i][tile], a, b, T());
-        }
-      }
+      const Queries queries(q, place.Nearest(run, run.q, line, own),
+                            place.Nearest(run, run.q, line, own + 8));
+      MultiplyAllQueries(queries, depth, context + Group() * RowWords(depth), offsets, sums.value[i]);
     }
   }
 
@@ -306,12 +312,28 @@ struct GsaAxisWithMma {
 
   // Calls visit(first, depth) for steps of the key channels, or once for all of them if they are held.
   template <typename Visit>
-  __device__ static void ForDepths(const GsaAxis& run, bool held, const Visit& visit) {
-    const int step = held ? kMaxDepth : kDepth;
-    SACCADE_UNROLL_BY(1)
-    for (int first = 0; first < run.q.stride; first += step) {
-      visit(first, run.q.stride - first < step ? run.q.stride - first : step);
+  __device__ static void ForDepths(const GsaAxis& run, const Visit& visit) {
+    if constexpr (kHeld) {
+      visit(0, run.q.stride);
+    } else {
+      SACCADE_UNROLL_BY(1)
+      for (int first = 0; first < run.q.stride; first += kDepth) {
+        visit(first, run.q.stride - first < kDepth ? run.q.stride - first : kDepth);
+      }
     }
+  }
+
+  // All distances between positions of a line.
+  __host__ __device__ static Distances AllOf(int keys) {
+    const int base = (keys + GsaAxis::kOwn - 1) / GsaAxis::kOwn * GsaAxis::kOwn - 1;
+    return {base, base + (keys + 7) / 8 * 8};
+  }
+
+ public:
+  // Returns true if lines of this length, padding included, can be held.
+  static bool CanHold(int length, int depth) {
+    return length <= kHeldKeys && depth <= kMaxDepth &&
+           AllOf(length).count * RowWords(depth) <= kEmbeddingWords;
   }
 
   __device__ static void Run(const GsaAxis& run) {
@@ -320,24 +342,17 @@ struct GsaAxisWithMma {
     SACCADE_SHARED(uint32_t, embedding, kEmbeddingWords);
     SACCADE_SHARED(uint32_t, context, kContextWords);
     const Shared shared = {scores, values, embedding, context};
-    GsaAxisPlace place(run, kLines, kChannels);
+    const GsaAxisPlace place(run, kLines, kChannels);
     const int keys = place.IsEmpty() ? 0 : place.Keys(run);
-    const int depth = run.q.stride;
-    // What fits into shared memory is loaded once, the rest again for every step.
-    const bool values_held = keys <= kHeld;
-    const bool context_held = run.context != nullptr && depth <= kMaxDepth;
-    Distances all_distances;
-    all_distances.base = (keys + GsaAxis::kOwn - 1) / GsaAxis::kOwn * GsaAxis::kOwn - 1;
-    all_distances.count = all_distances.base + (keys + 7) / 8 * 8;
-    const bool embedding_held =
-        depth <= kMaxDepth && all_distances.count * RowWords(depth) <= kEmbeddingWords;
-    if (values_held) {
+    const Distances all_distances = AllOf(keys);
+    if constexpr (kHeld) {
+      SACCADE_UNROLL_BY(1)
       for (int key = 0; key < keys; key += GsaAxis::kKeys) FillValues(run, place, key, values);
+      if (keys > 0) FillEmbedding(run, all_distances, 0, run.q.stride, embedding);
+      if (run.context != nullptr) FillContext(run, place, 0, run.q.stride, context);
     }
-    if (embedding_held && keys > 0) FillEmbedding(run, all_distances, 0, depth, embedding);
-    if (context_held) FillContext(run, place, 0, depth, context);
-
-    T* const out = place.Out<T>(run);
+    T* const out = static_cast<T*>(run.out) + Kept(place.OutOffset(run));
+    const T* const q = static_cast<const T*>(run.q.data) + Kept(place.OffsetIn(run.q));
     Affines affines;
     SACCADE_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -345,7 +360,6 @@ struct GsaAxisWithMma {
     }
     SACCADE_UNROLL_BY(1)
     for (int own = place.first_own; own < place.OwnEnd(run); own += run.own_blocks * GsaAxis::kOwn) {
-      place.Forget();
       Sums sums;
       SACCADE_UNROLL
       for (int i = 0; i < kOwnLines; ++i) sums.top[i][0] = sums.top[i][1] = -INFINITY;
@@ -353,20 +367,20 @@ struct GsaAxisWithMma {
       SACCADE_UNROLL_BY(1)
       for (int key = 0; key < keys_of_tile; key += GsaAxis::kKeys) {
         __syncthreads();
-        if (!values_held) FillValues(run, place, key, values);
+        if constexpr (!kHeld) FillValues(run, place, key, values);
         SACCADE_UNROLL_BY(1)
         for (int i = 0; i < kOwnLines; ++i) {
           const int row = FirstOfWarp() + i;
           Scores part = {};
-          ForDepths(run, embedding_held, [&](int first, int count) {
+          ForDepths(run, [&](int first, int count) {
             Distances distances = all_distances;
-            if (!embedding_held) {
+            if constexpr (!kHeld) {
               distances = {own + GsaAxis::kOwn - 1 - key, GsaAxis::kDistances};
               __syncthreads();
               FillEmbedding(run, distances, first, count, embedding);
               __syncthreads();
             }
-            MultiplyEmbedding(run, place, distances, own + row, key, first, count, embedding, part);
+            MultiplyEmbedding(run, place, q + first, distances, own + row, key, count, embedding, part);
           });
           StoreScores(part, row, scores);
         }
@@ -383,13 +397,13 @@ struct GsaAxisWithMma {
         }
       }
       if (run.context != nullptr && own < place.length && !place.IsEmpty()) {
-        ForDepths(run, context_held, [&](int first, int count) {
-          if (!context_held) {
+        ForDepths(run, [&](int first, int count) {
+          if constexpr (!kHeld) {
             __syncthreads();
             FillContext(run, place, first, count, context);
           }
-          if (!context_held || keys == 0) __syncthreads();
-          MultiplyContext(run, place, own, first, count, context, sums);
+          if (!kHeld || keys == 0) __syncthreads();
+          MultiplyContext(run, place, q + first, own, count, context, sums);
         });
       }
       Store(run, place, own, affines, out, sums);

@@ -56,8 +56,8 @@ struct GsaAxisPlace {
     first_line = static_cast<int>(block % run.line_blocks) * lines_per_block;
     matrix = static_cast<int>(block / run.line_blocks);
     const DeviceBox box(run.extent, matrix / run.heads);
-    length = box.size[run.axis == 0 ? 1 : 2];
-    lines = box.size[run.axis == 0 ? 2 : 1];
+    length = run.axis == 0 ? box.size[1] : box.size[2];
+    lines = run.axis == 0 ? box.size[2] : box.size[1];
   }
   __device__ int Keys(const GsaAxis& run) const { return run.axis < 0 ? 0 : length; }
   __device__ int OwnEnd(const GsaAxis& run) const { return run.last ? run.length : length; }
@@ -73,23 +73,26 @@ struct GsaAxisPlace {
     return (y * run.line_step + x * run.step) * rows.stride;
   }
 
-  template <typename T>
-  __device__ T* Out(const GsaAxis& run) const {
-    return static_cast<T*>(run.out) + matrix / run.heads * run.out_batch + matrix % run.heads * run.out_head;
+  // Return the offsets of the head in the result and in a map.
+  __device__ int64_t OutOffset(const GsaAxis& run) const {
+    return matrix / run.heads * run.out_batch + matrix % run.heads * run.out_head;
   }
-
-  // Keeps the compiler from computing addresses ahead of a loop over own positions: they would take more
-  // registers than there are.
-  __device__ void Forget() {
-#if defined(__CUDACC__)
-    asm volatile("" : "+r"(matrix), "+r"(first_line), "+r"(first_channel));
-#endif
+  __device__ int64_t OffsetIn(const GsaRows& rows) const {
+    return static_cast<int64_t>(matrix) * rows.positions * rows.stride;
   }
 
   int matrix;
   int first_line, first_channel, first_own;
   int length, lines;  // valid ones
 };
+
+// Returns the offset in a way that keeps the compiler from computing it anew in every loop.
+__device__ inline int64_t Kept(int64_t offset) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+l"(offset));
+#endif
+  return offset;
+}
 
 // Returns the embedding's value for positions that are `offset` further, or zero if there is none.
 __device__ inline float EmbeddingAt(const GsaAxis& run, int offset, int channel) {

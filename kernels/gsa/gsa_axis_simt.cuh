@@ -206,7 +206,7 @@ struct GsaAxisWithoutMma {
       SACCADE_UNROLL
       for (int i = 0; i < 4 * kTiles; ++i) sums[i / kTiles][i % kTiles] += part[i / kTiles][i % kTiles];
     }
-    T* const out = place.Out<T>(run);
+    T* const out = static_cast<T*>(run.out) + place.OutOffset(run);
     const int y = first_line + line;
     SACCADE_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) {

@@ -108,8 +108,8 @@ def time_one(ops, shape, dtype):
 
 def check_all(ops, quick):
     shapes = ((3, 64, 14, 14), (1, 128, 28, 17)) if quick else (
-        (3, 64, 14, 14), (1, 128, 28, 17), (2, 64, 56, 56), (1, 256, 14, 14), (2, 512, 7, 7), (2, 16, 1, 1),
-        (1, 24, 3, 130))
+        (3, 64, 14, 14), (1, 128, 28, 17), (2, 64, 56, 56), (2, 128, 28, 28), (1, 256, 14, 14), (2, 512, 7, 7),
+        (2, 16, 1, 1), (1, 24, 3, 130), (1, 768, 5, 9))
     for dtype in gpu_check.BOUNDS:
         for shape in shapes:
             for content in ("global", "axial", "none"):

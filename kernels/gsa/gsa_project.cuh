@@ -233,7 +233,7 @@ struct GsaProjectWithoutMma {
                                float* tile) {
     const T* const x = SampleOf<T>(run, place.sample);
     const int positions = place.convolution.rows.positions;
-    SACCADE_UNROLL
+    SACCADE_UNROLL_BY(2)
     for (int i = 0; i < GsaProjection::kPositions * kDepth / 4 / kGsaThreads; ++i) {
       const int unit = static_cast<int>(threadIdx.x) + i * kGsaThreads;
       float four[4] = {};
@@ -289,7 +289,7 @@ struct GsaProjectWithoutMma {
       __syncthreads();
       // Each step is summed separately, because one long sum would have a larger rounding error.
       float part[8][4] = {};
-      SACCADE_UNROLL_BY(4)
+      SACCADE_UNROLL_BY(2)
       for (int c = 0; c < kDepth; ++c) {
         float left[2][4], right[4];
         LoadFour(x_tile + c * kXStride + row, left[0]);
