@@ -333,6 +333,19 @@ struct ExpattDirectMma {
   float weight[kPositionTiles];
 };
 
+// Returns the sum of the warps' values, `stride` apart, as a tree: it rounds less than one after the other.
+__device__ inline float ExpattSumOfWarps(const float* from, int stride) {
+  float sums[ExpattDirect::kWarps];
+  SACCADE_UNROLL
+  for (int w = 0; w < ExpattDirect::kWarps; ++w) sums[w] = from[w * stride];
+  SACCADE_UNROLL
+  for (int half = ExpattDirect::kWarps / 2; half > 0; half /= 2) {
+    SACCADE_UNROLL
+    for (int w = 0; w < half; ++w) sums[w] += sums[w + half];
+  }
+  return sums[0];
+}
+
 // Launched with one block per group, block of rows and block of positions, padding included, and with dynamic
 // shared memory for the largest map of distances if kSharedTable. T is the type of the problem's maps.
 template <typename T, typename In, typename Out, bool kSharedTable, bool kTensorCores = sizeof(T) == 2>
@@ -406,12 +419,8 @@ __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(
         const int row = first + i / Size::kPositions;
         const int position = first_position + i % Size::kPositions;
         if (row >= block.rows || position >= plane) continue;
-        float sum = 0;
-        float weight = 0;
-        for (int w = 0; w < Size::kWarps; ++w) {
-          sum += merged[w * Size::kMergeRows * Size::kPositions + i];
-          weight += weights[w * Size::kPositions + i % Size::kPositions];
-        }
+        const float sum = ExpattSumOfWarps(merged + i, Size::kMergeRows * Size::kPositions);
+        const float weight = ExpattSumOfWarps(weights + i % Size::kPositions, Size::kPositions);
         const int in_group = static_cast<int>(first_row) + row;
         const int channel = in_group % channels;
         const int y = position / box.full[2];
