@@ -5,6 +5,7 @@
 //      without softmax: A = (1/N) v k^T, a small matrix per head, then A q, linear in the number of
 //      positions
 //   3. the output projection: of every position after a softmax, otherwise of A before it is applied
+// Step 2 of 16-bit maps is left to LibTorch where it can do it (attention_packed.cuh).
 // Intermediate maps have the maps' type; A and the projected A are float32.
 #pragma once
 
@@ -283,9 +284,10 @@ inline bool AttentionCudaFits(const AttentionProblem& p) {
   return AttendFits(run.Softmax()) && (p.out_weight == nullptr || AttendFits(run.Project()));
 }
 
+// Runs step 1.
 template <typename T, typename Launch>
-void RunAttentionCuda(const AttentionProblem& p, float* workspace, const Launch& launch) {
-  const AttentionCuda run(p, workspace);
+void RunAttentionInputs(const AttentionCuda& run, const Launch& launch) {
+  const AttentionProblem& p = run.p;
   const auto transform = [&](const AttentionInput& input, const Rows& map, const Extent& extent,
                              const OutputRows& out, int64_t channels) {
     if (input.weight != nullptr) RunProduct<T>(run.Transform(input, map, extent, out, channels), launch);
@@ -294,6 +296,12 @@ void RunAttentionCuda(const AttentionProblem& p, float* workspace, const Launch&
   transform(p.q, RowsOf(p.q.map, p.dtype, 0), p.extent, run.transformed_q, p.key_channels);
   transform(p.k, run.KeyMap(p.k, run.pooled_k), run.keys, run.transformed_k, p.key_channels);
   transform(p.v, run.KeyMap(p.v, run.pooled_v), run.keys, run.transformed_v, p.value_channels);
+}
+
+template <typename T, typename Launch>
+void RunAttentionCuda(const AttentionProblem& p, float* workspace, const Launch& launch) {
+  const AttentionCuda run(p, workspace);
+  RunAttentionInputs<T>(run, launch);
   if (p.kind == AttentionKind::kMean) {
     RunAttend<T>(run.Mix(), run.attend, launch);
     if (p.out_weight != nullptr) RunProduct<float>(run.Fold(), launch);

@@ -16,6 +16,10 @@
 // finite are errors. On CUDA, extents are clamped and weights are not checked, because reading values would
 // require synchronisation.
 //
+// On CUDA a softmax of 16-bit maps with at most 256 channels per head is computed by LibTorch's
+// FlashAttention, unless torch.backends.cuda.enable_flash_sdp(False) turns it off; results differ in their
+// last bits between the two.
+//
 // A sample's result depends on that sample alone: not on the rest of the batch, its padding, or the number of
 // threads.
 #pragma once

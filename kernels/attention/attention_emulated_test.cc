@@ -4,6 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "kernels/attention/attention_packed.cuh"
 #include "kernels/attention/attention_testing.h"
 #include "kernels/device/emulated_test.h"
 
@@ -37,6 +43,94 @@ TEST_P(AttentionEmulatedSome, DoesNotDependOnTheOrderOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Configs, AttentionEmulated, testing::ValuesIn(AttentionTestConfigs()));
 INSTANTIATE_TEST_SUITE_P(Configs, AttentionEmulatedSome,
                          testing::ValuesIn(EveryThird(AttentionTestConfigs())));
+
+// The kernels around a library's attention, which is computed here in float64 from what they packed.
+template <typename T>
+void RunPacked(const AttentionProblem& p, uint64_t seed) {
+  const AttentionCuda run(p, nullptr);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  AttentionPacked packed;
+  packed.head_channels = PackedHeadChannels(p);
+  const int64_t queries = PositionsOf(p.extent);
+  const int64_t keys = PositionsOf(run.keys);
+  const int64_t row = p.heads * packed.head_channels;
+  ASSERT_TRUE(AttentionPacksFit(p));
+  std::vector<float> workspace(run.floats + 1, nan);
+  std::vector<T> q(p.batch * queries * row, T(nan)), k(p.batch * keys * row, T(nan)), v = k, out = q;
+  std::vector<int32_t> query_starts(p.batch + 1, -1), key_starts = query_starts, used(p.batch, -1);
+  packed.q = q.data();
+  packed.k = k.data();
+  packed.v = v.data();
+  packed.out = out.data();
+  packed.query_starts = query_starts.data();
+  packed.key_starts = key_starts.data();
+  packed.used_keys = used.data();
+  RunAttentionPack<T>(p, packed, workspace.data(), EmulatedLaunch{seed});
+  for (int64_t b = 0; b < p.batch; ++b) {
+    ASSERT_EQ(query_starts[b + 1] - query_starts[b], queries);
+    ASSERT_EQ(key_starts[b + 1] - key_starts[b], keys);
+    for (int64_t i = query_starts[b]; i < query_starts[b + 1]; ++i) {
+      for (int64_t h = 0; h < p.heads; ++h) {
+        std::vector<double> weights(used[b]), sums(packed.head_channels);
+        double total = 0;
+        for (int64_t j = 0; j < used[b]; ++j) {
+          double logit = 0;
+          for (int64_t c = 0; c < packed.head_channels; ++c) {
+            const int64_t at = h * packed.head_channels + c;
+            logit +=
+                static_cast<double>(ToFloat(q[i * row + at])) * ToFloat(k[(key_starts[b] + j) * row + at]);
+          }
+          total += weights[j] = std::exp(logit * p.logit_scale);
+        }
+        for (int64_t c = 0; c < packed.head_channels; ++c) {
+          const int64_t at = h * packed.head_channels + c;
+          double sum = 0;
+          for (int64_t j = 0; j < used[b]; ++j) {
+            sum += weights[j] / total * ToFloat(v[(key_starts[b] + j) * row + at]);
+          }
+          out[i * row + at] = T(static_cast<float>(sum));
+        }
+      }
+    }
+  }
+  RunAttentionUnpack<T>(p, packed, workspace.data(), EmulatedLaunch{seed});
+}
+
+class AttentionPackedEmulated : public testing::TestWithParam<AttentionTestConfig> {};
+
+TEST_P(AttentionPackedEmulated, MatchesTheFormulas) {
+  AttentionTestCase<DeviceBFloat16> test(GetParam(), 1);
+  if (PackedHeadChannels(test.Problem()) == 0) GTEST_SKIP() << "left to the attention core";
+  RunPacked<DeviceBFloat16>(test.Problem(), 1);
+  EXPECT_LE(test.Error(), kMaxEmulatedError<DeviceBFloat16>);
+  AttentionTestCase<DeviceBFloat16> again(GetParam(), 1);
+  RunPacked<DeviceBFloat16>(again.Problem(), 2);
+  EXPECT_TRUE(SameBits(test.out(), again.out()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, AttentionPackedEmulated, testing::ValuesIn(AttentionTestConfigs()));
+
+// Padding may change neither the choice nor the size of a head.
+TEST(AttentionPackedEmulatedTest, TheChoiceDoesNotDependOnExtents) {
+  AttentionProblem p;
+  p.dtype = Dtype::kBFloat16;
+  p.heads = 2;
+  p.key_channels = 18;
+  p.value_channels = 40;
+  for (const int64_t size : {1, 100, 1000}) {
+    p.batch = size;
+    p.extent = RowExtent(size);
+    EXPECT_EQ(PackedHeadChannels(p), 24);
+  }
+  p.logit_scale = -1;
+  EXPECT_EQ(PackedHeadChannels(p), 0);
+  p.logit_scale = 1;
+  p.dtype = Dtype::kFloat32;
+  EXPECT_EQ(PackedHeadChannels(p), 0);
+  p.dtype = Dtype::kFloat16;
+  p.value_channels = 514;
+  EXPECT_EQ(PackedHeadChannels(p), 0);
+}
 
 }  // namespace
 }  // namespace saccade::kernels

@@ -94,6 +94,13 @@ def check_padding(ops, dtype, kind):
     gpu_check.check_capture(f"{kind} {dtype}", lambda: run(ops, *padded, kind, valid=valid))
 
 
+def with_flash(enabled, check, *arguments):
+    """Runs a check with LibTorch's FlashAttention for 16-bit maps, or with this folder's own kernels for all."""
+    torch.backends.cuda.enable_flash_sdp(enabled)
+    check(*arguments)
+    torch.backends.cuda.enable_flash_sdp(True)
+
+
 def time_one(ops, shape, dtype, kind):
     q, k, v = (t.cuda() for t in maps(shape, dtype))
     compiled = gpu_check.compiled(attend)
@@ -113,11 +120,12 @@ def check_all(ops, quick):
         (1, 640, 9, 11))
     for dtype in gpu_check.BOUNDS:
         for kind in KINDS:
-            for shape in shapes:
-                for memory_format in (torch.contiguous_format, torch.channels_last):
-                    check_one(ops, shape, dtype, memory_format, kind)
-            check_module(ops, dtype, kind)
-            check_padding(ops, dtype, kind)
+            for flash in (True, False) if dtype != torch.float32 and kind != "1n" else (True,):
+                for shape in shapes:
+                    for memory_format in (torch.contiguous_format, torch.channels_last):
+                        with_flash(flash, check_one, ops, shape, dtype, memory_format, kind)
+                with_flash(flash, check_module, ops, dtype, kind)
+                with_flash(flash, check_padding, ops, dtype, kind)
 
 
 def time_all(ops):

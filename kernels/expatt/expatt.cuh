@@ -3,11 +3,11 @@
 //   mix      a 1x1 convolution before the map and one after it, if the problem has them
 //   then, by kind:
 //   mean     constant: one block per sample and channel
+//   direct   the product with the whole map, whose entries are looked up by distance and never stored
+//            (expatt_direct.cuh): 2 N^2 C operations
 //   totals, columns, rows
-//            gaussian and exponential_manhattan: the sum of each channel, a product with Gx, and one with Gy
-//            that adds the total and divides: 2 N (h + w) C operations
-//   direct   linear, cosine, exponential_euclidean: the product with the whole map, whose entries are looked
-//            up by distance and never stored (expatt_direct.cuh): 2 N^2 C operations
+//            gaussian and exponential_manhattan, for samples of many positions: the sum of each channel, a
+//            product with Gx, and one with Gy that adds the total and divides: 2 N (h + w) C operations
 // This works for every extent and radius without synchronisation, and keeps nothing between calls. The price
 // is that every call computes the tables (at most H W values per sample or block), and that the direct
 // product is quadratic. Sums are float32, split into parts. No atomics: the order of every sum depends on
@@ -32,18 +32,20 @@ struct ExpattCuda : ExpattBlockSize {
         height(static_cast<int>(problem.extent.size[1])),
         width(static_cast<int>(problem.extent.size[2])),
         plane(problem.extent.size[1] * problem.extent.size[2]),
-        separable(IsSeparable(problem.kind)) {
+        max_direct(ExpattDirect::MaxPositions(problem.kind, problem.dtype)),
+        factors(IsSeparable(problem.kind) && plane > max_direct),
+        direct(problem.kind != ExpattKind::kConstant && (!factors || problem.extent.valid != nullptr)) {
     const int64_t maps = p.batch * p.map_channels * plane;
-    const bool in_blocks = p.kind == ExpattKind::kConstant || plane <= ExpattDirect::kMaxSharedTable;
-    table_floats = separable ? 2 * (height + width) : in_blocks ? 0 : plane;
+    table_in_blocks = IsSeparable(p.kind) || plane <= ExpattDirect::kMaxSharedTable;
+    table_floats = factors ? 2 * (height + width) : direct && !table_in_blocks ? plane : 0;
     const auto take = [&](int64_t floats) {
       float* const begin = workspace == nullptr ? nullptr : workspace + workspace_floats;
       workspace_floats += floats;
       return begin;
     };
     tables = take(table_floats * Tables());
-    totals = take(separable ? p.batch * p.map_channels : 0);
-    turned = take(separable ? maps : 0);
+    totals = take(factors ? p.batch * p.map_channels : 0);
+    turned = take(factors ? maps : 0);
     mixed = take(p.before != nullptr ? maps : 0);
     mapped = take(p.after != nullptr ? maps : 0);
   }
@@ -60,10 +62,14 @@ struct ExpattCuda : ExpattBlockSize {
   ExpattProblem p;
   int height, width;
   int64_t plane;
-  bool separable;
+  int64_t max_direct;
+  // Whether some samples may be too large for the direct product, and whether some may not be. With padding,
+  // both kernels are launched, and a sample's valid extent decides which of them does nothing.
+  bool factors, direct;
+  bool table_in_blocks;  // every block of the direct product computes its map of distances
   int64_t table_floats;
-  // [Tables(), table_floats]. Separable: Gy by distance [H], Gx [W], their row sums [H] and [W]; otherwise G
-  // + 1 by distance [H, W], rounded as the maps, or nothing if every block computes it.
+  // [Tables(), table_floats]. Factors: Gy by distance [H], Gx [W], their row sums [H] and [W]; otherwise G +
+  // 1 by distance [H, W], rounded as the maps, or nothing.
   float* tables;
   float* totals;  // [B, map channels]
   float* turned;  // [B, map channels, H, W], after Gx
@@ -108,7 +114,7 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTablesKernel(Expat
   const DeviceBox box(run.p.extent, sample);
   const float sigma = ExpattSigma(run.p);
   float* to = run.tables + sample * run.table_floats + entry;
-  if (!run.separable) {
+  if (!run.factors) {
     const int y = static_cast<int>(entry / run.width);
     const int x = static_cast<int>(entry % run.width);
     *to = ExpattRounded<T>(1 + ExpattWeight(run.p.kind, y, x, box.size[1], box.size[2], sigma));
@@ -148,7 +154,9 @@ template <typename In>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTotalsKernel(ExpattStep step) {
   const int64_t sample = blockIdx.x / step.from_channels;
   const int64_t channel = blockIdx.x % step.from_channels;
-  const float sum = ExpattChannelSum<In>(step.from, DeviceBox(step.run.p.extent, sample), sample, channel);
+  const DeviceBox box(step.run.p.extent, sample);
+  if (box.Positions() <= step.run.max_direct) return;
+  const float sum = ExpattChannelSum<In>(step.from, box, sample, channel);
   if (threadIdx.x == 0) step.run.totals[blockIdx.x] = sum;
 }
 
@@ -175,6 +183,7 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattColumnsKernel(Expa
   const ExpattCuda& run = step.run;
   const ExpattBlock block(step);
   const DeviceBox box(run.p.extent, block.sample);
+  if (box.Positions() <= run.max_direct) return;
   const int height = box.size[1];
   const int width = box.size[2];
   const float* weights = ExpattTableOf(run, block.sample) + run.height;
@@ -197,6 +206,7 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattRowsKernel(ExpattS
   const ExpattCuda& run = step.run;
   const ExpattBlock block(step);
   const DeviceBox box(run.p.extent, block.sample);
+  if (box.Positions() <= run.max_direct) return;
   const float* weights = ExpattTableOf(run, block.sample);
   const float* row_sums = weights + run.height + run.width;
   const float* column_sums = row_sums + run.height;
@@ -257,16 +267,20 @@ void LaunchExpattProduct(void (*kernel)(ExpattStep), int64_t rows, int64_t colum
   launch(kernel, step.run.p.batch * step.row_blocks * step.column_blocks, ExpattCuda::kThreads, step);
 }
 
-// Applies a map that is not separable.
+// Applies the whole map.
 template <typename T, typename In, typename Out, typename Launch>
 void RunExpattDirect(const ExpattStep& step, const Launch& launch) {
   const ExpattCuda& run = step.run;
-  const ExpattDirect direct(run.p, step.from, step.to, step.bias,
-                            run.table_floats == 0 ? nullptr : run.tables, sizeof(In) == 2);
+  const ExpattDirect direct(run.p, step.from, step.to, step.bias, run.table_in_blocks ? nullptr : run.tables,
+                            sizeof(In) == 2);
   const int64_t blocks = direct.groups * Blocks(direct.rows, ExpattDirect::kRows<T>) * direct.position_blocks;
-  const size_t shared = run.table_floats == 0 ? static_cast<size_t>(run.plane) * sizeof(float) : 0;
-  launch(run.table_floats == 0 ? ExpattDirectKernel<T, In, Out, true> : ExpattDirectKernel<T, In, Out, false>,
-         static_cast<unsigned>(blocks), 1, ExpattDirect::kThreads, shared, direct);
+  int64_t shared = 0;
+  if (run.table_in_blocks) {
+    shared = run.plane < ExpattDirect::kMaxSharedTable ? run.plane : ExpattDirect::kMaxSharedTable;
+  }
+  launch(run.table_in_blocks ? ExpattDirectKernel<T, In, Out, true> : ExpattDirectKernel<T, In, Out, false>,
+         static_cast<unsigned>(blocks), 1, ExpattDirect::kThreads,
+         static_cast<size_t>(shared) * sizeof(float), direct);
 }
 
 // Applies the map alone, from step.from to step.to. T is the type of the problem's maps.
@@ -281,10 +295,8 @@ void RunExpattMap(const ExpattStep& step, const Launch& launch) {
   }
   launch(ExpattTablesKernel<T>, run.Tables() * Blocks(run.table_floats, ExpattCuda::kThreads),
          ExpattCuda::kThreads, step);
-  if (!run.separable) {
-    RunExpattDirect<T, In, Out>(step, launch);
-    return;
-  }
+  if (run.direct) RunExpattDirect<T, In, Out>(step, launch);
+  if (!run.factors) return;
   launch(ExpattTotalsKernel<In>, maps, ExpattCuda::kThreads, step);
   LaunchExpattProduct(ExpattColumnsKernel<In>, channels * run.height, run.width, step, launch);
   LaunchExpattProduct(ExpattRowsKernel<Out>, run.height, channels * run.width, step, launch);

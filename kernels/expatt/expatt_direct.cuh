@@ -1,8 +1,8 @@
-// The product with a whole map that is not separable, in one kernel. The map is never stored: an entry
-// depends only on the distance of two positions, so each block computes the map of all distances in shared
-// memory and looks entries up as it multiplies. That costs about as much as to read a stored map from the L2
-// cache, keeps nothing between calls, and works the same with valid extents and a radius that only the device
-// knows.
+// The product with a whole map in one kernel: of maps that are not separable, and of small ones. The map is
+// never stored: an entry depends only on the distance of two positions, so each block computes the map of all
+// distances in shared memory and looks entries up as it multiplies. That costs about as much as to read a
+// stored map from the L2 cache, keeps nothing between calls, and works the same with valid extents and a
+// radius that only the device knows.
 //
 // A block has 32 positions and up to 64 rows, where a row is a channel of a sample: samples of one extent
 // share the map. Each of its eight warps takes 16 of every 128 keys, and the warps' sums are added in their
@@ -16,6 +16,7 @@
 
 #include "kernels/common/device.h"
 #include "kernels/device/box.cuh"
+#include "kernels/device/launch.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/expatt/expatt_block.cuh"
 #include "kernels/expatt/expatt_weights.cuh"
@@ -34,6 +35,13 @@ struct ExpattDirect {
   // The largest map of distances that is kept in shared memory; a larger one is in the workspace.
   static constexpr int kMaxSharedTable = 5632;
 
+  // Returns the most valid positions for which a sample takes this product. The products with the factors of
+  // a separable map take less time from there on.
+  static int64_t MaxPositions(ExpattKind kind, Dtype dtype) {
+    if (!IsSeparable(kind)) return kMaxBlocks;
+    return dtype == Dtype::kFloat32 ? 1024 : 4096;
+  }
+
   template <typename T>
   static constexpr int kRows = sizeof(T) == 2 ? 64 : kSimtRows;  // of a block
 
@@ -42,6 +50,7 @@ struct ExpattDirect {
                const float* bias_, const float* tables_, bool sixteen_bit)
       : p(problem), from(from_), to(to_), bias(bias_), tables(tables_) {
     const bool padded = p.extent.valid != nullptr;
+    max_positions = static_cast<int>(MaxPositions(p.kind, p.dtype));
     groups = padded ? p.batch : 1;
     rows = padded ? p.map_channels : p.batch * p.map_channels;
     const int64_t plane = p.extent.size[1] * p.extent.size[2];
@@ -56,11 +65,12 @@ struct ExpattDirect {
   FeatureMap from;
   OutputMap to;
   const float* bias;
-  const float* tables;  // [groups, H, W]
+  const float* tables;  // [groups, H, W], or null
   int64_t groups;       // samples, or 1 if all samples have the same extent
   int64_t rows;         // of a group
   int64_t position_blocks;
-  bool vectors;  // eight neighbouring keys can be read at once
+  int max_positions;  // samples with more are left to other kernels
+  bool vectors;       // eight neighbouring keys can be read at once
 };
 
 // Coordinates of a position.
@@ -81,11 +91,12 @@ struct ExpattDirectBlock {
   __device__ float Entry(const ExpattCoordinates& a, const ExpattCoordinates& b) const {
     const int dy = a.y - b.y;
     const int dx = a.x - b.x;
-    return table[(dy < 0 ? -dy : dy) * box.full[2] + (dx < 0 ? -dx : dx)];
+    return table[(dy < 0 ? -dy : dy) * table_width + (dx < 0 ? -dx : dx)];
   }
 
   DeviceBox box;
   const float* table;
+  int table_width;
   int rows;                      // from the first row of this pass on
   int64_t* row_at;               // [Rows] offset of each row
   ExpattCoordinates* positions;  // [kPositions]
@@ -322,8 +333,21 @@ struct ExpattDirectMma {
   float weight[kPositionTiles];
 };
 
+// Returns the sum of the warps' values, `stride` apart, as a tree: it rounds less than one after the other.
+__device__ inline float ExpattSumOfWarps(const float* from, int stride) {
+  float sums[ExpattDirect::kWarps];
+  SACCADE_UNROLL
+  for (int w = 0; w < ExpattDirect::kWarps; ++w) sums[w] = from[w * stride];
+  SACCADE_UNROLL
+  for (int half = ExpattDirect::kWarps / 2; half > 0; half /= 2) {
+    SACCADE_UNROLL
+    for (int w = 0; w < half; ++w) sums[w] += sums[w + half];
+  }
+  return sums[0];
+}
+
 // Launched with one block per group, block of rows and block of positions, padding included, and with dynamic
-// shared memory for H W floats if kSharedTable. T is the type of the problem's maps.
+// shared memory for the largest map of distances if kSharedTable. T is the type of the problem's maps.
 template <typename T, typename In, typename Out, bool kSharedTable, bool kTensorCores = sizeof(T) == 2>
 __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(ExpattDirect run) {
   using Size = ExpattDirect;
@@ -347,19 +371,24 @@ __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(
   const auto channels = static_cast<int>(run.p.map_channels);
   const DeviceBox box(run.p.extent, group);
   const int plane = box.full[1] * box.full[2];
-  ExpattDirectBlock block = {box,  own_table, 0, row_at, coordinates, coordinates + Size::kPositions,
-                             tile, weights};
+  if (box.Positions() > run.max_positions) return;
+  ExpattDirectBlock block = {
+      box, own_table, box.size[2], 0, row_at, coordinates, coordinates + Size::kPositions, tile, weights};
   if constexpr (kSharedTable) {
     const float sigma = ExpattSigma(run.p);
-    for (int i = thread; i < plane; i += Size::kThreads) {
+    for (int i = thread; i < box.Positions(); i += Size::kThreads) {
       own_table[i] = ExpattRounded<T>(
-          1 + ExpattWeight(run.p.kind, i / box.full[2], i % box.full[2], box.size[1], box.size[2], sigma));
+          1 + ExpattWeight(run.p.kind, i / box.size[2], i % box.size[2], box.size[1], box.size[2], sigma));
     }
   } else {
     block.table = run.tables + group * plane;
+    block.table_width = box.full[2];
   }
   if (thread < Size::kPositions) {
-    coordinates[thread] = {(first_position + thread) / box.full[2], (first_position + thread) % box.full[2]};
+    const int y = (first_position + thread) / box.full[2];
+    const int x = (first_position + thread) % box.full[2];
+    const bool is_valid = y < box.size[1] && x < box.size[2];
+    coordinates[thread] = {is_valid ? y : 0, is_valid ? x : 0};
   }
   // One pass, except where float32 arithmetic replaces tensor cores.
   for (int64_t first_row = begin; first_row < end; first_row += Math::kRows) {
@@ -390,12 +419,8 @@ __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(
         const int row = first + i / Size::kPositions;
         const int position = first_position + i % Size::kPositions;
         if (row >= block.rows || position >= plane) continue;
-        float sum = 0;
-        float weight = 0;
-        for (int w = 0; w < Size::kWarps; ++w) {
-          sum += merged[w * Size::kMergeRows * Size::kPositions + i];
-          weight += weights[w * Size::kPositions + i % Size::kPositions];
-        }
+        const float sum = ExpattSumOfWarps(merged + i, Size::kMergeRows * Size::kPositions);
+        const float weight = ExpattSumOfWarps(weights + i % Size::kPositions, Size::kPositions);
         const int in_group = static_cast<int>(first_row) + row;
         const int channel = in_group % channels;
         const int y = position / box.full[2];

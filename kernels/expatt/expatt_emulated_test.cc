@@ -71,7 +71,7 @@ TEST(ExpattEmulatedTest, WholeMaps) {
   for (const ExpattTestConfig& config :
        {ExpattTestConfig{.batch = 3, .channels = 33, .height = 16, .width = 17},
         ExpattTestConfig{.batch = 2, .channels = 40, .height = 16, .width = 18, .channels_last = true},
-        ExpattTestConfig{.channels = 1, .height = 2, .width = 2817, .valid = {1, 300}},
+        ExpattTestConfig{.channels = 1, .height = 2, .width = 2817, .valid = {1, 150}},
         ExpattTestConfig{.batch = 2, .channels = 5, .height = 2, .width = 2824, .valid = {1, 3, 2, 70}}}) {
     for (const ExpattKind kind : {ExpattKind::kCosine, ExpattKind::kExponentialEuclidean}) {
       ExpattTestConfig of_kind = config;
@@ -147,6 +147,35 @@ void DoesNotDependOnBatchOrPadding() {
     EXPECT_TRUE(SameBits(RunWithin<T>(kind, 9, 16, 12, 21, 2, 1), alone)) << static_cast<int>(kind);
     EXPECT_TRUE(SameBits(RunWithin<T>(kind, 9, 16, 60, 100, 1, 0), alone)) << static_cast<int>(kind);
   }
+}
+
+// A separable map that the factors apply: more positions than the direct product takes.
+TEST(ExpattEmulatedTest, Factors) {
+  for (const ExpattKind kind : {ExpattKind::kGaussian, ExpattKind::kExponentialManhattan}) {
+    ExpattTestCase<float> test({.kind = kind,
+                                .batch = 3,
+                                .channels = 2,
+                                .height = 25,
+                                .width = 44,
+                                .valid = {25, 44, 25, 40, 24, 43}},
+                               9);
+    RunEmulated<ExpattKernels, float>(test.Problem(), 1);
+    EXPECT_LE(test.Error(), kMaxEmulatedError<float>);
+    ExpattTestCase<float> whole({.kind = kind, .channels = 2, .height = 30, .width = 37}, 9);
+    RunEmulated<ExpattKernels, float>(whole.Problem(), 1);
+    EXPECT_LE(whole.Error(), kMaxEmulatedError<float>);
+    EXPECT_TRUE(
+        SameBits(RunWithin<float>(kind, 25, 44, 25, 44, 1, 0), RunWithin<float>(kind, 25, 44, 26, 60, 2, 1)));
+  }
+  ExpattTestCase<DeviceBFloat16> test({.kind = ExpattKind::kGaussian,
+                                       .batch = 2,
+                                       .channels = 2,
+                                       .height = 64,
+                                       .width = 65,
+                                       .valid = {64, 65, 10, 64}},
+                                      9);
+  RunEmulated<ExpattKernels, DeviceBFloat16>(test.Problem(), 1);
+  EXPECT_LE(test.Error(), kMaxEmulatedError<DeviceBFloat16>);
 }
 
 TEST(ExpattEmulatedTest, DoesNotDependOnBatchOrPaddingInFloat32) { DoesNotDependOnBatchOrPadding<float>(); }

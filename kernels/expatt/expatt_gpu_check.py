@@ -109,7 +109,7 @@ def time_one(ops, kind, shape, dtype):
 
 def check_all(ops, quick):
     shapes = ((3, 24, 7, 9), (1, 16, 14, 14)) if quick else (
-        (1, 16, 14, 14), (3, 24, 28, 28), (2, 16, 56, 56), (2, 12, 1, 1), (2, 36, 7, 131))
+        (1, 16, 14, 14), (3, 24, 28, 28), (2, 16, 56, 56), (2, 12, 1, 1), (2, 36, 7, 131), (1, 4, 72, 60))
     for kind in KINDS:
         for dtype in gpu_check.BOUNDS:
             for shape in shapes:

@@ -35,8 +35,11 @@ __device__ inline float ExpattCosineOfPi(float part) {
 #endif
 }
 
-// Returns G of the other kinds.
+// Returns G.
 __device__ inline float ExpattWeight(ExpattKind kind, int dy, int dx, int height, int width, float sigma) {
+  if (kind == ExpattKind::kGaussian || kind == ExpattKind::kExponentialManhattan) {
+    return ExpattLineWeight(kind, dy, height, sigma) * ExpattLineWeight(kind, dx, width, sigma);
+  }
   const auto y = static_cast<float>(dy);
   const auto x = static_cast<float>(dx);
   const auto h = static_cast<float>(height);

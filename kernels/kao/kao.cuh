@@ -11,6 +11,7 @@
 
 #include "kernels/device/attend.cuh"
 #include "kernels/kao/kao_problem.h"
+#include "kernels/kao/kao_product.cuh"
 
 namespace saccade::kernels {
 
@@ -68,7 +69,6 @@ struct KaoCuda {
     value_means = values = average(p.v, p.value_map_channels);
     if (p.key_weight != nullptr) {
       keys = vectors(p.key_channels);
-      if (p.coefficient_scale != nullptr) key_scale = take(p.key_channels);
     } else if (p.coefficient_scale != nullptr) {
       keys = vectors(p.key_channels);
       sources[0].scaled = keys;
@@ -101,18 +101,21 @@ struct KaoCuda {
   }
 
   // A product of step 2: from [.., channels] to [.., out_channels].
-  AttendProblem Transform(const float* from, int64_t channels, const void* weight, float* to,
-                          int64_t out_channels) const {
-    AttendProblem a;
-    a.batch = p.batch;
-    a.depth = channels;
-    a.queries = AverageExtent();
-    a.keys = RowExtent(out_channels);
-    a.q = AverageRows(from, channels, 0);
-    a.k = MatrixRows(static_cast<const float*>(weight), channels, 1);
-    a.out = MatrixRows(to, out_channels, 1, 0, averages * out_channels);
-    a.clear = false;
-    return a;
+  KaoProduct Transform(const float* from, int64_t channels, const void* weight, float* to,
+                       int64_t out_channels) const {
+    KaoProduct product;
+    product.rows = p.batch * averages;
+    product.sample_rows = averages;
+    product.depth = channels;
+    product.outs = out_channels;
+    product.from = from;
+    product.from_stride = channels;
+    product.weight = static_cast<const float*>(weight);
+    product.weight_out_stride = channels;
+    product.to = to;
+    product.to_stride = out_channels;
+    product.to_sample_stride = averages * out_channels;
+    return product;
   }
 
   const float* QueryWeight() const {
@@ -120,16 +123,17 @@ struct KaoCuda {
   }
 
   // Step 3, folded: K_h Wq_h, [B, heads, W + H, C].
-  AttendProblem Fold() const {
-    AttendProblem a = Transform(keys, p.key_channels, p.query_weight, folded, p.query_map_channels);
-    a.heads = p.heads;
-    a.depth = head_keys;
-    a.q = AverageRows(keys, p.key_channels, head_keys);
-    a.k = MatrixRows(static_cast<const float*>(p.query_weight), 1, p.query_map_channels,
-                     head_keys * p.query_map_channels);
-    a.out.head_stride = averages * p.query_map_channels;
-    a.out.batch_stride = p.heads * averages * p.query_map_channels;
-    return a;
+  KaoProduct Fold() const {
+    KaoProduct product = Transform(keys, head_keys, p.query_weight, folded, p.query_map_channels);
+    product.heads = p.heads;
+    product.from_stride = p.key_channels;
+    product.from_head_stride = head_keys;
+    product.weight_out_stride = 1;
+    product.weight_depth_stride = p.query_map_channels;
+    product.weight_head_stride = head_keys * p.query_map_channels;
+    product.to_head_stride = averages * p.query_map_channels;
+    product.to_sample_stride = p.heads * averages * p.query_map_channels;
+    return product;
   }
 
   // Step 3, not folded: Wq x + bq, [B, N, key_channels].
@@ -192,15 +196,14 @@ struct KaoCuda {
   int source_count = 0;
   int64_t* counts;  // [B]: number of averages of each sample, with valid extents only
   const float *key_means, *value_means, *query_means = nullptr;
-  float *keys, *values;        // [B, W + H, key_channels], [B, W + H, value_channels]
-  float* queries = nullptr;    // like keys; for map queries [B, N, key_channels]
-  float* folded = nullptr;     // [B, heads, W + H, C]
-  float* attended = nullptr;   // [B, W + H, value_channels]; the last two dimensions are ordered as in the
-                               // result
-  float* key_scale = nullptr;  // [key_channels]: coefficient scale of each channel's head
-  float* identity = nullptr;   // [key_channels, key_channels]
-  float* shift = nullptr;      // [value_channels]: sum of all terms added to a channel
-  float* attend = nullptr;     // the core's own workspace
+  float *keys, *values;       // [B, W + H, key_channels], [B, W + H, value_channels]
+  float* queries = nullptr;   // like keys; for map queries [B, N, key_channels]
+  float* folded = nullptr;    // [B, heads, W + H, C]
+  float* attended = nullptr;  // [B, W + H, value_channels]; the last two dimensions are ordered as in the
+                              // result
+  float* identity = nullptr;  // [key_channels, key_channels]
+  float* shift = nullptr;     // [value_channels]: sum of all terms added to a channel
+  float* attend = nullptr;    // the core's own workspace
 };
 
 // Computes the number of averages of each sample, and the weights in the form of the attention core. The grid
@@ -211,9 +214,6 @@ static __global__ void __launch_bounds__(kBlockThreads) KaoPrepareKernel(KaoCuda
   if (p.extent.valid != nullptr && i < p.batch) {
     const DeviceBox box(p.extent, i);
     run.counts[i] = box.Positions() == 0 ? 0 : box.size[1] + box.size[2];
-  }
-  if (run.key_scale != nullptr && i < p.key_channels) {
-    run.key_scale[i] = static_cast<const float*>(p.coefficient_scale)[i / run.head_keys];
   }
   if (run.identity != nullptr && i < p.key_channels * p.key_channels) {
     run.identity[i] = i / p.key_channels == i % p.key_channels ? 1.0f : 0.0f;
@@ -228,15 +228,17 @@ static __global__ void __launch_bounds__(kBlockThreads) KaoPrepareKernel(KaoCuda
 }
 
 // Step 1 if columns are adjacent: one block per sample and channel, which reads the channel once. A warp
-// handles every eighth row, with 32 columns at a time in its lanes.
+// handles every eighth row, four at a time, with 64 columns in its lanes.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) KaoColumnMeansKernel(KaoMeans run) {
-  SACCADE_SHARED(float, parts, kBlockThreads);
+  constexpr int kColumns = 2 * kWarp;
+  constexpr int kRows = 4;
+  SACCADE_SHARED(float, parts, kBlockWarps* kColumns);
   const int64_t sample = blockIdx.x / run.channels;
   const int64_t channel = blockIdx.x % run.channels;
   const DeviceBox box(run.extent, sample);
-  const auto rows = static_cast<int>(box.size[1]);
-  const auto columns = static_cast<int>(box.size[2]);
+  const int rows = box.size[1];
+  const int columns = box.size[2];
   if (rows == 0 || columns == 0) return;
   const T* const x =
       static_cast<const T*>(run.map.data) + sample * run.map.batch_stride + channel * run.map.channel_stride;
@@ -244,29 +246,46 @@ __global__ void __launch_bounds__(kBlockThreads) KaoColumnMeansKernel(KaoMeans r
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   // Each entry is written and read by the same lane.
   float* const row_sums = run.means + (sample * run.Averages() + columns) * run.channels + channel;
-  for (int first = 0; first < columns; first += kWarp) {
-    const int column = first + lane;
-    float down = 0;
-    SACCADE_UNROLL_BY(4)
-    for (int r = warp; r < rows; r += kBlockWarps) {
-      const float value = column < columns
-                              ? ToFloat(x[r * run.map.spatial_stride[1] + column * run.map.spatial_stride[2]])
-                              : 0.0f;
-      down += value;
-      const float across = WarpSum(value);
-      if (lane == 0) row_sums[r * run.channels] = first == 0 ? across : row_sums[r * run.channels] + across;
+  for (int first = 0; first < columns; first += kColumns) {
+    float down[2] = {0, 0};
+    for (int r = warp; r < rows; r += kRows * kBlockWarps) {
+      float values[kRows][2];
+      SACCADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const int row = r + i * kBlockWarps;
+        SACCADE_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int column = first + half * kWarp + lane;
+          values[i][half] =
+              row < rows && column < columns ? ToFloat(x[row * run.map.spatial_stride[1] + column]) : 0.0f;
+        }
+      }
+      SACCADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const int row = r + i * kBlockWarps;
+        if (row >= rows) break;
+        down[0] += values[i][0];
+        down[1] += values[i][1];
+        float across = WarpSum(values[i][0] + values[i][1]);
+        if (lane != 0) continue;
+        if (first > 0) across += row_sums[row * run.channels];
+        if (first + kColumns < columns) {
+          row_sums[row * run.channels] = across;
+        } else {
+          run.Store(sample, columns + row, channel, across / static_cast<float>(columns));
+        }
+      }
     }
-    parts[threadIdx.x] = down;
+    parts[warp * kColumns + lane] = down[0];
+    parts[warp * kColumns + kWarp + lane] = down[1];
     __syncthreads();
-    if (warp == 0 && column < columns) {
+    const int column = first + static_cast<int>(threadIdx.x);
+    if (static_cast<int>(threadIdx.x) < kColumns && column < columns) {
       float total = 0;
-      for (int w = 0; w < kBlockWarps; ++w) total += parts[w * kWarp + lane];
+      for (int w = 0; w < kBlockWarps; ++w) total += parts[w * kColumns + threadIdx.x];
       run.Store(sample, column, channel, total / static_cast<float>(rows));
     }
     __syncthreads();
-  }
-  for (int r = warp; r < rows && lane == 0; r += kBlockWarps) {
-    run.Store(sample, columns + r, channel, row_sums[r * run.channels] / static_cast<float>(columns));
   }
 }
 
@@ -379,7 +398,7 @@ inline bool KaoCudaFits(const KaoProblem& p) {
   const int64_t channels = p.value_channels > p.query_map_channels ? p.value_channels : p.query_map_channels;
   const int64_t map_blocks = Blocks(run.positions, KaoCuda::kSpreadRows) + run.averages;
   return map_blocks * channels <= kMaxBlocks / (p.batch < 1 ? 1 : p.batch) && AttendFits(run.Apply()) &&
-         (!run.folds || AttendFits(run.Fold())) && (!run.transforms_map || AttendFits(run.TransformMap()));
+         (!run.transforms_map || AttendFits(run.TransformMap()));
 }
 
 template <typename T, typename Launch>
@@ -396,23 +415,23 @@ void RunKaoMeans(const KaoMeans& source, const Launch& launch) {
 template <typename Launch>
 void RunKaoTransforms(const KaoCuda& run, const Launch& launch) {
   const KaoProblem& p = run.p;
+  KaoProducts products;
   if (p.key_weight != nullptr) {
-    AttendProblem a =
-        run.Transform(run.key_means, p.query_map_channels, p.key_weight, run.keys, p.key_channels);
-    a.channel_scale = run.key_scale;
-    RunProduct<float>(a, launch);
+    KaoProduct& product = products.Add(
+        run.Transform(run.key_means, p.query_map_channels, p.key_weight, run.keys, p.key_channels));
+    product.scale = static_cast<const float*>(p.coefficient_scale);
+    product.scale_outs = run.head_keys;
   }
   if (p.value_weight != nullptr) {
-    RunProduct<float>(
-        run.Transform(run.value_means, p.value_map_channels, p.value_weight, run.values, p.value_channels),
-        launch);
+    products.Add(
+        run.Transform(run.value_means, p.value_map_channels, p.value_weight, run.values, p.value_channels));
   }
   if (!run.map_queries && run.queries != run.query_means) {
-    AttendProblem a =
-        run.Transform(run.query_means, p.query_map_channels, run.QueryWeight(), run.queries, p.key_channels);
-    a.key_bias = static_cast<const float*>(p.query_bias);
-    RunProduct<float>(a, launch);
+    KaoProduct& product = products.Add(
+        run.Transform(run.query_means, p.query_map_channels, run.QueryWeight(), run.queries, p.key_channels));
+    product.bias = static_cast<const float*>(p.query_bias);
   }
+  RunKaoProducts(products, launch);
 }
 
 template <typename T, typename Launch>
@@ -423,14 +442,17 @@ void RunKaoCuda(const KaoProblem& p, float* workspace, const Launch& launch) {
     if (wanted && count > prepared) prepared = count;
   };
   prepare(p.extent.valid != nullptr, p.batch);
-  prepare(run.key_scale != nullptr, p.key_channels);
   prepare(run.identity != nullptr, p.key_channels * p.key_channels);
   prepare(run.shift != nullptr, p.value_channels);
   launch(KaoPrepareKernel, Blocks(prepared, kBlockThreads), kBlockThreads, run);
   for (int i = 0; i < run.source_count; ++i) RunKaoMeans<T>(run.sources[i], launch);
   RunKaoTransforms(run, launch);
   if (run.map_queries) {
-    if (run.folds) RunProduct<float>(run.Fold(), launch);
+    if (run.folds) {
+      KaoProducts fold;
+      fold.Add(run.Fold());
+      RunKaoProducts(fold, launch);
+    }
     if (run.transforms_map) RunProduct<T>(run.TransformMap(), launch);
     RunAttend<T>(run.Apply(), run.attend, launch);
     return;
