@@ -10,8 +10,8 @@ namespace saccade::kernels {
 // A problem with its derived sizes; the argument of the attention kernels.
 struct Attend {
   static constexpr int kMaxValueTiles = 4;  // maximum per block, 64 channels each
-  static constexpr int64_t kBlocksWanted = 128;
-  static constexpr int kMergeRows = 4;  // a block of the merge kernel handles 4 x 64 results
+  // Two blocks for each of the 132 multiprocessors of an H100 or H200.
+  static constexpr int64_t kBlocksWanted = 264;
 
   // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised.
   Attend(const AttendProblem& problem, float* workspace) : p(problem), partial(workspace) {
