@@ -36,19 +36,14 @@ inline int64_t StoredPlanes(const AttendProblem& p) {
   return tiles < Attend::kBlocksWanted ? Attend::Planes(p.depth) : 1;
 }
 
-// Number of blocks that merge one tile of queries.
-inline int64_t MergeBlocks(const Attend& run) {
-  return run.out_adjacent ? kTile / kWarp * run.p.value_channels
-                          : kTile * ((run.p.value_channels + kWarp - 1) / kWarp);
-}
-
 // Returns true if the grids can hold the problem and every sample's positions fit in 32 bits.
 inline bool AttendFits(const AttendProblem& p) {
   const Attend run(p, nullptr);
   const int64_t matrices = p.batch * p.heads;
   const int64_t blocks_each = kMaxBlocks / (matrices < 1 ? 1 : matrices);
   return PositionsOf(p.queries) < kMaxBlocks && PositionsOf(p.keys) < kMaxBlocks &&
-         run.slots * run.value_chunks <= blocks_each && run.query_tiles * MergeBlocks(run) <= blocks_each &&
+         run.slots * run.value_chunks <= blocks_each &&
+         run.query_tiles * run.MergeRowBlocks() * run.MergeChannelBlocks() <= blocks_each &&
          StoredPlanes(p) * run.query_tiles * Attend::Tiles(run.all_keys) <= blocks_each;
 }
 
@@ -137,7 +132,9 @@ void RunAttend(AttendProblem p, float* workspace, const Launch& launch) {
                                                 : AttendKernel<T, Attend::kMaxValueTiles, kTensorCores>;
   launch(kernel, p.batch * p.heads * run.slots * run.value_chunks, kBlockThreads, run);
   if (run.slots > run.query_tiles) {
-    launch(AttendMergeKernel<T>, p.batch * p.heads * run.query_tiles * MergeBlocks(run), kBlockThreads, run);
+    launch(AttendMergeKernel<T>,
+           p.batch * p.heads * run.query_tiles * run.MergeRowBlocks() * run.MergeChannelBlocks(),
+           kBlockThreads, run);
   }
 }
 

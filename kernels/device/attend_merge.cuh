@@ -18,8 +18,8 @@ template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   SACCADE_SHARED(MergedRanges, parts, kBlockThreads);
   const AttendProblem& p = run.p;
-  const int64_t row_blocks = run.out_adjacent ? kTile / kWarp : kTile;
-  const int64_t channel_blocks = run.out_adjacent ? p.value_channels : (p.value_channels + kWarp - 1) / kWarp;
+  const int64_t row_blocks = run.MergeRowBlocks();
+  const int64_t channel_blocks = run.MergeChannelBlocks();
   int64_t block = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   const int key_count = DeviceBox(p.keys, sample).Positions();
   const auto splits = static_cast<int>(Attend::Splits(query_tiles, Attend::Tiles(key_count)));
   const int query = static_cast<int>(tile) * kTile + row;
-  if (splits == 1) return;
+  // The second condition holds for the whole block.
+  if (splits == 1 || query - (run.out_adjacent ? lane : 0) >= query_count) return;
   const bool there = query < query_count && channel < p.value_channels;
 
   MergedRanges sum = {-INFINITY, 0, 0};

@@ -63,6 +63,15 @@ struct Attend {
     return out_adjacent ? channel * kTile + row : row * p.value_channels + channel;
   }
 
+  // The merge kernel's blocks for one tile of queries: 32 results each, along the adjacent side.
+  __host__ __device__ int64_t MergeRowBlocks() const {
+    const int64_t rows = all_queries < kTile ? all_queries : kTile;
+    return out_adjacent ? (rows + kWarp - 1) / kWarp : rows;
+  }
+  __host__ __device__ int64_t MergeChannelBlocks() const {
+    return out_adjacent ? p.value_channels : (p.value_channels + kWarp - 1) / kWarp;
+  }
+
   AttendProblem p;
   float* partial;                 // [B, heads, slots] of PartialFloats()
   float scale;                    // factor of the products; with softmax, logits are base-2 exponents

@@ -196,7 +196,7 @@ __device__ void EaResults(const float (&queries)[kEaKeys / 8][4], const T* folde
   }
 }
 
-// Launched with EaTiled::BlocksPerSample() x B blocks. The tiles are processed from the last one on, because
+// Launched with EaTiled::blocks x B blocks. The tiles are processed from the last one on, because
 // the gather ended there, and the cache may still hold them.
 template <typename T, int kChannels, bool kChannelsLast>
 __global__ void __launch_bounds__(kEaThreads<T>, 2) EaApplyKernel(EaTiled run) {
@@ -209,13 +209,14 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaApplyKernel(EaTiled run) {
     auto* const query_bias = reinterpret_cast<float*>(tile + Shared::kTileElements);
     float* const out_bias = query_bias + kEaKeys;
     const EfficientAttentionProblem& p = run.p;
-    const auto sample = static_cast<int>(blockIdx.y);
+    const auto blocks = static_cast<int>(run.blocks);
+    const int sample = static_cast<int>(blockIdx.x) / blocks;
     const DeviceBox box(p.extent, sample);
     const EaMap map(static_cast<const T*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
                     p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
     const EaMap out(static_cast<T*>(p.out.data) + sample * p.out.batch_stride, p.out.channel_stride,
                     p.out.spatial_stride, box, map.count, static_cast<int>(p.out_channels));
-    int number = static_cast<int>(EaTiled::Tiles(map.count)) - 1 - static_cast<int>(blockIdx.x);
+    int number = static_cast<int>(EaTiled::Tiles(map.count)) - 1 - static_cast<int>(blockIdx.x) % blocks;
     if (number < 0) return;
 
     EaFetchMatrix(run.query_weight, Shared::kWeights, weights);
@@ -225,7 +226,7 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaApplyKernel(EaTiled run) {
     EaPlaceBiases<T>(p, kChannels, query_bias, out_bias);
 
     const int warp = thread / kWarp;
-    for (; number >= 0; number -= static_cast<int>(gridDim.x)) {
+    for (; number >= 0; number -= blocks) {
       Tile::Fetch(map, number * kEaTile, tile);
       CommitCopies();
       WaitForCopies<0>();

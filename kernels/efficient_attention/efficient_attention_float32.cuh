@@ -98,14 +98,14 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
   float* const tiles = weights + Shared::kWeights;
   float* const coefficients = tiles + Shared::kSecond + Shared::kTileElements;
   const EfficientAttentionProblem& p = run.p;
-  const auto sample = static_cast<int>(blockIdx.y);
-  const auto blocks = static_cast<int>(gridDim.x);
+  const auto blocks = static_cast<int>(run.blocks);
+  const int sample = static_cast<int>(blockIdx.x) / blocks;
   const DeviceBox box(p.extent, sample);
   const EaMap map(static_cast<const float*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
                   p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
   const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
   const auto splits = static_cast<int>(EaTiled::Splits(tile_count));
-  auto split = static_cast<int>(blockIdx.x);
+  int split = static_cast<int>(blockIdx.x) % blocks;
   if (split >= splits) return;
 
   Tile::Fetch(map, split * kEaTile, tiles);
@@ -222,13 +222,14 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatApplyKernel(EaTil
   float* const query_bias = coefficients + Shared::kCoefficients;
   float* const out_bias = query_bias + kEaKeys;
   const EfficientAttentionProblem& p = run.p;
-  const auto sample = static_cast<int>(blockIdx.y);
+  const auto blocks = static_cast<int>(run.blocks);
+  const int sample = static_cast<int>(blockIdx.x) / blocks;
   const DeviceBox box(p.extent, sample);
   const EaMap map(static_cast<const float*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
                   p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
   const EaMap out(static_cast<float*>(p.out.data) + sample * p.out.batch_stride, p.out.channel_stride,
                   p.out.spatial_stride, box, map.count, static_cast<int>(p.out_channels));
-  int number = static_cast<int>(EaTiled::Tiles(map.count)) - 1 - static_cast<int>(blockIdx.x);
+  int number = static_cast<int>(EaTiled::Tiles(map.count)) - 1 - static_cast<int>(blockIdx.x) % blocks;
   if (number < 0) return;
 
   EaFetchMatrix(run.query_weight, Shared::kWeights, weights);
@@ -240,7 +241,7 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatApplyKernel(EaTil
   float* const own = coefficients + y * kEaKeyRow<float>;
   const float scale = p.softmax ? kLog2E : 1.0f;
 
-  for (; number >= 0; number -= static_cast<int>(gridDim.x)) {
+  for (; number >= 0; number -= blocks) {
     Tile::Fetch(map, number * kEaTile, tile);
     CommitCopies();
     WaitForCopies<0>();

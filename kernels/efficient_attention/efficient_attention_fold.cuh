@@ -48,10 +48,10 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
   SACCADE_SHARED(float, context, EaTiled::kMaxHeadValues);
   const EfficientAttentionProblem& p = run.p;
   const int thread = static_cast<int>(threadIdx.x);
-  const auto key = static_cast<int>(blockIdx.x);
-  const auto sample = static_cast<int>(blockIdx.y);
   const auto width = static_cast<int>(run.width);
   const auto keys = static_cast<int>(p.key_channels);
+  const int key = static_cast<int>(blockIdx.x) % keys;
+  const int sample = static_cast<int>(blockIdx.x) / keys;
   const auto channels = static_cast<int>(p.channels);
   T* const folded = static_cast<T*>(run.folded) + static_cast<int64_t>(sample) * width * kEaKeyRow<T>;
   // The zeros around both matrices are shared out among the blocks.

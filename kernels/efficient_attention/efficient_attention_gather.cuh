@@ -152,7 +152,7 @@ __device__ void EaStoreRange(const EaRange<kChannels>& range, int warp, float* s
   }
 }
 
-// Launched with EaTiled::BlocksPerSample() x B blocks.
+// Launched with EaTiled::blocks x B blocks.
 template <typename T, int kChannels, bool kChannelsLast>
 __global__ void __launch_bounds__(kEaThreads<T>, 2) EaGatherKernel(EaTiled run) {
   if constexpr (kHasMma) {
@@ -161,14 +161,14 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaGatherKernel(EaTiled run) 
     SACCADE_DYNAMIC_SHARED(T, weights);
     T* const tiles = weights + kEaKeys * Shared::kWeightStride;
     const EfficientAttentionProblem& p = run.p;
-    const auto sample = static_cast<int>(blockIdx.y);
-    const auto blocks = static_cast<int>(gridDim.x);
+    const auto blocks = static_cast<int>(run.blocks);
+    const int sample = static_cast<int>(blockIdx.x) / blocks;
     const DeviceBox box(p.extent, sample);
     const EaMap map(static_cast<const T*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
                     p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
     const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
     const auto splits = static_cast<int>(EaTiled::Splits(tile_count));
-    auto split = static_cast<int>(blockIdx.x);
+    int split = static_cast<int>(blockIdx.x) % blocks;
     if (split >= splits) return;
 
     Tile::Fetch(map, split * kEaTile, tiles);

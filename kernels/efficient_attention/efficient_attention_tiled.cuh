@@ -19,19 +19,18 @@ inline constexpr size_t EaTiledSharedBytes(Dtype dtype) {
 
 template <typename T, int kChannels, bool kChannelsLast, typename Launch>
 void RunEaTiledAs(const EaTiled& run, const Launch& launch) {
-  const auto blocks = static_cast<unsigned>(run.blocks);
-  const auto batch = static_cast<unsigned>(run.p.batch);
-  const auto keys = static_cast<unsigned>(run.p.key_channels);
+  const auto blocks = static_cast<unsigned>(run.blocks * run.p.batch);
+  const auto keys = static_cast<unsigned>(run.p.key_channels * run.p.batch);
   if constexpr (sizeof(T) == 4) {
     using Shared = EaFloatShared<kChannels, kChannelsLast>;
-    launch(EaFloatGatherKernel<kChannels, kChannelsLast>, blocks, batch, kEaThreads<T>, Shared::kBytes, run);
-    launch(EaFoldKernel<T>, keys, batch, kFoldThreads, 0, run);
-    launch(EaFloatApplyKernel<kChannels, kChannelsLast>, blocks, batch, kEaThreads<T>, Shared::kBytes, run);
+    launch(EaFloatGatherKernel<kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>, Shared::kBytes, run);
+    launch(EaFoldKernel<T>, keys, 1, kFoldThreads, 0, run);
+    launch(EaFloatApplyKernel<kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>, Shared::kBytes, run);
   } else {
-    launch(EaGatherKernel<T, kChannels, kChannelsLast>, blocks, batch, kEaThreads<T>,
+    launch(EaGatherKernel<T, kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>,
            EaGatherShared<T, kChannels, kChannelsLast>::kBytes, run);
-    launch(EaFoldKernel<T>, keys, batch, kFoldThreads, 0, run);
-    launch(EaApplyKernel<T, kChannels, kChannelsLast>, blocks, batch, kEaThreads<T>,
+    launch(EaFoldKernel<T>, keys, 1, kFoldThreads, 0, run);
+    launch(EaApplyKernel<T, kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>,
            EaApplyShared<T, kChannels, kChannelsLast>::kBytes, run);
   }
 }
