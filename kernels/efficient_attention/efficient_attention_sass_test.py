@@ -21,7 +21,7 @@ BUILD = ROOT / os.environ.get("SACCADE_BUILD_DIR", "build/release")
 MAX_PER_HMMA = 2.5
 MAX_GAP = 24
 # Multiplications for each load of four operands from shared memory. A multiprocessor does four in the time of one load.
-MIN_FFMA_PER_LOAD = 6
+MIN_FFMA_PER_LOAD = 4
 
 
 def disassembler():
