@@ -40,12 +40,11 @@ inline int64_t StoredPlanes(const AttendProblem& p) {
 inline bool AttendFits(const AttendProblem& p) {
   const Attend run(p, nullptr);
   const int64_t matrices = p.batch * p.heads;
-  const int64_t max_tiles = run.slots > run.query_tiles * 16 ? run.slots : run.query_tiles * 16;
+  const int64_t blocks_each = kMaxBlocks / (matrices < 1 ? 1 : matrices);
   return PositionsOf(p.queries) < kMaxBlocks && PositionsOf(p.keys) < kMaxBlocks &&
-         max_tiles * (p.value_channels / Attend::kMergeRows + 1) <=
-             kMaxBlocks / (matrices < 1 ? 1 : matrices) &&
-         StoredPlanes(p) * run.query_tiles * Attend::Tiles(run.all_keys) <=
-             kMaxBlocks / (matrices < 1 ? 1 : matrices);
+         run.slots * run.value_chunks <= blocks_each &&
+         run.query_tiles * run.MergeRowBlocks() * run.MergeChannelBlocks() <= blocks_each &&
+         StoredPlanes(p) * run.query_tiles * Attend::Tiles(run.all_keys) <= blocks_each;
 }
 
 inline bool LogitsThroughWorkspace(const AttendProblem& p) {
@@ -133,10 +132,9 @@ void RunAttend(AttendProblem p, float* workspace, const Launch& launch) {
                                                 : AttendKernel<T, Attend::kMaxValueTiles, kTensorCores>;
   launch(kernel, p.batch * p.heads * run.slots * run.value_chunks, kBlockThreads, run);
   if (run.slots > run.query_tiles) {
-    const int64_t few = (p.value_channels + Attend::kMergeRows - 1) / Attend::kMergeRows;
-    const int64_t blocks =
-        run.out_adjacent ? few : kTile / Attend::kMergeRows * Attend::Tiles(p.value_channels);
-    launch(AttendMergeKernel<T>, p.batch * p.heads * run.query_tiles * blocks, kBlockThreads, run);
+    launch(AttendMergeKernel<T>,
+           p.batch * p.heads * run.query_tiles * run.MergeRowBlocks() * run.MergeChannelBlocks(),
+           kBlockThreads, run);
   }
 }
 

@@ -5,22 +5,28 @@
 
 namespace saccade::kernels {
 
-// Merges the ranges of keys in their order, one thread per result. Launched with one block per sample, head,
-// tile of queries (padding included) and 256 of its results.
+// What the ranges of one warp, or of several, add up to: the sum of exp2(range's top - top) times the range's
+// coefficients and values; without softmax the plain sums.
+struct MergedRanges {
+  float top, total, value;
+};
+
+// Merges the ranges of keys, 32 results per block. Each of the 8 warps merges every eighth range in their
+// order, and the first one then merges the warps' sums in their order. Launched with one block per sample,
+// head, tile of queries (padding included) and 32 of its results.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
+  SACCADE_SHARED(MergedRanges, parts, kBlockThreads);
   const AttendProblem& p = run.p;
-  constexpr int kMergeRows = Attend::kMergeRows;
-  const int64_t row_blocks = run.out_adjacent ? 1 : kTile / kMergeRows;
-  const int64_t channel_blocks =
-      run.out_adjacent ? (p.value_channels + kMergeRows - 1) / kMergeRows : Attend::Tiles(p.value_channels);
+  const int64_t row_blocks = run.MergeRowBlocks();
+  const int64_t channel_blocks = run.MergeChannelBlocks();
   int64_t block = blockIdx.x;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int row = static_cast<int>(block % row_blocks) * kMergeRows +
-                  (run.out_adjacent ? thread % kTile : thread / kTile);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const auto row_block = static_cast<int>(block % row_blocks);
+  const int row = run.out_adjacent ? row_block * kWarp + lane : row_block;
   block /= row_blocks;
-  const int64_t channel = block % channel_blocks * (run.out_adjacent ? kMergeRows : kTile) +
-                          (run.out_adjacent ? thread / kTile : thread % kTile);
+  const int64_t channel = run.out_adjacent ? block % channel_blocks : block % channel_blocks * kWarp + lane;
   block /= channel_blocks;
   const int64_t tile = block % run.query_tiles;
   const int64_t matrix = block / run.query_tiles;
@@ -30,25 +36,42 @@ __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   const int query_count = queries.Positions();
   const int64_t query_tiles = Attend::Tiles(query_count);
   const int key_count = DeviceBox(p.keys, sample).Positions();
-  const int64_t splits = Attend::Splits(query_tiles, Attend::Tiles(key_count));
+  const auto splits = static_cast<int>(Attend::Splits(query_tiles, Attend::Tiles(key_count)));
   const int query = static_cast<int>(tile) * kTile + row;
-  if (splits == 1 || query >= query_count || channel >= p.value_channels) return;
+  // The second condition holds for the whole block.
+  if (splits == 1 || query - (run.out_adjacent ? lane : 0) >= query_count) return;
+  const bool there = query < query_count && channel < p.value_channels;
 
-  const int64_t floats = run.PartialFloats();
-  const float* slot = run.partial + (matrix * run.slots + tile) * floats;
-  const float* tops = slot + kTile * p.value_channels + row;
-  const float* totals = tops + kTile;
-  const float* values = slot + run.PartialAt(row, channel);
-  const int64_t step = query_tiles * floats;
+  MergedRanges sum = {-INFINITY, 0, 0};
+  if (there) {
+    const int64_t floats = run.PartialFloats();
+    const float* slot = run.partial + (matrix * run.slots + tile) * floats;
+    const float* tops = slot + kTile * p.value_channels + row;
+    const float* totals = tops + kTile;
+    const float* values = slot + run.PartialAt(row, channel);
+    const int64_t step = query_tiles * floats;
+    SACCADE_UNROLL_BY(8)
+    for (int s = warp; s < splits && p.softmax; s += kBlockWarps) sum.top = fmaxf(sum.top, tops[s * step]);
+    SACCADE_UNROLL_BY(8)
+    for (int s = warp; s < splits; s += kBlockWarps) {
+      const float weight = p.softmax ? exp2f(tops[s * step] - sum.top) : 1.0f;
+      sum.total += weight * totals[s * step];
+      sum.value += weight * values[s * step];
+    }
+  }
+  parts[threadIdx.x] = sum;
+  __syncthreads();
+  if (!there || warp > 0) return;
+  const int warps = splits < kBlockWarps ? splits : kBlockWarps;
   float top = -INFINITY;
-  for (int64_t s = 0; s < splits && p.softmax; ++s) top = fmaxf(top, tops[s * step]);
+  for (int w = 0; w < warps && p.softmax; ++w) top = fmaxf(top, parts[w * kWarp + lane].top);
   float total = 0;
   float value = 0;
-  SACCADE_UNROLL_BY(4)
-  for (int64_t s = 0; s < splits; ++s) {
-    const float weight = p.softmax ? exp2f(tops[s * step] - top) : 1.0f;
-    total += weight * totals[s * step];
-    value += weight * values[s * step];
+  for (int w = 0; w < warps; ++w) {
+    const MergedRanges& part = parts[w * kWarp + lane];
+    const float weight = p.softmax ? exp2f(part.top - top) : 1.0f;
+    total += weight * part.total;
+    value += weight * part.value;
   }
   const float factor = p.softmax ? 1 / total : MeanFactor(p, key_count);
   value *= factor;

@@ -10,8 +10,8 @@ namespace saccade::kernels {
 // A problem with its derived sizes; the argument of the attention kernels.
 struct Attend {
   static constexpr int kMaxValueTiles = 4;  // maximum per block, 64 channels each
-  static constexpr int64_t kBlocksWanted = 128;
-  static constexpr int kMergeRows = 4;  // a block of the merge kernel handles 4 x 64 results
+  // Two blocks for each of the 132 multiprocessors of an H100 or H200.
+  static constexpr int64_t kBlocksWanted = 264;
 
   // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised.
   Attend(const AttendProblem& problem, float* workspace) : p(problem), partial(workspace) {
@@ -61,6 +61,15 @@ struct Attend {
   __host__ __device__ int64_t PartialFloats() const { return kTile * (p.value_channels + 2); }
   __device__ int64_t PartialAt(int64_t row, int64_t channel) const {
     return out_adjacent ? channel * kTile + row : row * p.value_channels + channel;
+  }
+
+  // The merge kernel's blocks for one tile of queries: 32 results each, along the adjacent side.
+  __host__ __device__ int64_t MergeRowBlocks() const {
+    const int64_t rows = all_queries < kTile ? all_queries : kTile;
+    return out_adjacent ? (rows + kWarp - 1) / kWarp : rows;
+  }
+  __host__ __device__ int64_t MergeChannelBlocks() const {
+    return out_adjacent ? p.value_channels : (p.value_channels + kWarp - 1) / kWarp;
   }
 
   AttendProblem p;

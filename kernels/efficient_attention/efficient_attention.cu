@@ -1,7 +1,5 @@
 #include "kernels/efficient_attention/efficient_attention.cuh"
 
-#include <type_traits>
-
 #include "kernels/efficient_attention/efficient_attention_cuda.h"
 #include "kernels/efficient_attention/efficient_attention_tiled.cuh"
 
@@ -17,7 +15,7 @@ bool UseTiles(const EfficientAttentionProblem& problem) {
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
          cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
-         major >= 8 && static_cast<size_t>(shared) >= kEaTiledSharedBytes;
+         major >= 8 && static_cast<size_t>(shared) >= EaTiledSharedBytes(problem.dtype);
 }
 
 }  // namespace
@@ -33,9 +31,7 @@ const char* LaunchEaCuda(const EfficientAttentionProblem& problem, float* worksp
   const bool tiled = UseTiles(problem);
   return LaunchAs(problem.dtype, [&](auto element) {
     using T = decltype(element);
-    if constexpr (!std::is_same_v<T, float>) {
-      if (tiled) return RunEaTiled<T>(EaTiled(problem, workspace), launch);
-    }
+    if (tiled) return RunEaTiled<T>(EaTiled(problem, workspace), launch);
     RunEaCuda<T>(problem, workspace, launch);
   });
 }

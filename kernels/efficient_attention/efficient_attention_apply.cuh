@@ -1,4 +1,4 @@
-// The third of the tiled kernels of efficient attention (efficient_attention_tiled_run.cuh).
+// The third of the tiled kernels of efficient attention (efficient_attention_tiled_run.cuh), for 16-bit maps.
 #pragma once
 
 #include <cmath>
@@ -10,22 +10,13 @@ namespace saccade::kernels {
 // Shared memory: the queries' weights, M, a tile, the queries' and the result's biases.
 template <typename T, int kChannels, bool kChannelsLast>
 struct EaApplyShared {
-  static constexpr int kWeightStride = kChannels + kEaPad;
+  static constexpr int kWeightStride = kChannels + kEaChunk<T>;
   static constexpr int kWeights = kEaKeys * kWeightStride;
-  static constexpr int kFolded = kChannels * kEaKeyRow;
+  static constexpr int kFolded = kChannels * kEaKeyRow<T>;
   static constexpr int kTileElements = EaTile<T, kChannels, kChannelsLast>::kElements;
   static constexpr size_t kBytes =
       sizeof(T) * (kWeights + kFolded + kTileElements) + sizeof(float) * (kEaKeys + kChannels);
 };
-
-// Starts to copy `elements` elements, a multiple of 8.
-template <typename T>
-__device__ void EaFetchMatrix(const void* from, int elements, T* to) {
-  SACCADE_UNROLL_BY(4)
-  for (int i = static_cast<int>(threadIdx.x) * kEaChunk; i < elements; i += kEaThreads * kEaChunk) {
-    CopyAsync16(to + i, static_cast<const T*>(from) + i, true);
-  }
-}
 
 // The softmax over each head's keys, of which every lane has two neighbours in each of the groups n of 8, for
 // the positions g and g + 8. `logits` are base-2 exponents.
@@ -117,7 +108,7 @@ __device__ void EaQueries(const EfficientAttentionProblem& p, const T* weights, 
     SACCADE_UNROLL
     for (int n = 0; n < kEaKeys; n += 16) {
       uint32_t right[4];
-      LoadMatrixRight(weights, kChannels + kEaPad, n, channel, right);
+      LoadMatrixRight(weights, kChannels + kEaChunk<T>, n, channel, right);
       MmaPair<T>(queries[n / 8], queries[n / 8 + 1], left, right);
     }
   }
@@ -175,12 +166,12 @@ __device__ void EaResults(const float (&queries)[kEaKeys / 8][4], const T* folde
       if constexpr (kChannelsLast) {
         // Rows are positions, and the two sums are of 8 channels each.
         const uint32_t left[4] = {low[0], low[1], high[0], high[1]};
-        LoadMatrixRight(folded, kEaKeyRow, channel, k, matrix);
+        LoadMatrixRight(folded, kEaKeyRow<T>, channel, k, matrix);
         MmaPair<T>(first, second, left, matrix);
       } else {
         // Rows are channels, and the two sums are of 8 positions each.
         const uint32_t right[4] = {low[0], high[0], low[1], high[1]};
-        LoadMatrixLeft(folded, kEaKeyRow, channel, k, matrix);
+        LoadMatrixLeft(folded, kEaKeyRow<T>, channel, k, matrix);
         MmaPair<T>(first, second, matrix, right);
       }
     }
@@ -205,10 +196,10 @@ __device__ void EaResults(const float (&queries)[kEaKeys / 8][4], const T* folde
   }
 }
 
-// Launched with EaTiled::BlocksPerSample() x B blocks. The tiles are processed from the last one on, because
+// Launched with EaTiled::blocks x B blocks. The tiles are processed from the last one on, because
 // the gather ended there, and the cache may still hold them.
 template <typename T, int kChannels, bool kChannelsLast>
-__global__ void __launch_bounds__(kEaThreads, 2) EaApplyKernel(EaTiled run) {
+__global__ void __launch_bounds__(kEaThreads<T>, 2) EaApplyKernel(EaTiled run) {
   if constexpr (kHasMma) {
     using Shared = EaApplyShared<T, kChannels, kChannelsLast>;
     using Tile = EaTile<T, kChannels, kChannelsLast>;
@@ -218,32 +209,24 @@ __global__ void __launch_bounds__(kEaThreads, 2) EaApplyKernel(EaTiled run) {
     auto* const query_bias = reinterpret_cast<float*>(tile + Shared::kTileElements);
     float* const out_bias = query_bias + kEaKeys;
     const EfficientAttentionProblem& p = run.p;
-    const auto sample = static_cast<int>(blockIdx.y);
+    const auto blocks = static_cast<int>(run.blocks);
+    const int sample = static_cast<int>(blockIdx.x) / blocks;
     const DeviceBox box(p.extent, sample);
     const EaMap map(static_cast<const T*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
                     p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
     const EaMap out(static_cast<T*>(p.out.data) + sample * p.out.batch_stride, p.out.channel_stride,
                     p.out.spatial_stride, box, map.count, static_cast<int>(p.out_channels));
-    int number = static_cast<int>(EaTiled::Tiles(map.count)) - 1 - static_cast<int>(blockIdx.x);
+    int number = static_cast<int>(EaTiled::Tiles(map.count)) - 1 - static_cast<int>(blockIdx.x) % blocks;
     if (number < 0) return;
 
     EaFetchMatrix(run.query_weight, Shared::kWeights, weights);
     EaFetchMatrix(static_cast<const T*>(run.folded) + static_cast<int64_t>(sample) * Shared::kFolded,
                   Shared::kFolded, folded);
     const int thread = static_cast<int>(threadIdx.x);
-    for (int i = thread; i < kEaKeys; i += kEaThreads) {
-      const auto* const bias = static_cast<const float*>(p.query_bias);
-      const float scale = p.softmax ? 1.4426950408889634f : 1.0f;
-      const float beyond = p.softmax ? -INFINITY : 0.0f;
-      query_bias[i] = i >= p.key_channels ? beyond : bias != nullptr ? bias[i] * scale : 0.0f;
-    }
-    for (int i = thread; i < kChannels; i += kEaThreads) {
-      const auto* const bias = p.out_weight != nullptr ? static_cast<const float*>(p.out_bias) : nullptr;
-      out_bias[i] = bias != nullptr && i < p.out_channels ? bias[i] : 0.0f;
-    }
+    EaPlaceBiases<T>(p, kChannels, query_bias, out_bias);
 
     const int warp = thread / kWarp;
-    for (; number >= 0; number -= static_cast<int>(gridDim.x)) {
+    for (; number >= 0; number -= blocks) {
       Tile::Fetch(map, number * kEaTile, tile);
       CommitCopies();
       WaitForCopies<0>();

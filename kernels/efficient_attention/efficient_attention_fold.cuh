@@ -48,14 +48,14 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
   SACCADE_SHARED(float, context, EaTiled::kMaxHeadValues);
   const EfficientAttentionProblem& p = run.p;
   const int thread = static_cast<int>(threadIdx.x);
-  const auto key = static_cast<int>(blockIdx.x);
-  const auto sample = static_cast<int>(blockIdx.y);
   const auto width = static_cast<int>(run.width);
   const auto keys = static_cast<int>(p.key_channels);
+  const int key = static_cast<int>(blockIdx.x) % keys;
+  const int sample = static_cast<int>(blockIdx.x) / keys;
   const auto channels = static_cast<int>(p.channels);
-  T* const folded = static_cast<T*>(run.folded) + static_cast<int64_t>(sample) * width * kEaKeyRow;
+  T* const folded = static_cast<T*>(run.folded) + static_cast<int64_t>(sample) * width * kEaKeyRow<T>;
   // The zeros around both matrices are shared out among the blocks.
-  const int stride = width + kEaPad;
+  const int stride = width + kEaChunk<T>;
   for (int row = key; row < kEaKeys && sample == 0; row += keys) {
     for (int c = thread; c < stride; c += kFoldThreads) {
       const bool there = row == key && c < channels;
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
                 static_cast<T*>(run.query_weight) + row * stride + c);
     }
   }
-  for (int column = key + keys; column < kEaKeyRow; column += keys) {
-    for (int c = thread; c < width; c += kFoldThreads) FromFloat(0.0f, folded + c * kEaKeyRow + column);
+  for (int column = key + keys; column < kEaKeyRow<T>; column += keys) {
+    for (int c = thread; c < width; c += kFoldThreads) FromFloat(0.0f, folded + c * kEaKeyRow<T> + column);
   }
 
   // The merged row: `width` sums, four for each thread, and groups of threads take turns with the ranges.
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
       // Without a projection, a head has its own channels of the result.
       sum = context[c - first_value];
     }
-    if (thread % kWarp == 0) FromFloat(sum, folded + c * kEaKeyRow + key);
+    if (thread % kWarp == 0) FromFloat(sum, folded + c * kEaKeyRow<T> + key);
   }
 }
 

@@ -1,4 +1,4 @@
-// The first of the tiled kernels of efficient attention (efficient_attention_tiled_run.cuh).
+// The first of the tiled kernels of efficient attention (efficient_attention_tiled_run.cuh), for 16-bit maps.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace saccade::kernels {
 // Shared memory: the weights, then two tiles, one of which arrives while the other is used.
 template <typename T, int kChannels, bool kChannelsLast>
 struct EaGatherShared {
-  static constexpr int kWeightStride = kChannels + kEaPad;
+  static constexpr int kWeightStride = kChannels + kEaChunk<T>;
   static constexpr size_t kBytes =
       sizeof(T) * (kEaKeys * kWeightStride + 2 * EaTile<T, kChannels, kChannelsLast>::kElements);
 };
@@ -46,7 +46,7 @@ __device__ void EaLogits(const T* weights, const T* tile, int warp, float (&logi
   SACCADE_UNROLL_BY(4)
   for (int channel = 0; channel < kChannels; channel += 16) {
     uint32_t left[4];
-    LoadMatrixLeft(weights, kChannels + kEaPad, warp * 16, channel, left);
+    LoadMatrixLeft(weights, kChannels + kEaChunk<T>, warp * 16, channel, left);
     SACCADE_UNROLL
     for (int n = 0; n < kEaTile; n += 16) {
       uint32_t right[4];
@@ -152,23 +152,23 @@ __device__ void EaStoreRange(const EaRange<kChannels>& range, int warp, float* s
   }
 }
 
-// Launched with EaTiled::BlocksPerSample() x B blocks.
+// Launched with EaTiled::blocks x B blocks.
 template <typename T, int kChannels, bool kChannelsLast>
-__global__ void __launch_bounds__(kEaThreads, 2) EaGatherKernel(EaTiled run) {
+__global__ void __launch_bounds__(kEaThreads<T>, 2) EaGatherKernel(EaTiled run) {
   if constexpr (kHasMma) {
     using Shared = EaGatherShared<T, kChannels, kChannelsLast>;
     using Tile = EaTile<T, kChannels, kChannelsLast>;
     SACCADE_DYNAMIC_SHARED(T, weights);
     T* const tiles = weights + kEaKeys * Shared::kWeightStride;
     const EfficientAttentionProblem& p = run.p;
-    const auto sample = static_cast<int>(blockIdx.y);
-    const auto blocks = static_cast<int>(gridDim.x);
+    const auto blocks = static_cast<int>(run.blocks);
+    const int sample = static_cast<int>(blockIdx.x) / blocks;
     const DeviceBox box(p.extent, sample);
     const EaMap map(static_cast<const T*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
                     p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
     const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
     const auto splits = static_cast<int>(EaTiled::Splits(tile_count));
-    auto split = static_cast<int>(blockIdx.x);
+    int split = static_cast<int>(blockIdx.x) % blocks;
     if (split >= splits) return;
 
     Tile::Fetch(map, split * kEaTile, tiles);

@@ -20,6 +20,8 @@ BUILD = ROOT / os.environ.get("SACCADE_BUILD_DIR", "build/release")
 # instructions than MAX_GAP ends a group.
 MAX_PER_HMMA = 2.5
 MAX_GAP = 24
+# Multiplications for each load of four operands from shared memory. A multiprocessor does four in the time of one load.
+MIN_FFMA_PER_LOAD = 4
 
 
 def disassembler():
@@ -47,7 +49,7 @@ def kernels():
         listing = subprocess.run([program, "-sass", "-arch", arch, plugin], check=True, capture_output=True, text=True).stdout
         for text in listing.split("Function : ")[1:]:
             name = text.split()[0]
-            if re.search(r"Ea(Gather|Apply|Fold)Kernel", name):
+            if re.search(r"Ea(Float)?(Gather|Apply|Fold)Kernel", name):
                 found[arch, name] = re.findall(r"/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)", text)
     return found
 
@@ -57,10 +59,10 @@ def count(opcodes, start):
 
 
 def test_every_kernel_is_there(kernels):
-    """Two types, three widths and two layouts of the gather and the apply, and a fold for each type."""
+    """Three widths and two layouts of the gather and the apply, and a fold, for each type."""
     names = collections.Counter((arch, re.search(r"Ea(\w+?)Kernel", name)[1]) for arch, name in kernels)
     for arch in ("sm_80", "sm_90"):
-        assert [names[arch, name] for name in ("Gather", "Apply", "Fold")] == [12, 12, 2]
+        assert [names[arch, name] for name in ("Gather", "Apply", "FloatGather", "FloatApply", "Fold")] == [12, 12, 6, 6, 3]
 
 
 def test_nothing_is_kept_in_local_memory(kernels):
@@ -82,7 +84,7 @@ def test_tiles_are_copied_and_stored_in_16_bytes(kernels):
 
 def test_products_consist_of_tensor_core_instructions(kernels):
     for (arch, name), opcodes in kernels.items():
-        if "FoldKernel" in name:
+        if "FoldKernel" in name or "EaFloat" in name:
             continue
         assert count(opcodes, "LDSM.16.M") == count(opcodes, "LDSM"), f"{name} for {arch} has narrow matrix loads"
         at = [i for i, opcode in enumerate(opcodes) if opcode.startswith("HMMA")]
@@ -90,3 +92,12 @@ def test_products_consist_of_tensor_core_instructions(kernels):
         assert len(gaps) >= 48, f"{name} for {arch} has {len(gaps) + 1} tensor-core instructions in its products"
         ratio = sum(gaps) / len(gaps)
         assert ratio <= MAX_PER_HMMA, f"{name} for {arch}: {ratio:.2f} instructions for each tensor-core instruction"
+
+
+def test_float32_products_read_four_operands_at_once(kernels):
+    for (arch, name), opcodes in kernels.items():
+        if "EaFloat" not in name:
+            continue
+        assert count(opcodes, "LDS.128") > 0, f"{name} for {arch} has no 16-byte load from shared memory"
+        ratio = count(opcodes, "FFMA") / count(opcodes, "LDS.128")
+        assert ratio >= MIN_FFMA_PER_LOAD, f"{name} for {arch}: {ratio:.2f} multiplications for each load of four operands"

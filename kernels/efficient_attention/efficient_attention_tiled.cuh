@@ -4,25 +4,35 @@
 #include "kernels/device/attend_merge.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/efficient_attention/efficient_attention_apply.cuh"
+#include "kernels/efficient_attention/efficient_attention_float32.cuh"
 #include "kernels/efficient_attention/efficient_attention_fold.cuh"
 #include "kernels/efficient_attention/efficient_attention_gather.cuh"
 
 namespace saccade::kernels {
 
-// The most dynamic shared memory that a block needs; it lets two blocks share a multiprocessor that has 227
-// KB.
-inline constexpr size_t kEaTiledSharedBytes =
-    EaApplyShared<uint16_t, kEaMaxChannels, /*kChannelsLast=*/false>::kBytes;
+// The most dynamic shared memory that a block needs. For 16-bit maps it lets two blocks share a
+// multiprocessor that has 227 KB.
+inline constexpr size_t EaTiledSharedBytes(Dtype dtype) {
+  return dtype == Dtype::kFloat32 ? EaFloatShared<kEaMaxChannels, /*kChannelsLast=*/false>::kBytes
+                                  : EaApplyShared<uint16_t, kEaMaxChannels, /*kChannelsLast=*/false>::kBytes;
+}
 
 template <typename T, int kChannels, bool kChannelsLast, typename Launch>
 void RunEaTiledAs(const EaTiled& run, const Launch& launch) {
-  const auto blocks = static_cast<unsigned>(run.blocks);
-  const auto batch = static_cast<unsigned>(run.p.batch);
-  launch(EaGatherKernel<T, kChannels, kChannelsLast>, blocks, batch, kEaThreads,
-         EaGatherShared<T, kChannels, kChannelsLast>::kBytes, run);
-  launch(EaFoldKernel<T>, static_cast<unsigned>(run.p.key_channels), batch, kFoldThreads, 0, run);
-  launch(EaApplyKernel<T, kChannels, kChannelsLast>, blocks, batch, kEaThreads,
-         EaApplyShared<T, kChannels, kChannelsLast>::kBytes, run);
+  const auto blocks = static_cast<unsigned>(run.blocks * run.p.batch);
+  const auto keys = static_cast<unsigned>(run.p.key_channels * run.p.batch);
+  if constexpr (sizeof(T) == 4) {
+    using Shared = EaFloatShared<kChannels, kChannelsLast>;
+    launch(EaFloatGatherKernel<kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>, Shared::kBytes, run);
+    launch(EaFoldKernel<T>, keys, 1, kFoldThreads, 0, run);
+    launch(EaFloatApplyKernel<kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>, Shared::kBytes, run);
+  } else {
+    launch(EaGatherKernel<T, kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>,
+           EaGatherShared<T, kChannels, kChannelsLast>::kBytes, run);
+    launch(EaFoldKernel<T>, keys, 1, kFoldThreads, 0, run);
+    launch(EaApplyKernel<T, kChannels, kChannelsLast>, blocks, 1, kEaThreads<T>,
+           EaApplyShared<T, kChannels, kChannelsLast>::kBytes, run);
+  }
 }
 
 template <typename T, int kChannels, typename Launch>
@@ -53,6 +63,7 @@ void RunEaTiled(const EaTiled& run, const Launch& launch) {
 }
 
 #if defined(__CUDACC__)
+extern template void RunEaTiled<float>(const EaTiled&, const StreamLaunch&);
 extern template void RunEaTiled<DeviceBFloat16>(const EaTiled&, const StreamLaunch&);
 extern template void RunEaTiled<DeviceHalf>(const EaTiled&, const StreamLaunch&);
 #endif

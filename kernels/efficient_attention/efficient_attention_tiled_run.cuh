@@ -1,13 +1,17 @@
-// Efficient attention of a 16-bit map with at most 256 channels and 64 key channels, on the tensor cores: its
-// plan, for the host and the kernels. Three kernels replace the steps of efficient_attention.cuh:
+// Efficient attention of a map with at most 256 channels and 64 key channels, for 16-bit maps on the tensor
+// cores: its plan, for the host and the kernels. Three kernels replace the steps of efficient_attention.cuh:
 //   gather (efficient_attention_gather.cuh)  step 1: for each range of positions of a sample, the sums of
 //                                            exp2(logit - top) x over its positions, for every key channel
 //   fold (efficient_attention_fold.cuh)      merges the ranges in their order; steps 2 and 3
 //   apply (efficient_attention_apply.cuh)    step 4
+// For float32 maps efficient_attention_float32.cuh has the gather and the apply, in float32 arithmetic.
 // The number of ranges depends only on the sample's valid positions, and the tiles of a range are always the
 // same, so that neither the batch nor the padding changes a sample's bits.
 #pragma once
 
+#include <cmath>
+
+#include "kernels/device/operand_tile.cuh"
 #include "kernels/efficient_attention/efficient_attention_problem.h"
 #include "kernels/efficient_attention/efficient_attention_tiles.cuh"
 
@@ -24,7 +28,9 @@ struct EaTiled {
     const int64_t widest = p.channels > p.out_channels ? p.channels : p.out_channels;
     width = widest <= 64 ? 64 : widest <= 128 ? 128 : kEaMaxChannels;
     slots = Splits(Tiles(PositionsOf(p.extent)));
-    const int64_t fair = (kBlocks + p.batch - 1) / (p.batch < 1 ? 1 : p.batch);
+    // A multiprocessor holds one block for a float32 map.
+    const int64_t resident = p.dtype == Dtype::kFloat32 ? kBlocks / 2 : kBlocks;
+    const int64_t fair = (resident + p.batch - 1) / (p.batch < 1 ? 1 : p.batch);
     blocks = fair < slots ? fair : slots;
     int64_t next = 0;
     const auto take = [&](int64_t floats) {
@@ -33,9 +39,10 @@ struct EaTiled {
       return taken;
     };
     partial = take(p.batch * slots * PartialFloats());
-    // 16-bit elements.
-    folded = take(p.batch * width * kEaKeyRow / 2);
-    query_weight = take(kEaKeys * (width + kEaPad) / 2);
+    const bool half = p.dtype != Dtype::kFloat32;
+    folded = take(half ? p.batch * width * kEaKeyRow<uint16_t> / 2 : p.batch * width * kEaKeyRow<float>);
+    query_weight =
+        take(half ? kEaKeys * (width + kEaChunk<uint16_t>) / 2 : kEaKeys * (width + kEaChunk<float>));
     all_floats = next;
   }
 
@@ -55,18 +62,20 @@ struct EaTiled {
   // Number of blocks for each sample, which share its tiles or ranges. It does not change the result.
   int64_t blocks;
   int64_t all_floats;
-  float* partial;      // [B, slots] of PartialFloats()
-  void* folded;        // [B, width][kEaKeyRow]: step 3's M, transposed and rounded, with zeros around it
-  void* query_weight;  // [64][width + kEaPad]: rounded, with zeros around it
+  float* partial;  // [B, slots] of PartialFloats()
+  // Of the map's type, with zeros around them:
+  void* folded;        // [B, width][kEaKeyRow]: step 3's M, transposed
+  void* query_weight;  // [64][width + kEaChunk]
 };
 
 // True if the problem has the form that the tiled kernels compute. It depends neither on the batch nor on the
 // positions.
 inline bool EaTiledFits(const EfficientAttentionProblem& p) {
   const int64_t head_keys = p.key_channels / p.heads;
-  return IsModule(p) && (p.dtype == Dtype::kBFloat16 || p.dtype == Dtype::kFloat16) &&
-         p.channels <= kEaMaxChannels && p.out_channels <= kEaMaxChannels && p.key_channels <= kEaKeys &&
-         (p.heads == 1 || head_keys % 8 == 0) && p.value_channels / p.heads <= EaTiled::kMaxHeadValues;
+  return IsModule(p) && p.dtype != Dtype::kFloat64 && p.channels <= kEaMaxChannels &&
+         p.out_channels <= kEaMaxChannels && p.key_channels <= kEaKeys &&
+         (p.heads == 1 || (head_keys % 8 == 0 && p.dtype != Dtype::kFloat32)) &&
+         p.value_channels / p.heads <= EaTiled::kMaxHeadValues;
 }
 
 // Copies `rows` x `columns` floats to shared memory of `all_rows` rows that are `stride` elements apart,
@@ -76,7 +85,7 @@ __device__ void RoundMatrix(const float* from, int rows, int columns, int all_ro
   const bool fours = columns % 4 == 0 && reinterpret_cast<uintptr_t>(from) % sizeof(Float4) == 0;
   const int across = stride / 4;
   SACCADE_UNROLL_BY(4)
-  for (int i = static_cast<int>(threadIdx.x); i < all_rows * across; i += kEaThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < all_rows * across; i += kEaThreads<T>) {
     const int row = i / across;
     const int column = i % across * 4;
     Float4 four = {};
@@ -88,8 +97,39 @@ __device__ void RoundMatrix(const float* from, int rows, int columns, int all_ro
         for (int e = 0; e < 4; ++e) four.at[e] = column + e < columns ? at[e] : 0.0f;
       }
     }
-    StorePair(RoundPair(four.at[0], four.at[1], T()), to + row * stride + column);
-    StorePair(RoundPair(four.at[2], four.at[3], T()), to + row * stride + column + 2);
+    T* const at = to + row * stride + column;
+    if constexpr (sizeof(T) == 2) {
+      StorePair(RoundPair(four.at[0], four.at[1], T()), at);
+      StorePair(RoundPair(four.at[2], four.at[3], T()), at + 2);
+    } else {
+      *reinterpret_cast<Float4*>(at) = four;
+    }
+  }
+}
+
+// Starts to copy `elements` elements, a multiple of 8.
+template <typename T>
+__device__ void EaFetchMatrix(const void* from, int elements, T* to) {
+  SACCADE_UNROLL_BY(4)
+  for (int i = static_cast<int>(threadIdx.x) * kEaChunk<T>; i < elements; i += kEaThreads<T> * kEaChunk<T>) {
+    CopyAsync16(to + i, static_cast<const T*>(from) + i, true);
+  }
+}
+
+// Sets the biases of the 64 key channels, of which those that do not exist take no part in the softmax, and
+// of `width` channels of the result.
+template <typename T>
+__device__ void EaPlaceBiases(const EfficientAttentionProblem& p, int width, float* query_bias,
+                              float* out_bias) {
+  for (int i = static_cast<int>(threadIdx.x); i < kEaKeys; i += kEaThreads<T>) {
+    const auto* const bias = static_cast<const float*>(p.query_bias);
+    const float scale = p.softmax ? 1.4426950408889634f : 1.0f;
+    const float beyond = p.softmax ? -INFINITY : 0.0f;
+    query_bias[i] = i >= p.key_channels ? beyond : bias != nullptr ? bias[i] * scale : 0.0f;
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kEaThreads<T>) {
+    const auto* const bias = p.out_weight != nullptr ? static_cast<const float*>(p.out_bias) : nullptr;
+    out_bias[i] = bias != nullptr && i < p.out_channels ? bias[i] : 0.0f;
   }
 }
 

@@ -1,4 +1,4 @@
-// Tiles of 64 positions of a 16-bit map in shared memory, for the kernels of efficient attention that keep
+// Tiles of 64 positions of a map in shared memory, for the kernels of efficient attention that keep
 // all channels of a tile there: their memory, their copies, and the fragments of mma.cuh that are read from
 // them.
 //
@@ -16,12 +16,17 @@ namespace saccade::kernels {
 
 inline constexpr int kEaTile = 64;  // positions of a tile
 inline constexpr int kEaKeys = 64;  // maximum number of key channels; a block pads to it with zeros
-inline constexpr int kEaThreads = 128;
-inline constexpr int kEaWarps = kEaThreads / kWarp;
-inline constexpr int kEaPad = 8;                    // elements at the end of a row: avoids bank conflicts
-inline constexpr int kEaChunk = 8;                  // elements of a 16-byte copy
-inline constexpr int kEaKeyRow = kEaKeys + kEaPad;  // elements of a row of keys
 inline constexpr int kEaMaxChannels = 256;
+
+// Threads of a block: four warps have enough work with tensor cores.
+template <typename T>
+inline constexpr int kEaThreads = sizeof(T) == 2 ? 128 : 256;
+// Elements of a 16-byte copy, and at the end of a row, where they avoid bank conflicts.
+template <typename T>
+inline constexpr int kEaChunk = 16 / sizeof(T);
+// Elements of a row of keys.
+template <typename T>
+inline constexpr int kEaKeyRow = kEaKeys + kEaChunk<T>;
 
 // A map of one sample, and where its positions lie.
 struct EaMap {
@@ -49,14 +54,14 @@ struct EaMap {
 // A tile of kChannels channels, those beyond the map's being zero.
 template <typename T, int kChannels, bool kChannelsLast>
 struct EaTile {
-  static_assert(sizeof(T) == 2);
+  static constexpr int kChunk = kEaChunk<T>;
   static constexpr int kRows = kChannelsLast ? kEaTile : kChannels;
   static constexpr int kColumns = kChannelsLast ? kChannels : kEaTile;
-  static constexpr int kStride = kColumns + kEaPad;
+  static constexpr int kStride = kColumns + kChunk;
   static constexpr int kElements = kRows * kStride;
   // The thread's chunks are at (thread / kAcross + i * kStep, thread % kAcross).
-  static constexpr int kAcross = kColumns / kEaChunk;
-  static constexpr int kStep = kEaThreads / kAcross;
+  static constexpr int kAcross = kColumns / kChunk;
+  static constexpr int kStep = kEaThreads<T> / kAcross;
   static constexpr int kChunks = kRows / kStep;
 
   __device__ static int Index(int position, int channel) {
@@ -68,10 +73,10 @@ struct EaTile {
   __device__ static void Fetch(const EaMap& map, int first, T* tile) {
     const int thread = static_cast<int>(threadIdx.x);
     const int row = thread / kAcross;
-    const int column = thread % kAcross * kEaChunk;
+    const int column = thread % kAcross * kChunk;
     T* const to = tile + row * kStride + column;
     if constexpr (kChannelsLast) {
-      const bool whole = column + kEaChunk <= map.channels && map.channel_stride == 1;
+      const bool whole = column + kChunk <= map.channels && map.channel_stride == 1;
       SACCADE_UNROLL_BY(4)
       for (int i = 0; i < kChunks; ++i) {
         const int number = first + row + i * kStep;
@@ -80,7 +85,7 @@ struct EaTile {
         if (!there || (whole && Aligned(from))) {
           CopyAsync16(to + i * kStep * kStride, there ? from : static_cast<const T*>(map.first), there);
         } else {
-          for (int e = 0; e < kEaChunk; ++e) {
+          for (int e = 0; e < kChunk; ++e) {
             to[i * kStep * kStride + e] = column + e < map.channels ? from[e * map.channel_stride] : T(0.0f);
           }
         }
@@ -98,7 +103,7 @@ struct EaTile {
         }
       } else {
         SACCADE_UNROLL_BY(1)
-        for (int e = 0; e < kEaChunk; ++e) {
+        for (int e = 0; e < kChunk; ++e) {
           const bool exists = number + e < map.count;
           const T* const from = There(map, exists ? map.OffsetOf(number + e) : 0);
           SACCADE_UNROLL_BY(4)
@@ -116,10 +121,10 @@ struct EaTile {
   __device__ static void Store(const EaMap& map, int first, const T* tile) {
     const int thread = static_cast<int>(threadIdx.x);
     const int row = thread / kAcross;
-    const int column = thread % kAcross * kEaChunk;
+    const int column = thread % kAcross * kChunk;
     const T* const from = tile + row * kStride + column;
     if constexpr (kChannelsLast) {
-      const bool whole = column + kEaChunk <= map.channels && map.channel_stride == 1;
+      const bool whole = column + kChunk <= map.channels && map.channel_stride == 1;
       SACCADE_UNROLL_BY(4)
       for (int i = 0; i < kChunks; ++i) {
         const int number = first + row + i * kStep;
@@ -144,7 +149,7 @@ struct EaTile {
         return;
       }
       SACCADE_UNROLL_BY(1)
-      for (int e = 0; e < kEaChunk && number + e < map.count; ++e) {
+      for (int e = 0; e < kChunk && number + e < map.count; ++e) {
         T* const to = const_cast<T*>(There(map, map.OffsetOf(number + e)));
         SACCADE_UNROLL_BY(4)
         for (int i = 0; i < kChunks; ++i) {
@@ -188,9 +193,8 @@ struct EaTile {
 
   // True if the 8 positions from `number` are 16 aligned bytes in every channel.
   __device__ static bool Whole(const EaMap& map, int number, int64_t offset) {
-    return number + kEaChunk <= map.count && map.stride[2] == 1 && map.channel_stride % kEaChunk == 0 &&
-           Aligned(There(map, offset)) &&
-           (map.dense || number % map.box.size[2] + kEaChunk <= map.box.size[2]);
+    return number + kChunk <= map.count && map.stride[2] == 1 && map.channel_stride % kChunk == 0 &&
+           Aligned(There(map, offset)) && (map.dense || number % map.box.size[2] + kChunk <= map.box.size[2]);
   }
 
   __device__ static void StoreChunk(const T* from, T* to, bool whole, int64_t stride, int count) {
@@ -198,7 +202,7 @@ struct EaTile {
       *reinterpret_cast<Vector16*>(to) = *reinterpret_cast<const Vector16*>(from);
       return;
     }
-    for (int e = 0; e < kEaChunk && e < count; ++e) to[e * stride] = from[e];
+    for (int e = 0; e < kChunk && e < count; ++e) to[e * stride] = from[e];
   }
 };
 
