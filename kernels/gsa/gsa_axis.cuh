@@ -7,15 +7,17 @@
 namespace saccade::kernels {
 
 // The number of blocks per multiprocessor for which the kernel has enough registers.
-constexpr int GsaBlocksAtOnce(bool softmax, bool held, bool tensor_cores) {
-  return tensor_cores ? (held && !softmax ? 3 : 2) : softmax ? 1 : 2;
+constexpr int GsaBlocksAtOnce(int tiles, bool softmax, bool held, bool tensor_cores) {
+  if (softmax) return tensor_cores ? 2 : 1;
+  return tensor_cores && held ? (tiles == 1 ? 4 : 3) : 2;
 }
 
 // kTiles: vectors of value channels that a block computes. kSoftmax: the scores include k, and a softmax
 // makes them coefficients. kTensorCores requests tensor cores; chips without suitable ones use float32
 // arithmetic.
 template <typename T, int kTiles, bool kSoftmax, bool kHeld, bool kTensorCores>
-__global__ void __launch_bounds__(kGsaThreads, GsaBlocksAtOnce(kSoftmax, kHeld, kTensorCores))
+__global__ void __launch_bounds__(kGsaThreads,
+                                  GsaBlocksAtOnce(kTiles, kSoftmax, kHeld, kTensorCores&& kHasMma))
     GsaAxisKernel(GsaAxis run) {
   if constexpr (kTensorCores && kHasMma) {
     GsaAxisWithMma<T, kTiles, kSoftmax, kHeld>::Run(run);

@@ -17,6 +17,8 @@ class GsaAxisWithMma {
   static constexpr int kHeldKeys = kTiles == 1 ? 2 * GsaAxis::kKeys : GsaAxis::kKeys;
   static constexpr int kMaxDepth = 64;  // of key channels of an embedding and a context that are held
   static constexpr int kDepth = 32;     // of other ones per step
+  // The common case of eight channels per head is compiled for this number of key channels.
+  static constexpr bool kEight = kHeld && kTiles == 1;
   // Shared memory in words of two elements. The distances between rows keep a fragment's words in different
   // banks, and those of the values' lines the words that neighbouring threads write.
   static constexpr int kScoreLine = GsaAxis::kKeys / 2 + 4;  // scores[own][line][key pair]
@@ -79,10 +81,14 @@ class GsaAxisWithMma {
   template <int kColumns>
   __device__ static void MultiplyAllQueries(const Queries& q, int depth, const uint32_t* columns,
                                             const int (&offsets)[kColumns], float (&sums)[kColumns][4]) {
-    int c = 0;
-    SACCADE_UNROLL_BY(1)
-    for (; c + 8 < depth; c += 16) MultiplyQueries<true>(q, c, columns, offsets, sums);
-    if (c < depth) MultiplyQueries<false>(q, c, columns, offsets, sums);
+    if constexpr (kEight) {
+      MultiplyQueries<false>(q, 0, columns, offsets, sums);
+    } else {
+      int c = 0;
+      SACCADE_UNROLL_BY(1)
+      for (; c + 8 < depth; c += 16) MultiplyQueries<true>(q, c, columns, offsets, sums);
+      if (c < depth) MultiplyQueries<false>(q, c, columns, offsets, sums);
+    }
   }
 
   // Writes the lines' values for keys [key, key + kKeys), turned around so that pairs of keys are adjacent.
@@ -143,8 +149,8 @@ class GsaAxisWithMma {
 
   using Scores = float[GsaAxis::kKeys / 8][4];  // of one own position
 
-  // Adds the products of q at an own position and the embedding. Past the last key it computes the scores of
-  // other keys again: they are multiplied by zeros or masked.
+  // Adds the products of q at an own position and the embedding. Past the last key it computes scores of
+  // other distances: they are multiplied by zeros or masked.
   __device__ static void MultiplyEmbedding(const GsaAxis& run, const GsaAxisPlace& place, const T* q,
                                            const Distances& distances, int own, int key, int depth,
                                            const uint32_t* embedding, Scores& sums) {
@@ -153,8 +159,9 @@ class GsaAxisWithMma {
     const int row_words = RowWords(depth);
     int offsets[GsaAxis::kKeys / 8];
     SACCADE_UNROLL
-    for (int n = 0; n < GsaAxis::kKeys / 8; ++n)
-      offsets[n] = key + n * 8 < place.length ? n * 8 * row_words : 0;
+    for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
+      offsets[n] = kEight || key + n * 8 < place.length ? n * 8 * row_words : 0;
+    }
     MultiplyAllQueries(queries, depth, embedding + (key + Group() - own + distances.base) * row_words,
                        offsets, sums);
   }
@@ -314,7 +321,7 @@ class GsaAxisWithMma {
   template <typename Visit>
   __device__ static void ForDepths(const GsaAxis& run, const Visit& visit) {
     if constexpr (kHeld) {
-      visit(0, run.q.stride);
+      visit(0, HeldDepth(run));
     } else {
       SACCADE_UNROLL_BY(1)
       for (int first = 0; first < run.q.stride; first += kDepth) {
@@ -323,16 +330,19 @@ class GsaAxisWithMma {
     }
   }
 
-  // All distances between positions of a line.
+  __device__ static int HeldDepth(const GsaAxis& run) { return kEight ? kGsaVector : run.q.stride; }
+
+  // All distances between positions of a line, whose number is rounded up.
   __host__ __device__ static Distances AllOf(int keys) {
+    constexpr int kStep = kEight ? GsaAxis::kKeys : 8;
     const int base = (keys + GsaAxis::kOwn - 1) / GsaAxis::kOwn * GsaAxis::kOwn - 1;
-    return {base, base + (keys + 7) / 8 * 8};
+    return {base, base + (keys + kStep - 1) / kStep * kStep};
   }
 
  public:
   // Returns true if lines of this length, padding included, can be held.
   static bool CanHold(int length, int depth) {
-    return length <= kHeldKeys && depth <= kMaxDepth &&
+    return length <= kHeldKeys && depth <= (kEight ? kGsaVector : kMaxDepth) &&
            AllOf(length).count * RowWords(depth) <= kEmbeddingWords;
   }
 
@@ -348,8 +358,8 @@ class GsaAxisWithMma {
     if constexpr (kHeld) {
       SACCADE_UNROLL_BY(1)
       for (int key = 0; key < keys; key += GsaAxis::kKeys) FillValues(run, place, key, values);
-      if (keys > 0) FillEmbedding(run, all_distances, 0, run.q.stride, embedding);
-      if (run.context != nullptr) FillContext(run, place, 0, run.q.stride, context);
+      if (keys > 0) FillEmbedding(run, all_distances, 0, HeldDepth(run), embedding);
+      if (run.context != nullptr) FillContext(run, place, 0, HeldDepth(run), context);
     }
     T* const out = static_cast<T*>(run.out) + Kept(place.OutOffset(run));
     const T* const q = static_cast<const T*>(run.q.data) + Kept(place.OffsetIn(run.q));

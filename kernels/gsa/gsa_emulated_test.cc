@@ -53,6 +53,7 @@ std::vector<GsaTestConfig> LargeConfigs() {
       configs.push_back(config);
     };
     add({.batch = 2, .channels = 16, .heads = 2, .key_channels = 8, .value_channels = 8, .extent = {40, 34}});
+    add({.channels = 8, .heads = 1, .key_channels = 8, .value_channels = 8, .extent = {2, 70}});
     add({.channels = 72, .heads = 2, .key_channels = 16, .value_channels = 16, .extent = {4, 50}});
     add({.channels = 32, .heads = 2, .key_channels = 72, .value_channels = 40, .extent = {7, 8}});
     add({.channels = 0, .heads = 1, .key_channels = 70, .value_channels = 67, .extent = {3, 5}});
