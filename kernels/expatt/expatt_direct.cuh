@@ -387,6 +387,7 @@ __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(
   if (thread < Size::kPositions) {
     const int y = (first_position + thread) / box.full[2];
     const int x = (first_position + thread) % box.full[2];
+    // Other positions have no entries in the map of distances, so they take the first position's.
     const bool is_valid = y < box.size[1] && x < box.size[2];
     coordinates[thread] = {is_valid ? y : 0, is_valid ? x : 0};
   }
