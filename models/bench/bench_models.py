@@ -62,11 +62,11 @@ def rounds_of_spinning(build: pathlib.Path) -> str:
 
 
 def started(build: pathlib.Path, architecture: str, options: dict, weights: pathlib.Path, batch: pathlib.Path, threads: int,
-            spinning: str = "1000", where: tuple = ()) -> subprocess.Popen:
-    """Starts saccade_time_model; `where` is () for the CPU or ("--gpu", "0")."""
+            spinning: str = "1000", where: tuple = (), log=None) -> subprocess.Popen:
+    """Starts saccade_time_model; `where` is () for the CPU or ("--gpu", "0"), `log` a file for its errors."""
     command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads), *where,
                *(f"{name}={value}" for name, value in options.items())]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                             env={**os.environ, "GOMP_SPINCOUNT": spinning})
 
 
