@@ -364,6 +364,8 @@ def main() -> int | str:
     if arguments.device == "cuda" and not torch.cuda.is_available():
         return "no GPU: torch.cuda.is_available() is False; expected a machine with an NVIDIA GPU, or --device cpu to rehearse"
     warnings.filterwarnings("ignore")
+    # Packed programs look for LibTorch there (tools/gpu_stage).
+    os.environ.setdefault("SACCADE_PYTHON", sys.executable)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(chosen, arguments, pathlib.Path(folder))
