@@ -59,15 +59,14 @@ def without_attention(case: Case, network: torch.nn.Module, sides: tuple) -> tor
 
 
 def prepare(index: int, sides: tuple, folder: pathlib.Path, binaries: pathlib.Path, threads: int):
-    """Writes a case's weights, inputs, twin, and the CPU's answers to its first items. Runs in a process of its own."""
+    """Writes a case's weights, inputs, and the CPU's answers to its first items. Runs in a process of its own."""
     torch.set_num_threads(threads)
     case = CASES[index]
     with torch.no_grad():
-        network, twin = case.build(sides)
+        network, _ = case.build(sides)
         save(network, folder / "weights")
         if case.attention_off:
             save(without_attention(case, network, sides), folder / "weights_off")
-        torch.save(twin, folder / "twin")
     pixels = prepared(case, max(BATCHES), sides)
     save_batch(folder / "input", pixels, whole(pixels))
     with Passes(binaries, case, case.options(sides), folder, "weights", (), threads) as cpu:
@@ -156,12 +155,16 @@ class Row:
 class Twin:
     """The PyTorch twin on the device."""
 
-    def __init__(self, folder: pathlib.Path, device: str, compile_it: bool):
+    def __init__(self, case: Case, sides: tuple, weights: pathlib.Path, device: str, compile_it: bool):
         self.device = device
-        layout = torch.channels_last if torch.load(folder / "shape") == 2 else torch.channels_last_3d
-        twin = torch.load(folder / "twin", weights_only=False).to(device, memory_format=layout)
+        self.layout = torch.channels_last if len(sides) == 2 else torch.channels_last_3d
+        network = build(case.architecture, **case.options(sides))
+        network.load_state_dict(load_file(weights))
+        twin = case.twin(network).to(device)
+        for parameter in twin.parameters():
+            if parameter.dim() == len(sides) + 2:
+                parameter.data = parameter.data.contiguous(memory_format=self.layout)
         self.network = torch.compile(twin) if compile_it else twin
-        self.layout = layout
 
     def run(self, pixels: torch.Tensor, precision: str) -> float:
         start = time.perf_counter()
@@ -236,7 +239,8 @@ class Loading:
         runs = {(name, batch): lambda passes=passes, batch=batch: passes.run(batch)
                 for name, passes in self.candidates.items() for batch in BATCHES}
         for peer in ("eager", *(["torch.compile"] if self.arguments.compile else [])):
-            twin = self.attempt(peer, lambda peer=peer: Twin(self.folder, self.arguments.device, peer != "eager"))
+            twin = self.attempt(peer, lambda peer=peer: Twin(
+                self.case, self.sides, self.folder / "weights", self.arguments.device, peer != "eager"))
             for precision in PRECISIONS if twin else ():
                 for batch in BATCHES:
                     def run(twin=twin, precision=precision, batch=batch):
@@ -300,7 +304,6 @@ def measure(chosen: list[tuple[Case, tuple]], arguments, folder: pathlib.Path) -
         for number, (case, sides) in enumerate(chosen):
             folders.append(folder / str(number))
             folders[-1].mkdir()
-            torch.save(len(sides), folders[-1] / "shape")
             futures.append(pool.submit(prepare, CASES.index(case), sides, folders[-1], arguments.build, arguments.threads))
 
         def finish(row: Row):
