@@ -58,10 +58,9 @@ def without_attention(case: Case, network: torch.nn.Module, sides: tuple) -> tor
     return plain
 
 
-def prepare(index: int, sides: tuple, folder: pathlib.Path, binaries: pathlib.Path, threads: int):
+def prepare(case: Case, sides: tuple, folder: pathlib.Path, binaries: pathlib.Path, threads: int):
     """Writes a case's weights, inputs, and the CPU's answers to its first items. Runs in a process of its own."""
     torch.set_num_threads(threads)
-    case = CASES[index]
     with torch.no_grad():
         network, _ = case.build(sides)
         save(network, folder / "weights")
@@ -304,7 +303,7 @@ def measure(chosen: list[tuple[Case, tuple]], arguments, folder: pathlib.Path) -
         for number, (case, sides) in enumerate(chosen):
             folders.append(folder / str(number))
             folders[-1].mkdir()
-            futures.append(pool.submit(prepare, CASES.index(case), sides, folders[-1], arguments.build, arguments.threads))
+            futures.append(pool.submit(prepare, case, sides, folders[-1], arguments.build, arguments.threads))
 
         def finish(row: Row):
             rows.append(row)

@@ -1,6 +1,7 @@
 """gpu_networks.py where there is no GPU: what counts as the same answer, what a program that fails leaves behind, and one case
 from its preparation to its row."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -11,8 +12,8 @@ import pytest
 import torch
 
 from models.bench.gpu_compare import compared
-from models.bench.gpu_networks import Passes, Row, markdown
-from models.bench.twins import CASES
+from models.bench.gpu_networks import Passes, Row, markdown, measure
+from models.bench.twins import CASES, Case
 
 BUILD = pathlib.Path(os.environ["SACCADE_BUILD_DIR"])
 
@@ -66,6 +67,22 @@ def test_rows_without_answers_are_shown():
         device = "cpu"
 
     assert "| sanet | 3x8x8 | - / 2.50 | - | - | - |" in markdown([row], Arguments) and "- sanet, 3x8x8: not run" in markdown([row], Arguments)
+
+
+def test_a_rehearsal_measures_every_candidate(tmp_path: pathlib.Path):
+    whole = Case("unet3d_sao_denoise", "unet3d_sao_denoise", ((4, 16, 16),), {"width": 0.25}, channels=1,
+                 attention_off={"attention": "none"})
+    broken = Case("sanet", "sanet", ((64, 64),), {"width": 0.25, "attention": "none of these"})
+    arguments = argparse.Namespace(build=BUILD, device="cpu", threads=1, seconds=200, compile=False, json=tmp_path / "json",
+                                   markdown=tmp_path / "md")
+    good, bad = sorted(measure([(broken, (64, 64)), (whole, (4, 16, 16))], arguments, tmp_path), key=lambda row: len(row.failures))
+    # A processor without bfloat16 says so, and the rest goes on.
+    assert all("bf16" in failure for failure in good.failures), good.failures
+    assert good.comparisons["fp32"]["passed"] and good.comparisons["fp32"]["value"] == 0
+    assert {"saccade fp32", "eager fp32", "eager bf16"} <= good.milliseconds.keys()
+    assert all(set(times) == {1, 8} and min(times.values()) > 0 for times in good.milliseconds.values())
+    assert bad.case == "sanet" and bad.failures and not bad.milliseconds
+    assert len(json.loads((tmp_path / "json").read_text())) == 2 and "prepared" in (tmp_path / "md").read_text()
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
