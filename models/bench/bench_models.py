@@ -31,12 +31,11 @@ import time
 import warnings
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from models.bench.twins import CASES, Case, prepared
 from models.reference import build
-from models.reference.served import multiplies_bfloat16, multiplies_int8
+from models.reference.served import multiplies_bfloat16, multiplies_int8, save, save_batch, whole
 
 PEERS = ("eager", "torch.compile", "openvino", "torch.compile bf16", "openvino bf16")
 OFF = "without attention"
@@ -62,31 +61,36 @@ def rounds_of_spinning(build: pathlib.Path) -> str:
     return rounds
 
 
+def started(build: pathlib.Path, architecture: str, options: dict, weights: pathlib.Path, batch: pathlib.Path, threads: int,
+            spinning: str = "1000", where: tuple = (), log=None) -> subprocess.Popen:
+    """Starts saccade_time_model; `where` is () for the CPU or ("--gpu", "0"), `log` a file for its errors."""
+    command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads), *where,
+               *(f"{name}={value}" for name, value in options.items())]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                            env={**os.environ, "GOMP_SPINCOUNT": spinning})
+
+
 class Served:
     """Our side: a process that runs a pass on request."""
 
     def __init__(self, build: pathlib.Path, architecture: str, options: dict, network: nn.Module, pixels: torch.Tensor,
                  threads: int, spinning: str = "1000"):
         self.folder = tempfile.TemporaryDirectory()
-        weights, batch = (str(pathlib.Path(self.folder.name) / name) for name in ("weights", "input"))
-        state = {name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}
-        save_file(state, weights)
-        self.weight_bytes = os.path.getsize(weights)
-        depths = list(pixels.shape[2:-2]) * 2  # clips and volumes only
-        placements = torch.tensor([[*pixels.shape[-2:]] * 3 + depths] * len(pixels), dtype=torch.float64)
-        save_file({"pixels": pixels.contiguous(), "placements": placements}, batch)
-        command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads),
-                   *(f"{name}={value}" for name, value in options.items())]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={**os.environ, "GOMP_SPINCOUNT": spinning})
+        weights, batch = (pathlib.Path(self.folder.name) / name for name in ("weights", "input"))
+        self.weight_bytes = os.path.getsize(save(network, weights))
+        save_batch(batch, pixels, whole(pixels))
+        self.process = started(build, architecture, options, weights, batch, threads, spinning)
         loaded, milliseconds, peak, self.isa = self.process.stdout.readline().split()
         assert loaded == "loaded"
         self.load_seconds, self.peak_bytes = float(milliseconds) / 1000, int(peak)
 
-    def run(self) -> float:
-        self.process.stdin.write("run\n")
+    def ask(self, line: str) -> str:
+        self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        return self.process.stdout.readline().rstrip("\n")
+
+    def run(self) -> float:
+        return float(self.ask("run"))
 
     def close(self):
         self.process.stdin.close()

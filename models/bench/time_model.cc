@@ -1,10 +1,15 @@
 // Times a served model for bench_models.py, which requests one pass at a time so that its peers take turns:
-//   saccade_time_model ARCHITECTURE WEIGHTS INPUT THREADS [OPTION=VALUE]...
+//   saccade_time_model ARCHITECTURE WEIGHTS INPUT THREADS [--gpu N] [OPTION=VALUE]...
 // INPUT is a batch file (models/tools/batch_file.h). Prints "loaded MILLISECONDS PEAK_BYTES ISA", PEAK_BYTES
-// being the memory that loading added at its peak. Then, for each line "run" on stdin, prints the
-// milliseconds of one pass. A Failure is an error. With precision=int8, WEIGHTS are quantized first, on
-// INPUT.
+// being the memory that loading added at its peak, and ISA "cuda" with --gpu. Then answers lines on stdin:
+//   run [ITEMS]   the milliseconds of one pass over all items, or over the first ones, from pixels in the
+//                 machine's memory to answers there
+//   memory        with --gpu: "ALLOCATED RESERVED", the bytes of the GPU's memory that tensors had at their
+//                 peak, and those that LibTorch took for them
+//   write PATH    "written", when the answers of the last pass are in that file (models/tools/answers_file.h)
+// A Failure is an error. With precision=int8, WEIGHTS are quantized first, on INPUT.
 #include <ATen/Parallel.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,8 +17,13 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/common/cpu_isa.h"
 #include "models/api/model.h"
@@ -21,6 +31,7 @@
 #include "models/api/target.h"
 #include "models/device/own_cores.h"
 #include "models/quantize/quantizer.h"
+#include "models/tools/answers_file.h"
 #include "models/tools/batch_file.h"
 #include "models/tools/option_arguments.h"
 #include "models/tools/process_memory.h"
@@ -63,34 +74,87 @@ std::string Quantized(const std::string& architecture, const Options& options, c
   return path;
 }
 
+// The first items of a batch, or all of them if `count` is empty.
+Batch First(const Batch& batch, const std::string& count) {
+  const auto all = static_cast<int>(batch.pixels.size(0));
+  const int items = count.empty() ? all : WholeNumber(count).value_or(0);
+  if (items < 1 || items > all) {
+    throw std::runtime_error("run " + count + ": the input has " + std::to_string(all) +
+                             " items; expected 1 to that many");
+  }
+  return {.pixels = batch.pixels.narrow(0, 0, items),
+          .placements = {batch.placements.begin(), batch.placements.begin() + items}};
+}
+
+// A loaded model, about which lines are answered.
+class Session {
+ public:
+  Session(std::unique_ptr<Model> model, Batch batch, std::optional<int> gpu)
+      : model_(std::move(model)), batch_(std::move(batch)), gpu_(gpu) {}
+
+  std::string Answer(const std::string& line) {
+    std::istringstream words(line);
+    std::string command, argument, more;
+    words >> command >> argument >> more;
+    if (command == "run" && more.empty()) return Run(argument);
+    if (line == "memory") return Memory();
+    if (command == "write" && !argument.empty() && more.empty()) {
+      WriteAnswers(answers_, /*paste=*/false, argument);
+      return "written";
+    }
+    throw std::runtime_error("expected 'run [ITEMS]', 'memory' or 'write PATH', got '" + line + "'");
+  }
+
+ private:
+  std::string Run(const std::string& items) {
+    const Batch part = First(batch_, items);
+    const Stopwatch running;
+    {
+      const OwnCores own;
+      answers_ = model_->Run(part);
+    }
+    const double took = running.Milliseconds();
+    RequireAnswers(answers_);
+    return std::to_string(took);
+  }
+
+  std::string Memory() const {
+    if (!gpu_) throw std::runtime_error("'memory' asks for a GPU's; expected --gpu N on the command line");
+    const auto gpu = static_cast<c10::DeviceIndex>(*gpu_);
+    const auto stats = c10::getDeviceAllocator(c10::kCUDA)->getDeviceStats(gpu);
+    constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return std::to_string(stats.allocated_bytes[kAll].peak) + " " +
+           std::to_string(stats.reserved_bytes[kAll].peak);
+  }
+
+  const std::unique_ptr<Model> model_;
+  const Batch batch_;
+  const std::optional<int> gpu_;
+  std::vector<TaskResult> answers_;  // of the last pass
+};
+
 void Serve(int argc, char** argv) {
-  if (argc < 5) throw std::runtime_error("expected ARCHITECTURE WEIGHTS INPUT THREADS [OPTION=VALUE]...");
+  if (argc < 5) {
+    throw std::runtime_error("expected ARCHITECTURE WEIGHTS INPUT THREADS [--gpu N] [OPTION=VALUE]...");
+  }
   at::set_num_threads(std::stoi(argv[4]));
-  const Options options = OptionArguments(argc, argv, 5);
-  const Batch batch = ReadBatch(argv[3]);
+  int first_option = 5;
+  const std::optional<int> gpu = GpuArgument(argc, argv, first_option);
+  const Options options = OptionArguments(argc, argv, first_option);
+  Batch batch = ReadBatch(argv[3]);
   std::string weights = argv[2];
-  if (PrecisionOf(options) == Precision::kInt8) weights = Quantized(argv[1], options, weights, batch);
+  // Load() says that a GPU does not compute in int8.
+  if (PrecisionOf(options) == Precision::kInt8 && !gpu) weights = Quantized(argv[1], options, weights, batch);
   // The peak counts from here, without the memory of LibTorch itself.
   std::ofstream("/proc/self/clear_refs") << "5";
   const int64_t before = StatusBytes("VmRSS");
   const Stopwatch loading;
-  const auto model = Load(argv[1], options, weights);
+  auto model = Load(argv[1], options, weights, {}, gpu);
   std::cout << "loaded " << loading.Milliseconds() << " " << StatusBytes("VmHWM") - before << " "
-            << kernels::CpuIsaName(kernels::BestCpuIsa()) << std::endl;
+            << (gpu ? "cuda" : kernels::CpuIsaName(kernels::BestCpuIsa())) << std::endl;
 
-  std::string command;
-  while (std::getline(std::cin, command)) {
-    if (command != "run") throw std::runtime_error("expected 'run', got '" + command + "'");
-    const Stopwatch running;
-    std::vector<TaskResult> results;
-    {
-      const OwnCores own;
-      results = model->Run(batch);
-    }
-    const double took = running.Milliseconds();
-    RequireAnswers(results);
-    std::cout << took << std::endl;
-  }
+  Session session(std::move(model), std::move(batch), gpu);
+  for (std::string line; std::getline(std::cin, line);) std::cout << session.Answer(line) << std::endl;
 }
 
 }  // namespace

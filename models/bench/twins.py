@@ -78,14 +78,22 @@ class Case:
             settle(network, [small])
             nn.init.normal_(network.tpn.cls_logits.weight, 0, 0.05)
             nn.init.normal_(network.head.cls_score.weight, 0, 0.2)
-            return network, ActionFinder(network).eval()
+            return network, self.twin(network)
         if not self.architecture.startswith("ea_mask_rcnn"):
             settle(network, [small])
-            return network, network
+            return network, self.twin(network)
         settle(network, [small], run=network.backbone)
         nn.init.normal_(network.rpn.head.cls_logits.weight, 0, 0.05)
         nn.init.normal_(network.roi_heads.box_predictor.cls_score.weight, 0, 0.2)
-        return network, Detector(network).eval()
+        return network, self.twin(network)
+
+    def twin(self, network: nn.Module) -> nn.Module:
+        """Returns a network as a function of one prepared batch."""
+        if self.architecture == "ea_rc3d":
+            return ActionFinder(network).eval()
+        if self.architecture.startswith("ea_mask_rcnn"):
+            return Detector(network).eval()
+        return network.eval()
 
 
 def prepared(case: Case, batch: int, sides: tuple) -> torch.Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from models.reference import build
-from models.reference.served import padded, place, run_model, save, served, settle, smooth_pictures
+from models.reference.served import padded, place, run_model, save, served, settle, smooth_pictures, whole
 
 # Full depth, but narrow and with a small maximum disparity.
 NARROW = {"width": 0.25, "max_disparity": 48}
@@ -40,11 +40,6 @@ def trained(options: dict, height: int = 128, width: int = 256) -> torch.nn.Modu
         for head in (network.classif1, network.classif2, network.classif3):
             head[2].weight.normal_(0, 0.1, generator=generator)
     return settle(network, [pairs(4, height, width, generator) for _ in range(2)])
-
-
-def whole(batch: torch.Tensor) -> list[list[int]]:
-    """Returns placements of pairs that fill their bucket."""
-    return [place(*batch.shape[2:])] * len(batch)
 
 
 def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:

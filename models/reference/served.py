@@ -88,11 +88,22 @@ def padded(pictures: list[torch.Tensor], placements: list[list[int]]) -> torch.T
     return batch
 
 
+def whole(pixels: torch.Tensor) -> list[list[int]]:
+    """Returns the rows of `placements` of items that are as large as their batch."""
+    depths = list(pixels.shape[2:-2]) * 2  # clips and volumes only
+    return [[*pixels.shape[-2:]] * 3 + depths] * len(pixels)
+
+
+def save_batch(path: pathlib.Path, pixels: torch.Tensor, placements):
+    """Writes a batch file as the C++ programs read it (models/tools/batch_file.h)."""
+    save_file({"pixels": pixels.float().contiguous(), "placements": torch.as_tensor(placements, dtype=torch.float64)},
+              str(path))
+
+
 def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
               options: dict, paste: bool = False) -> subprocess.CompletedProcess:
     """Runs the C++ program; its output file is FOLDER/output."""
-    save_file({"pixels": pixels.float().contiguous(), "placements": torch.as_tensor(placements, dtype=torch.float64)},
-              str(folder / "input"))
+    save_batch(folder / "input", pixels, placements)
     command = [RUN_MODEL, architecture, weights, folder / "input", folder / "output", *(["--paste"] if paste else [])]
     command += [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from models.reference import build
-from models.reference.served import run_model, save, served, settle
+from models.reference.served import run_model, save, served, settle, whole
 from models.reference.unet3d import PERCENTILES, percentiles
 
 DENOISE, PROJECT = "unet3d_sao_denoise", "unet3d_sao_project"
@@ -41,11 +41,6 @@ def trained(architecture: str, options: dict) -> torch.nn.Module:
     if not network.percentile:  # weights for volumes that are not normalised
         return settle(network, [volumes(2, 12, 24, 24, seed) / 400 for seed in range(2)])
     return settle(network, [volumes(2, 12, 24, 24, seed) for seed in range(2)])
-
-
-def whole(batch: torch.Tensor) -> list[list[int]]:
-    depth, height, width = batch.shape[2:]
-    return [[height, width, height, width, height, width, depth, depth]] * len(batch)
 
 
 def answers(folder: pathlib.Path, architecture: str, network: torch.nn.Module, batch: torch.Tensor,
