@@ -30,6 +30,8 @@ def test_the_demo(tmp_path):
         half = both.width // 2
         assert both.crop((0, 0, half - 2, both.height)).tobytes() != both.crop((half + 2, 0, both.width, both.height)).tobytes()
     assert len(list((tmp_path / "attention").glob("*.png"))) >= 1
+    # No addresses at which nobody answers any more.
+    assert "http://" not in done.stdout and "contact-sheet.png" in done.stdout
     ended, after = done.stdout.split("the daemon has drained, and ended with 0\n")
     lines = after.strip().splitlines()
     assert lines[0] == "What next?" and len(lines) == 4
