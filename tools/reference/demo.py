@@ -29,6 +29,6 @@ def write():
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
         with Image.open(pathlib.Path(folder) / "contact-sheet.png") as sheet:
             # A fifth of the size in 256 colours. Without the further steps rare colours, such as the star's, are lost.
-            sheet.convert("RGB").quantize(256, kmeans=4).save(SHEET, optimize=True)
+            sheet.convert("RGB").quantize(256, kmeans=1).save(SHEET, optimize=True)
     text = shortened(done.stdout)
     PAGE.write_text(BLOCK.sub(lambda _: f"```\n{text}```", PAGE.read_text()))
