@@ -124,7 +124,7 @@ ROOMS = {
     "client/cli/commands/init.cc": "client/cli models std absl",
     "client/cli/commands/init_graph.cc": "client/cli models std absl",
     "client/cli/commands/init_test.cc": "client/cli models std absl",
-    "client/cli/commands/usage_error.cc": "client/cli models/api/text.h std absl cli",
+    "client/cli/commands/usage_error.cc": "client/cli models/api/text.h server/core/flag_value.h std absl cli",
     "client/cli/commands/params.cc": "client/cli models std absl json",
     "client/bench": "client/cpp client/load client/bench client/cli/output std absl grpc protobuf json cli",
     "tests/fuzz": "tests/fuzz server models std absl protobuf",

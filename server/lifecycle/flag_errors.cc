@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/api/text.h"
+#include "server/core/flag_value.h"
 
 namespace saccade::server {
 namespace {
@@ -28,7 +29,7 @@ std::string What(const CLI::App& app, const CLI::Error& error) {
   if (const auto left = app.remaining(); !left.empty()) return UnknownText(app, left.front());
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ArgumentMismatch) ||
       !absl::StrContains(text, "missing"))
-    return text;
+    return FlagValueText(text);
   const std::string name = text.substr(0, text.find(':'));
   const CLI::Option* const option = app.get_option_no_throw(name);
   if (option == nullptr) return text;

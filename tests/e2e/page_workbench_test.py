@@ -214,48 +214,6 @@ def test_the_filter_acts_without_a_request(open_page, shots):
     assert [url for url in asked if "predict" in url] == []
 
 
-def test_the_viewer(open_page, shots):
-    page = open_page()
-    ask(page, "detector")
-    view = lambda: page.evaluate("async () => (await import('/shown.js')).viewer.view")
-    fit = view()
-    box = page.locator("#canvas").bounding_box()
-    # The point under the mouse stays where it is.
-    at = (box["x"] + 0.25 * box["width"], box["y"] + 0.5 * box["height"])
-    page.mouse.move(*at)
-    page.mouse.wheel(0, -300)
-    page.wait_for_function("async (scale) => (await import('/shown.js')).viewer.view.scale > scale", arg=fit["scale"])
-    near = view()
-    point = lambda one: (0.25 * box["width"] - one["x"]) / one["scale"]
-    assert point(near) == pytest.approx(point(fit), abs=0.2)
-    # Dragging moves it, and does not choose anything.
-    page.mouse.down()
-    page.mouse.move(at[0] - 60, at[1] - 40, steps=4)
-    page.mouse.up()
-    assert view()["x"] == pytest.approx(near["x"] - 60) and view()["y"] == pytest.approx(near["y"] - 40)
-    expect(page.locator('#findings [aria-pressed="true"]')).to_have_count(0)
-    page.screenshot(path=shots / "desk-zoomed.png", full_page=True)
-    page.locator("#canvas").press("1")
-    assert view()["scale"] == 1
-    page.locator("#canvas").press("0")
-    assert view() == fit
-    # The best finding lies where its mask does; the mouse marks it in the list, and a click chooses it.
-    best = page.locator("#findings button").first
-    x = [int(part) for part in best.locator(".where").text_content().split(",")[0].removeprefix("x ").split("–")]
-    y = [int(part) for part in best.locator(".where").text_content().split(",")[1].removeprefix(" y ").split("–")]
-    middle = [box[side] + fit["scale"] * sum(span) / 2 for side, span in (("x", x), ("y", y))]
-    page.mouse.move(*middle)
-    expect(best).to_have_class("finding hovered")
-    expect(page.locator("#readout")).to_contain_text(f"x {sum(x) // 2}")
-    expect(page.locator("#readout")).to_contain_text("rug 99.6%")
-    page.mouse.click(*middle)
-    expect(best).to_have_attribute("aria-pressed", "true")
-    # Values under the mouse, for maps.
-    ask(page, "matcher")
-    page.locator("#canvas").hover()
-    expect(page.locator("#readout")).to_contain_text("px of disparity")
-
-
 def test_labels_do_not_cover_each_other(open_page):
     """Fifteen boxes at one place, and some at the edges: there is room for all labels, so none overlaps another."""
     page = open_page()

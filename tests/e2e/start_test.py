@@ -35,6 +35,16 @@ def test_a_value_out_of_range(repository):
     assert "--max-inflight-requests" in said and "0" in said
 
 
+@pytest.mark.parametrize("flag, expected", [
+    ("--cores=abc", "--cores is 'abc'; expected a number from 0 to 1024"),
+    ("--max-inflight-bytes=-5", "--max-inflight-bytes is '-5'; expected a number of at least 1"),
+    ("--model-control-mode=auto", "--model-control-mode is 'auto'; expected explicit, none or poll"),
+    ("--insecure=maybe", "--insecure is 'maybe'; expected true or false")])
+def test_a_value_is_told_with_what_was_expected(repository, flag, expected):
+    """In words of our own: a parser's name for it helps nobody."""
+    assert refused(USAGE, f"--model-repository={repository}", flag).splitlines()[0] == expected
+
+
 def test_a_positional_argument(repository):
     assert "stray" in refused(USAGE, f"--model-repository={repository}", "stray")
 

@@ -166,6 +166,18 @@ def test_a_wait_for_a_daemon_with_tls_says_what_is_wrong(daemon, flags, reason):
     assert line.startswith("saccade: ") and reason in line
 
 
+def test_a_long_wait_says_soon_what_is_wrong(daemon):
+    """And goes on waiting: the daemon, or its certificate, may be replaced."""
+    command = [binary("saccade"), "status", "--wait=3600", f"--url={daemon.grpc_address}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
+        begin = time.monotonic()
+        line = waiting.stderr.readline()
+        assert time.monotonic() - begin < DEADLINE_SECONDS
+        assert line.startswith("saccade: still waiting: ") and "add --tls" in line
+        assert waiting.poll() is None
+        waiting.kill()
+
+
 def test_plain_grpc_gets_no_answer(daemon):
     with grpc.insecure_channel(daemon.grpc_address) as channel:
         with pytest.raises(grpc.RpcError) as refused:

@@ -151,6 +151,16 @@ def test_init_makes_a_folder_that_is_served_alike(networks, tmp_path):
         assert agree(served(running.await_ready(), "mine", file), expected) < 1e-3
 
 
+def test_init_tells_old_pickles_from_safetensors(networks, tmp_path):
+    """As PyTorch before 1.6 wrote them."""
+    torch.save(networks["resnet18"].state_dict(), tmp_path / "old.pth", _use_new_zipfile_serialization=False)
+    command = [binary("saccade").resolve(), "init", "old.pth", "-o", "models/old"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "old.pth is a state_dict of resnet18" in made.stdout
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}")
+    assert "OK      old version 1 (resnet18)" in checked.stdout, checked.stdout
+
+
 def test_a_program_among_weights_is_told_apart(networks, tmp_path):
     folder = tmp_path / "models" / "mine" / "1"
     folder.mkdir(parents=True)

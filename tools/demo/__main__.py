@@ -42,7 +42,8 @@ def ask_all(daemon, command, models, out):
             name, times, words = pathlib.Path(result["file"]).name, result["timings_ms"], answers.in_words(result)
             print(f"{model['name']:<{width}}{name:<20}{times['total']:>7.1f} ms{times['round_trip']:>7.1f} ms  {words}")
             if picture := answers.picture_of(result):
-                shown.append((picture, (f"{model['name']}: {name}, {times['total']:.0f} ms", words)))
+                # Without times: the sheet is the same whatever else the machine does.
+                shown.append((picture, (f"{model['name']}: {name}", words + (", before and after" if "volume" in result else ""))))
     return shown
 
 
@@ -99,11 +100,11 @@ def main():
         if shown:
             contact_sheet.draw(shown, flags.out / "contact-sheet.png")
         put_under_load(daemon, models, flags.seconds)
-        print(f"\nanswers as pictures  {flags.out}, all on {flags.out / 'contact-sheet.png'}\n"
-              f"the page             http://{daemon.http}/\nmetrics              http://{daemon.metrics}/metrics\n"
-              f"gRPC                 {daemon.grpc}")
+        print(f"\nanswers as pictures  {flags.out}, all on {flags.out / 'contact-sheet.png'}")
         if flags.stay:
-            print("Serving until Ctrl-C.", flush=True)
+            # Of no use to anybody once the daemon has ended.
+            print(f"the page             http://{daemon.http}/\nmetrics              http://{daemon.metrics}/metrics\n"
+                  f"gRPC                 {daemon.grpc}\nServing until Ctrl-C.", flush=True)
             try:
                 daemon.wait()
             except KeyboardInterrupt:

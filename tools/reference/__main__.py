@@ -1,12 +1,12 @@
 """Writes docs/reference: the daemon's flags, metrics and limits, as the built program and its sources have them; and in
-docs/quickstart.md and client/README.md what their commands print.
+docs/quickstart.md and client/README.md what their commands print, with the picture of the demo.
 
 Called by ./dev docs, which has built everything. tests/e2e/reference_test.py fails if the committed pages differ."""
 
 import pathlib
 import tempfile
 
-from tools.reference import session
+from tools.reference import demo, session
 from tools.reference.pages import FOLDER, pages
 
 
@@ -16,7 +16,8 @@ def main():
             (FOLDER / name).write_text(text)
             print(f"wrote {FOLDER.name}/{name}")
     session.write()
-    print(f"wrote {session.PAGE.name} and {session.README.parent.name}/{session.README.name}")
+    demo.write()
+    print(f"wrote {session.PAGE.name} and {session.README.parent.name}/{session.README.name}, {demo.SHEET.name}")
 
 
 if __name__ == "__main__":

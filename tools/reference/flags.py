@@ -27,7 +27,7 @@ SECTIONS = (
     ("Other flags", ".*"),
 )
 NUMBERS = {"N", "S", "MS", "PORT", "R", "BYTES"}
-RANGE = re.compile(r"not in range \[?(\S+) (?:to|-) ([^\]\s]+)")
+RANGE = re.compile(r"expected a number (?:from (\S+) to (\S+)|of at least (\S+))$", re.MULTILINE)
 
 INTRODUCTION = """
 Every flag of `saccaded`, with its default and the values that it accepts. The guide is
@@ -68,9 +68,8 @@ class Flag:
         error = run_to_end(f"{self.names[0]}=-1").stderr
         found = RANGE.search(error)
         assert found, f"{self.names[0]} accepts -1, or the error states no range: {error}"
-        low, high = map(float, found.groups())
-        # The largest value of an integer type is not a limit that anybody set.
-        return f"from {shown(low)}" if high > 1e18 else f"{shown(low)} to {shown(high)}"
+        low, high, least = (float(number) if number else None for number in found.groups())
+        return f"from {shown(least)}" if least is not None else f"{shown(low)} to {shown(high)}"
 
     def row(self):
         names = ", ".join(f"`{name}`" for name in self.names)

@@ -1,47 +1,89 @@
-"""What commands print in the guides: the session of docs/quickstart.md, run against the demo models, and the counts in
+"""What commands print in the guides: the sessions of docs/quickstart.md, run against the demo models, and the counts in
 client/README.md, which are the same on every machine."""
 
 import os
 import pathlib
 import re
-import shlex
 import subprocess
+import sys
 import tempfile
 
 from harness import DEMO_REPOSITORY, ROOT, Daemon, binary
 
 PAGE = ROOT / "docs" / "quickstart.md"
-BLOCK = re.compile(r"^\$ saccade status .*?(?=^```)", re.MULTILINE | re.DOTALL)
+# Commands with what they print, and Python with what it prints.
+BLOCK = re.compile(r"^```\n(?P<session>\$ .*?)^```|^```python\n(?P<code>.*?)^```\n\n```\n.*?^```", re.MULTILINE | re.DOTALL)
+# What was measured, and the sentence about it.
+MEASURED = re.compile(r"^\$ saccade bench .*?forward passes", re.MULTILINE | re.DOTALL)
+COUNTS = re.compile(r"\d+ requests, \w+ of them from above, were answered by \d+ forward passes")
 README = ROOT / "client" / "README.md"
 COUNTED = re.compile(r"^\$ (saccade params [^\n]*)\n.*?(?=^```)", re.MULTILINE | re.DOTALL)
-ADDRESS = "127.0.0.1:8001"
+WIDTH = 118
 
 
-def printed(command, address, folder):
-    """What a command of the page prints, with the address that the page has."""
-    arguments = shlex.split(command)
-    done = subprocess.run([binary(arguments[0]).resolve(), *arguments[1:]], cwd=folder, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, env={**os.environ, "SACCADE_URL": address})
+def wrapped(line):
+    """JSON in one line, broken after commas."""
+    lines = [""]
+    for part in re.split(r"(?<=,)", line):
+        if lines[-1] and len(lines[-1]) + len(part) > WIDTH:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def printed(command, folder, addresses=None):
+    """What a shell's command prints. `addresses`: by the address that the page has, the one to use in its place."""
+    for shown, used in (addresses or {}).items():
+        command = command.replace(shown, used)
+    environment = {**os.environ, "PATH": f"{binary('saccade').resolve().parent}:{os.environ['PATH']}",
+                   "PYTHONPATH": str(folder / "client")}
+    if addresses:
+        environment["SACCADE_URL"] = addresses["127.0.0.1:8001"]
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, env=environment)
     if done.returncode != 0:
-        raise RuntimeError(f"'{command}' of {PAGE.name} ended with {done.returncode}: {done.stdout}")
-    return done.stdout.replace(address, ADDRESS)
+        raise RuntimeError(f"'{command}' ended with {done.returncode}: {done.stdout}")
+    text = done.stdout
+    for shown, used in (addresses or {}).items():
+        text = text.replace(used, shown)
+    return "".join((wrapped(line) if line.startswith("{") else line) + "\n" for line in text.splitlines())
+
+
+def with_counts(text):
+    """The sentence about the measurement, as the commands before it counted."""
+    measured = MEASURED.search(text)[0]
+    sent = int(re.search(r"of ([\d,]+) requests", measured)[1].replace(",", ""))
+    requests, passes = (int(re.search(rf"^{name}\{{.*\}} (\d+)$", measured, re.MULTILINE)[1])
+                        for name in ("nv_inference_request_success", "nv_inference_exec_count"))
+    before = ["none", "one", "two", "three", "four", "five"][requests - sent]
+    return COUNTS.sub(f"{requests} requests, {before} of them from above, were answered by {passes} forward passes", text)
 
 
 def page(folder):
     """The page with the output of today. `folder` is empty, and gets the answers."""
     (folder / "models").symlink_to(ROOT / "models")
-    text = PAGE.read_text()
-    block = BLOCK.search(text)[0]
+    subprocess.run(["tools/install_client", sys.executable, folder / "client"], cwd=ROOT, check=True)
+
+    def made(found):
+        if found["code"]:
+            code = found["code"]
+            for shown, used in addresses.items():
+                code = code.replace(shown, used)
+            (folder / "example.py").write_text(code)
+            return f"```python\n{found['code']}```\n\n```\n{printed(f'{sys.executable} example.py', folder)}```"
+        commands = re.findall(r"^\$ (.*)$", found["session"], re.MULTILINE)
+        return "```\n" + "".join(f"$ {command}\n{printed(command, folder, addresses)}" for command in commands) + "```"
+
     with Daemon(DEMO_REPOSITORY, log_folder=folder) as daemon:
-        address = daemon.await_ready().grpc_address
-        made = "".join(f"$ {command}\n{printed(command, address, folder)}"
-                       for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE))
-    return text.replace(block, made)
+        daemon.await_ready()
+        ports = {8000: daemon.http_port, 8001: daemon.grpc_port, 8002: daemon.metrics_port}
+        addresses = {f"127.0.0.1:{shown}": f"127.0.0.1:{used}" for shown, used in ports.items()}
+        return with_counts(BLOCK.sub(made, PAGE.read_text()))
 
 
 def readme():
     """client/README.md with what `saccade params` prints today."""
-    return COUNTED.sub(lambda found: f"$ {found[1]}\n{printed(found[1], ADDRESS, ROOT)}", README.read_text())
+    return COUNTED.sub(lambda found: f"$ {found[1]}\n{printed(found[1], ROOT)}", README.read_text())
 
 
 def write():

@@ -50,13 +50,16 @@ ModelFolder FolderOfProgram(const std::string& what, const std::string& file_nam
                     "a program is code; the daemon loads it only with --allow-executable-models"}};
 }
 
-bool IsZip(models::Bytes file) {
-  return std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).starts_with("PK");
-}
+bool IsZip(std::string_view file) { return file.starts_with("PK"); }
+
+// Pickles of version 2 and later, as PyTorch wrote them before it wrote archives.
+bool IsPickle(std::string_view file) { return file.starts_with('\x80'); }
+
+// Its header is JSON, behind 8 bytes that hold the header's length.
+bool LooksLikeSafetensors(std::string_view file) { return file.size() > 8 && file[8] == '{'; }
 
 // Returns nothing if the file holds weights and not a program.
 std::optional<ModelFolder> ProgramOf(models::Bytes file) {
-  if (!IsZip(file)) return std::nullopt;
   const std::vector<std::string> names = models::ZipNames(file);
   if (HasName(names, "/constants.pkl")) return FolderOfProgram("a TorchScript program", "model.pt");
   if (HasName(names, "/aotinductor/")) return FolderOfProgram("a package of AOTInductor", "model.pt2");
@@ -79,8 +82,7 @@ models::Recognised NetworkOf(const InitCommand& command, models::Bytes file, boo
   return models::Recognise(entries);
 }
 
-ModelFolder FolderOfWeights(const InitCommand& command, models::Bytes file) {
-  const bool safetensors = !IsZip(file);
+ModelFolder FolderOfWeights(const InitCommand& command, models::Bytes file, bool safetensors) {
   const models::Recognised found = NetworkOf(command, file, safetensors);
   const models::Description description = models::Describe(found.architecture, found.options);
   ModelFolder made{
@@ -127,8 +129,16 @@ ModelFolder Inspect(const InitCommand& command) {
           "1/model.xml, "
           "with its 1/model.bin, into the model's folder, and name its tensors in config.pbtxt "
           "(docs/models.md)");
-    if (auto program = ProgramOf(file->bytes())) return *std::move(program);
-    return FolderOfWeights(command, file->bytes());
+    const bool zip = IsZip(bytes), safetensors = !zip && !IsPickle(bytes);
+    if (safetensors && !LooksLikeSafetensors(bytes)) {
+      throw models::LoadError(
+          "holds no weights that this command knows: expected safetensors, what torch.save or torch.jit.save "
+          "writes, or ONNX; save model.state_dict() again, and copy the file as a whole");
+    }
+    if (zip) {
+      if (auto program = ProgramOf(file->bytes())) return *std::move(program);
+    }
+    return FolderOfWeights(command, file->bytes(), safetensors);
   } catch (const models::LoadError& error) {
     throw models::LoadError(absl::StrCat(command.weights, ": ", error.what()));
   }

@@ -218,6 +218,16 @@ TEST_F(Init, SaysWhichNetworkWasMeant) {
               Not(HasSubstr("did you mean")));
 }
 
+TEST_F(Init, SaysThatAFileHoldsNoWeights) {
+  const std::string page = File("w.pth", "<html>Sign in to download the file</html>");
+  const RunResult run = Run(page);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr(page), HasSubstr("holds no weights"), HasSubstr("model.state_dict()"),
+                             Not(HasSubstr("header claims"))));
+  EXPECT_THAT(Run(File("v", "short")).err, HasSubstr("holds no weights"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "models"));
+}
+
 TEST_F(Init, SaysThatNothingIsRecognised) {
   const std::string weights = File("w", Weights({{"encoder.weight", 3}}));
   const RunResult run = Run(weights);

@@ -1,4 +1,4 @@
-// Includes models/ for its comparison of words.
+// Includes models/ for its comparison of words, and server/ for what both programs say of a value.
 #include "client/cli/commands/usage_error.h"
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/api/text.h"
+#include "server/core/flag_value.h"
 
 namespace saccade::client {
 namespace {
@@ -69,7 +70,7 @@ std::string What(const CLI::App& app, const CLI::Error& error) {
     if (option != nullptr && absl::StrContains(text, "missing"))
       return absl::StrCat(name, " needs a value: ", option->get_description());
   }
-  return text;
+  return server::FlagValueText(text);
 }
 
 }  // namespace
