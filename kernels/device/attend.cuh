@@ -42,8 +42,7 @@ inline bool AttendFits(const AttendProblem& p) {
   const int64_t matrices = p.batch * p.heads;
   const int64_t blocks_each = kMaxBlocks / (matrices < 1 ? 1 : matrices);
   return PositionsOf(p.queries) < kMaxBlocks && PositionsOf(p.keys) < kMaxBlocks &&
-         run.slots * run.value_chunks <= blocks_each &&
-         run.query_tiles * run.MergeRowBlocks() * run.MergeChannelBlocks() <= blocks_each &&
+         run.slots * run.value_chunks <= blocks_each && run.query_tiles * run.MergeBlocks() <= blocks_each &&
          StoredPlanes(p) * run.query_tiles * Attend::Tiles(run.all_keys) <= blocks_each;
 }
 
@@ -132,9 +131,7 @@ void RunAttend(AttendProblem p, float* workspace, const Launch& launch) {
                                                 : AttendKernel<T, Attend::kMaxValueTiles, kTensorCores>;
   launch(kernel, p.batch * p.heads * run.slots * run.value_chunks, kBlockThreads, run);
   if (run.slots > run.query_tiles) {
-    launch(AttendMergeKernel<T>,
-           p.batch * p.heads * run.query_tiles * run.MergeRowBlocks() * run.MergeChannelBlocks(),
-           kBlockThreads, run);
+    launch(AttendMergeKernel<T>, p.batch * p.heads * run.query_tiles * run.MergeBlocks(), kBlockThreads, run);
   }
 }
 

@@ -11,25 +11,17 @@ struct MergedRanges {
   float top, total, value;
 };
 
-// Merges the ranges of keys, 32 results per block. Each of the 8 warps merges every eighth range in their
-// order, and the first one then merges the warps' sums in their order. Launched with one block per sample,
-// head, tile of queries (padding included) and 32 of its results.
+// Merges the ranges of keys. A group of 32 results has MergeWarps(ranges) warps: each merges every so-manieth
+// range in their order, and the first one then merges the warps' sums in their order. Launched with one block
+// per sample, head, tile of queries (padding included) and run.merge_groups groups of its results.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   SACCADE_SHARED(MergedRanges, parts, kBlockThreads);
   const AttendProblem& p = run.p;
-  const int64_t row_blocks = run.MergeRowBlocks();
-  const int64_t channel_blocks = run.MergeChannelBlocks();
-  int64_t block = blockIdx.x;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const auto row_block = static_cast<int>(block % row_blocks);
-  const int row = run.out_adjacent ? row_block * kWarp + lane : row_block;
-  block /= row_blocks;
-  const int64_t channel = run.out_adjacent ? block % channel_blocks : block % channel_blocks * kWarp + lane;
-  block /= channel_blocks;
-  const int64_t tile = block % run.query_tiles;
-  const int64_t matrix = block / run.query_tiles;
+  const int64_t blocks = run.MergeBlocks();
+  const int64_t first_group = blockIdx.x % blocks * run.merge_groups;
+  const int64_t tile = blockIdx.x / blocks % run.query_tiles;
+  const int64_t matrix = blockIdx.x / blocks / run.query_tiles;
   const int64_t sample = matrix / p.heads;
 
   const DeviceBox queries(p.queries, sample);
@@ -37,10 +29,19 @@ __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   const int64_t query_tiles = Attend::Tiles(query_count);
   const int key_count = DeviceBox(p.keys, sample).Positions();
   const auto splits = static_cast<int>(Attend::Splits(query_tiles, Attend::Tiles(key_count)));
+  if (splits == 1) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warps = Attend::MergeWarps(splits);
+  const int in_block = static_cast<int>(threadIdx.x) / kWarp / warps;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp % warps;
+  const int64_t group = first_group + in_block;
+  const int64_t row_blocks = run.MergeRowBlocks();
+  const auto row_block = static_cast<int>(group % row_blocks);
+  const int64_t channel_block = group / row_blocks;
+  const int row = run.out_adjacent ? row_block * kWarp + lane : row_block;
+  const int64_t channel = run.out_adjacent ? channel_block : channel_block * kWarp + lane;
   const int query = static_cast<int>(tile) * kTile + row;
-  // The second condition holds for the whole block.
-  if (splits == 1 || query - (run.out_adjacent ? lane : 0) >= query_count) return;
-  const bool there = query < query_count && channel < p.value_channels;
+  const bool there = in_block < run.merge_groups && query < query_count && channel < p.value_channels;
 
   MergedRanges sum = {-INFINITY, 0, 0};
   if (there) {
@@ -51,9 +52,9 @@ __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
     const float* values = slot + run.PartialAt(row, channel);
     const int64_t step = query_tiles * floats;
     SACCADE_UNROLL_BY(8)
-    for (int s = warp; s < splits && p.softmax; s += kBlockWarps) sum.top = fmaxf(sum.top, tops[s * step]);
+    for (int s = warp; s < splits && p.softmax; s += warps) sum.top = fmaxf(sum.top, tops[s * step]);
     SACCADE_UNROLL_BY(8)
-    for (int s = warp; s < splits; s += kBlockWarps) {
+    for (int s = warp; s < splits; s += warps) {
       const float weight = p.softmax ? exp2f(tops[s * step] - sum.top) : 1.0f;
       sum.total += weight * totals[s * step];
       sum.value += weight * values[s * step];
@@ -62,16 +63,15 @@ __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   parts[threadIdx.x] = sum;
   __syncthreads();
   if (!there || warp > 0) return;
-  const int warps = splits < kBlockWarps ? splits : kBlockWarps;
+  const MergedRanges* part = parts + threadIdx.x;
   float top = -INFINITY;
-  for (int w = 0; w < warps && p.softmax; ++w) top = fmaxf(top, parts[w * kWarp + lane].top);
+  for (int w = 0; w < warps && p.softmax; ++w) top = fmaxf(top, part[w * kWarp].top);
   float total = 0;
   float value = 0;
   for (int w = 0; w < warps; ++w) {
-    const MergedRanges& part = parts[w * kWarp + lane];
-    const float weight = p.softmax ? exp2f(part.top - top) : 1.0f;
-    total += weight * part.total;
-    value += weight * part.value;
+    const float weight = p.softmax ? exp2f(part[w * kWarp].top - top) : 1.0f;
+    total += weight * part[w * kWarp].total;
+    value += weight * part[w * kWarp].value;
   }
   const float factor = p.softmax ? 1 / total : MeanFactor(p, key_count);
   value *= factor;

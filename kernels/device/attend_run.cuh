@@ -25,6 +25,10 @@ struct Attend {
     slots = Slots();
     value_chunks = (p.value_channels + kMaxValueTiles * kTile - 1) / (kMaxValueTiles * kTile);
     out_adjacent = PositionsAdjacent(p.out);
+    // A sample with fewer valid queries has more ranges.
+    const int64_t most_ranges =
+        p.queries.valid == nullptr ? Splits(query_tiles, Tiles(all_keys)) : Splits(1, Tiles(all_keys));
+    merge_groups = kBlockWarps / MergeWarps(most_ranges);
   }
 
   int64_t FloatsOfWorkspace() const {
@@ -63,7 +67,16 @@ struct Attend {
     return out_adjacent ? channel * kTile + row : row * p.value_channels + channel;
   }
 
-  // The merge kernel's blocks for one tile of queries: 32 results each, along the adjacent side.
+  // Returns how many warps of the merge kernel share the same results: few ranges are faster read by one. It
+  // is less than the number of ranges, and depends on nothing else, because it decides the bits.
+  __host__ __device__ static int MergeWarps(int64_t ranges) {
+    return ranges <= 4 ? 1 : ranges <= 8 ? 2 : ranges <= 16 ? 4 : kBlockWarps;
+  }
+  // The merge kernel's blocks for one tile of queries, of merge_groups groups of 32 results along the
+  // adjacent side.
+  __host__ __device__ int64_t MergeBlocks() const {
+    return (MergeRowBlocks() * MergeChannelBlocks() + merge_groups - 1) / merge_groups;
+  }
   __host__ __device__ int64_t MergeRowBlocks() const {
     const int64_t rows = all_queries < kTile ? all_queries : kTile;
     return out_adjacent ? (rows + kWarp - 1) / kWarp : rows;
@@ -80,6 +93,7 @@ struct Attend {
   int64_t query_tiles;
   int64_t slots;  // maximum over samples of query tiles * ranges of keys
   int64_t value_chunks;
+  int merge_groups;  // as many as fit beside each other where a sample has the most ranges
   bool out_adjacent;
   // Given or written logits are one sum, or all Planes(depth) of them, plane_stride elements apart.
   int planes = 1;
