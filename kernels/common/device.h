@@ -64,6 +64,14 @@ namespace saccade::kernels {
 __device__ inline float ToFloat(float value) { return value; }
 __device__ inline void FromFloat(float value, float* to) { *to = value; }
 
+// Neighbouring elements, aligned to their size, so that they are loaded and stored at once.
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) Neighbours {
+  T of[kCount];
+};
+template <typename T>
+inline constexpr int kIn16Bytes = static_cast<int>(16 / sizeof(T));
+
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kWholeWarp = 0xffffffffu;
 

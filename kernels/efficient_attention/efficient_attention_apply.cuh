@@ -212,10 +212,8 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaApplyKernel(EaTiled run) {
     const auto blocks = static_cast<int>(run.blocks);
     const int sample = static_cast<int>(blockIdx.x) / blocks;
     const DeviceBox box(p.extent, sample);
-    const EaMap map(static_cast<const T*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
-                    p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
-    const EaMap out(static_cast<T*>(p.out.data) + sample * p.out.batch_stride, p.out.channel_stride,
-                    p.out.spatial_stride, box, map.count, static_cast<int>(p.out_channels));
+    const EaMap map = EaMapOf<T>(p.x, sample, box, p.channels);
+    const EaMap out = EaMapOf<T>(p.out, sample, box, p.out_channels);
     int number = static_cast<int>(EaTiled::Tiles(map.count)) - 1 - static_cast<int>(blockIdx.x) % blocks;
     if (number < 0) return;
 

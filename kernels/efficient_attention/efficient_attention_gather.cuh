@@ -164,8 +164,7 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaGatherKernel(EaTiled run) 
     const auto blocks = static_cast<int>(run.blocks);
     const int sample = static_cast<int>(blockIdx.x) / blocks;
     const DeviceBox box(p.extent, sample);
-    const EaMap map(static_cast<const T*>(p.x.data) + sample * p.x.batch_stride, p.x.channel_stride,
-                    p.x.spatial_stride, box, box.Positions(), static_cast<int>(p.channels));
+    const EaMap map = EaMapOf<T>(p.x, sample, box, p.channels);
     const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
     const auto splits = static_cast<int>(EaTiled::Splits(tile_count));
     int split = static_cast<int>(blockIdx.x) % blocks;

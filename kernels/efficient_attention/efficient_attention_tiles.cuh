@@ -51,6 +51,14 @@ struct EaMap {
   bool dense;
 };
 
+// The map of one sample whose valid positions are `box`.
+template <typename T, typename Void>
+__device__ EaMap EaMapOf(const BasicFeatureMap<Void>& map, int sample, const DeviceBox& box,
+                         int64_t channels) {
+  return EaMap(static_cast<const T*>(map.data) + sample * map.batch_stride, map.channel_stride,
+               map.spatial_stride, box, box.Positions(), static_cast<int>(channels));
+}
+
 // A tile of kChannels channels, those beyond the map's being zero.
 template <typename T, int kChannels, bool kChannelsLast>
 struct EaTile {

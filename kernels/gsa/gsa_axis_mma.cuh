@@ -130,8 +130,8 @@ class GsaAxisWithMma {
       const int pair = i - row * pairs;
       const int channel = first_channel + pair * 2;
       embedding[row * RowWords(depth) + pair] =
-          PackedPair<T>(EmbeddingAt(run, row - distances.base, channel),
-                        EmbeddingAt(run, row - distances.base, channel + 1));
+          RoundPair(EmbeddingAt(run, row - distances.base, channel),
+                    EmbeddingAt(run, row - distances.base, channel + 1), T());
     }
   }
 
@@ -142,8 +142,8 @@ class GsaAxisWithMma {
       const int c = i % kChannels;
       const int key = first + i / kChannels * 2;
       context[c * RowWords(depth) + i / kChannels] =
-          PackedPair<T>(ContextAt(run, place, key, place.first_channel + c),
-                        ContextAt(run, place, key + 1, place.first_channel + c));
+          RoundPair(ContextAt(run, place, key, place.first_channel + c),
+                    ContextAt(run, place, key + 1, place.first_channel + c), T());
     }
   }
 
@@ -170,8 +170,8 @@ class GsaAxisWithMma {
     uint32_t* const to = scores + own * kScoreOwn + Group() * kScoreLine + InGroup();
     SACCADE_UNROLL
     for (int n = 0; n < GsaAxis::kKeys / 8; ++n) {
-      to[n * 4] = PackedPair<T>(sums[n][0], sums[n][1]);
-      to[8 * kScoreLine + n * 4] = PackedPair<T>(sums[n][2], sums[n][3]);
+      to[n * 4] = RoundPair(sums[n][0], sums[n][1], T());
+      to[8 * kScoreLine + n * 4] = RoundPair(sums[n][2], sums[n][3], T());
     }
   }
 
@@ -225,7 +225,7 @@ class GsaAxisWithMma {
         const float first = expf(logits[n][half * 2] - top);
         const float second = expf(logits[n][half * 2 + 1] - top);
         sums.total[i][half] += first + second;
-        coefficients[n / 2][n % 2 * 2 + half] = PackedPair<T>(first, second);
+        coefficients[n / 2][n % 2 * 2 + half] = RoundPair(first, second, T());
       }
     }
   }
@@ -302,8 +302,8 @@ class GsaAxisWithMma {
         T* const to = row + tile * kGsaVector * run.out_channel;
         const GsaAffine<2>& affine = affines.of[tile];
         const float* const sum = sums.value[i / 2][tile] + i % 2 * 2;
-        const uint32_t pair = valid ? PackedPair<T>(sum[0] * affine.scale[0] + affine.shift[0],
-                                                    sum[1] * affine.scale[1] + affine.shift[1])
+        const uint32_t pair = valid ? RoundPair(sum[0] * affine.scale[0] + affine.shift[0],
+                                                sum[1] * affine.scale[1] + affine.shift[1], T())
                                     : 0u;
         if (run.out_pairs) {
           StorePair(pair, to);

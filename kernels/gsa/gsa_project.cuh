@@ -168,8 +168,8 @@ struct GsaProjectWithMma {
         float four[4];
         LoadWeights(run, place, weight_row[i], first + thread % 16 * 4, four);
         uint32_t* const to = weight_tile + (thread / 16 + i * 16) * kStride + thread % 16 * 2;
-        to[0] = PackedPair<T>(four[0], four[1]);
-        to[1] = PackedPair<T>(four[2], four[3]);
+        to[0] = RoundPair(four[0], four[1], T());
+        to[1] = RoundPair(four[2], four[3], T());
       }
       __syncthreads();
       SACCADE_UNROLL
@@ -215,7 +215,7 @@ struct GsaProjectWithMma {
           value[i] = sums[m / 2][n][m % 2 * 2 + i];
           if (biased) value[i] += place.convolution.bias[head * rows.channels + channel + i];
         }
-        StorePair(valid ? PackedPair<T>(value[0], value[1]) : 0u,
+        StorePair(valid ? RoundPair(value[0], value[1], T()) : 0u,
                   rows.Row<T>(place.sample * run.heads + head, position) + channel);
       }
     }

@@ -54,33 +54,6 @@ __device__ inline void StoreWords(const GsaWords& words, E* to) {
 #endif
 }
 
-// Two 16-bit elements as a word, the first in its lower half.
-template <typename E>
-__device__ inline uint32_t PackedPair(float first, float second) {
-  E pair[2];
-  FromFloat(first, &pair[0]);
-  FromFloat(second, &pair[1]);
-  uint32_t word;
-  __builtin_memcpy(&word, pair, sizeof(word));
-  return word;
-}
-#if defined(__CUDACC__)
-template <>
-__device__ inline uint32_t PackedPair<DeviceBFloat16>(float first, float second) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
-  uint32_t word;
-  __builtin_memcpy(&word, &pair, sizeof(word));
-  return word;
-}
-template <>
-__device__ inline uint32_t PackedPair<DeviceHalf>(float first, float second) {
-  const __half2 pair = __floats2half2_rn(first, second);
-  uint32_t word;
-  __builtin_memcpy(&word, &pair, sizeof(word));
-  return word;
-}
-#endif
-
 template <typename E>
 __device__ inline void UnpackPair(uint32_t word, float& first, float& second) {
   E pair[2];
@@ -106,8 +79,8 @@ __device__ inline void StoreFour(const float (&four)[4], float* to) {
 }
 template <typename E>
 __device__ inline void StoreFour(const float (&four)[4], E* to) {
-  StorePair(PackedPair<E>(four[0], four[1]), to);
-  StorePair(PackedPair<E>(four[2], four[3]), to + 2);
+  StorePair(RoundPair(four[0], four[1], E()), to);
+  StorePair(RoundPair(four[2], four[3], E()), to + 2);
 }
 
 // A vector of channels as floats.

@@ -101,12 +101,6 @@ __device__ inline void RoiTables(const RoiAlignCuda& run, const RoiAlignLevel& l
   }
 }
 
-// Neighbouring channels of a position, loaded and stored at once.
-template <typename T, int kCount>
-struct alignas(sizeof(T) * kCount) RoiChannels {
-  T of[kCount];
-};
-
 // Sums one bin of kCount channels, which lie beside each other if kAdjacent, into `sum`.
 template <int kCount, bool kAdjacent, typename T>
 __device__ void RoiBin(const RoiAlignCuda& run, const int32_t* shared, const FeatureMap& map,
@@ -130,9 +124,9 @@ __device__ void RoiBin(const RoiAlignCuda& run, const int32_t* shared, const Fea
       for (int32_t x = begin[2][0]; x < begin[2][1]; ++x) {
         const float pixel_weight = row_weight * weight[2][x];
         const T* first = row + pixel[2][x] * map.spatial_stride[2];
-        RoiChannels<T, kCount> values;
+        Neighbours<T, kCount> values;
         if (kAdjacent) {
-          values = *reinterpret_cast<const RoiChannels<T, kCount>*>(first);
+          values = *reinterpret_cast<const Neighbours<T, kCount>*>(first);
         } else {
           SACCADE_UNROLL
           for (int k = 0; k < kCount; ++k) values.of[k] = first[k * map.channel_stride];
@@ -149,7 +143,7 @@ __device__ void RoiBin(const RoiAlignCuda& run, const int32_t* shared, const Fea
 template <typename T, int kCount>
 __device__ bool RoiChannelsAdjacent(const RoiAlignProblem& p, const FeatureMap& map) {
   const auto aligned = [](const void* data) {
-    return reinterpret_cast<uintptr_t>(data) % sizeof(RoiChannels<T, kCount>) == 0;
+    return reinterpret_cast<uintptr_t>(data) % sizeof(Neighbours<T, kCount>) == 0;
   };
   bool strides = map.batch_stride % kCount == 0;
   for (int d = 0; d < kMaxSpatialDims; ++d) strides = strides && map.spatial_stride[d] % kCount == 0;
@@ -189,10 +183,10 @@ __device__ void RoiPool(const RoiAlignCuda& run, const int32_t* shared, const Ro
     const int64_t at = block.first + channel;
     T* to = out + (p.channels_last ? bin * p.channels + at : at * bins + bin);
     if (kAdjacent) {
-      RoiChannels<T, kCount> values;
+      Neighbours<T, kCount> values;
       SACCADE_UNROLL
       for (int k = 0; k < kCount; ++k) FromFloat(sum[k], &values.of[k]);
-      *reinterpret_cast<RoiChannels<T, kCount>*>(to) = values;
+      *reinterpret_cast<Neighbours<T, kCount>*>(to) = values;
     } else {
       SACCADE_UNROLL
       for (int k = 0; k < kCount; ++k) FromFloat(sum[k], to + k * (p.channels_last ? 1 : run.bins));
@@ -204,7 +198,7 @@ __device__ void RoiPool(const RoiAlignCuda& run, const int32_t* shared, const Ro
 // handle neighbouring channels if those are adjacent in memory, otherwise neighbouring bins.
 template <typename T>
 __global__ void __launch_bounds__(RoiAlignCuda::kThreads) RoiAlignKernel(RoiAlignCuda run) {
-  constexpr int kAdjacent = static_cast<int>(16 / sizeof(T));
+  constexpr int kAdjacent = kIn16Bytes<T>;
   constexpr int kTogether = 4;  // channels for which a thread reads the tables once
   SACCADE_DYNAMIC_SHARED(int32_t, shared);
   const RoiAlignProblem& p = run.p;

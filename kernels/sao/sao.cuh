@@ -102,16 +102,12 @@ __device__ void TileScores(const SaoCuda& run, const FlatMap& map, const void* f
   }
 }
 
-// 16 bytes of neighbouring elements.
 template <typename T>
-struct alignas(16) SaoVector {
-  static constexpr int kCount = static_cast<int>(16 / sizeof(T));
-  T of[kCount];
-};
+using SaoVector = Neighbours<T, kIn16Bytes<T>>;
 
 template <typename T>
 __device__ bool SaoVectorsFit(const void* data, int64_t stride, int64_t batch_stride) {
-  constexpr int kCount = SaoVector<T>::kCount;
+  constexpr int kCount = kIn16Bytes<T>;
   return reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride % kCount == 0 && batch_stride % kCount == 0;
 }
 
@@ -144,7 +140,7 @@ struct SaoTile {
 template <typename T>
 __device__ void AddTile(const FlatMap& map, const T* channel, const SaoTile& tile, const float* scores,
                         const int* rows, SaoSums* sums) {
-  constexpr int kCount = SaoVector<T>::kCount;
+  constexpr int kCount = kIn16Bytes<T>;
   int i = 0;
   if (tile.adjacent) {
     const T* first = channel + tile.at[0];
@@ -337,7 +333,7 @@ __device__ inline float SaoResult(const SaoCuda& run, const SaoApplied& block, i
 // position of the tile. Every position must be valid.
 template <typename T, typename ScoreOf>
 __device__ void ApplyVectors(const SaoCuda& run, const SaoApplied& block, const ScoreOf& score_of) {
-  constexpr int kCount = SaoVector<T>::kCount;
+  constexpr int kCount = kIn16Bytes<T>;
   const SaoProblem& p = run.p;
   const T* x = SampleOf<T>(p.q, block.sample);
   T* out = static_cast<T*>(p.out) + block.sample * p.channels * p.positions;
@@ -399,8 +395,8 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoApplyKernel(SaoCuda run)
   const int64_t along = p.channels_last ? p.q.channel_stride : p.q.position_stride;
   const int64_t across = p.channels_last ? p.q.position_stride : p.q.channel_stride;
   const int64_t size = p.channels_last ? p.channels : p.positions;
-  if (box.Positions() == p.positions && along == 1 && size % SaoVector<T>::kCount == 0 &&
-      run.applied % SaoVector<T>::kCount == 0 && SaoVectorsFit<T>(p.q.data, across, p.q.batch_stride) &&
+  if (box.Positions() == p.positions && along == 1 && size % kIn16Bytes<T> == 0 &&
+      run.applied % kIn16Bytes<T> == 0 && SaoVectorsFit<T>(p.q.data, across, p.q.batch_stride) &&
       SaoVectorsFit<T>(p.out, 0, 0)) {
     ApplyVectors<T>(run, block, score_of);
     return;
