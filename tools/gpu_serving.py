@@ -42,7 +42,7 @@ CLIENTS_OF_A_PROCESS = 4
 START_SECONDS, STOP_SECONDS = 180, 60
 COMPARED = 4
 KINDS = {"classifier": "gsa_resnet50", "detector": "ea_mask_rcnn_r50"}
-# Of the rehearsal: a few percent of the work.
+# The narrow networks of a rehearsal take a few percent of the work.
 NARROW = {"classifier": {"width": "0.25", "blocks": "1,2,1,1", "classes": "10", "input_size": "64"},
           "detector": {"width": "0.25", "blocks": "1,2,2,1", "classes": "9", "short_side": "128", "long_side": "256"}}
 

@@ -36,7 +36,7 @@ def test_the_plugin_names_each_library_that_it_needs():
     read = subprocess.run(["readelf", "-d", PLUGIN], capture_output=True, text=True, check=True).stdout
     needed = {line.split("[")[1].rstrip("]") for line in read.splitlines() if "(NEEDED)" in line}
     assert {"libtorch_cuda.so", "libc10_cuda.so", "libtorch_cpu.so", "libc10.so"} <= needed
-    # Of the others, none may define what the plugin takes from them: the linker says so (-z defs) when it is built.
+    # The linker refuses symbols that none of them has (-z defs).
     undefined = subprocess.run(["nm", "-D", "--undefined-only", "--demangle", PLUGIN], capture_output=True, text=True, check=True)
     assert "at::cuda::CUDAGraph" in undefined.stdout, "the test looks at the wrong library"
 

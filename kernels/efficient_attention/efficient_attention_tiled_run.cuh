@@ -63,7 +63,7 @@ struct EaTiled {
   int64_t blocks;
   int64_t all_floats;
   float* partial;  // [B, slots] of PartialFloats()
-  // Of the map's type, with zeros around them:
+  // These are of the map's type, with zeros around them:
   void* folded;        // [B, width][kEaKeyRow]: step 3's M, transposed
   void* query_weight;  // [64][width + kEaChunk]
 };

@@ -17,7 +17,7 @@ namespace {
 constexpr double kNoLimit = 1e18;
 constexpr double kTiny = 1e-300;
 
-// What is before a separator and after it.
+// The two parts of a text that a separator divides.
 struct Halves {
   absl::string_view before, after;
 };

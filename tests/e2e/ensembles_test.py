@@ -46,7 +46,7 @@ def through(model, then="tiny"):
 
 def write_repository(root, tiny):
     write_model(root, "identity", Identity(), max_batch_size=4)
-    # A pass of one core each, so that two of them run at once: while a pass of two cores waits, no other begins.
+    # A pass of one core each, so that two of them run at once.
     one_core = {"threads": "1"}
     write_model(root, "tiny", tiny, max_batch_size=8, parameters=one_core)
     for name in ("drills", "more_drills"):

@@ -14,7 +14,7 @@ BAR = re.compile("[\u2580-\u259f]+")
 
 def parts(text):
     """The words, and the numbers, of a page."""
-    # Of what was measured only the words: its numbers are those of the moment.
+    # Only the words of figures are compared: their numbers are those of the moment.
     text = MEASURED.sub(lambda found: re.sub(r"[\d.,%():]+", " ", found[0]), text).replace(",\n", ",")
     text = BAR.sub("", TIME.sub("", text))
     return NUMBER.sub("#", text).split(), [float(number.replace(",", "")) for number in NUMBER.findall(text)]

@@ -102,7 +102,7 @@ def main():
         put_under_load(daemon, models, flags.seconds)
         print(f"\nanswers as pictures  {flags.out}, all on {flags.out / 'contact-sheet.png'}")
         if flags.stay:
-            # Of no use to anybody once the daemon has ended.
+            # An address is of no use once the daemon has ended.
             print(f"the page             http://{daemon.http}/\nmetrics              http://{daemon.metrics}/metrics\n"
                   f"gRPC                 {daemon.grpc}\nServing until Ctrl-C.", flush=True)
             try:

@@ -13,7 +13,7 @@ from harness import DEMO_REPOSITORY, ROOT, Daemon, binary
 PAGE = ROOT / "docs" / "quickstart.md"
 # Commands with what they print, and Python with what it prints.
 BLOCK = re.compile(r"^```\n(?P<session>\$ .*?)^```|^```python\n(?P<code>.*?)^```\n\n```\n.*?^```", re.MULTILINE | re.DOTALL)
-# What was measured, and the sentence about it.
+# The figures of a run, and the sentence about them.
 MEASURED = re.compile(r"^\$ saccade bench .*?forward passes", re.MULTILINE | re.DOTALL)
 COUNTS = re.compile(r"\d+ requests, \w+ of them from above, were answered by \d+ forward passes")
 README = ROOT / "client" / "README.md"
