@@ -1,11 +1,13 @@
 """Tests how many cores the daemon keeps busy: those that it may use, or those that it is told."""
 
+import errno
 import os
 import pathlib
 import uuid
 
 import pytest
 
+from harness import eventually, of_threads
 from tiny_models import Identity, write_model
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -19,8 +21,18 @@ def root(tmp_path):
 
 def threads(daemon, name):
     """The number of the daemon's threads whose names begin with `name`."""
-    names = [(task / "comm").read_text() for task in pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir()]
-    return sum(each.startswith(name) for each in names)
+    return sum(each.startswith(name) for each in of_threads(daemon.process.pid, "comm"))
+
+
+def removed(group):
+    """Removes a control group; returns whether it had no process. Decode workers end a moment after their daemon."""
+    try:
+        group.rmdir()
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
 
 
 @pytest.fixture
@@ -43,7 +55,7 @@ def group_of_half_a_core():
             pytest.skip("control groups do not limit processors here")
         yield group
     finally:
-        group.rmdir()
+        eventually(lambda: removed(group), f"every process has left {group}")
 
 
 def test_the_limit_of_a_control_group(start, root, group_of_half_a_core):
@@ -53,7 +65,6 @@ def test_the_limit_of_a_control_group(start, root, group_of_half_a_core):
         assert threads(daemon, "decode-") == threads(daemon, "network-") == 1
         assert "cores used=1 " in daemon.log() and "quota=0.5" in daemon.log()
     finally:
-        # Its group can be removed only after it.
         daemon.close()
 
 

@@ -12,7 +12,7 @@ import threading
 import grpc
 import pytest
 
-from harness import DEADLINE_SECONDS, Daemon, binary, eventually
+from harness import DEADLINE_SECONDS, Daemon, binary, eventually, of_threads
 from messages import predict_request
 from pictures import encoded, pixels
 
@@ -27,8 +27,7 @@ def daemon(repository, tmp_path):
 
 def children(process):
     """A process is a child of the thread that started it."""
-    return [int(child) for task in pathlib.Path(f"/proc/{process}/task").iterdir()
-            for child in (task / "children").read_text().split()]
+    return [int(child) for text in of_threads(process, "children") for child in text.split()]
 
 
 def named(process):

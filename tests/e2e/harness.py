@@ -171,6 +171,15 @@ class Daemon:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
 
+def of_threads(process, file):
+    """The text of `file` in /proc for each thread of a process, without threads that end meanwhile."""
+    texts = []
+    for task in pathlib.Path(f"/proc/{process}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            texts.append((task / file).read_text())
+    return texts
+
+
 def write_secret(path, text):
     """Writes a file that other users may not read, as the daemon expects of tokens; returns `path`."""
     path.touch(mode=0o600)

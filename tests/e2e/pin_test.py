@@ -1,23 +1,18 @@
 """Tests instances that are pinned to cores of their own."""
 
 import os
-import pathlib
 import re
 
 import pytest
 
-from harness import eventually
+from harness import eventually, of_threads
 from tiny_models import write_model
 
 
 def cores_of(daemon, thread):
     """The cores on which each thread of this name may run, according to the kernel."""
     found = []
-    for task in pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir():
-        try:
-            status = (task / "status").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # the thread has ended meanwhile
+    for status in of_threads(daemon.process.pid, "status"):
         if re.search(r"Name:\s+(\S+)", status)[1] != thread:
             continue
         allowed = re.search(r"Cpus_allowed_list:\s+(\S+)", status)[1]
