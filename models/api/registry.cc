@@ -1,6 +1,7 @@
 #include "models/api/registry.h"
 
 #include "models/api/error.h"
+#include "models/api/error_text.h"
 #include "models/api/model.h"
 #include "models/api/target.h"
 #include "models/device/on_gpu.h"
@@ -103,7 +104,7 @@ std::unique_ptr<Model> LoadFor(const Target& target, const std::string& architec
     throw;
   } catch (const std::exception& error) {
     // LibTorch's own errors, mostly out of memory, become LoadErrors too, the only error that callers handle.
-    throw LoadError(weights_path + ": cannot load " + architecture + ": " + error.what());
+    throw LoadError(weights_path + ": cannot load " + architecture + ": " + ErrorText(error));
   }
 }
 

@@ -29,8 +29,8 @@ import torch
 from safetensors.torch import load_file
 
 from models.bench.bench_models import shape_text, started
-from models.bench.gpu_compare import Comparison, compared
-from models.bench.twins import CASES, Case, prepared
+from models.bench.gpu_compare import Comparison, beside_twin, compared
+from models.bench.twins import CASES, Case, findings, prepared
 from models.reference import build
 from models.reference.served import save, save_batch, whole
 
@@ -163,7 +163,12 @@ class Twin:
         for parameter in twin.parameters():
             if parameter.dim() == len(sides) + 2:
                 parameter.data = parameter.data.contiguous(memory_format=self.layout)
+        self.eager = twin
         self.network = torch.compile(twin) if compile_it else twin
+
+    def findings_in_bf16(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        with torch.no_grad(), torch.autocast(self.device, torch.bfloat16):
+            return findings(self.eager, pixels.to(self.device).contiguous(memory_format=self.layout))
 
     def run(self, pixels: torch.Tensor, precision: str) -> float:
         start = time.perf_counter()
@@ -229,9 +234,19 @@ class Loading:
         passes.write(self.folder / precision)
         comparison: Comparison = compared(load_file(self.folder / precision), load_file(self.folder / "expected"), COMPARED,
                                           precision)
+        # Findings in bf16 are judged beside the twin's.
+        self.judge(precision, comparison, ends=not comparison.finds or precision != "bf16")
+
+    def judge(self, precision: str, comparison: Comparison, ends: bool = True):
         self.row.comparisons[precision] = dataclasses.asdict(comparison)
-        if not comparison.passed:
+        if ends and not comparison.passed:
             raise RuntimeError(f"{comparison.text}, expected {comparison.bound}")
+
+    def compare_beside(self, twin: Twin | None, pixels: torch.Tensor):
+        ours = Comparison(**self.row.comparisons["bf16"])
+        if twin:
+            ours = beside_twin(ours, twin.findings_in_bf16(pixels[:COMPARED]), load_file(self.folder / "expected"), COMPARED)
+        self.judge("bf16", ours)
 
     def time(self):
         pixels = load_file(self.folder / "input")["pixels"]
@@ -240,6 +255,8 @@ class Loading:
         for peer in ("eager", *(["torch.compile"] if self.arguments.compile else [])):
             twin = self.attempt(peer, lambda peer=peer: Twin(
                 self.case, self.sides, self.folder / "weights", self.arguments.device, peer != "eager"))
+            if peer == "eager" and self.row.comparisons.get("bf16", {}).get("finds"):
+                self.attempt("saccade bf16 compared", lambda twin=twin: self.compare_beside(twin, pixels))
             for precision in PRECISIONS if twin else ():
                 for batch in BATCHES:
                     def run(twin=twin, precision=precision, batch=batch):

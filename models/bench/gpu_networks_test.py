@@ -11,7 +11,7 @@ import sys
 import pytest
 import torch
 
-from models.bench.gpu_compare import compared
+from models.bench.gpu_compare import beside_twin, compared
 from models.bench.gpu_networks import Passes, Row, markdown, measure
 from models.bench.twins import CASES, Case
 
@@ -52,6 +52,19 @@ def test_findings_are_found_again(where: str, places: list):
         compared(expected, found(places[:0] or torch.zeros(0, 4).tolist(), [], []), 1, "fp32")
 
 
+def test_findings_in_bf16_are_judged_by_what_the_twin_finds_again():
+    expected = of_items(boxes=[[[20.0 * i, 0, 20.0 * i + 10, 10] for i in range(20)]], labels=[[1.0] * 20], scores=[[0.9 - 0.01 * i for i in range(20)]])
+
+    def first(count: int) -> dict[str, torch.Tensor]:
+        return {name: part[:count] for name, part in expected.items()}
+
+    two = compared(first(2), expected, 1, "bf16")
+    assert two.value == 0.2 and not two.passed
+    assert beside_twin(two, first(4), expected, 1).passed
+    judged = beside_twin(two, first(5), expected, 1)
+    assert not judged.passed and judged.text.endswith("20 % of boxes found again, 50 % by eager") and judged.bound == "at least 25 %"
+
+
 def test_what_a_program_said_is_its_failure(tmp_path: pathlib.Path):
     [case] = [case for case in CASES if case.name == "sanet"]
     with Passes(BUILD, case, {"depth": "1"}, tmp_path, "weights", (), 1) as passes:
@@ -83,6 +96,16 @@ def test_a_rehearsal_measures_every_candidate(tmp_path: pathlib.Path):
     assert all(set(times) == {1, 8} and min(times.values()) > 0 for times in good.milliseconds.values())
     assert bad.case == "sanet" and bad.failures and not bad.milliseconds
     assert len(json.loads((tmp_path / "json").read_text())) == 2 and "prepared" in (tmp_path / "md").read_text()
+
+
+def test_a_detector_is_judged_beside_its_twin(tmp_path: pathlib.Path):
+    case = Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", ((96, 128),), {"width": 0.25, "blocks": "1,2,2,1", "classes": 7})
+    arguments = argparse.Namespace(build=BUILD, device="cpu", threads=1, seconds=200, compile=False, json=None, markdown=None)
+    [row] = measure([(case, (96, 128))], arguments, tmp_path)
+    if "bf16" in row.comparisons:
+        assert row.comparisons["bf16"]["text"].endswith("% by eager") and not row.failures, row.text()
+    else:
+        assert row.failures and all("bf16" in failure for failure in row.failures)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:

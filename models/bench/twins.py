@@ -13,6 +13,8 @@ from models.reference.served import settle, smooth_noise
 class Detector(nn.Module):
     """A detector without its preprocessing: returns boxes, scores, classes and small masks, picture by picture."""
 
+    PARTS = ("boxes", "scores", "labels", "masks")
+
     def __init__(self, network: nn.Module):
         super().__init__()
         self.network = network
@@ -23,18 +25,26 @@ class Detector(nn.Module):
         features = self.network.backbone(pixels, sizes)
         proposals, _ = self.network.rpn(images, features)
         found, _ = self.network.roi_heads(features, proposals, sizes)
-        return [picture[part] for picture in found for part in ("boxes", "scores", "labels", "masks")]
+        return [picture[part] for picture in found for part in self.PARTS]
 
 
 class ActionFinder(nn.Module):
     """Returns segments, scores and classes, clip by clip."""
+
+    PARTS = ("segments", "scores", "labels")
 
     def __init__(self, network: nn.Module):
         super().__init__()
         self.network = network
 
     def forward(self, pixels: torch.Tensor) -> list[torch.Tensor]:
-        return [clip[part] for clip in self.network(pixels) for part in ("segments", "scores", "labels")]
+        return [clip[part] for clip in self.network(pixels) for part in self.PARTS]
+
+
+def findings(twin: nn.Module, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What a Detector or an ActionFinder finds, in the form of a file of answers (models/tools/answers_file.h)."""
+    parts = twin(pixels)
+    return {f"{index // len(twin.PARTS)}.{twin.PARTS[index % len(twin.PARTS)]}": part.cpu() for index, part in enumerate(parts)}
 
 
 CLASSIFIERS = ("attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv", "mobilenetv2", "mobilenetv2_kao",

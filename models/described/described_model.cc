@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "models/api/error.h"
+#include "models/api/error_text.h"
 #include "models/described/heads.h"
-#include "models/programs/error_text.h"
 #include "models/programs/values.h"
 #include "models/tasks/check_batch.h"
 #include "models/tasks/finite.h"

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "models/api/error.h"
-#include "models/programs/error_text.h"
+#include "models/api/error_text.h"
 #include "models/programs/positions.h"
 #include "models/programs/program_options.h"
 #include "models/programs/values.h"

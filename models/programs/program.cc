@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "models/api/error.h"
-#include "models/programs/error_text.h"
+#include "models/api/error_text.h"
 #include "models/programs/on_gpu.h"
 #include "models/programs/package.h"
 #include "models/programs/program_options.h"

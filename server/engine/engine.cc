@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/api/error.h"
+#include "models/api/error_text.h"
 #include "models/api/registry.h"
 #include "models/described/described_model.h"
 #include "models/graphs/graph_program.h"
@@ -109,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory while loading the weights");
   } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
+    return absl::InternalError(models::ErrorText(error));
   }
 }
 

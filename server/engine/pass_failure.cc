@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "models/programs/error_text.h"
+#include "models/api/error_text.h"
 #include "server/engine/device_lost.h"
 
 namespace saccade::server {

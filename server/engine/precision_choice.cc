@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "models/api/error.h"
+#include "models/api/error_text.h"
 #include "models/api/model.h"
 #include "models/api/registry.h"
 #include "models/tasks/disagreement.h"
@@ -163,7 +164,7 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
     choice.reason = absl::StrCat(choice.reason, "; ", other.reason);
     return choice;
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(models::ErrorText(error));
   }
 }
 

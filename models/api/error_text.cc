@@ -1,4 +1,4 @@
-#include "models/programs/error_text.h"
+#include "models/api/error_text.h"
 
 #include <c10/util/Exception.h>
 
