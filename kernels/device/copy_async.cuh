@@ -39,10 +39,12 @@ __device__ inline void WaitForCopies() {
 inline void CopyAsync16(void* to, const void* from, bool there) {
   emulator::CopyAsync(to, from, 16, there ? 16 : 0);
 }
-inline void CommitCopies() { emulator::CommitCopies(); }
+inline void CommitCopies(const std::source_location& where = std::source_location::current()) {
+  emulator::CommitCopies(where);
+}
 template <int kLatest>
-inline void WaitForCopies() {
-  emulator::WaitForCopies(kLatest);
+inline void WaitForCopies(const std::source_location& where = std::source_location::current()) {
+  emulator::WaitForCopies(kLatest, where);
 }
 
 #endif

@@ -92,7 +92,8 @@ inline constexpr bool kHasMma = true;
 
 // Gathers the fragments of the whole warp in every lane, which then computes its own four sums.
 template <typename E>
-inline void Mma(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], E) {
+inline void Mma(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], E,
+                const std::source_location& where = std::source_location::current()) {
   struct Fragments {
     E a[4][2];
     E b[2][2];
@@ -100,7 +101,7 @@ inline void Mma(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
   Fragments mine, warp[kWarp];
   __builtin_memcpy(mine.a, a, sizeof(mine.a));
   __builtin_memcpy(mine.b, b, sizeof(mine.b));
-  emulator::Gather(&mine, sizeof(mine), warp);
+  emulator::Gather(&mine, sizeof(mine), warp, where);
   const int g = emulator::Lane() / 4;
   const int t = emulator::Lane() % 4;
   for (int i = 0; i < 4; ++i) {
@@ -114,10 +115,11 @@ inline void Mma(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
 }
 
 template <bool kTransposed, typename E>
-inline void LoadMatrices(const E* row, uint32_t (&to)[4]) {
+inline void LoadMatrices(const E* row, uint32_t (&to)[4],
+                         const std::source_location& where = std::source_location::current()) {
   const E* rows[kWarp];
   emulator::RequireAligned(row, 16);
-  emulator::Gather(&row, sizeof(row), rows);
+  emulator::Gather(&row, sizeof(row), rows, where);
   const int g = emulator::Lane() / 4;
   const int t = emulator::Lane() % 4;
   for (int i = 0; i < 4; ++i) {

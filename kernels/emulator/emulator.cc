@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/emulator/faults.h"
 #include "kernels/emulator/fibre.h"
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -134,7 +135,8 @@ void Block::Enter(void* block) {
   auto* self = static_cast<Block*>(block);
   try {
     self->body_();
-    if (!self->current_->issued.empty() || !self->current_->groups.empty()) {
+    // Beside a fault, only what the kernel computes shall tell that something is wrong.
+    if (!HasFault() && (!self->current_->issued.empty() || !self->current_->groups.empty())) {
       throw std::logic_error("thread " + std::to_string(self->current_->number) +
                              " has exited before its asynchronous copies were there");
     }
@@ -273,6 +275,7 @@ void Launch(const LaunchOptions& options, const std::function<void()>& body) {
 }
 
 void SyncThreads(const std::source_location& where) {
+  if (IsFaulty(Primitive::kBarrier, where)) return;
   running->current().mask = 0;
   running->Wait(State::kAtBarrier, where);
 }
@@ -282,6 +285,8 @@ uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::sour
   thread.mask = mask;
   thread.value = value;
   thread.source_lane = source_lane;
+  if (thread.gather_bytes == 0 && IsFaulty(Primitive::kShuffle, where))
+    thread.source_lane = (source_lane + 1) % kWarpSize;
   running->Wait(State::kInShuffle, where);
   return thread.value;
 }
@@ -293,6 +298,10 @@ void Gather(const void* mine, size_t bytes, void* all, const std::source_locatio
   thread.gather_bytes = bytes;
   Shuffle(0xffffffffu, 0, 0, where);
   thread.gather_bytes = 0;
+  if (IsFaulty(Primitive::kGather, where)) {
+    auto* const first = static_cast<std::byte*>(all);
+    std::swap_ranges(first, first + bytes, first + bytes);
+  }
 }
 
 void CopyAsync(void* to, const void* from, size_t bytes, size_t read) {
@@ -302,13 +311,15 @@ void CopyAsync(void* to, const void* from, size_t bytes, size_t read) {
   running->current().issued.push_back({to, from, bytes, read});
 }
 
-void CommitCopies() {
+void CommitCopies(const std::source_location& where) {
+  if (IsFaulty(Primitive::kCommit, where)) return;
   Thread& thread = running->current();
   thread.groups.push_back(std::move(thread.issued));
   thread.issued.clear();
 }
 
-void WaitForCopies(size_t latest) {
+void WaitForCopies(size_t latest, const std::source_location& where) {
+  if (IsFaulty(Primitive::kWait, where)) return;
   Thread& thread = running->current();
   while (thread.groups.size() > latest) {
     for (const AsyncCopy& copy : thread.groups.front()) {

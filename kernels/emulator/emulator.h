@@ -47,8 +47,8 @@ void Gather(const void* mine, size_t bytes, void* all,
 // copies since its last CommitCopies() are one group, and WaitForCopies(n) completes all groups but the
 // latest n. A thread must not end with copies that it has not waited for.
 void CopyAsync(void* to, const void* from, size_t bytes, size_t read);
-void CommitCopies();
-void WaitForCopies(size_t latest);
+void CommitCopies(const std::source_location& where);
+void WaitForCopies(size_t latest, const std::source_location& where);
 // Throws std::logic_error if the address is not a multiple of `bytes`, which is a fault on the device.
 void RequireAligned(const void* address, size_t bytes);
 int Lane();
