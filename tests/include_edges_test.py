@@ -75,6 +75,7 @@ ROOMS = {
     "server/tracing": "server/core server/logging server/tracing models/api/text.h std absl curl protobuf",
     "server/cache": "server/core server/cache std absl openssl",
     "server/drift": "server/core server/drift models/api/placement.h models/tasks/result.h std absl json",
+    "server/shadow": "server/core server/metrics server/shadow models/tasks/result.h std absl json",
     "server/capture": "server/core server/capture std absl openssl zlib zstd json curl",
     "server/security": "server/core server/logging server/security std absl openssl",
     # The front: bytes and connections, then HTTP, then gRPC. None of them knows what is served.
@@ -88,10 +89,10 @@ ROOMS = {
     "server/shared_memory": "server/core server/shared_memory std absl",
     # The life of a call. It knows models by its own interface, ReadyModel.
     "server/engine": "server/core server/admission server/batching server/decode server/logging server/metrics "
-    "server/repository server/tracing server/drift server/engine models std absl torch",
+    "server/repository server/tracing server/drift server/shadow server/engine models std absl torch",
     # The life of a model.
     "server/catalog": "server/core server/batching server/cache server/logging server/metrics server/repository "
-    "server/drift server/engine server/ensembles server/catalog models std absl",
+    "server/drift server/shadow server/engine server/ensembles server/catalog models std absl",
     # Passes are timed on LibTorch's threads.
     "server/catalog/fastest_threads_test.cc": "server/core server/catalog std absl torch",
     "server/catalog/instance_trial_test.cc": "server/core server/catalog server/repository std absl torch",
@@ -141,6 +142,7 @@ UNREACHABLE = {
     "server/tracing": "torch grpc opencv prometheus boost",
     "server/cache": "torch grpc protobuf opencv prometheus boost",
     "server/drift": "torch grpc protobuf opencv prometheus boost",
+    "server/shadow": "torch grpc protobuf opencv prometheus boost",
     "server/capture": "torch grpc protobuf opencv prometheus boost",
     "server/security": "torch grpc protobuf opencv prometheus boost",
     "server/net": "torch grpc protobuf opencv prometheus boost",

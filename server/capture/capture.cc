@@ -1,12 +1,12 @@
 #include "server/capture/capture.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/capture/background.h"
 #include "server/capture/record_format.h"
+#include "server/core/chance.h"
 
 namespace saccade::server {
 namespace {
@@ -23,13 +23,6 @@ constexpr int kMinSegments = 8;
 bool IsFault(const absl::Status& status) {
   return !status.ok() && !absl::IsResourceExhausted(status) && !absl::IsUnavailable(status) &&
          !absl::IsDeadlineExceeded(status) && !absl::IsCancelled(status);
-}
-
-bool Happens(double rate) {
-  if (rate >= 1) return true;
-  if (rate <= 0) return false;
-  thread_local std::minstd_rand generator{std::random_device()()};
-  return std::uniform_real_distribution<double>(0, 1)(generator) < rate;
 }
 
 int64_t SizeOf(absl::Span<const BytePieces> body) {

@@ -367,6 +367,38 @@ TEST_F(CatalogTest, LabelsNameVersions) {
   EXPECT_EQ(catalog_->VersionOf("n", "stable").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
+  const std::string all = "version_policy { all { } } ";
+  const std::string shadow =
+      all + "parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" } }";
+  Write("m", 1);
+  Write("m", 2, shadow);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_EQ(Served("m", 2), 2);
+  const auto primary = catalog_->FindReady("m", 0);
+  ASSERT_TRUE(primary.ok());
+  ASSERT_NE((*primary)->shadow(), nullptr);
+  EXPECT_EQ((*primary)->shadow()->rule().version, 2);
+  EXPECT_EQ((*(*primary)->FindShadow())->version(), 2);
+  EXPECT_EQ((*catalog_->FindReady("m", 2))->shadow(), nullptr);
+  // Without the parameter it is a version like others.
+  Write("m", 2, all);
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ(Served("m"), 2);
+  EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), nullptr);
+}
+
+TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {
+  Write("m", 2,
+        "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" "
+        "} }");
+  repository_.Write("m/1/nothing", "");
+  EXPECT_FALSE(Start(ModelControl::kExplicit, {"m"}).ok());
+  EXPECT_EQ(Served("m"), 0);
+  EXPECT_EQ(Served("m", 2), 2);
+}
+
 TEST_F(CatalogTest, AWarmUpOfTheConfigurationIsComputed) {
   const auto warmup = [](absl::string_view dims) {
     return absl::StrCat(

@@ -55,7 +55,8 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       kinds_file_(options->state_folder, options->measured_on),
       kinds_(kinds_file_.Load(), [this](const auto& kinds) { kinds_file_.Save(kinds); }),
       cores_({.cores = options->cores}, clock),
-      gpus_({.cores = kStreamsOfGpu}, clock) {}
+      gpus_({.cores = kStreamsOfGpu}, clock),
+      idle_cores_({.cores = options->cores}, clock) {}
 
 ModelHost::~ModelHost() { Close(); }
 
@@ -70,8 +71,14 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   table_->SetModel(settings.name, State::kLoading, "");
   for (const ModelVersion& version : entry.versions) table_->SetVersion(Newcomer(settings, version.version));
   table_->SetLabels(settings.name, settings.version_labels);
+  const int64_t shadow = settings.shadow ? settings.shadow->version : 0;
+  // Where versions serve, requests go on to be answered by the same one until all are loaded.
+  if (model.versions.empty()) table_->SetShadow(settings.name, shadow);
   absl::Status first;
-  // The highest version is loaded first, because requests without a version use it.
+  // The highest version is loaded first, because requests without a version use it, and a shadow version
+  // last.
+  std::stable_partition(entry.versions.begin(), entry.versions.end(),
+                        [&](const ModelVersion& version) { return version.version == shadow; });
   for (auto version = entry.versions.rbegin(); version != entry.versions.rend(); ++version) {
     if (hooks_.closed()) return absl::CancelledError("the daemon is shutting down");
     const auto present = model.versions.find(version->version);
@@ -87,7 +94,10 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
     first.Update(
         absl::FailedPreconditionError(absl::StrCat("model '", settings.name, "': ", loaded.message())));
   }
-  if (first.ok()) DropLeftOut(entry, &model);
+  if (first.ok()) {
+    table_->SetShadow(settings.name, shadow);
+    DropLeftOut(entry, &model);
+  }
   if (model.versions.empty()) hosted_.erase(settings.name);
   return first;
 }
@@ -183,10 +193,15 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettin
   AwaitAhead();
   ServedModelOptions options = OptionsOf(settings, version, model);
   options.takes_over = model->versions.count(version.version) > 0;
-  DeviceGroup* const devices = settings.gpus.empty() ? &cores_ : &gpus_;
+  DeviceGroup* const devices = DevicesOf(options);
   auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
   if (absl::Status loaded = served->Load(); !loaded.ok()) return loaded;
   return served;
+}
+
+DeviceGroup* ModelHost::DevicesOf(const ServedModelOptions& options) {
+  if (!options.settings.gpus.empty()) return &gpus_;
+  return IsShadow(options) ? &idle_cores_ : &cores_;
 }
 
 void ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp) {
@@ -205,7 +220,8 @@ void ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp) {
     auto ahead = std::make_unique<Ahead>();
     ahead->bytes = known->bytes;
     ahead->stamp = stamp;
-    ahead->served = std::make_unique<ServedModel>(std::move(options), &cores_, clock_, metrics_);
+    DeviceGroup* const devices = DevicesOf(options);
+    ahead->served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
     ahead->thread = std::thread([loads = ahead.get()] {
       pthread_setname_np(pthread_self(), "load");
       loads->status = loads->served->Load();
@@ -237,7 +253,9 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
                   .check_ensemble = hooks_.check_ensemble,
                   .kinds = &kinds_,
                   .load_step = [table = table_, name = settings.name, number = version.version](
-                                   const LoadStep& step) { table->SetLoadStep(name, number, step); }};
+                                   const LoadStep& step) { table->SetLoadStep(name, number, step); },
+                  .find_version = [table = table_, name = settings.name](
+                                      int64_t number) { return table->FindReady(name, number); }};
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
   options.threads_per_instance = ThreadsPerInstance(asked, options_.cores, settings.instances);
   options.cores = options_.cores;
@@ -406,7 +424,10 @@ std::vector<std::shared_ptr<ModelHost::Held>> ModelHost::All() const {
 
 absl::Duration ModelHost::BusyFor() const {
   absl::Duration longest = absl::ZeroDuration();
-  for (const auto& loaded : All()) longest = std::max(longest, loaded->model->BusyFor());
+  for (const auto& loaded : All()) {
+    // A shadow version that hangs is no reason to restart the daemon, whose other models serve.
+    if (!loaded->model->is_shadow()) longest = std::max(longest, loaded->model->BusyFor());
+  }
   return longest;
 }
 
@@ -420,6 +441,7 @@ std::string ModelHost::LostModel() const {
 void ModelHost::Sweep() {
   cores_.Sweep();
   gpus_.Sweep();
+  idle_cores_.Sweep();
 }
 
 void ModelHost::CountDemand() { metrics_->AddDemand(cores_.TakeDemand(), gpus_.TakeDemand()); }

@@ -155,6 +155,7 @@ class ModelHost {
   void AwaitAhead();
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
+  DeviceGroup* DevicesOf(const ServedModelOptions& options);
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
   std::shared_ptr<Held> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Farewell> farewell,
@@ -178,6 +179,9 @@ class ModelHost {
   ModelKinds kinds_;
   DeviceGroup cores_;
   DeviceGroup gpus_;
+  // The cores once more, for shadow versions: what they compute, or hang in, keeps no other model waiting.
+  // Their threads run only when these cores are idle.
+  DeviceGroup idle_cores_;
   std::map<std::string, Model> hosted_;
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<Ahead>> ahead_;
   std::vector<Leaving> leaving_;

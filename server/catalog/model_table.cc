@@ -58,9 +58,13 @@ absl::StatusOr<const ModelTable::Version*> ModelTable::Choose(const std::string&
                                                               int64_t version) {
   if (model.versions.empty()) return nullptr;
   if (version == 0) {
-    for (auto it = model.versions.rbegin(); it != model.versions.rend(); ++it)
+    const Version* highest = nullptr;
+    for (auto it = model.versions.rbegin(); it != model.versions.rend(); ++it) {
+      if (it->first == model.shadow) continue;
       if (it->second.serving != nullptr) return &it->second;
-    return &model.versions.rbegin()->second;
+      if (highest == nullptr) highest = &it->second;
+    }
+    return highest;
   }
   const auto found = model.versions.find(version);
   if (found != model.versions.end()) return &found->second;
@@ -241,6 +245,11 @@ void ModelTable::SetRetry(const std::string& name, std::string retry) {
 void ModelTable::SetLabels(const std::string& name, std::map<std::string, int64_t> labels) {
   absl::MutexLock lock(&mutex_);
   models_[name].labels = std::move(labels);
+}
+
+void ModelTable::SetShadow(const std::string& name, int64_t version) {
+  absl::MutexLock lock(&mutex_);
+  models_[name].shadow = version;
 }
 
 void ModelTable::SetVersion(const ModelSnapshot& snapshot) {

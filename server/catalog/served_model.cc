@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/device/use_threads.h"
 #include "server/catalog/cores.h"
+#include "server/core/idle_thread.h"
 #include "server/core/passes_here.h"
 #include "server/core/usable_cores.h"
 #include "server/logging/log.h"
@@ -24,6 +25,10 @@ Devices DevicesOf(const ModelSettings& settings) {
 }
 
 }  // namespace
+
+bool IsShadow(const ServedModelOptions& options) {
+  return options.settings.shadow && options.settings.shadow->version == options.version.version;
+}
 
 int MaxInstances(const ServedModelOptions& options) {
   const ModelSettings& settings = options.settings;
@@ -90,6 +95,8 @@ void ServedModel::RunInstance(int index) {
   } else {
     KeepToNode(index);
   }
+  // Before LibTorch starts the threads of this thread's passes, which inherit it.
+  if (is_shadow()) RunOnlyWhenIdle();
   models::UseThreads(threads_);
   while (true) {
     Shares batch = queue_->Take(index);
@@ -170,10 +177,10 @@ void ServedModel::LogChanges(const DeviceModel<CallShare>::Changes& changes) con
 
 absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
   share->BeginWait(&waiting_requests_);
-  // Passes on GPUs or on pinned cores only run on their instances' threads.
+  // Passes on GPUs, on pinned cores or on idle ones only run on their instances' threads.
   const PassesHere here = LimitPassesHere::Current();
-  if (!options_.settings.gpus.empty() || options_.settings.pin || here == PassesHere::kNone)
-    return queue_->Submit(share);
+  const bool elsewhere = !options_.settings.gpus.empty() || options_.settings.pin || is_shadow();
+  if (elsewhere || here == PassesHere::kNone) return queue_->Submit(share);
   std::optional<TinyBatch<CallShare>> tiny;
   absl::Status taken = queue_->Submit(share, &tiny);
   if (!tiny) return taken;
@@ -187,6 +194,10 @@ absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
     tiny = std::move(next);
   }
   return taken;
+}
+
+absl::StatusOr<std::shared_ptr<ReadyModel>> ServedModel::FindShadow() const {
+  return options_.deps.find_version(options_.settings.shadow->version);
 }
 
 const models::Description& ServedModel::description() const { return engine().description(); }
@@ -283,6 +294,7 @@ void ServedModel::Close() {
   if (!was_ready) return;
   if (queue_ != nullptr) queue_->Close();
   for (std::thread& instance : instances) instance.join();
+  if (shadow_sender_ != nullptr) shadow_sender_->Close();
   if (cached_answers_ != nullptr) cached_answers_->Close();
   if (!handed_over_) metrics_->SetReady(false);
 }

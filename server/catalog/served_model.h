@@ -29,6 +29,7 @@
 #include "server/engine/model_permissions.h"
 #include "server/engine/precision_choice.h"
 #include "server/engine/ready_model.h"
+#include "server/engine/shadow_sender.h"
 #include "server/ensembles/ensemble_plan.h"
 #include "server/metrics/metrics.h"
 #include "server/repository/repository.h"
@@ -56,6 +57,8 @@ struct ServedModelDeps {
   ModelKinds* kinds = nullptr;
   // Called by Load() on its thread when a step begins or advances.
   std::function<void(const LoadStep&)> load_step = nullptr;
+  // Finds another version of the model, for settings.shadow.
+  std::function<absl::StatusOr<std::shared_ptr<ReadyModel>>(int64_t version)> find_version = nullptr;
 };
 
 struct ServedModelOptions {
@@ -86,6 +89,9 @@ struct ServedModelOptions {
   std::function<absl::StatusOr<std::unique_ptr<Engine>>(const ModelSettings&, const EngineOptions&)>
       load_engine = LoadEngine;
 };
+
+// Whether the version computes copies of others' requests.
+bool IsShadow(const ServedModelOptions& options);
 
 // The most instances that the model can have.
 int MaxInstances(const ServedModelOptions& options);
@@ -172,8 +178,14 @@ class ServedModel final : public ReadyModel {
   const std::shared_ptr<CachedAnswers>& cached_answers() const { return cached_answers_; }
   const std::shared_ptr<CacheMetrics>& cache_metrics() const { return cache_metrics_; }
   DriftWatch* drift() const override { return drift_.get(); }
+  std::shared_ptr<Shadow> shadow() const override { return shadow_; }
+  absl::StatusOr<std::shared_ptr<ReadyModel>> FindShadow() const override;
+  ShadowSender* shadow_sender() const override { return shadow_sender_.get(); }
+  bool has_waiting() const override { return waiting_requests_.load(std::memory_order_relaxed) > 0; }
+  // Whether this version computes copies of others' requests, on threads that give way to all others.
+  bool is_shadow() const { return IsShadow(options_); }
   // Like DeviceModel::Submit. A batch that takes less time than waking an instance's thread is computed
-  // before this returns.
+  // before this returns, except by a shadow version.
   absl::Status Submit(std::unique_ptr<CallShare>& share) override;
   // Like DeviceModel::Consider.
   absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const override {
@@ -219,6 +231,7 @@ class ServedModel final : public ReadyModel {
   absl::Status WarmUp();
   void OpenCache();
   void WatchDrift();
+  void OpenShadow();
   // Reads the weights once more.
   ModelIdentity MakeIdentity() const;
   void StartInstances();
@@ -266,6 +279,8 @@ class ServedModel final : public ReadyModel {
   std::shared_ptr<CacheMetrics> cache_metrics_;
   std::unique_ptr<DriftWatch> drift_;
   std::unique_ptr<DriftMetrics> drift_metrics_;
+  std::shared_ptr<Shadow> shadow_;
+  std::unique_ptr<ShadowSender> shadow_sender_;
   std::unique_ptr<DeviceModel<CallShare>> queue_;
   // By instance: when its forward pass began or last reported progress, in nanoseconds since the epoch; 0
   // while idle.

@@ -88,6 +88,7 @@ absl::Status ServedModel::Load() {
     identity_ = std::make_shared<const ModelIdentity>(MakeIdentity());
     OpenCache();
     WatchDrift();
+    OpenShadow();
   }
   if (status.ok() && ensemble_ == nullptr) StartInstances();
   const absl::Time loaded = clock_->Now();
@@ -375,6 +376,13 @@ void ServedModel::WatchDrift() {
   }
   drift_ = std::make_unique<DriftWatch>(window, *std::move(reference));
   drift_metrics_ = all_metrics_->ForDriftOf(name(), version(), DriftFeatures());
+}
+
+void ServedModel::OpenShadow() {
+  const std::optional<ShadowRule>& rule = options_.settings.shadow;
+  if (!rule || is_shadow() || options_.deps.find_version == nullptr) return;
+  shadow_ = std::make_shared<Shadow>(*rule, all_metrics_->ForShadowOf(name(), version(), rule->version));
+  shadow_sender_ = std::make_unique<ShadowSender>();
 }
 
 }  // namespace saccade::server

@@ -106,6 +106,8 @@ struct Request : CallHead {
   // Requests attention maps; only for a request with one item. An empty layer means the model's last one, any
   // other name must be one of the model's layers.
   std::optional<models::ExplanationWish> explain;
+  // True for a copy that a shadow version computes. It has no client, and is not counted as a request.
+  bool is_copy = false;
   // Prefix of error messages about the input, in the client's terms: "encoded", "raw", "input 'image'".
   std::string_view input_name;
   // A check by the protocol that needs the model, e.g. for options of another task or unknown outputs. May be

@@ -7,6 +7,8 @@
 #include "server/core/served_by.h"
 #include "server/engine/answer_charge.h"
 #include "server/engine/count_shed.h"
+#include "server/engine/shadow_copy.h"
+#include "server/engine/shadow_sender.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -177,7 +179,7 @@ void PredictCall::AnswerShares() {
 
 void PredictCall::WatchDrift(const Response& response) const {
   DriftWatch* const drift = deps_.model->drift();
-  if (drift == nullptr || !drift->Wants(deps_.clock->Now())) return;
+  if (drift == nullptr || request_.is_copy || !drift->Wants(deps_.clock->Now())) return;
   const models::ImageInput& input = response.description->input;
   size_t first = 0;
   for (size_t i = 0; i < std::min(kMaxWatchedItems, response.results.size()) && first < items_.size(); ++i) {
@@ -193,17 +195,19 @@ void PredictCall::WatchDrift(const Response& response) const {
 void PredictCall::Answer(Response response, const ForwardPass& passes) {
   WatchDrift(response);
   answer_bytes_ = response.bytes();
+  ShadowCopy copy = CopyForShadow(deps_, request_, response, items_, bucket_);
   const absl::Status encoded = request_.encode ? request_.encode(response) : absl::OkStatus();
   if (!encoded.ok()) {
     Finish(encoded, /*computed=*/true);
-    return;
+  } else {
+    response.timings.encode = deps_.clock->Now() - passes.ended;
+    Finish(std::move(response), /*computed=*/true);
   }
-  response.timings.encode = deps_.clock->Now() - passes.ended;
-  Finish(std::move(response), /*computed=*/true);
+  if (copy.call != nullptr) deps_.model->shadow_sender()->Send(std::move(copy));
 }
 
 void PredictCall::Refuse(absl::Status why) {
-  CountShed(*deps_.metrics, request_.nested, why);
+  if (!request_.is_copy) CountShed(*deps_.metrics, request_.nested, why);
   Finish(std::move(why), /*computed=*/false);
 }
 
@@ -235,15 +239,17 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
   items_.clear();
   ticket_->ReturnRequest();
   // Counted before it is answered, so that a client that has the answer finds it in the metrics.
-  deps_.model->metrics()->RecordRequest(
-      {.protocol = request_.protocol,
-       .code = outcome.status().code(),
-       .computed = computed,
-       .pictures = request_.size(),
-       .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
-       .ended = ended,
-       .sizes = sent_,
-       .sampled = request_.record == nullptr ? SampledSpan{} : request_.record->sampled_span()});
+  if (!request_.is_copy) {
+    deps_.model->metrics()->RecordRequest(
+        {.protocol = request_.protocol,
+         .code = outcome.status().code(),
+         .computed = computed,
+         .pictures = request_.size(),
+         .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
+         .ended = ended,
+         .sizes = sent_,
+         .sampled = request_.record == nullptr ? SampledSpan{} : request_.record->sampled_span()});
+  }
   std::move(done_)(std::move(outcome));
 }
 

@@ -19,11 +19,13 @@
 #include "server/engine/answer_order.h"
 #include "server/metrics/metrics.h"
 #include "server/repository/model_settings.h"
+#include "server/shadow/shadow.h"
 
 namespace saccade::server {
 
 class CallShare;
 class Engine;
+class ShadowSender;
 
 // One version of a model that was ready when it was found. Thread-safe.
 class ReadyModel {
@@ -46,6 +48,16 @@ class ReadyModel {
   virtual AnswerOrder* answer_order() const = 0;
   // Null unless the model's drift is watched.
   virtual DriftWatch* drift() const { return nullptr; }
+  // Null unless another version computes copies of this one's requests.
+  virtual std::shared_ptr<Shadow> shadow() const { return nullptr; }
+  // The version that computes them. UNAVAILABLE if it is not ready.
+  virtual absl::StatusOr<std::shared_ptr<ReadyModel>> FindShadow() const {
+    return absl::UnavailableError("the model has no shadow version");
+  }
+  // Null if shadow() is.
+  virtual ShadowSender* shadow_sender() const { return nullptr; }
+  // Whether requests of this version wait for a pass.
+  virtual bool has_waiting() const { return false; }
   // Returns the error with which Submit() would reject an item with these traits that belongs in one of
   // `buckets`; OK if it might be accepted. Does not block.
   virtual absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const = 0;

@@ -39,6 +39,7 @@
 #include "server/protocols/rest/openapi.h"
 #include "server/protocols/rest/samples.h"
 #include "server/protocols/rest/service.h"
+#include "server/protocols/rest/shadow.h"
 #include "server/protocols/rest/vision.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/vision/service.h"
@@ -317,6 +318,7 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   };
   add(vision_rest_->Routes());
   add({DriftRoute(catalog_.get(), retry_jitter_.get())});
+  add({ShadowRoute(catalog_.get(), retry_jitter_.get())});
   add(CaptureRoutes(capturing_->capture(), retry_jitter_.get()));
   if (flags_.page) {
     add(PageRoutes());

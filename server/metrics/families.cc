@@ -22,6 +22,11 @@ Buckets SecondsBuckets() {
           0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30,    60};
 }
 
+// Below and above the tolerances of all tasks' measures.
+Buckets DifferenceBuckets() {
+  return {0, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+}
+
 TritonFamilies::TritonFamilies(prometheus::Registry& registry)
     : success(registry, "nv_inference_request_success", "Requests answered."),
       failure(registry, "nv_inference_request_failure",
@@ -107,6 +112,23 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
       drift_items(registry, "saccade_drift_items_total", "Items that were looked at for drift."),
       drift_repeated(registry, "saccade_drift_repeated_total",
                      "Items looked at for drift whose input equals that of a recent one."),
+      shadow_compared(
+          registry, "saccade_shadow_compared_total",
+          "Requests whose answers by a version and by its shadow version were compared, with those "
+          "that the shadow version failed to answer."),
+      shadow_agreed(registry, "saccade_shadow_agreed_total",
+                    "Compared requests whose answers are the same by the task's measure and its tolerance."),
+      shadow_equal(registry, "saccade_shadow_equal_total",
+                   "Compared requests whose answers are the same bit for bit."),
+      shadow_failed(registry, "saccade_shadow_failed_total",
+                    "Compared requests that the shadow version failed to answer."),
+      shadow_dropped(registry, "saccade_shadow_dropped_total",
+                     "Requests that were chosen for the shadow version and not compared, by reason."),
+      shadow_difference(
+          registry, kShadowDifference,
+          "Difference of two compared answers by their task's measure, without those that cannot "
+          "be measured.",
+          DifferenceBuckets()),
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
       cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
       certificate_expiry(registry, "saccade_certificate_expiry_timestamp_seconds",

@@ -7,10 +7,12 @@
 
 namespace saccade::server {
 
-// The histogram whose buckets have exemplars.
+// The histograms whose buckets have exemplars.
 inline constexpr char kRequestSeconds[] = "saccade_request_duration_seconds";
+inline constexpr char kShadowDifference[] = "saccade_shadow_difference";
 // The default buckets of histograms of seconds.
 prometheus::Histogram::BucketBoundaries SecondsBuckets();
+prometheus::Histogram::BucketBoundaries DifferenceBuckets();
 
 // Metrics with Triton's names and meanings. They have the labels model and version; failures also have
 // reason.
@@ -72,6 +74,13 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> drift;
   SeriesPool<prometheus::Counter> drift_items;
   SeriesPool<prometheus::Counter> drift_repeated;
+  // Only for models with a shadow version.
+  SeriesPool<prometheus::Counter> shadow_compared;
+  SeriesPool<prometheus::Counter> shadow_agreed;
+  SeriesPool<prometheus::Counter> shadow_equal;
+  SeriesPool<prometheus::Counter> shadow_failed;
+  SeriesPool<prometheus::Counter> shadow_dropped;
+  SeriesPool<prometheus::Histogram> shadow_difference;
   SeriesPool<prometheus::Gauge> cache_bytes;
   SeriesPool<prometheus::Gauge> cache_answers;
   SeriesPool<prometheus::Gauge> certificate_expiry;

@@ -121,6 +121,10 @@ std::unique_ptr<DriftMetrics> Metrics::ForDriftOf(std::string_view model, int64_
   return std::unique_ptr<DriftMetrics>(new DriftMetrics(&impl_->families, model, version, features));
 }
 
+std::unique_ptr<ShadowMetrics> Metrics::ForShadowOf(std::string_view model, int64_t version, int64_t shadow) {
+  return std::unique_ptr<ShadowMetrics>(new ShadowMetrics(&impl_->families, model, version, shadow));
+}
+
 std::unique_ptr<CaptureMetrics> Metrics::ForCapture() {
   return std::unique_ptr<CaptureMetrics>(new CaptureMetrics(&impl_->families));
 }
@@ -225,6 +229,7 @@ Scraped Metrics::Scrape() {
   Scraped scraped;
   // Collected before the buckets, so that each bucket counts the request of its exemplar.
   scraped.exemplars.emplace(kRequestSeconds, impl_->families.request_exemplars.Latest());
+  scraped.exemplars.emplace(kShadowDifference, impl_->families.shadow_exemplars.Latest());
   scraped.families = impl_->registry.Collect();
   DropUnaskedHistograms(scraped.families);
   return scraped;

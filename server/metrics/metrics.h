@@ -24,6 +24,7 @@
 #include "server/metrics/front_metrics.h"
 #include "server/metrics/load_meter.h"
 #include "server/metrics/model_usage.h"
+#include "server/metrics/shadow_metrics.h"
 #include "server/metrics/trace_metrics.h"
 
 namespace saccade::server {
@@ -110,6 +111,9 @@ class Metrics {
   // Only for models whose drift is watched; otherwise like ForModel().
   std::unique_ptr<DriftMetrics> ForDriftOf(std::string_view model, int64_t version,
                                            const std::vector<std::string>& features);
+
+  // Only for models with a shadow version; otherwise like ForModel().
+  std::unique_ptr<ShadowMetrics> ForShadowOf(std::string_view model, int64_t version, int64_t shadow);
 
   // The series are created by the first call.
   std::unique_ptr<TraceMetrics> ForTraces();

@@ -18,7 +18,10 @@ namespace saccade::server {
 
 struct Families {
   Families(prometheus::Registry& registry, const prometheus::Histogram::BucketBoundaries& seconds)
-      : triton(registry), ours(registry, seconds), request_exemplars(seconds) {}
+      : triton(registry),
+        ours(registry, seconds),
+        request_exemplars(seconds),
+        shadow_exemplars(DifferenceBuckets()) {}
 
   TritonFamilies triton;
   SaccadeFamilies ours;
@@ -26,6 +29,8 @@ struct Families {
   LoadCounters load;
   // Exemplars of kRequestSeconds.
   ExemplarPool request_exemplars;
+  // Exemplars of kShadowDifference.
+  ExemplarPool shadow_exemplars;
 };
 
 // saccade_requests_total of one model. Most combinations of protocol and code never occur, so each series is

@@ -1,10 +1,12 @@
 #include "server/repository/daemon_parameters.h"
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -31,6 +33,38 @@ absl::StatusOr<int64_t> Number(const std::string& key, const std::string& value,
   int64_t number = 0;
   if (absl::SimpleAtoi(value, &number) && number >= min && number <= max) return number;
   return Wrong(key, value, absl::StrCat("a whole number from ", min, " to ", max), check);
+}
+
+// Parses "version=4,share=0.1", or the same with ",tolerance=0.05". Each entry appears at most once.
+absl::StatusOr<ShadowRule> ReadShadow(const std::string& key, const std::string& value,
+                                      const ConfigCheck& check) {
+  ShadowRule rule;
+  bool sound = true;
+  for (const absl::string_view entry : absl::StrSplit(value, ',')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(absl::StripAsciiWhitespace(entry), absl::MaxSplits('=', 1));
+    double number = 0;
+    if (parts.first == "version") {
+      sound =
+          sound && rule.version == 0 && absl::SimpleAtoi(parts.second, &rule.version) && rule.version >= 1;
+    } else if (parts.first == "share") {
+      // The comparisons are false for NaN.
+      sound = sound && rule.share == 0 && absl::SimpleAtod(parts.second, &rule.share) && rule.share > 0 &&
+              rule.share <= 1;
+    } else if (parts.first == "tolerance") {
+      sound = sound && !rule.tolerance && absl::SimpleAtod(parts.second, &number) && std::isfinite(number) &&
+              number >= 0;
+      rule.tolerance = number;
+    } else {
+      sound = false;
+    }
+  }
+  if (sound && rule.version > 0 && rule.share > 0) return rule;
+  return Wrong(
+      key, value,
+      "version=NUMBER,share=SHARE, as in version=4,share=0.1, with a share above 0 and at most 1, and "
+      "possibly ,tolerance=DIFFERENCE, at least 0",
+      check);
 }
 
 }  // namespace
@@ -79,6 +113,12 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     const auto window = Number(key, value, kMaxDriftWindow, check, kMinDriftWindow);
     if (!window.ok()) return window.status();
     settings->drift_window = *window;
+    return true;
+  }
+  if (key == "shadow") {
+    const auto rule = ReadShadow(key, value, check);
+    if (!rule.ok()) return rule.status();
+    settings->shadow = *rule;
     return true;
   }
   if (key == "tiles") {

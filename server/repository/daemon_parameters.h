@@ -16,6 +16,7 @@ namespace saccade::server {
 //   pin                         true reserves cores for each instance
 //   max_precision_loss          how much of the answers precision: auto may change, 0 to 1
 //   drift_window                how many items are compared with earlier ones
+//   shadow                      a version that computes copies of requests, "version=4,share=0.1"
 //   items                       padded or flat: how detections and actions share tensors
 //   max_inflight_requests       bounds on what is in flight for the model
 //   max_inflight_bytes

@@ -12,6 +12,7 @@
 #include "server/batching/batcher_options.h"
 #include "server/core/inflight.h"
 #include "server/core/items_form.h"
+#include "server/core/shadow_rule.h"
 #include "server/core/tensor.h"
 
 namespace saccade::models {
@@ -187,6 +188,8 @@ struct ModelSettings {
   double max_precision_loss = 0.005;
   // How many items are compared with earlier ones (server/drift); 0 means that none are.
   int64_t drift_window = 0;
+  // Unset: no version computes copies of others' requests.
+  std::optional<ShadowRule> shadow = std::nullopt;
   // Bounds on what is in flight for this model; 0 means only the server's bounds apply.
   Inflight max_inflight = {};
 

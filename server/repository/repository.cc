@@ -182,6 +182,9 @@ std::vector<std::string> Texts(const std::vector<int64_t>& versions) {
   return texts;
 }
 
+// The label of the version that answers, by convention.
+constexpr absl::string_view kStableLabel = "stable";
+
 // Removes the versions that are not served.
 absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
                     std::vector<ModelVersion>* versions) {
@@ -210,6 +213,44 @@ absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
   return absl::OkStatus();
 }
 
+// Whether the shadow version, if there is one, is served beside another.
+absl::Status CheckShadow(const RepositoryPath& model, const ModelSettings& settings,
+                         const std::vector<ModelVersion>& versions) {
+  if (!settings.shadow) return absl::OkStatus();
+  const int64_t shadow = settings.shadow->version;
+  const auto wrong = [&](const auto&... text) {
+    return absl::InvalidArgumentError(absl::StrCat(model.shown(), ": the parameter 'shadow' ", text...));
+  };
+  if (settings.backend == Backend::kEnsemble)
+    return wrong("is set for an ensemble, which computes nothing; set it for the models of its steps");
+  std::vector<std::string> served;
+  bool is_served = false;
+  for (const ModelVersion& version : versions) {
+    served.push_back(absl::StrCat(version.version));
+    is_served = is_served || version.version == shadow;
+  }
+  const std::string how =
+      "by default only the highest version is; to serve more, add e.g. version_policy { latest { "
+      "num_versions: "
+      "2 } }";
+  if (!is_served) {
+    return wrong("names version ", shadow, ", which is not served; served are ", NamesOfSome(served), " (",
+                 how, ")");
+  }
+  if (versions.size() == 1) {
+    return wrong("names version ", shadow,
+                 ", the only one that is served, which would be compared with itself; ",
+                 "serve the version that answers too (", how, "), or remove the parameter");
+  }
+  for (const auto& [label, version] : settings.version_labels) {
+    if (version != shadow || label != kStableLabel) continue;
+    return wrong(
+        "names version ", shadow, ", which version_labels calls '", label,
+        "', so that it would be compared with itself; name the version to be tried, or change the label");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, const std::string& repository,
                                          absl::string_view name, const ReadOptions& options) {
   if (absl::Status status = CheckModelName(name); !status.ok()) return status;
@@ -230,6 +271,7 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, const std::
   auto versions = ReadVersions(folder, config->settings.backend, config->weights_file);
   if (!versions.ok()) return versions.status();
   status = Choose(folder, &config->settings, &*versions);
+  if (status.ok()) status = CheckShadow(folder, config->settings, *versions);
   if (!status.ok()) return status;
   return ModelEntry{std::move(config->settings), *std::move(versions)};
 }

@@ -232,6 +232,45 @@ TEST(RepositoryTest, ThePolicyChoosesVersions) {
             "m: version_policy names versions 2, which do not exist; available are 1, 3, 20");
 }
 
+TEST(RepositoryTest, AShadowVersionIsServedBesideAnother) {
+  TestRepository repository;
+  for (const char* version : {"1", "3"}) repository.Write(absl::StrCat("m/", version, "/weights.pt"), "w");
+  const auto with = [&](absl::string_view shadow, absl::string_view more) {
+    repository.Write("m/config.pbtxt",
+                     absl::StrCat(kConfig, "parameters { key: \"shadow\" value { string_value: \"", shadow,
+                                  "\" } } ", more));
+  };
+  const std::string all = "version_policy { all { } } ";
+  with("version=3,share=0.25,tolerance=0", all);
+  const auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_TRUE(model->settings.shadow);
+  EXPECT_EQ(model->settings.shadow->version, 3);
+  EXPECT_EQ(model->settings.shadow->share, 0.25);
+  EXPECT_EQ(model->settings.shadow->tolerance, 0);
+  with("version=2,share=1", all);
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("names version 2, which is not served; served are 1, 3"));
+  with("version=1,share=1", "");
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("which is not served; served are 3"));
+  with("version=3,share=1", "");
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("the only one that is served"));
+  const auto label = [](absl::string_view text) {
+    return absl::StrCat("parameters { key: \"version_labels\" value { string_value: \"", text, "\" } }");
+  };
+  with("version=3,share=1", absl::StrCat(all, label("stable=3")));
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("which version_labels calls 'stable'"));
+  with("version=3,share=1", absl::StrCat(all, label("stable=1,canary=3")));
+  EXPECT_TRUE(ReadModel(repository.string(), "m").ok());
+  for (const char* wrong :
+       {"", "3", "version=3", "share=1", "version=3,share=0", "version=3,share=1.01", "version=3,share=nan",
+        "version=3,share=-1", "version=0,share=1", "version=3,version=3,share=1", "version=3,share=1,share=1",
+        "version=3,share=1,tolerance=-1", "version=3,share=1,tolerance=inf", "version=3,share=1,",
+        "version=3,share=1,more=1"}) {
+    with(wrong, all);
+    EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("expected version=NUMBER,share=SHARE")) << wrong;
+  }
+}
+
 // A safetensors file without tensors.
 std::string SafetensorsWith(const std::string& metadata) {
   const std::string header = absl::StrCat("{\"__metadata__\":{", metadata, "}}");

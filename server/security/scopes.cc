@@ -97,6 +97,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/models/{model}/drift", Scope::kPredict},
     {"GET", "/v1/models/{model}/samples", Scope::kPredict},
     {"GET", "/v1/models/{model}/samples/{sample}", Scope::kPredict},
+    {"GET", "/v1/models/{model}/shadow", Scope::kPredict},
     {"POST", "/v1/predict", Scope::kPredict},
     {"POST", "/v1/predict/{model}", Scope::kPredict},
     {"GET", "/v2", Scope::kPredict},

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import secrets
+import shutil
 import urllib.error
 import urllib.request
 
@@ -59,6 +60,10 @@ LABELS = {
     "saccade_response_cache_joined_total": VERSION,
     "saccade_drift": VERSION | {"feature"},
     **dict.fromkeys(("saccade_drift_items_total", "saccade_drift_repeated_total"), VERSION),
+    **dict.fromkeys((f"saccade_shadow_{what}" for what in
+                     ("compared_total", "agreed_total", "equal_total", "failed_total", "difference")),
+                    VERSION | {"shadow"}),
+    "saccade_shadow_dropped_total": VERSION | {"shadow", "reason"},
     **dict.fromkeys((f"saccade_response_cache_{what}" for what in ("bytes", "answers")), NONE),
     "saccade_trace_spans_exported_total": NONE,
     "saccade_trace_spans_dropped_total": {"reason"},
@@ -75,6 +80,10 @@ def daemon(tmp_path_factory):
     with open(root / "one" / "config.pbtxt", "a") as config:
         config.write("response_cache { enable: true }\n"
                      'parameters { key: "drift_window" value { string_value: "100" } }\n')
+    shutil.copytree(root / "two" / "1", root / "two" / "2")
+    with open(root / "two" / "config.pbtxt", "a") as config:
+        config.write("version_policy { all { } }\n"
+                     'parameters { key: "shadow" value { string_value: "version=2,share=1" } }\n')
     with Collector() as collector, pytest.MonkeyPatch.context() as patch:
         environment(patch, collector.url)
         with Daemon(root, "--cache-config=local,size=1048576", "--access-log", "--client-requests-per-second=100000",
@@ -110,6 +119,7 @@ def asked(daemon):
     """One call of each kind that adds a series, and one of each model: its first adds its histograms."""
     with daemon.inference() as inference:
         assert infer(inference) == infer(inference, MODELS[2]) == grpc.StatusCode.OK
+        assert infer(inference, MODELS[1], version="2") == grpc.StatusCode.OK
         assert infer(inference, "no such model") == grpc.StatusCode.NOT_FOUND
         assert infer(inference, values=VALUES[0]) == grpc.StatusCode.INVALID_ARGUMENT
     assert post(daemon, "two", {"inputs": [{"name": "image", "shape": VALUES.shape, "datatype": "FP32",
@@ -145,9 +155,10 @@ def test_there_are_as_many_as_is_documented(daemon, asked):
     found = series(daemon)
     requests = sum(name == "saccade_requests_total" for name, _ in found)
     of_daemon, of_version = documented()
-    cached, watched, cache, traces = 5, 9, 2, 4
-    assert len(found) - requests == of_daemon + of_version * len(MODELS) + cached + watched + cache + traces
-    assert requests == 7
+    cached, watched, shadowed, cache, traces = 5, 9, 26, 2, 4
+    versions = len(MODELS) + 1
+    assert len(found) - requests == of_daemon + of_version * versions + cached + watched + shadowed + cache + traces
+    assert requests == 8
 
 
 def test_no_client_makes_series(daemon, asked):

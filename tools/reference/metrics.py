@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import ssl
 import urllib.error
 import urllib.request
@@ -29,6 +30,7 @@ OPTIONAL = {
     "nv_cache_": "`response_cache`",
     "saccade_response_cache_": "`response_cache`",
     "saccade_drift": "`drift_window`",
+    "saccade_shadow_": "`shadow`",
     "saccade_certificate_": "`--tls-cert`",
     "saccade_trace_": "traces",
     "saccade_capture": "`--capture`",
@@ -44,7 +46,7 @@ alert and draw them is in [observability.md](../observability.md).
     curl -s http://127.0.0.1:8002/metrics | grep saccade_shed_total
 
 `nv_…` are Triton's names with Triton's meanings. Histograms have the suffixes `_bucket`, `_sum` and `_count`. A family
-that says "only with" exists where that is enabled: `response_cache` or `drift_window` in a model's configuration,
+that says "only with" exists where that is enabled: `response_cache`, `drift_window` or `shadow` in a model's configuration,
 `--tls-cert`, `--capture`, traces by `OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
 """
 
@@ -54,9 +56,14 @@ class Family:
         self.name, self.kind, self.meaning = name, kind, meaning
         self.labels = collections.defaultdict(set)
         self.samples = 0
+        # Models with their versions.
+        self.versions = set()
 
     def add(self, labels):
         self.samples += 1
+        of = dict(labels)
+        if "model" in of:
+            self.versions.add((of["model"], of.get("version")))
         for label, value in labels:
             self.labels[label].add(value)
 
@@ -101,6 +108,9 @@ def scrape(folder):
     write_model(repository, "plain")
     write_model(repository, "cached", "response_cache { enable: true }\n")
     write_model(repository, "watched", 'parameters { key: "drift_window" value { string_value: "1000" } }\n')
+    write_model(repository, "tried", 'version_policy { all { } }\n'
+                'parameters { key: "shadow" value { string_value: "version=2,share=1" } }\n')
+    shutil.copytree(repository / "tried" / "1", repository / "tried" / "2")
     authority = Authority(folder)
     pair = authority.issue("daemon")
     environment = {"LD_LIBRARY_PATH": str(fake_driver(folder / "driver")),
@@ -114,7 +124,7 @@ def scrape(folder):
         eventually(ready, "the models of the reference are ready")
         # Histograms of a model, and one family, have no samples until the first request.
         context = ssl.create_default_context(cafile=authority.root)
-        for model in ("unknown", "plain", "cached", "watched"):
+        for model in ("unknown", "plain", "cached", "watched", "tried"):
             request = urllib.request.Request(f"https://127.0.0.1:{daemon.http_port}/v2/models/{model}/infer", WRONG,
                                              {"Content-Type": "application/json"})
             try:
@@ -134,8 +144,9 @@ def series(found):
         of = {"model": "each version of a model", "gpu_uuid": "each GPU", None: "the daemon"}[each]
         if family.only_with and each != "gpu_uuid":
             of += f", with {family.only_with}" if each else f" with {family.only_with}"
+        ones = {"model": family.versions, "gpu_uuid": family.labels.get("gpu_uuid", ()), None: ()}
         # A GPU may lack some of them, so this is their maximum.
-        counts[of] += math.ceil(family.samples / max(1, len(family.labels[each] if each else ())))
+        counts[of] += math.ceil(family.samples / max(1, len(ones[each])))
     return counts
 
 

@@ -17,6 +17,7 @@
 #include "server/protocols/rest/operations.h"
 #include "server/protocols/rest/samples.h"
 #include "server/protocols/rest/service.h"
+#include "server/protocols/rest/shadow.h"
 #include "server/protocols/rest/vision.h"
 
 namespace saccade::server {
@@ -43,6 +44,7 @@ struct Ports {
                                         PageRoutes(),
                                         {LiveLoadRoute(nullptr, nullptr, {})},
                                         {DriftRoute(nullptr, nullptr)},
+                                        {ShadowRoute(nullptr, nullptr)},
                                         CaptureRoutes(nullptr, nullptr),
                                         SampleRoutes({})})
       http.insert(http.end(), more.begin(), more.end());

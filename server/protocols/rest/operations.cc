@@ -61,6 +61,8 @@ constexpr Operation kOperations[] = {
     {"GET", "/v1/models/{model}/samples", "The sample files of a model", "", "v1.Samples"},
     {"GET", "/v1/models/{model}/samples/{sample}", "A sample file of a model", "",
      "application/octet-stream"},
+    {"GET", "/v1/models/{model}/shadow", "How the answers of a model's shadow version compare", "",
+     "v1.Shadow"},
     {"GET", "/v1/capture", "Which calls are captured, and where", "", "v1.Capture", 501, kNotCaptured},
     {"POST", "/v1/capture", "Changes which calls are captured", "v1.CaptureChoice", "v1.Capture", 501,
      kNotCaptured},
@@ -138,6 +140,39 @@ constexpr char kWrittenSchemas[] = R"json({
       "drift": {"type": "object", "additionalProperties": {"type": "number"}},
       "reference": {"$ref": "#/components/schemas/v1.Distribution"},
       "recent": {"$ref": "#/components/schemas/v1.Distribution"}
+    }
+  },
+  "v1.Shadow": {
+    "type": "object",
+    "required": ["model", "version", "shadow", "share", "compared", "agreed", "equal", "failed", "in_flight",
+                 "dropped"],
+    "properties": {
+      "model": {"type": "string"},
+      "version": {"type": "integer", "minimum": 1},
+      "shadow": {"type": "integer", "minimum": 1},
+      "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+      "tolerance": {"type": "number", "minimum": 0},
+      "compared": {"type": "integer", "minimum": 0},
+      "agreed": {"type": "integer", "minimum": 0},
+      "equal": {"type": "integer", "minimum": 0},
+      "failed": {"type": "integer", "minimum": 0},
+      "in_flight": {"type": "integer", "minimum": 0},
+      "dropped": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
+      "agreement": {"type": "number", "minimum": 0, "maximum": 1},
+      "task": {"type": "string"},
+      "mean_difference": {"type": "number", "minimum": 0},
+      "largest_difference": {"type": "number", "minimum": 0},
+      "last_disagreement": {
+        "type": "object",
+        "required": ["request", "time"],
+        "properties": {
+          "request": {"type": "string"},
+          "time": {"type": "string", "format": "date-time"},
+          "trace": {"type": "string"},
+          "difference": {"type": "number", "minimum": 0},
+          "error": {"type": "string"}
+        }
+      }
     }
   },
   "v1.Samples": {

@@ -1,0 +1,38 @@
+// Hands copies of requests to their shadow version, on a thread of its own.
+#pragma once
+
+#include <deque>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/engine/shadow_copy.h"
+
+namespace saccade::server {
+
+// Thread-safe. The threads of a shadow version run only on idle cores, so that one of them may hold the lock
+// of its queue for long. The threads that compute for clients therefore never take that lock: this one does.
+class ShadowSender {
+ public:
+  ShadowSender();
+  // Calls Close().
+  ~ShadowSender();
+  ShadowSender(const ShadowSender&) = delete;
+  ShadowSender& operator=(const ShadowSender&) = delete;
+
+  // Does not block. The number of copies is bounded by the Shadow that admitted them.
+  void Send(ShadowCopy copy) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Drops what was not handed over, and what comes later. Idempotent.
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::Mutex mutex_;
+  std::deque<ShadowCopy> copies_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace saccade::server
