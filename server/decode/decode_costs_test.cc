@@ -18,6 +18,7 @@
 #include "server/decode/picture_fixtures.h"
 #include "server/decode/prepare.h"
 #include "server/decode/video.h"
+#include "server/decode/video_fixtures.h"
 #include "server/decode/volume.h"
 
 namespace saccade::server {
@@ -57,13 +58,6 @@ double CpuSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// The number's bytes in little-endian order.
-std::string Little(uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
 }
 
 std::string Big(uint64_t value, int bytes) {
@@ -567,25 +561,9 @@ TEST(DecodeCostsTest, DecodingTakesAFewBytesForEachPixel) {
 
 // Videos
 
-std::string RiffChunk(const std::string& type, const std::string& data) {
-  return type + Little(data.size(), 4) + data + std::string(data.size() % 2, '\0');
-}
-
 // Motion JPEG whose header gives `side` and whose frames are `frame`.
 std::string Avi(int side, const std::string& frame, int frames) {
-  const std::string header =
-      RiffChunk("avih", Little(40'000, 4) + std::string(12, '\0') + Little(frames, 4) + std::string(4, '\0') +
-                            Little(1, 4) + std::string(4, '\0') + Little(side, 4) + Little(side, 4) +
-                            std::string(16, '\0'));
-  const std::string stream =
-      RiffChunk("strh", "vidsMJPG" + std::string(12, '\0') + Little(1, 4) + Little(25, 4) + Little(0, 4) +
-                            Little(frames, 4) + std::string(20, '\0')) +
-      RiffChunk("strf", Little(40, 4) + Little(side, 4) + Little(side, 4) + Little(1, 2) + Little(24, 2) +
-                            "MJPG" + std::string(20, '\0'));
-  std::string movie = "movi";
-  for (int i = 0; i < frames; ++i) movie += RiffChunk("00dc", frame);
-  return RiffChunk("RIFF", "AVI " + RiffChunk("LIST", "hdrl" + header + RiffChunk("LIST", "strl" + stream)) +
-                               RiffChunk("LIST", movie));
+  return MotionJpegAvi({side, side}, std::vector<std::string>(static_cast<size_t>(frames), frame));
 }
 
 // A grey baseline JPEG of two bits for each block.

@@ -236,6 +236,7 @@ class FfmpegVideo final : public Video {
       : bytes_(bytes), input_(bytes), packet_(Owned(av_packet_alloc(), FreePacket())) {}
 
   absl::Status Start(const char* container, const DecodeLimits& limits) {
+    limits_ = limits;
     if (!OpenFile(container)) return Undecodable(bytes_);
     if (stream_ == nullptr) return Undecodable(bytes_);
     AVCodecParameters& claims = *stream_->codecpar;
@@ -267,18 +268,19 @@ class FfmpegVideo final : public Video {
   models::Size size() const override { return size_; }
   int64_t memory_bytes() const override { return memory_->max_bytes(); }
 
+  absl::Status status() const override { return status_; }
+
   bool Skip() override {
-    for (int damaged = 0; damaged <= kMaxDamagedFrames;) {
-      const int received = avcodec_receive_frame(codec_.get(), frame_.get());
-      if (received >= 0) {
-        if (std::exchange(any_frame_, true) == false) SetSize(frame_->width, frame_->height);
-        return true;
-      }
-      if (received == AVERROR_EOF) return false;
-      if (received != AVERROR(EAGAIN)) ++damaged;
-      if (!Feed()) return false;
+    if (!status_.ok()) return false;
+    if (!NextFrame()) {
+      // FFmpeg sets the size to zero at a frame of more pixels than the decoder may allocate.
+      if (codec_->width == 0) status_ = TooLarge();
+      return false;
     }
-    return false;
+    // Decoders may allocate more pixels than the limit, because they round sides up. No frame may show more.
+    status_ = CheckPixels(frame_->width, frame_->height, limits_);
+    if (status_.ok() && !std::exchange(any_frame_, true)) SetSize(frame_->width, frame_->height);
+    return status_.ok();
   }
 
   absl::StatusOr<DecodedPicture> Last() override {
@@ -352,7 +354,8 @@ class FfmpegVideo final : public Video {
   absl::Status OpenCodec(const AVCodecParameters& claims) {
     const AVCodec* const codec = avcodec_find_decoder(claims.codec_id);
     if (codec == nullptr) return Undecodable(bytes_);
-    const int64_t max_pixels = Rounded(claims.width) * Rounded(claims.height);
+    const int64_t max_pixels =
+        std::min(Rounded(claims.width) * Rounded(claims.height), MaxAllocatedPixels(limits_));
     memory_.emplace(max_pixels, MaxFrames(claims.width, claims.height));
     codec_ = Owned(avcodec_alloc_context3(codec), FreeCodec());
     frame_ = Owned(av_frame_alloc(), FreeFrame());
@@ -365,6 +368,24 @@ class FfmpegVideo final : public Video {
     codec_->pkt_timebase = stream_->time_base;
     if (avcodec_open2(codec_.get(), codec, nullptr) < 0) return Undecodable(bytes_);
     return absl::OkStatus();
+  }
+
+  // Decodes the next frame. False at the end of the video, and where it is damaged.
+  bool NextFrame() {
+    for (int damaged = 0; damaged <= kMaxDamagedFrames;) {
+      const int received = avcodec_receive_frame(codec_.get(), frame_.get());
+      if (received >= 0) return true;
+      if (received == AVERROR_EOF) return false;
+      if (received != AVERROR(EAGAIN)) ++damaged;
+      if (!Feed()) return false;
+    }
+    return false;
+  }
+
+  absl::Status TooLarge() const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a frame of the video is damaged, or larger than ", stream_->codecpar->width, " x ",
+        stream_->codecpar->height, " pixels, the size that the file's header gives; try H.264 in MP4"));
   }
 
   void ReadRotation() {
@@ -420,6 +441,7 @@ class FfmpegVideo final : public Video {
   }
 
   const std::string_view bytes_;
+  DecodeLimits limits_;
   // Destroyed after everything that refers to them.
   const MemoryInput input_;
   std::optional<FrameMemory> memory_;
@@ -437,6 +459,7 @@ class FfmpegVideo final : public Video {
   models::Size size_;
   // True once a frame was decoded, whose size then is the video's.
   bool any_frame_ = false;
+  absl::Status status_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <random>
@@ -31,6 +32,13 @@ inline std::string Encode(const std::string& extension, const cv::Mat& picture,
   std::vector<unsigned char> bytes;
   if (!cv::imencode(extension, picture, bytes, options)) return "";
   return std::string(bytes.begin(), bytes.end());
+}
+
+// The number's bytes in little-endian order.
+inline std::string Little(uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  return text;
 }
 
 // Inserts a segment directly after the JPEG's start marker.

@@ -22,13 +22,6 @@ std::string Refusal(const std::string& bytes, const DecodeLimits& limits = {}) {
   return std::string(header.status().message());
 }
 
-// The number's bytes in little-endian order.
-std::string Little(uint32_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
-}
-
 std::string Big32(uint32_t value) {
   const std::string text = Little(value, 4);
   return std::string(text.rbegin(), text.rend());

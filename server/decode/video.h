@@ -10,6 +10,12 @@
 
 namespace saccade::server {
 
+// Maximum pixels that a decoder allocates for a frame: more than `limits` allow, because it rounds sides up
+// to whole blocks.
+constexpr int64_t MaxAllocatedPixels(const DecodeLimits& limits) {
+  return 2 * limits.max_pixels + (int64_t{1} << 16);
+}
+
 // True if the first bytes are those of MP4, MOV, Matroska, WebM or AVI.
 bool IsVideo(std::string_view bytes);
 
@@ -32,11 +38,12 @@ class Video {
   // format with more bytes for each pixel.
   virtual int64_t memory_bytes() const = 0;
 
-  // Decodes the next frame; false at the end of the video, and at a frame that is damaged or larger than the
-  // file's header claims.
+  // Decodes the next frame; false at the end of the video, and at a frame that is damaged, larger than the
+  // file's header claims, or larger than the limits.
   virtual bool Skip() = 0;
-  // Why Skip() returned false, if the reason lies outside of the video.
-  virtual absl::Status status() const { return absl::OkStatus(); }
+  // Why Skip() returned false: OK at the end of the video and at damage; INVALID_ARGUMENT if a frame is too
+  // large; else an error whose reason lies outside of the video.
+  virtual absl::Status status() const = 0;
   // Converts the frame to which Skip() advanced. The result is valid until the next call of Skip() or Last().
   virtual absl::StatusOr<DecodedPicture> Last() = 0;
 };

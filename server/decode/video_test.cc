@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/decode/picture_fixtures.h"
+#include "server/decode/video_fixtures.h"
 
 #ifdef SACCADE_ASAN
 #include <sanitizer/lsan_interface.h>
@@ -134,6 +135,7 @@ TEST(VideoTest, FramesAreThoseOfOpenCv) {
       }
       EXPECT_EQ(expected.size(), 12u);
       EXPECT_FALSE((*video)->Skip());
+      EXPECT_TRUE((*video)->status().ok()) << (*video)->status();
     }
   }
   EXPECT_GE(written, 6) << "OpenCV writes too few formats here for this test to mean anything";
@@ -169,6 +171,70 @@ TEST(VideoTest, NoOtherFileIsRead) {
   EXPECT_TRUE(IsOpenedByFfmpeg(plain)) << "this test tests nothing";
   std::remove(plain.c_str());
   std::remove(path.c_str());
+}
+
+std::string Jpeg(int width, int height) { return Encode(".jpg", SmoothPicture(width, height)); }
+
+// Decoders may allocate frames that are larger than the header claims by what they round up. That is no way
+// around the limit.
+TEST(VideoTest, AFileThatClaimsLittleAndHoldsMoreThanMayBe) {
+  const DecodeLimits limits = {.max_pixels = 100 * 100};
+  const auto first = [&](models::Size claimed, int width, int height) {
+    const std::string bytes = MotionJpegAvi(claimed, {Jpeg(width, height), Jpeg(width, height)});
+    auto video = Video::Open(bytes, limits);
+    if (!video.ok()) return video.status();
+    EXPECT_EQ((*video)->size(), claimed);
+    const bool shown = (*video)->Skip();
+    EXPECT_EQ(shown, (*video)->status().ok());
+    // A refused video stays refused.
+    if (!shown) {
+      EXPECT_FALSE((*video)->Skip());
+    }
+    return (*video)->status();
+  };
+  EXPECT_TRUE(first({100, 100}, 100, 100).ok());
+  EXPECT_TRUE(first({16, 16}, 100, 100).ok());
+  for (const models::Size claimed : {models::Size{100, 100}, models::Size{16, 16}, models::Size{1, 1}}) {
+    const absl::Status over = first(claimed, 101, 100);
+    EXPECT_EQ(over.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(over.message()), HasSubstr("101 x 100 pixels large; at most 10000 pixels"));
+  }
+  const absl::Status beyond = first({16, 16}, 640, 480);
+  EXPECT_EQ(beyond.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(beyond.message()), HasSubstr("larger than 16 x 16 pixels, the size that the file"));
+}
+
+TEST(VideoTest, FramesThatBecomeLargerThanMayBe) {
+  const DecodeLimits limits = {.max_pixels = 100 * 100};
+  for (const auto& [side, refusal] : {std::pair{104, "104 x 104 pixels large; at most 10000 pixels"},
+                                      std::pair{640, "larger than 64 x 64 pixels"}}) {
+    const std::string bytes =
+        MotionJpegAvi({64, 64}, {Jpeg(64, 64), Jpeg(64, 64), Jpeg(side, side), Jpeg(64, 64)});
+    auto video = Video::Open(bytes, limits);
+    ASSERT_TRUE(video.ok()) << video.status();
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE((*video)->Skip());
+      EXPECT_EQ((*video)->Last()->sent, (models::Size{64, 64}));
+    }
+    EXPECT_FALSE((*video)->Skip());
+    EXPECT_EQ((*video)->status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string((*video)->status().message()), HasSubstr(refusal));
+  }
+}
+
+// Frames of another size that may be are decoded, and not shown.
+TEST(VideoTest, FramesThatChangeTheirSize) {
+  const std::string bytes = MotionJpegAvi({64, 64}, {Jpeg(64, 64), Jpeg(72, 48), Jpeg(64, 64)});
+  auto video = Video::Open(bytes, {});
+  ASSERT_TRUE(video.ok()) << video.status();
+  ASSERT_TRUE((*video)->Skip());
+  ASSERT_TRUE((*video)->Skip());
+  EXPECT_THAT(std::string((*video)->Last().status().message()), HasSubstr("have different sizes"));
+  EXPECT_EQ((*video)->size(), (models::Size{64, 64}));
+  ASSERT_TRUE((*video)->Skip());
+  EXPECT_TRUE((*video)->Last().ok());
+  EXPECT_FALSE((*video)->Skip());
+  EXPECT_TRUE((*video)->status().ok());
 }
 
 TEST(VideoTest, DamagedFilesEndSooner) {

@@ -9,8 +9,6 @@ namespace {
 
 // Small limits: large frames take long and find nothing else.
 constexpr server::DecodeLimits kLimits = {.max_pixels = 1 << 14, .max_bytes = 1 << 20};
-// Decoders round the sides of frames up.
-constexpr int64_t kRoundedUp = 256;
 // A file may have more frames than bytes, if it names one several times.
 constexpr int kMaxFrames = 8;
 
@@ -26,16 +24,17 @@ void Read(std::string_view bytes) {
   Check((*video)->claimed_frames() >= 0, "the number of frames is not negative");
   const models::Size claimed = (*video)->size();
   Check(claimed.height * claimed.width <= kLimits.max_pixels, "the file claims no larger frame than may be");
-  const int64_t max_pixels = (claimed.height + kRoundedUp) * (claimed.width + kRoundedUp);
   for (int frame = 0; frame < kMaxFrames && (*video)->Skip(); ++frame) {
     const models::Size size = (*video)->size();
-    Check(size.height >= 1 && size.width >= 1 && size.height * size.width <= max_pixels,
-          "a frame is no larger than the file claims");
+    Check(size.height >= 1 && size.width >= 1 && size.height * size.width <= kLimits.max_pixels,
+          "a frame is no larger than may be");
     const auto picture = (*video)->Last();
     if (!picture.ok()) continue;
     Check(picture->pixels.width == size.width && picture->pixels.height == size.height,
           "a frame has the size that the video says");
   }
+  const absl::Status end = (*video)->status();
+  Check(end.ok() || end.code() == absl::StatusCode::kInvalidArgument, "a bad frame is INVALID_ARGUMENT");
 }
 
 }  // namespace

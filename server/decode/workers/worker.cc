@@ -88,7 +88,7 @@ class Worker {
         if (video_ == nullptr) return absl::InternalError("no video is open");
         reply.video.has_frame = video_->Skip();
         Describe(reply.video);
-        return absl::OkStatus();
+        return video_->status();
       case WorkerTask::kConvertFrame:
         if (video_ == nullptr) return absl::InternalError("no video is open");
         UseRest(job);

@@ -97,12 +97,10 @@ class WorkerVideoFile final : public Video {
   }
 
   absl::Status Take(const WorkerVideo& told) {
-    // A frame may be larger than the limit by what decoders round up.
-    const int64_t max_pixels = 2 * limits_.max_pixels + (int64_t{1} << 16);
     if (!(told.frames_per_second > 0 && std::isfinite(told.frames_per_second)) || told.claimed_frames < 0 ||
         told.width < 1 || told.height < 1 || std::max(told.width, told.height) > kMaxSide ||
-        told.width > max_pixels / told.height || told.memory_bytes < 0 ||
-        told.memory_bytes > int64_t{1024} * max_pixels)
+        told.width > limits_.max_pixels / told.height || told.memory_bytes < 0 ||
+        told.memory_bytes > int64_t{1024} * MaxAllocatedPixels(limits_))
       return BadReply();
     now_ = told;
     return absl::OkStatus();

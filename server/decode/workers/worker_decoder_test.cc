@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "server/decode/picture_fixtures.h"
+#include "server/decode/video_fixtures.h"
 
 namespace saccade::server {
 namespace {
@@ -161,6 +162,23 @@ TEST_F(WorkerDecoderTest, VideosAreThoseOfThreads) {
   EXPECT_TRUE((*video)->status().ok());
   EXPECT_EQ(workers_.OpenVideo("RIFF....AVI LIST", nullptr).status(),
             threads_.OpenVideo("RIFF....AVI LIST", nullptr).status());
+}
+
+// What a file claims and holds is told alike, also where its claims are no frame's.
+TEST_F(WorkerDecoderTest, FramesThatAreTooLarge) {
+  const std::string frame = Encode(".jpg", SmoothPicture(640, 480));
+  for (const models::Size claimed : {models::Size{64, 64}, models::Size{1, 20'000'000},
+                                     models::Size{60'000'000, 1}, models::Size{65'535, 1'000}}) {
+    SCOPED_TRACE(std::to_string(claimed.width));
+    const std::string bytes = MotionJpegAvi(claimed, {frame});
+    const auto expected = threads_.OpenVideo(bytes, nullptr);
+    const auto video = workers_.OpenVideo(bytes, nullptr);
+    ASSERT_EQ(video.status(), expected.status());
+    if (!video.ok()) continue;
+    EXPECT_EQ((*video)->Skip(), (*expected)->Skip());
+    EXPECT_EQ((*video)->status(), (*expected)->status());
+    EXPECT_EQ((*video)->memory_bytes(), (*expected)->memory_bytes());
+  }
 }
 
 TEST_F(WorkerDecoderTest, AVideoTellsWhyItEnded) {
