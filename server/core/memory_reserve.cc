@@ -1,9 +1,11 @@
 #include "server/core/memory_reserve.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
+#include <cstdlib>
 #include <new>
+
+// Defined by tcmalloc, null with other allocators: with 1, malloc and posix_memalign ask the new-handler too.
+extern "C" int __attribute__((weak)) tc_set_new_mode(int mode);
 
 namespace saccade::server {
 namespace {
@@ -12,18 +14,16 @@ std::atomic<bool> is_used{false};
 // Null while it is used.
 std::atomic<void*> reserve{nullptr};
 
-// The address range is what limits like RLIMIT_AS count, so the pages need not be touched.
-void* Map() {
-  void* const made =
-      mmap(nullptr, kMemoryReserveBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return made == MAP_FAILED ? nullptr : made;
-}
+// Limits like RLIMIT_AS count the address range, so the pages need not be touched. It comes from the
+// allocator, because tcmalloc returns no range to the system: a range of its own could never be set aside
+// again.
+void* Take() { return std::malloc(kMemoryReserveBytes); }
 
-// The new-handler: operator new tries again if it returns.
+// The new-handler: operator new, and tcmalloc's malloc, try again if it returns.
 void UseReserve() {
   void* const held = reserve.exchange(nullptr);
   if (held == nullptr) throw std::bad_alloc();
-  munmap(held, kMemoryReserveBytes);
+  std::free(held);
 }
 
 }  // namespace
@@ -32,16 +32,18 @@ void HoldMemoryReserve() {
   is_used.store(true);
   RestoreMemoryReserve();
   std::set_new_handler(UseReserve);
+  // tcmalloc returns null where the handler throws.
+  if (tc_set_new_mode != nullptr) tc_set_new_mode(1);
 }
 
 bool RestoreMemoryReserve() {
   if (!is_used.load(std::memory_order_relaxed) || reserve.load(std::memory_order_relaxed) != nullptr)
     return true;
-  void* const made = Map();
+  void* const made = Take();
   if (made == nullptr) return false;
   void* none = nullptr;
   // Another thread may have been first.
-  if (!reserve.compare_exchange_strong(none, made)) munmap(made, kMemoryReserveBytes);
+  if (!reserve.compare_exchange_strong(none, made)) std::free(made);
   return true;
 }
 

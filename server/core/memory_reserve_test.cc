@@ -4,9 +4,10 @@
 #include <sys/resource.h>
 
 #include <cstdlib>
-#include <memory>
 #include <new>
 #include <vector>
+
+extern "C" int __attribute__((weak)) tc_set_new_mode(int mode);
 
 namespace saccade::server {
 namespace {
@@ -33,30 +34,47 @@ TEST(MemoryReserveTest, TheHandlerUsesItOnceAndItIsRestored) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Fills the address space: the reserve gives small allocations a last chance, and comes back with memory.
-TEST(MemoryReserveTest, SmallAllocationsSucceedWhereNoneIsLeft) {
-  const auto test = [] {
-    HoldMemoryReserve();
-    const rlimit small = {size_t{1} << 30, size_t{1} << 30};
-    if (setrlimit(RLIMIT_AS, &small) != 0) std::_Exit(3);
-    std::vector<std::unique_ptr<char[]>> filled;
-    filled.reserve(4096);
-    size_t size = size_t{64} << 20;
-    while (size >= 4096) {
-      char* const more = new (std::nothrow) char[size];
-      if (more == nullptr) {
-        size /= 2;
-      } else if (filled.size() < filled.capacity()) {
-        filled.emplace_back(more);
-      }
-      // A nothrow new uses the reserve as well; stop when it is gone.
-      if (!RestoreMemoryReserve()) break;
+// Takes memory by `allocate`, which returns null when there is none, until the reserve is used; ends the
+// process with 0 if the reserve comes back once the memory is free.
+template <typename Allocate, typename Free>
+[[noreturn]] void FillTheAddressSpace(const Allocate& allocate, const Free& free) {
+  HoldMemoryReserve();
+  const rlimit small = {size_t{1} << 30, size_t{1} << 30};
+  if (setrlimit(RLIMIT_AS, &small) != 0) std::_Exit(3);
+  std::vector<void*> filled;
+  filled.reserve(4096);
+  size_t size = size_t{64} << 20;
+  while (size >= 4096) {
+    void* const more = allocate(size);
+    if (more == nullptr) {
+      size /= 2;
+    } else if (filled.size() < filled.capacity()) {
+      filled.push_back(more);
     }
-    if (RestoreMemoryReserve()) std::_Exit(4);
-    filled.clear();
-    std::_Exit(RestoreMemoryReserve() ? 0 : 5);
+    // Stop when the reserve is gone.
+    if (!RestoreMemoryReserve()) break;
+  }
+  if (RestoreMemoryReserve()) std::_Exit(4);
+  for (void* const memory : filled) free(memory);
+  std::_Exit(RestoreMemoryReserve() ? 0 : 5);
+}
+
+// The reserve gives small allocations a last chance, and comes back with memory. A nothrow new uses it too.
+TEST(MemoryReserveTest, SmallAllocationsSucceedWhereNoneIsLeft) {
+  EXPECT_EXIT(FillTheAddressSpace([](size_t size) { return ::operator new(size, std::nothrow); },
+                                  [](void* memory) { ::operator delete(memory); }),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST(MemoryReserveTest, TcmallocsMallocUsesIt) {
+  if (tc_set_new_mode == nullptr) GTEST_SKIP() << "this build has no tcmalloc";
+  EXPECT_EXIT(FillTheAddressSpace([](size_t size) { return std::malloc(size); }, std::free),
+              testing::ExitedWithCode(0), "");
+  const auto aligned = [](size_t size) {
+    void* memory = nullptr;
+    return posix_memalign(&memory, 64, size) == 0 ? memory : nullptr;
   };
-  EXPECT_EXIT(test(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(FillTheAddressSpace(aligned, std::free), testing::ExitedWithCode(0), "");
 }
 #endif
 
