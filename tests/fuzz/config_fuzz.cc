@@ -5,9 +5,11 @@
 #include "models/api/registry.h"
 #include "models/api/text.h"
 #include "server/repository/config_file.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/harness.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   using saccade::fuzz::Check;
   using saccade::models::IsUtf8;
   const std::string text(saccade::fuzz::AsText(data, size));

@@ -13,6 +13,7 @@
 #include "server/http/http_service.h"
 #include "server/http/http_session.h"
 #include "server/net/testing/session_pipe.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/harness.h"
 
 namespace saccade::fuzz {
@@ -124,6 +125,7 @@ void Serve(std::string_view bytes, size_t step, uint8_t reading) {
 }  // namespace saccade::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   if (size < 2) return 0;
   saccade::fuzz::Serve(saccade::fuzz::AsText(data + 2, size - 2), std::max<size_t>(1, data[0]), data[1]);
   return 0;

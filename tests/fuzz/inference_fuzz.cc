@@ -11,6 +11,7 @@
 #include "server/protocols/inference/request.h"
 #include "server/protocols/testing/pieces.h"
 #include "server/shared_memory/shared_memory.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/requests.h"
 
 namespace saccade::fuzz {
@@ -62,6 +63,7 @@ void CheckCall(const server::TensorCall& call) {
 }  // namespace saccade::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   using saccade::fuzz::Check;
   saccade::fuzz::QuietProtobuf();
   if (size == 0) return 0;

@@ -2,9 +2,11 @@
 #include <string_view>
 
 #include "server/catalog/kinds_text.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/harness.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   using saccade::fuzz::Check;
   const saccade::server::MeasuredOn here = {"m", "1"};
   const auto kinds = saccade::server::ReadKinds({reinterpret_cast<const char*>(data), size}, here);

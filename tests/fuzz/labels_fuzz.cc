@@ -5,9 +5,11 @@
 #include <string_view>
 
 #include "models/api/text.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/harness.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   using saccade::fuzz::Check;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (!saccade::models::IsUtf8(text)) return 0;

@@ -5,8 +5,10 @@
 #include "models/api/error.h"
 #include "models/graphs/onnx_file.h"
 #include "models/graphs/onnx_ports.h"
+#include "tests/fuzz/costs.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   try {
     for (const auto& found : saccade::models::LookThroughOnnx({reinterpret_cast<const char*>(data), size})) {
       // Where nothing is, so that the file system's state does not matter.

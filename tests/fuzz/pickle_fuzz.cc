@@ -5,9 +5,11 @@
 
 #include "models/weights/format/state_dict.h"
 #include "models/weights/format/testing/files.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/weights.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   using saccade::models::testing::AsBytes;
   const std::string pickle(saccade::fuzz::AsText(data, size));
   const std::string archive = saccade::models::testing::Zip({{"archive/data.pkl", pickle},

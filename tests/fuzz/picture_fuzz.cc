@@ -5,6 +5,7 @@
 #include "absl/types/span.h"
 #include "models/api/placement.h"
 #include "server/decode/prepare.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/harness.h"
 
 namespace saccade {
@@ -49,6 +50,7 @@ void Prepare(const server::Picture& picture, const server::PictureHeader& header
 }  // namespace saccade
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   using saccade::fuzz::Check;
   const saccade::server::Picture picture =
       saccade::server::EncodedPicture{.data = {.owner = nullptr, .bytes = saccade::fuzz::AsText(data, size)}};

@@ -15,6 +15,7 @@
 #include "server/protocols/rest/members.h"
 #include "server/protocols/rest/request.h"
 #include "server/shared_memory/shared_memory.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/requests.h"
 
 namespace saccade::fuzz {
@@ -201,6 +202,7 @@ void ReadRequest(absl::string_view bytes, size_t step) {
 }  // namespace saccade::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   if (size == 0) return 0;
   saccade::fuzz::ReadRequest({reinterpret_cast<const char*>(data + 1), size - 1},
                              std::max<size_t>(1, data[0]));

@@ -1,6 +1,7 @@
 // Fuzzes a PredictRequest of the typed API.
 #include "saccade/v1/vision.pb.h"
 #include "server/protocols/vision/messages.h"
+#include "tests/fuzz/costs.h"
 #include "tests/fuzz/requests.h"
 
 namespace saccade::fuzz {
@@ -19,6 +20,7 @@ void CheckRequest(const server::Request& request) {
 }  // namespace saccade::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const saccade::fuzz::Costs costs(size);
   saccade::fuzz::QuietProtobuf();
   saccade::v1::PredictRequest message;
   // gRPC rejects messages that cannot be parsed.
