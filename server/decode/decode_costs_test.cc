@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <opencv2/core.hpp>
@@ -182,6 +183,24 @@ TEST(DecodeCostsTest, ProgressiveJpegsAreRead) {
   EXPECT_TRUE(Same(Decoded(searched), DecodedByOpenCv(searched)));
 }
 
+// EXIF data whose entries are texts that claim all of it.
+std::string GreedyExif(size_t size) {
+  const size_t entries = std::min<size_t>(60'000, (size - 8 - 6) / 12);
+  std::string exif = "II*\0\x08\0\0\0"s + Little(entries, 2);
+  for (size_t i = 0; i < entries; ++i)
+    exif += Little(0x010E, 2) + Little(2, 2) + Little(size - 8, 4) + Little(8, 4);
+  exif.resize(size, 'x');
+  return exif;
+}
+
+TEST(DecodeCostsTest, PicturesWithAsMuchExifAsMayBe) {
+  const cv::Mat pixel = SmoothPicture(1, 1);
+  const std::string jpeg = WithSegment(Encode(".jpg", pixel), '\xE1', "Exif\0\0"s + GreedyExif(65'533 - 6));
+  const double start = CpuSeconds();
+  EXPECT_EQ(Decoded(jpeg).size(), cv::Size(1, 1));
+  EXPECT_LT(CpuSeconds() - start, 0.5);
+}
+
 // PNG
 
 std::string Chunk(const std::string& type, const std::string& data) {
@@ -224,11 +243,7 @@ TEST(DecodeCostsTest, PngsWhoseTextsInflate) {
 }
 
 TEST(DecodeCostsTest, PngsWithLargeExif) {
-  // Every entry is a text that claims all of the data.
-  std::string exif = "II*\0\x08\0\0\0"s + Little(60'000, 2);
-  for (int i = 0; i < 60'000; ++i)
-    exif += Little(0x010E, 2) + Little(2, 2) + Little(4'000'000, 4) + Little(8, 4);
-  exif.resize(4'100'000, 'x');
+  const std::string exif = GreedyExif(4'100'000);
   const std::string small = Encode(".png", SmoothPicture(1, 1));
   const double start = CpuSeconds();
   EXPECT_TRUE(Same(Decoded(WithChunks(small, Chunk("eXIf", exif))), DecodedByOpenCv(small)));
@@ -500,6 +515,52 @@ TEST(DecodeCostsTest, TiffsOfHugeTilesAndUnknownCompressions) {
   constexpr int kLzma = 34'925;
   EXPECT_THAT(Refusal(TiffOf(OnePixel(kLzma), "p")),
               HasSubstr("its compression is number 34925; accepted are none"));
+}
+
+// A strip of one pixel, of `size` bytes: blocks without data come first.
+std::string SlowStrip(size_t size) {
+  std::string strip = "\x78\x01";
+  while (strip.size() < size) strip += "\0\0\0\xFF\xFF"s;
+  // The pixel, and the sum of the data.
+  return strip + "\1\1\0\xFE\xFFp\0\x71\0\x71"s;
+}
+
+// Every strip or page is decoded from the same slow bytes.
+TEST(DecodeCostsTest, TiffsWhoseStripsShareData) {
+  constexpr int kStrips = 20'000;
+  // libtiff reads only the beginning of strips that are larger than a mebibyte without need.
+  const std::string strip = SlowStrip(1'000'000);
+  const auto tall = [&](uint64_t strips) {
+    std::string offsets, counts;
+    std::vector<Tag> tags = OnePixel(/*compression=*/8);
+    const uint64_t tables = 4 * strips;
+    const uint64_t end = 8 + 2 + 12 * tags.size() + 4;
+    for (uint64_t i = 0; i < strips; ++i) {
+      offsets += Little(end + 2 * tables, 4);
+      counts += Little(strip.size(), 4);
+    }
+    tags[1] = {257, kLong, 1, strips};
+    tags[5] = {273, kLong, strips, 0, true};
+    tags[8] = {279, kLong, strips, tables, true};
+    return TiffOf(tags, offsets + counts + strip);
+  };
+  double start = CpuSeconds();
+  const std::string attack = tall(kStrips);
+  EXPECT_LT(attack.size(), 1'300'000u);
+  EXPECT_THAT(Refusal(attack), HasSubstr("they must not share their data"));
+  EXPECT_LT(CpuSeconds() - start, 0.5);
+  start = CpuSeconds();
+  EXPECT_TRUE(Same(Decoded(tall(3)), cv::Mat(3, 1, CV_8UC3, cv::Scalar::all('p'))));
+  const double seconds_of_a_strip = (CpuSeconds() - start) / 3;
+  EXPECT_GT(kStrips * seconds_of_a_strip, 5) << "this test tests nothing";
+
+  std::vector<Tag> page = OnePixel(/*compression=*/8);
+  page[8].value = strip.size();
+  EXPECT_EQ(ReadVolumeHeader(File(TiffOf(page, strip, 3)), kMebibyte)->depth, 3);
+  start = CpuSeconds();
+  const auto refused = ReadVolumeHeader(File(TiffOf(page, strip, 3000)), kMebibyte);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("they must not share their data"));
+  EXPECT_LT(CpuSeconds() - start, 0.5);
 }
 
 TEST(DecodeCostsTest, TiffsOfManySamples) {

@@ -59,7 +59,8 @@ class Decoder {
   const DecodeLimits limits_;
 };
 
-// Decodes on the calling thread. A single picture is not interrupted: OpenCV's decoders take no callback.
+// Decodes on the calling thread. Only TIFFs are interrupted within a picture: OpenCV's decoders take no
+// callback.
 class ThreadDecoder final : public Decoder {
  public:
   using Decoder::Decoder;

@@ -67,14 +67,16 @@ cv::Mat DecodeWithOpenCv(std::string_view bytes, int factor) {
   return cv::imdecode(encoded, ReadMode(factor));
 }
 
-absl::StatusOr<cv::Mat> DecodeFile(std::string_view bytes, const PictureHeader& header, int factor) {
-  if (header.format == PictureFormat::kTiff) return DecodeTiff(bytes);
+absl::StatusOr<cv::Mat> DecodeFile(std::string_view bytes, const PictureHeader& header, int factor,
+                                   const std::function<absl::Status()>& wanted) {
+  if (header.format == PictureFormat::kTiff) return DecodeTiff(bytes, wanted);
   if (header.copied_bytes > 0) return DecodeWithOpenCv(WithoutExtraChunks(bytes), factor);
   return DecodeWithOpenCv(bytes, factor);
 }
 
-absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor) {
-  absl::StatusOr<cv::Mat> decoded = DecodeFile(bytes, header, factor);
+absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor,
+                                      const std::function<absl::Status()>& wanted) {
+  absl::StatusOr<cv::Mat> decoded = DecodeFile(bytes, header, factor, wanted);
   if (!decoded.ok()) return decoded.status();
   const auto mat = std::make_shared<const cv::Mat>(*std::move(decoded));
   if (mat->empty() || mat->type() != CV_8UC3) return Damaged(header, bytes.size());
@@ -196,10 +198,10 @@ int ReductionOf(const PictureHeader& header, const models::ImageInput& input,
   return region ? 1 : Reduction(header, input);
 }
 
-absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const PictureHeader& header,
-                                           int reduction) {
+absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const PictureHeader& header, int reduction,
+                                           const std::function<absl::Status()>& wanted) {
   SetUpOpenCv();
-  auto decoded = CatchExceptions("the picture", [&] { return Decode(bytes, header, reduction); });
+  auto decoded = CatchExceptions("the picture", [&] { return Decode(bytes, header, reduction, wanted); });
   if (decoded.ok()) decoded->whole = decoded->sent;
   return decoded;
 }
@@ -210,14 +212,15 @@ absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& pict
 
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
                                              const models::ImageInput& input,
-                                             const std::optional<Region>& region) {
+                                             const std::optional<Region>& region,
+                                             const std::function<absl::Status()>& wanted) {
   absl::StatusOr<DecodedPicture> decoded;
   if (const auto* raw = std::get_if<RawPicture>(&picture)) {
     decoded = Wrap(*raw);
     decoded->whole = decoded->sent;
   } else {
-    decoded =
-        DecodeWhole(std::get<EncodedPicture>(picture).data.bytes, header, ReductionOf(header, input, region));
+    decoded = DecodeWhole(std::get<EncodedPicture>(picture).data.bytes, header,
+                          ReductionOf(header, input, region), wanted);
   }
   if (!decoded.ok()) return decoded;
   if (absl::Status cut = CutRegion(region, *decoded); !cut.ok()) return cut;

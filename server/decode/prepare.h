@@ -2,6 +2,7 @@
 // header, decode the pixels, and write the input once the placement (models::PlacementOf) is known.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -42,19 +43,23 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
 // With `region`, returns only that part of the upright picture, with exactly the pixels of the whole picture
 // and without shrinking. INVALID_ARGUMENT if the region extends beyond the picture.
 //
+// `wanted`, if not null, is asked between the strips or tiles of a TIFF, and its error ends decoding. The
+// libraries for the other formats take no callback.
+//
 // REQUIRES: `header` was read from `picture`, which outlives the result. Slow: call it on the decode pool.
 // Thread-safe; does not throw. INVALID_ARGUMENT if the data is damaged; RESOURCE_EXHAUSTED if out of memory.
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
                                              const models::ImageInput& input,
-                                             const std::optional<Region>& region = std::nullopt);
+                                             const std::optional<Region>& region = std::nullopt,
+                                             const std::function<absl::Status()>& wanted = nullptr);
 
 // The steps of DecodePicture() for an encoded picture, of which the second may run in another process.
 // The factor by which the picture is shrunk during decoding; 1 with a region.
 int ReductionOf(const PictureHeader& header, const models::ImageInput& input,
                 const std::optional<Region>& region);
 // Decodes all of an encoded picture, shrunk by `reduction`.
-absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const PictureHeader& header,
-                                           int reduction);
+absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const PictureHeader& header, int reduction,
+                                           const std::function<absl::Status()>& wanted = nullptr);
 // Cuts `region` out of a whole picture.
 absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& picture);
 

@@ -361,5 +361,28 @@ TEST(PrepareTest, MutatedPicturesAreAnsweredOneWayOrTheOther) {
   }
 }
 
+// The strips of a TIFF are decoded as long as they are wanted. OpenCV writes many small ones.
+TEST(PrepareTest, ATiffIsDecodedWhileItIsWanted) {
+  const cv::Mat pixels = SmoothPicture(1000, 1000);
+  const std::string bytes = Encode(".tiff", pixels);
+  const Picture picture = Encoded(bytes);
+  const auto header = ReadHeader(picture, {});
+  ASSERT_TRUE(header.ok()) << header.status();
+  const absl::Status gone = absl::CancelledError("the client has gone");
+  int asked = 0;
+  const auto decode = [&](int wanted_times) {
+    asked = 0;
+    return DecodePicture(picture, *header, Plain(1000, 1000), std::nullopt,
+                         [&] { return ++asked > wanted_times ? gone : absl::OkStatus(); });
+  };
+  const auto whole = decode(1000);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_GE(asked, 4);
+  const cv::Mat shown(1000, 1000, CV_8UC3, const_cast<uint8_t*>(whole->pixels.data), whole->pixels.row_bytes);
+  EXPECT_EQ(cv::norm(shown, pixels, cv::NORM_INF), 0);
+  EXPECT_EQ(decode(2).status(), gone);
+  EXPECT_EQ(asked, 3);
+}
+
 }  // namespace
 }  // namespace saccade::server

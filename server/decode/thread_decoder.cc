@@ -16,8 +16,8 @@ absl::StatusOr<PictureHeader> ThreadDecoder::ReadHeader(const Picture& picture,
 absl::StatusOr<DecodedPicture> ThreadDecoder::Decode(const Picture& picture, const PictureHeader& header,
                                                      const models::ImageInput& input,
                                                      const std::optional<Region>& region,
-                                                     const StillWanted& /*wanted*/) const {
-  return DecodePicture(picture, header, input, region);
+                                                     const StillWanted& wanted) const {
+  return DecodePicture(picture, header, input, region, wanted);
 }
 
 absl::StatusOr<std::unique_ptr<Video>> ThreadDecoder::OpenVideo(std::string_view bytes,

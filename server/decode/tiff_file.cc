@@ -28,6 +28,13 @@ constexpr int kMaxSamples = 8;
 constexpr int64_t kMaxTilePixels = int64_t{1} << 20;
 constexpr int64_t kMaxTileShare = 4;
 
+// Pixels that are decoded before it is asked whether they are still wanted; a strip may have more.
+constexpr int64_t kPixelsAtOnce = int64_t{1} << 18;
+
+// How many times as large as the file its strips or tiles may be together. Some programs write the size
+// before compression as that of each strip.
+constexpr uint64_t kMaxSharing = 4;
+
 absl::Status BrokenTiff(const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("the TIFF cannot be read: ", why));
 }
@@ -66,6 +73,14 @@ absl::Status CheckTile(TIFF* tiff, int64_t page_pixels) {
   return BrokenTiff(absl::StrCat("its tiles are ", width, " x ", height, " pixels large; at most ",
                                  max_pixels, " pixels are accepted for a page of ", page_pixels,
                                  ", so save it again with smaller tiles or with strips"));
+}
+
+// Rows of whole strips or tiles, of about kPixelsAtOnce pixels.
+int64_t RowsAtOnce(TIFF* tiff, const TiffPicture& picture) {
+  uint32_t unit = 0;
+  TIFFGetFieldDefaulted(tiff, TIFFIsTiled(tiff) ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &unit);
+  const int64_t rows = std::clamp<int64_t>(unit, 1, picture.height);
+  return rows * std::max<int64_t>(1, kPixelsAtOnce / (rows * picture.width));
 }
 
 absl::StatusOr<VoxelType> TypeOf(uint16_t bits, uint16_t format) {
@@ -138,11 +153,13 @@ struct TiffFile::Source {
   static int OnWarning(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 };
 
-TiffFile::TiffFile(std::unique_ptr<Source> source) : source_(std::move(source)) {}
+TiffFile::TiffFile(std::unique_ptr<Source> source, std::function<absl::Status()> wanted)
+    : source_(std::move(source)), wanted_(std::move(wanted)) {}
 
 TiffFile::~TiffFile() = default;
 
-absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes, int64_t max_pages) {
+absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes, int64_t max_pages,
+                                                         std::function<absl::Status()> wanted) {
   if (absl::Status tags = CheckTiffTags(bytes, max_pages); !tags.ok()) return tags;
   auto source = std::make_unique<Source>();
   source->bytes = bytes;
@@ -160,7 +177,7 @@ absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes,
                                                    source->error.empty() ? "no reason given" : source->error,
                                                    "), ", bytes.size(), " bytes long"));
   }
-  return std::unique_ptr<TiffFile>(new TiffFile(std::move(source)));
+  return std::unique_ptr<TiffFile>(new TiffFile(std::move(source), std::move(wanted)));
 }
 
 absl::Status TiffFile::Damaged() const {
@@ -226,12 +243,43 @@ int64_t TiffFile::StoredPixels() const {
   return int64_t{width} * height;
 }
 
+absl::Status TiffFile::CountStoredBytes() {
+  TIFF* const tiff = source_->tiff;
+  uint16_t compression = COMPRESSION_NONE;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &compression);
+  // Without compression, the pixels bound what is read.
+  if (compression == COMPRESSION_NONE) return absl::OkStatus();
+  const uint64_t size = source_->bytes.size();
+  const uint32_t count = TIFFIsTiled(tiff) ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+  for (uint32_t strile = 0; strile < count; ++strile) {
+    const uint64_t offset = std::min<uint64_t>(size, TIFFGetStrileOffset(tiff, strile));
+    stored_bytes_ += std::min<uint64_t>(size - offset, TIFFGetStrileByteCount(tiff, strile));
+    if (stored_bytes_ > kMaxSharing * size) {
+      return BrokenTiff(absl::StrCat("its first strips or tiles have ", stored_bytes_,
+                                     " bytes together, but the file only ", size,
+                                     "; they must not share their data, so save it again"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TiffFile::ReadPicture(const TiffPicture& picture, uint32_t* out) {
+  TIFF* const tiff = source_->tiff;
   source_->error.clear();
-  const int read = TIFFReadRGBAImageOriented(source_->tiff, static_cast<uint32_t>(picture.width),
-                                             static_cast<uint32_t>(picture.height), out, picture.orientation,
-                                             /*stop_on_error=*/1);
-  return read == 1 ? absl::OkStatus() : Damaged();
+  TIFFRGBAImage image;
+  char why[1024] = "";
+  if (TIFFRGBAImageBegin(&image, tiff, /*stop=*/1, why) != 1) return Damaged();
+  const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);
+  image.req_orientation = static_cast<uint16_t>(picture.orientation);
+  const int64_t rows = RowsAtOnce(tiff, picture);
+  for (int64_t row = 0; row < picture.height; row += rows) {
+    if (absl::Status goes_on = IsWanted(); !goes_on.ok()) return goes_on;
+    image.row_offset = static_cast<int>(row);
+    const auto here = static_cast<uint32_t>(std::min(rows, picture.height - row));
+    const auto width = static_cast<uint32_t>(picture.width);
+    if (TIFFRGBAImageGet(&image, out + row * picture.width, width, here) != 1) return Damaged();
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> TiffFile::Next() {
@@ -260,6 +308,7 @@ absl::Status TiffFile::ReadStrips(const TiffPage& page, float* out) {
     return BrokenTiff("one of its strips is too large");
   std::vector<char> strip(row_bytes * rows);
   for (int64_t row = 0; row < page.height; row += rows) {
+    if (absl::Status goes_on = IsWanted(); !goes_on.ok()) return goes_on;
     const int64_t here = std::min(rows, page.height - row);
     const auto wanted = static_cast<tmsize_t>(row_bytes * here);
     const uint32_t index = TIFFComputeStrip(tiff, static_cast<uint32_t>(row), 0);
@@ -282,6 +331,7 @@ absl::Status TiffFile::ReadTiles(const TiffPage& page, float* out) {
   }
   std::vector<char> tile(static_cast<size_t>(size));
   for (int64_t y = 0; y < page.height; y += height) {
+    if (absl::Status goes_on = IsWanted(); !goes_on.ok()) return goes_on;
     for (int64_t x = 0; x < page.width; x += width) {
       if (TIFFReadTile(tiff, tile.data(), static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0, 0) < 0)
         return Damaged();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,10 +36,12 @@ constexpr int64_t MaxStoredPixels(int64_t pixels) { return std::max(2 * pixels, 
 // Not thread-safe; different files may be read concurrently.
 class TiffFile {
  public:
-  // Opens a file of which at most `max_pages` pages will be read. `bytes` must outlive the result.
+  // Opens a file of which at most `max_pages` pages will be read. `bytes` must outlive the result. `wanted`,
+  // if not null, is asked between strips and tiles while pixels are read, which ends with its error.
   // INVALID_ARGUMENT if they are not a TIFF or have more tags than CheckTiffTags accepts, RESOURCE_EXHAUSTED
   // if out of memory.
-  static absl::StatusOr<std::unique_ptr<TiffFile>> Open(std::string_view bytes, int64_t max_pages);
+  static absl::StatusOr<std::unique_ptr<TiffFile>> Open(std::string_view bytes, int64_t max_pages,
+                                                        std::function<absl::Status()> wanted = nullptr);
   ~TiffFile();
   TiffFile(const TiffFile&) = delete;
   TiffFile& operator=(const TiffFile&) = delete;
@@ -60,6 +63,10 @@ class TiffFile {
   // Number of pixels that decoding the current page produces: those of its tiles reach beyond the page.
   // REQUIRES: Page() or Picture() accepted the page.
   int64_t StoredPixels() const;
+  // Adds the compressed bytes of the current page to those counted before. INVALID_ARGUMENT if they are
+  // together many times the file, because strips or tiles share bytes, which are decoded for each of them.
+  // REQUIRES: Page() or Picture() accepted the page.
+  absl::Status CountStoredBytes();
   // Writes the picture's pixels, as stored, to `out`, which has room for all of them: 4 bytes each, red,
   // green, blue and alpha. INVALID_ARGUMENT if the page is damaged.
   absl::Status ReadPicture(const TiffPicture& picture, uint32_t* out);
@@ -67,12 +74,16 @@ class TiffFile {
  private:
   struct Source;
 
-  explicit TiffFile(std::unique_ptr<Source> source);
+  TiffFile(std::unique_ptr<Source> source, std::function<absl::Status()> wanted);
+  absl::Status IsWanted() const { return wanted_ ? wanted_() : absl::OkStatus(); }
   absl::Status ReadStrips(const TiffPage& page, float* out);
   absl::Status ReadTiles(const TiffPage& page, float* out);
   absl::Status Damaged() const;
 
   const std::unique_ptr<Source> source_;
+  const std::function<absl::Status()> wanted_;
+  // By CountStoredBytes().
+  uint64_t stored_bytes_ = 0;
 };
 
 }  // namespace saccade::server

@@ -47,11 +47,12 @@ absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view encoded, const Dec
                      MaxStoredPixels(limits.max_pixels),
                      " are accepted, so save it again with smaller tiles or with strips"));
   }
+  if (absl::Status own = (*file)->CountStoredBytes(); !own.ok()) return own;
   return PictureHeader{.format = PictureFormat::kTiff, .width = picture->width, .height = picture->height};
 }
 
-absl::StatusOr<cv::Mat> DecodeTiff(std::string_view bytes) {
-  auto file = TiffFile::Open(bytes, /*max_pages=*/1);
+absl::StatusOr<cv::Mat> DecodeTiff(std::string_view bytes, const std::function<absl::Status()>& wanted) {
+  auto file = TiffFile::Open(bytes, /*max_pages=*/1, wanted);
   if (!file.ok()) return file.status();
   auto picture = (*file)->Picture();
   if (!picture.ok()) return picture.status();

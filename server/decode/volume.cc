@@ -57,6 +57,7 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
           "the tiles of the TIFF have ", stored, " voxels up to page ", header.depth - 1, "; at most ",
           MaxStoredPixels(max_voxels), " are accepted, so save it again with smaller tiles or with strips"));
     }
+    if (absl::Status own = (*file)->CountStoredBytes(); !own.ok()) return own;
     const auto more = (*file)->Next();
     if (!more.ok()) return more.status();
     if (!*more) return header;
@@ -65,15 +66,15 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
 
 absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, float* out,
                         const std::function<absl::Status()>& wanted) {
-  auto file = TiffFile::Open(bytes, header.depth);
+  auto file = TiffFile::Open(bytes, header.depth, wanted);
   if (!file.ok()) return file.status();
   const TiffPage page{.width = header.width, .height = header.height, .type = header.type};
   for (int64_t plane = 0; plane < header.depth; ++plane) {
-    if (absl::Status goes_on = wanted ? wanted() : absl::OkStatus(); !goes_on.ok()) return goes_on;
     absl::Status read = (*file)->Read(page, out + plane * header.height * header.width);
-    if (!read.ok()) {
+    if (absl::IsInvalidArgument(read)) {
       return absl::Status(read.code(), absl::StrCat("page ", plane, ": ", std::string(read.message())));
     }
+    if (!read.ok()) return read;
     if (plane + 1 == header.depth) break;
     const auto more = (*file)->Next();
     if (!more.ok()) return more.status();
