@@ -149,16 +149,20 @@ const BatchTarget& ModelQueue::TargetOf(const Bucket& bucket, int64_t priority_c
 
 void ModelQueue::Add(Bucket& bucket, const Bucket::Position& position, Bucket::Entry entry) {
   const int64_t size = entry.task->size();
-  if (bucket.queue.empty()) waiting_.push_back(&bucket);
-  bucket.queued += size;
-  bucket.backlog += entry.cost;
-  queued_ += size;
-  backlog_ += entry.cost;
+  const Nanos cost = entry.cost;
   Level& level = LevelOf(position.priority_class);
+  // What allocates comes first, so that a failed allocation changes nothing.
+  waiting_.reserve(waiting_.size() + 1);
+  const bool first = bucket.queue.empty();
+  bucket.queue.emplace_hint(bucket.queue.end(), position, std::move(entry));
+  if (first) waiting_.push_back(&bucket);
+  bucket.queued += size;
+  bucket.backlog += cost;
+  queued_ += size;
+  backlog_ += cost;
   level.queued += size;
   ++level.tasks;
-  level.backlog += entry.cost;
-  bucket.queue.emplace_hint(bucket.queue.end(), position, std::move(entry));
+  level.backlog += cost;
 }
 
 std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::iterator& it) {

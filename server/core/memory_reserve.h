@@ -18,7 +18,7 @@ inline constexpr size_t kMemoryReserveBytes = size_t{32} << 20;
 void HoldMemoryReserve();
 
 // Returns whether there is a reserve, after setting it aside anew if it was used; true if HoldMemoryReserve()
-// was not called. Takes no lock and is cheap. Thread-safe.
+// was not called. Takes a lock only after the reserve was used. Thread-safe.
 bool RestoreMemoryReserve();
 
 }  // namespace saccade::server

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
+#include <thread>
 #include <vector>
 
 extern "C" int __attribute__((weak)) tc_set_new_mode(int mode);
@@ -31,6 +33,29 @@ TEST(MemoryReserveTest, TheHandlerUsesItOnceAndItIsRestored) {
     std::_Exit(1);
   };
   EXPECT_EXIT(test(), testing::ExitedWithCode(0), "");
+}
+
+// Threads whose allocations fail together all try again after one of them freed the reserve.
+TEST(MemoryReserveTest, ThreadsThatFailTogetherUseItTogether) {
+  const auto test = [] {
+    HoldMemoryReserve();
+    const std::new_handler handler = std::get_new_handler();
+    std::atomic<int> refused = 0;
+    std::vector<std::thread> threads;
+    threads.reserve(8);
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        try {
+          handler();
+        } catch (const std::bad_alloc&) {
+          ++refused;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::_Exit(refused);
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_EXIT(test(), testing::ExitedWithCode(0), "");
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <iterator>
 #include <utility>
 
 #include "server/core/passes_here.h"
 #include "server/engine/device_lost.h"
+#include "server/engine/pass_failure.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -38,6 +40,8 @@ class Passes {
   PassEnd End() &&;
 
  private:
+  // An allocation that fails before or after the network's own code fails the pass, not the instance's thread.
+  absl::StatusOr<std::vector<ShareAnswer>> Run(const Shares& shares) const;
   // Computes `together` shares at a time, one pass after the other.
   void ComputeApart(Shares shares, size_t together);
   void Fail(Shares shares, const absl::Status& why);
@@ -51,12 +55,20 @@ class Passes {
   absl::Status lost_;
 };
 
+absl::StatusOr<std::vector<ShareAnswer>> Passes::Run(const Shares& shares) const {
+  try {
+    return run_(shares);
+  } catch (const std::exception& error) {
+    return PassFailure(error);
+  }
+}
+
 void Passes::Compute(Shares shares) {
   if (!lost_.ok()) return Fail(std::move(shares), lost_);
   ++tried_;
   const int64_t size = SizeOf(shares);
   const absl::Time started = clock_.Now();
-  auto answers = run_(shares);
+  auto answers = Run(shares);
   const absl::Time ended = clock_.Now();
   WriteDown(shares, {.started = started, .ended = ended, .batch_size = size, .status = answers.status()});
   if (answers.ok()) {
