@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "server/engine/call_share.h"
 #include "server/engine/fake_model.h"
+#include "server/engine/passes.h"
 
 namespace saccade::server {
 namespace {
@@ -258,6 +260,19 @@ TEST_F(ForwardTest, DroppedShareIsStillAnswered) {
   Share({5}, &outcome).reset();
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->status().code(), absl::StatusCode::kInternal);
+}
+
+// What is gathered around the network's own code may run out of memory too.
+TEST_F(ForwardTest, AShortageBeforeTheNetworkFailsThePassAlone) {
+  std::optional<absl::StatusOr<Response>> outcome;
+  Shares batch;
+  batch.push_back(Share({1}, &outcome));
+  const PassEnd end = ComputeShares(
+      std::move(batch), Clock::Real(), model_metrics_.get(),
+      [](const Shares&) -> absl::StatusOr<std::vector<ShareAnswer>> { throw std::bad_alloc(); });
+  EXPECT_EQ(outcome->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(end.no_room_for, 1);
+  EXPECT_TRUE(end.failed.empty());
 }
 
 }  // namespace
