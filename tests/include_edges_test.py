@@ -15,7 +15,7 @@ SOURCES = {".h", ".cc", ".cu", ".cuh", ".inc"}
 # Includes from outside the repository, and protoc's output, by the include's name.
 GROUPS = {
     "std": r"[a-z_0-9]+|"
-    r"(assert|cpuid|fcntl|fenv|glob|immintrin|arm_neon|dlfcn|langinfo|limits|malloc|math|poll|pthread|setjmp|signal|stdint|stdio|"
+    r"(assert|cpuid|execinfo|fcntl|fenv|glob|immintrin|arm_neon|dlfcn|langinfo|limits|malloc|math|poll|pthread|setjmp|signal|stdint|stdio|"
     r"stdlib|string|time|unistd|ucontext|spawn|netdb|sched|omp)\.h|(sys|netinet|arpa|linux)/\w+\.h",
     "torch": r"(ATen|c10|torch)/.*",
     "cuda": r"(cuda\w*|cooperative_groups|mma)(\.h|/.*)|(cub|cutlass)/.*",
@@ -129,6 +129,7 @@ ROOMS = {
     "client/cli/commands/params.cc": "client/cli models std absl json",
     "client/bench": "client/cpp client/load client/bench client/cli/output std absl grpc protobuf json cli",
     "tests/fuzz": "tests/fuzz server models std absl protobuf",
+    "tests/e2e": "std",
 }
 
 # Groups that these folders must not reach, not even through other includes.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/core/memory_reserve.h"
 #include "server/grpc/grpc_handler.h"
 
 namespace saccade::server {
@@ -66,6 +67,9 @@ RequestDispatcher::OpenRequests* RequestDispatcher::OnLoop(const Loop& loop) con
 }
 
 std::unique_ptr<ExchangeReceiver> RequestDispatcher::Begin(Exchange* exchange) {
+  // Admission rejects requests while there is no reserve. Those that it does not see, like a load, restore it
+  // too.
+  RestoreMemoryReserve();
   ExchangeHandler* const handler = IsGrpc(exchange->head()) ? grpc_ : http_;
   std::unique_ptr<ExchangeReceiver> receiver = handler->Begin(exchange);
   if (!exchange->head().has_body) return receiver;

@@ -82,6 +82,12 @@ TEST(InferenceMessagesTest, TypedFloatsServeToo) {
   ExpectInvalid(message, "both");
 }
 
+TEST(InferenceMessagesTest, AModelsNameIsBounded) {
+  auto message = Tensor("FP32", {1});
+  message.set_model_name(std::string(1025, 'm'));
+  ExpectInvalid(message, "model_name: has 1025 bytes; at most 1024 are accepted");
+}
+
 TEST(InferenceMessagesTest, ByteCountMustBeTheShapes) {
   auto message = Tensor("FP32", {1, 3, 4, 4});
   message.add_raw_input_contents(std::string(191, '\0'));
