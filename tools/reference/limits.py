@@ -60,6 +60,7 @@ LIMITS = {
         ("inference/request.h", "kMaxRaws", COUNT, "`raw_input_contents` of a request", "INVALID_ARGUMENT"),
     ],
     "What a request may ask": [
+        ("inference/messages.cc", "kMaxModelName", BYTES, "Name of a model, in a ModelInferRequest", "INVALID_ARGUMENT"),
         ("vision/messages.h", "kMaxRequestId", BYTES, "Request id, over `saccade.v1`", "INVALID_ARGUMENT"),
         ("vision/messages.cc", "kMaxPriority", COUNT, "Priority, over `saccade.v1`", "INVALID_ARGUMENT"),
         ("vision/messages.cc", "kMaxFrameRate", COUNT, "Frames per second of a clip", "INVALID_ARGUMENT"),
@@ -88,6 +89,8 @@ LIMITS = {
          "Data of a page's tags, without the positions of strips and tiles", "INVALID_ARGUMENT"),
         ("tiff_file.cc", "kMaxSamples", COUNT, "Samples of a TIFF's pixel", "INVALID_ARGUMENT"),
         ("tiff_file.cc", "kMaxTilePixels", COUNT, "Pixels of a TIFF's tile, if they are over four times the page's",
+         "INVALID_ARGUMENT"),
+        ("tiff_file.cc", "kMaxSharing", COUNT, "Bytes of a TIFF's strips or tiles, in sizes of the file",
          "INVALID_ARGUMENT"),
         ("mp4_samples.cc", "kMaxSamples", COUNT, "Frames and pieces of sound of an MP4 or MOV", "INVALID_ARGUMENT"),
         ("ffmpeg_video.cc", "kMaxStreams", COUNT, "Streams of a video file", "INVALID_ARGUMENT"),
