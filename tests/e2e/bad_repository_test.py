@@ -45,7 +45,8 @@ def test_a_broken_model_tells_why(daemon, damaged, name):
             vision.predict(predict_request(model=name, encoded=pictures.encoded(pictures.pixels(0))))
     assert error.value.code() == grpc.StatusCode.UNAVAILABLE
     assert name in error.value.details()
-    assert any(name in line and damaged[1][name][0] in line for line in daemon.log().splitlines())
+    told = lambda: any(name in line and damaged[1][name][0] in line for line in daemon.log_lines())
+    eventually(told, "the log tells why")
     with daemon.inference() as inference:
         ready = inference.model_ready(message("inference.ModelReadyRequest")(name=name))
     assert not ready.ready

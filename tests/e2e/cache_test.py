@@ -115,11 +115,18 @@ def request(first, values=4):
 
 
 @pytest.fixture
-def slow(start, tmp_path):
-    """Starts a daemon with a model whose passes take long, one at a time."""
+def hang(tmp_path_factory):
+    file = tmp_path_factory.mktemp("hang") / "file"
+    file.touch()
+    return file
+
+
+@pytest.fixture
+def slow(start, tmp_path, hang):
+    """Starts a daemon with a model that makes one pass at a time. That of `hang_at` ends when the file is gone."""
 
     def serve(**drills):
-        write_cached(tmp_path, "slow", Identity(delay_ms="700", **drills), max_batch_size=1)
+        write_cached(tmp_path, "slow", Identity(hang_file=str(hang), **drills), max_batch_size=1)
         return start(tmp_path, "--cache-config=local,size=10485760", "--allow-drills").await_ready()
 
     return serve
@@ -131,10 +138,12 @@ def await_in_flight(daemon, count):
 
 # A small input is hashed on the network's thread, a large one on the decode pool.
 @pytest.mark.parametrize("values", [4, 60000])
-def test_equal_requests_in_flight_are_computed_once(slow, values):
-    daemon = slow()
+def test_equal_requests_in_flight_are_computed_once(slow, hang, values):
+    daemon = slow(hang_at="5")
     with daemon.inference() as inference:
         calls = [inference.model_infer.future(request(5, values)) for _ in range(20)]
+        await_in_flight(daemon, 20)
+        hang.unlink()
         for call in calls:
             assert call.result().raw_output_contents[0] == volume(5, values).tobytes()
     # Hits, misses, successes, items and passes.
@@ -142,8 +151,8 @@ def test_equal_requests_in_flight_are_computed_once(slow, values):
     assert daemon.metrics().total("saccade_response_cache_joined_total", model="slow") == 19
 
 
-def test_a_leader_that_is_cancelled_takes_no_other_with_it(slow):
-    daemon = slow()
+def test_a_leader_that_is_cancelled_takes_no_other_with_it(slow, hang):
+    daemon = slow(hang_at="1")
     with daemon.inference() as inference:
         blocking = inference.model_infer.future(request(1))
         await_in_flight(daemon, 1)
@@ -153,6 +162,8 @@ def test_a_leader_that_is_cancelled_takes_no_other_with_it(slow):
         await_in_flight(daemon, 5)
         waiting.pop().cancel()
         leader.cancel()
+        await_in_flight(daemon, 3)
+        hang.unlink()
         for call in waiting:
             assert call.result().raw_output_contents[0] == volume(2).tobytes()
         blocking.result()
@@ -174,7 +185,7 @@ def test_a_leader_that_fails_gives_its_error_to_no_other(slow):
 
 def test_without_a_cache_the_daemon_says_so(start, tiny, root):
     daemon = start(root).await_ready()
-    assert "response_cache is ignored" in daemon.log()
+    daemon.await_log("response_cache is ignored")
     batch = tiny.random_batch(1, seed=1)
     infer(daemon, "cached", batch)
     infer(daemon, "cached", batch)

@@ -37,7 +37,7 @@ def named():
 
 def lines(daemon, message_of_line, **fields):
     """The log lines with this message and these fields. Every line of the log must be complete JSON."""
-    every = [json.loads(line) for line in daemon.log().splitlines()]
+    every = [json.loads(line) for line in daemon.log_lines()]
     return [line for line in every if line["message"] == message_of_line and fields.items() <= line.items()]
 
 

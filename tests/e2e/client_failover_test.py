@@ -58,11 +58,12 @@ def test_pings_find_a_silent_daemon(saccade, two):
             for _ in range(2):
                 client.classify("tiny", PICTURE)
             took = time.monotonic() - begun
-            assert KEEPALIVE < took < KEEPALIVE + PING_TIMEOUT + 5, "one of the two waited for the ping"
-            begun = time.monotonic()
+            # Without pings it would be the call's timeout.
+            assert KEEPALIVE < took < KEEPALIVE + PING_TIMEOUT + 20, "one of the two waited for the ping"
             for _ in range(20):
+                begun = time.monotonic()
                 client.classify("tiny", PICTURE)
-            assert time.monotonic() - begun < 5, "the silent one is not asked any more"
+                assert time.monotonic() - begun < PING_TIMEOUT, "the silent one is not asked any more"
 
 
 def test_short_attempts_pass_by_a_silent_daemon(saccade, two):
@@ -78,19 +79,9 @@ def test_short_attempts_pass_by_a_silent_daemon(saccade, two):
             begun = time.monotonic()
             for _ in range(4):
                 client.classify("tiny", PICTURE)
-            # Of the four about two go to the silent one first.
-            assert 1 < time.monotonic() - begun < 8
+            # Of the four about two go to the silent one first. Without attempts of their own they would take a minute.
+            assert 1 < time.monotonic() - begun < DEADLINE_SECONDS
             assert len(asyncio.run(several(address_of(two)))) == 4
-
-
-def test_no_attempt_begins_after_the_calls_timeout(saccade, two):
-    with saccade.Client(two[0].grpc_address, retry=saccade.Retry(attempts=9, attempt_timeout=0.4), timeout=1.0) as client:
-        client.classify("tiny", PICTURE)
-        with Silent(two[0]):
-            begun = time.monotonic()
-            with pytest.raises(saccade.DeadlineExceeded):
-                client.classify("tiny", PICTURE)
-            assert 0.9 < time.monotonic() - begun < 3
 
 
 def test_pings_do_not_count_as_an_attack(saccade, two):
@@ -116,35 +107,49 @@ def test_pings_do_not_count_as_an_attack(saccade, two):
     assert refusals.total("saccade_front_refusals_total", reason="control_frames") == 0
 
 
-class Rejecting:
-    """A server that rejects every call and counts them."""
+class Counting:
+    """A server that counts its calls, and rejects them while `rejects` is set. The others get no answer until then."""
 
     def __init__(self):
-        self.calls = 0
+        self.calls, self.rejects = 0, threading.Event()
         self._lock = threading.Lock()
 
     def service(self, details):
-        def reject(_, context):
+        def answer(_, context):
             with self._lock:
                 self.calls += 1
+            self.rejects.wait()
             context.abort(grpc.StatusCode.UNAVAILABLE, "as told")
 
-        return grpc.unary_unary_rpc_method_handler(reject)
+        return grpc.unary_unary_rpc_method_handler(answer)
 
 
 @pytest.fixture
-def rejecting():
-    handler = Rejecting()
-    server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[handler])
+def counting():
+    handler = Counting()
+    server = grpc.server(futures.ThreadPoolExecutor(16), handlers=[handler])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield handler, f"127.0.0.1:{port}"
+    handler.rejects.set()
     server.stop(None).wait()
 
 
+def test_no_attempt_begins_after_the_calls_timeout(saccade, counting):
+    handler, address = counting
+    with saccade.Client(address, retry=saccade.Retry(attempts=9, attempt_timeout=0.4), timeout=1.0) as client:
+        begun = time.monotonic()
+        with pytest.raises(saccade.DeadlineExceeded):
+            client.models()
+        assert time.monotonic() - begun > 0.9
+    # Of nine attempts three begin within a second, and perhaps another one in its last moment.
+    assert handler.calls <= 5
+
+
 @pytest.mark.parametrize(("budget", "least", "most"), [(20.0, 40 + 5, 40 + 10), (0.0, 160, 160)])
-def test_the_budget_bounds_the_attempts(saccade, rejecting, budget, least, most):
-    handler, address = rejecting
+def test_the_budget_bounds_the_attempts(saccade, counting, budget, least, most):
+    handler, address = counting
+    handler.rejects.set()
     retry = saccade.Retry(attempts=4, first_pause=0.001, max_pause=0.001, budget=budget)
     with saccade.Client(address, retry=retry) as client:
         for _ in range(40):

@@ -247,10 +247,9 @@ TRITON_COMMAND = """--allow-http=true --allow-grpc=true --grpc-use-ssl=false --h
 def test_a_command_line_of_tritons_starts_it(repository, tiny, tmp_path):
     with Daemon(repository, *TRITON_COMMAND.split(), log_folder=tmp_path) as daemon:
         daemon.await_ready()
-        log = daemon.log()
-        assert "--http-thread-count is ignored: all ports share their threads" in log
-        assert log.count("--backend-config is ignored") == 2
-        assert "Z W " in log and "Z I " not in log
+        daemon.await_log("--http-thread-count is ignored: all ports share their threads", "Z W ")
+        eventually(lambda: daemon.log().count("--backend-config is ignored") == 2, "both are told")
+        assert "Z I " not in daemon.log()
         # --metrics-address gives the metrics their own address.
         with pytest.raises(urllib.error.URLError):
             daemon.get("/metrics", daemon.metrics_port)

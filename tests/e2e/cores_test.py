@@ -63,7 +63,7 @@ def test_the_limit_of_a_control_group(start, root, group_of_half_a_core):
     daemon = start(root, under=into).await_ready()
     try:
         assert threads(daemon, "decode-") == threads(daemon, "network-") == 1
-        assert "cores used=1 " in daemon.log() and "quota=0.5" in daemon.log()
+        daemon.await_log("cores used=1 ", "quota=0.5")
     finally:
         daemon.close()
 
@@ -72,13 +72,13 @@ def test_one_core_of_the_affinity(start, root):
     core = str(min(os.sched_getaffinity(0)))
     daemon = start(root, under=("taskset", "-c", core)).await_ready()
     assert threads(daemon, "decode-") == threads(daemon, "network-") == 1
-    assert "cores used=1 allowed=1" in daemon.log()
+    daemon.await_log("cores used=1 allowed=1")
 
 
 def test_cores_that_are_asked_for(start, root):
     daemon = start(root, "--cores=3", "--decode-threads=0").await_ready()
     assert threads(daemon, "decode-") == 3
-    assert "cores used=3 " in daemon.log()
+    daemon.await_log("cores used=3 ")
 
 
 def test_a_number_for_one_part_stands(start, root):

@@ -51,7 +51,7 @@ class Slow(nn.Module):
 
     def forward(self, pixel_values):
         grid = torch.ones(400, 400) + pixel_values.mean()
-        for _ in range(30):
+        for _ in range(90):
             grid = torch.tanh(grid @ grid)
         return pixel_values.mean((2, 3)) + grid.mean()
 

@@ -107,11 +107,17 @@ def test_a_crash_costs_one_request(daemon):
 def test_a_deadline_ends_the_worker_that_loops(daemon):
     worker = worker_of(daemon)
     os.kill(worker, signal.SIGSTOP)
-    with pytest.raises(grpc.RpcError) as late:
-        predict(daemon, timeout=0.3)
-    assert late.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    eventually(lambda: ends(daemon, "not_wanted") == 1, "the worker was ended")
-    eventually(lambda: state(worker) is None, "its process has ended")
+
+    def is_ended():
+        # On a busy machine the deadline may pass before the call comes to the worker.
+        try:
+            predict(daemon, timeout=0.3)
+        except grpc.RpcError as late:
+            assert late.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        return state(worker) is None
+
+    eventually(is_ended, "its process has ended")
+    eventually(lambda: ends(daemon, "not_wanted") >= 1, "its end is counted")
     predict(daemon)
 
 
@@ -209,7 +215,8 @@ def test_a_kernel_without_filters_decodes_on_threads_and_says_so(repository, tmp
     with Daemon(repository, log_folder=tmp_path, under=(sys.executable, "-c", WITHOUT_FILTERS)) as daemon:
         daemon.await_ready()
         predict(daemon)
-        assert re.search(" W .*own threads.*seccomp: Function not implemented", daemon.log())
+        told = " W .*own threads.*seccomp: Function not implemented"
+        eventually(lambda: re.search(told, daemon.log()), "the log tells why")
         assert children(daemon.process.pid) == []
 
 

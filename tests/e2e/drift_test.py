@@ -107,6 +107,5 @@ def test_a_wrong_window_is_refused(start, root, value):
 def test_a_damaged_reference_is_told_and_not_used(start, root, text, error):
     (root / "watched" / "1" / "drift.json").write_text(text)
     daemon = start(root).await_ready()
-    assert error in daemon.log()
-    assert "the first items are compared with instead" in daemon.log()
+    daemon.await_log(error, "the first items are compared with instead")
     assert not report(daemon)[1]["reference_from_file"]

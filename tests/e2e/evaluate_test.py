@@ -27,7 +27,7 @@ RLE, RAW, FLOAT = 1, 2, 2
 def restorer(tmp_path_factory):
     """Gives volumes back, each after a while."""
     root = tmp_path_factory.mktemp("repository")
-    write_model(root, "restorer", Identity(delay_ms_per_item="100"), max_batch_size=1)
+    write_model(root, "restorer", Identity(delay_ms_per_item="250"), max_batch_size=1)
     with Daemon(root, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 

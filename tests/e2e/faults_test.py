@@ -377,11 +377,11 @@ def test_a_broken_instance_costs_no_answer(serve, tmp_path):
         assert metrics.total("saccade_model_instances_set_aside") == 1
         # Three failures set it aside, and it is probed after one second and more.
         assert 3 <= metrics.total("saccade_batches_retried_total") <= 8
-        assert "instance set aside" in daemon.log() and "other instances computed the same items" in daemon.log()
+        daemon.await_log("instance set aside", "other instances computed the same items")
         broken.unlink()
         eventually(lambda: answered(inference, 4) or not daemon.metrics().total("saccade_model_instances_set_aside"),
                    "it came back after a probe")
-        assert "instance in service again" in daemon.log()
+        daemon.await_log("instance in service again")
     assert daemon.metrics().total("nv_inference_request_failure") == 0
 
 

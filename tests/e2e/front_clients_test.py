@@ -38,7 +38,7 @@ RAW = {"request_serializer": bytes, "response_deserializer": bytes}
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clients")
     write_model(folder, "served", Identity(), max_batch_size=4)
-    write_model(folder, "late", Identity(delay_ms=1000), max_batch_size=1)
+    write_model(folder, "late", Identity(delay_ms=4000), max_batch_size=1)
     return folder
 
 
@@ -100,7 +100,7 @@ def test_a_deadline_ends_a_call_at_the_daemon_too(daemon):
         with pytest.raises(grpc.RpcError) as late:
             inference.model_infer(LATE, timeout=0.2)
         assert late.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        assert time.monotonic() - begun < 0.9
+        assert time.monotonic() - begun < 3.5
     # The daemon enforces it by itself: this client does not give up.
     with h2.Connection(daemon.grpc_port) as connection:
         connection.send(h2.open_grpc(1, f"{SERVICE}/ModelInfer", [("grpc-timeout", "100m")]))

@@ -205,7 +205,7 @@ def received(one):
 
 
 def test_heads_that_do_not_end_in_time(begin):
-    daemon = begin("--head-timeout-seconds=0.5")
+    daemon = begin("--head-timeout-seconds=2")
     begun = time.monotonic()
     with contextlib.ExitStack() as stack:
         slow = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.http_port), timeout=DEADLINE_SECONDS))
@@ -218,14 +218,14 @@ def test_heads_that_do_not_end_in_time(begin):
         answer = received(slow)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
         half.await_end()
-        assert 0.4 < time.monotonic() - begun < 10
+        assert 1.9 < time.monotonic() - begun < 20
         watching.send(h2.ping())
         watching.until(h2.PING, h2.ACK)
     assert refused(daemon, "head_timeout") == 2
 
 
 def test_connections_without_requests_are_closed(begin):
-    daemon = begin("--idle-timeout-seconds=1")
+    daemon = begin("--idle-timeout-seconds=2")
     with contextlib.ExitStack() as stack:
         idle = stack.enter_context(h2.Connection(daemon.grpc_port))
         watching = stack.enter_context(h2.Connection(daemon.grpc_port))
@@ -248,7 +248,7 @@ def test_a_message_that_stalls_is_ended_alone(begin):
         begun = time.monotonic()
         fields, _ = connection.answer(1)
         assert status(fields)[0] in ("4", "8", "14", "1") or "reset" in fields, fields
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 20
         small_call(connection, 3)
         assert status(connection.answer(3)[0])[0] == "0"
     eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "its bytes are given back")
@@ -384,7 +384,7 @@ def test_a_shutdown_tells_before_it_refuses(begin):
         daemon.terminate()
         fields, _ = silent.answer(1)
         assert fields.get("goaway") == h2.NO_ERROR and (status(fields)[0] == "14" or "reset" in fields), fields
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - begun < 15, "it does not wait for the drain's timeout"
         fields, body = computed.answer(1)
         assert status(fields)[0] == "0" and VOLUME in body
         for one in asking:

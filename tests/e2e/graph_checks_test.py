@@ -100,7 +100,7 @@ def test_a_graph_that_crashes_openvino_costs_a_load_and_not_the_daemon(tmp_path)
     (sound.parent / "config.pbtxt").write_text(config())
     with Daemon(tmp_path / "models", "--exit-on-error=false", "--strict-readiness=false", log_folder=tmp_path) as daemon:
         daemon.await_ready()
-        assert "the checking process was ended by signal" in daemon.log() and "so the daemon does not load it" in daemon.log()
+        daemon.await_log("the checking process was ended by signal", "so the daemon does not load it")
         with triton.InferenceServerClient(daemon.grpc_address) as client:
             assert client.is_model_ready("sound") and not client.is_model_ready("m")
 

@@ -98,6 +98,15 @@ class Daemon:
     def log(self):
         return self.log_path.read_text(errors="replace")
 
+    def log_lines(self):
+        """The lines of the log, without one that is being written."""
+        return self.log().rpartition("\n")[0].splitlines()
+
+    def await_log(self, *texts):
+        """Waits until the log has all of the texts: a thread of its own writes it, after what it tells has happened."""
+        for text in texts:
+            eventually(lambda text=text: text in self.log(), f"the log tells '{text}'")
+
     def await_ports(self):
         line = self._lines.get(timeout=DEADLINE_SECONDS)
         assert line is not None, f"the daemon ended with {self.process.wait()}:\n{self.log()}"

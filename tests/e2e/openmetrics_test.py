@@ -78,10 +78,19 @@ def still(samples):
 
 
 def test_both_formats_have_the_same_series(daemon, sampled):
-    found = families(daemon)
-    samples = {(sample.name, frozenset(sample.labels.items())): sample.value
-               for family in found.values() for sample in family.samples}
-    text = daemon.metrics()
+    samples, text = {}, {}
+
+    def is_still():
+        """Scrapes both; some is counted only a moment after a call is answered."""
+        before = daemon.metrics()
+        samples.clear()
+        samples.update({(sample.name, frozenset(sample.labels.items())): sample.value
+                        for family in families(daemon).values() for sample in family.samples})
+        text.clear()
+        text.update(daemon.metrics())
+        return still(before) == still(text)
+
+    eventually(is_still, "everything before is counted")
     assert still(samples) == still(text)
     assert set(samples) == set(text)
     # A client that prefers the text format gets it.

@@ -192,7 +192,9 @@ def test_a_repository_that_vanishes_under_load(start, root):
         with daemon.inference() as inference, pytest.raises(grpc.RpcError) as error:
             serves(inference, 1, "leaving")
         assert error.value.code() == grpc.StatusCode.NOT_FOUND
-        shutil.rmtree(root)
+        # At once: without its models, it would be a repository from which they were taken.
+        root.rename(away)
+        shutil.rmtree(away)
         eventually(lambda: daemon.log().count("model repository cannot be read") == 2, "it was missed again, deleted this time")
         answered = load.answered
         eventually(lambda: load.answered > answered + 20, "it goes on")
@@ -222,8 +224,9 @@ def inflight(daemon):
 def test_a_clock_that_jumps(start, tmp_path, jumping_clock):
     """No request times out, none waits for days, and no pass is taken for hung."""
     environment, jump = jumping_clock
-    drill = Identity(hang_at=HANG, hang_seconds=1)
-    write_model(tmp_path / "models", "served", drill, max_batch_size=4, max_queue_delay_microseconds=400_000)
+    # Each wait is long enough to be seen on a busy machine.
+    drill = Identity(hang_at=HANG, hang_seconds=4)
+    write_model(tmp_path / "models", "served", drill, max_batch_size=4, max_queue_delay_microseconds=2_000_000)
     polling = ("--model-control-mode=poll", "--repository-poll-secs=0.2")
     flags = ("--stall-seconds=20", "--allow-drills", *polling)
     daemon = start(tmp_path / "models", *flags, environment=environment).await_ready()
@@ -242,7 +245,7 @@ def test_a_clock_that_jumps(start, tmp_path, jumping_clock):
             eventually(lambda: inflight(daemon) == 1, "it waits")
             jump(days * DAY)
             assert lone.result().raw_output_contents[0] == volume(5)
-        assert inference.model_infer(request(6), timeout=PROMPT_SECONDS).raw_output_contents[0] == volume(6)
+        assert inference.model_infer(request(6), timeout=DEADLINE_SECONDS).raw_output_contents[0] == volume(6)
     assert daemon.get("/v2/health/live")[0] == 200
     assert "exceeds --stall-seconds" not in daemon.log()
     ready = daemon.metrics().total("saccade_model_ready")

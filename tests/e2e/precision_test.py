@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from harness import ROOT, run_to_end
+from harness import ROOT, eventually, run_to_end
 from messages import message
 from models.reference.served import multiplies_bfloat16
 
@@ -90,7 +90,7 @@ def test_auto_measures_the_samples_of_each_task(start, tmp_path, source):
     # Restored voxels and probabilities always differ by something; labels of pixels need not.
     if strict.precision == "fp32" and "is not faster" not in strict.precision_reason:
         assert f"of the answers to {count} samples, more than max_precision_loss allows" in strict.precision_reason
-    assert daemon.log().count("precision chosen") == 2
+    eventually(lambda: daemon.log().count("precision chosen") == 2, "the log tells both")
     assert daemon.metrics().value("saccade_model_precision_info", model="chosen", version="1", precision=chosen.precision) == 1
 
 

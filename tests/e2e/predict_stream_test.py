@@ -203,15 +203,21 @@ def test_a_cancelled_stream_drops_what_waits(volumes):
 
 
 def test_a_model_that_is_full_tells_when_to_come_again(start, tmp_path):
+    hang = tmp_path / "hang"
+    hang.touch()
+    models = tmp_path / "models"
     write_model(
-        tmp_path, "identity", Identity(hang_at=str(HANG), hang_seconds="1"), max_batch_size=1,
+        models, "identity", Identity(hang_at=str(HANG), hang_file=str(hang)), max_batch_size=1,
         default_queue_policy="{ max_queue_size: 1 }",
     )
-    daemon = start(tmp_path, "--allow-drills").await_ready()
+    daemon = start(models, "--allow-drills").await_ready()
     with daemon.channel() as channel:
         stream = Stream(channel).send(volume(HANG))
         eventually(lambda: inflight(daemon) == 1, "the first is computed")
-        answers = list(stream.send(*[volume(number) for number in range(8)]).end().answers)
+        stream.send(*[volume(number) for number in range(8)]).end()
+        eventually(lambda: total(daemon, "saccade_shed_total") > 0, "some find the queue full")
+        hang.unlink()
+        answers = list(stream.answers)
     refused = [answer.error for answer in answers if answer.WhichOneof("outcome") == "error"]
     assert refused and answers[0].WhichOneof("outcome") == "answer"
     for error in refused:

@@ -133,12 +133,13 @@ def test_asyncio(daemon, tiny):
 def test_requests_on_a_kept_connection_do_not_stall(client, tiny):
     inputs = [tensor_input(tiny.random_batch(1, seed=1))]
     seconds = []
-    for _ in range(50):
+    for _ in range(120):
         begin = time.perf_counter()
         client.infer("tiny", inputs)
         seconds.append(time.perf_counter() - begin)
-    # Waiting for a delayed TCP acknowledgement would take 40 ms.
-    assert statistics.median(seconds) < 0.03
+    # Every wait for a delayed TCP acknowledgement would take 40 ms. The kernel acknowledges a connection's first packets at
+    # once. On a busy machine only some calls are fast.
+    assert statistics.quantiles(seconds[20:], n=10)[0] < 0.03
 
 
 def test_curl_with_json(daemon, tiny):

@@ -187,18 +187,23 @@ def test_a_picture_is_classified_with_a_token(daemon):
     assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED and "Bearer TOKEN" in refused.value.details()
 
 
+def replace(file, text):
+    """At once, so that the daemon reads either all of the old text or all of the new one."""
+    os.replace(write_secret(file.with_suffix(".new"), text), file)
+
+
 def test_tokens_come_and_go_while_it_runs(daemon, token_file):
     later = "later-0123456789"
     status = lambda token: fetch(daemon, "/v2/models/tiny", token)[0]
     try:
-        token_file.write_text(TOKENS.replace(f"{PREDICT} predict", f"{later} predict"))
+        replace(token_file, TOKENS.replace(f"{PREDICT} predict", f"{later} predict"))
         eventually(lambda: status(later) == 200, "a new token is known")
         assert status(PREDICT) == 401 and status(BOTH) == 200
-        token_file.write_text(f"{later}\n{PREDICT} predict\n")
+        replace(token_file, f"{later}\n{PREDICT} predict\n")
         eventually(lambda: "line 1: has 1 word" in daemon.log(), "the log tells what is wrong with the file")
         assert status(later) == 200 and status(PREDICT) == 401
     finally:
-        token_file.write_text(TOKENS)
+        replace(token_file, TOKENS)
         eventually(lambda: status(PREDICT) == 200, "the tokens are back")
     assert daemon.log().count("tokens not reloaded") == 1
 

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 import pictures
-from harness import DEMO_REPOSITORY, ROOT, run_to_end
+from harness import DEMO_REPOSITORY, ROOT, eventually, run_to_end
 from messages import predict_request
 
 RUNTIME_FAILURE, USAGE = 1, 2
@@ -86,8 +86,9 @@ def test_the_configuration_of_the_deployment(start, repository):
     daemon = start(repository, config=config).await_ready()
     with daemon.vision() as vision:
         vision.predict(predict_request(model="tiny", encoded=pictures.encoded(pictures.pixels(0))))
-    lines = [json.loads(line) for line in daemon.log().splitlines()]
-    assert lines, "log-format=json wrote no line"
+    eventually(daemon.log_lines, "log-format=json writes a line")
+    for line in daemon.log_lines():
+        json.loads(line)
 
 
 def test_the_demo_models_are_served(start):

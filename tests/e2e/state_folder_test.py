@@ -1,8 +1,11 @@
 """Tests that what was measured of models is remembered for the next start, and that a wrong memory does no harm."""
 
+import re
+
 import pytest
 
 import pictures
+from harness import eventually
 from messages import predict_request
 from tiny_models import TinyModel, write_model
 
@@ -23,6 +26,7 @@ def log_of(daemon):
     daemon.await_ready()
     with daemon.vision() as vision:
         assert vision.predict(predict_request(model="small", encoded=PICTURE)).model == "small"
+    eventually(lambda: re.search(r" I ready$", daemon.log(), re.MULTILINE), "all lines of the loads are written")
     log = daemon.log()
     daemon.close()
     return log

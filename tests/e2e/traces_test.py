@@ -244,7 +244,7 @@ def test_the_access_log_has_a_line_a_call(daemon):
     infer(daemon, traceparent=traceparent, x_request_id="in the log")
 
     def lines():
-        every = [json.loads(line) for line in daemon.log().splitlines() if line.startswith("{")]
+        every = [json.loads(line) for line in daemon.log_lines() if line.startswith("{")]
         return [line for line in every if line.get("trace_id") == trace]
 
     eventually(lines, "the call's line was written")
@@ -288,7 +288,7 @@ def test_a_collector_that_is_down_costs_spans_alone(root, start, monkeypatch):
         daemon = start(root, "--lame-duck-seconds=0", "--allow-drills").await_ready()
         assert infer(daemon).raw_output_contents[0] == VALUES.tobytes()
         eventually(lambda: dropped(daemon, "export_failed") >= 5, "the spans were counted as dropped")
-        assert "spans were dropped" in daemon.log()
+        daemon.await_log("spans were dropped")
         daemon.terminate()
         assert daemon.exit_code() == 0
 

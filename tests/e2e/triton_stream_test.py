@@ -28,7 +28,7 @@ def client(daemon):
 def volumes(tmp_path_factory):
     """The identity model; a pass hangs for a while if a volume begins with HANG."""
     root = tmp_path_factory.mktemp("identity")
-    write_model(root, "identity", Identity(hang_at=str(HANG), hang_seconds="1"), max_batch_size=1)
+    write_model(root, "identity", Identity(hang_at=str(HANG), hang_seconds="4"), max_batch_size=1)
     flags = ("--max-message-bytes=4000000", "--allow-drills")
     with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
