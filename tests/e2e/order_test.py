@@ -84,7 +84,7 @@ def test_a_cancelled_request_lets_go_when_its_pass_has_ended(overtaking):
 def test_a_drain_waits_for_the_answers_that_are_held(overtaking):
     running = overtaking(True, "--lame-duck-seconds=0")
     running.daemon.terminate()
-    eventually(lambda: "finishing accepted requests" in running.daemon.log(), "the daemon drains")
+    running.daemon.await_log("finishing accepted requests")
     running.end_slow()
     running.slow.result()
     running.quick.result()
