@@ -46,7 +46,7 @@ def tiny():
 def repository(tiny, tmp_path_factory):
     """'tiny' is computed without delay; 'gathering' waits to fill its batches."""
     root = tmp_path_factory.mktemp("repository")
-    write_model(root, "tiny", tiny, max_batch_size=8)
+    write_model(root, "tiny", tiny, max_batch_size=8, max_queue_delay_microseconds=0)
     write_model(root, "gathering", tiny, max_batch_size=8, max_queue_delay_microseconds=100_000)
     return root
 

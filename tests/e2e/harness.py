@@ -22,8 +22,10 @@ from messages import Inference, Vision
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEMO_REPOSITORY = ROOT / "models" / "demo" / "repository"
 
-# Limit for opening ports, loading models and draining. Far above the usual time: a test that reaches it has failed.
+# Limit for answering, loading another model and draining. Far above the usual time: a test that reaches it has failed.
 DEADLINE_SECONDS = 50
+# Limit for a daemon to be ready: its models are loaded and warmed up first, for a minute on cores that others use too.
+START_SECONDS = 150
 
 LISTENING = re.compile(r"^listening grpc=(\S+):(\d+) http=(\S+):(\d+) metrics=(\S+):(\d+)$")
 PR_SET_PDEATHSIG = 1
@@ -108,7 +110,7 @@ class Daemon:
             eventually(lambda text=text: text in self.log(), f"the log tells '{text}'")
 
     def await_ports(self):
-        line = self._lines.get(timeout=DEADLINE_SECONDS)
+        line = self._lines.get(timeout=START_SECONDS)
         assert line is not None, f"the daemon ended with {self.process.wait()}:\n{self.log()}"
         match = LISTENING.match(line)
         assert match, f"expected the line that tells the ports, got {line!r}"
@@ -120,7 +122,7 @@ class Daemon:
         self.await_ports()
         with self.channel() as channel:
             watch = health_pb2_grpc.HealthStub(channel).Watch(
-                health_pb2.HealthCheckRequest(), timeout=DEADLINE_SECONDS, wait_for_ready=True
+                health_pb2.HealthCheckRequest(), timeout=START_SECONDS, wait_for_ready=True
             )
             try:
                 for update in watch:

@@ -159,7 +159,7 @@ def test_plain_http_is_told_that_tls_is_spoken_here(daemon):
 @pytest.mark.parametrize("flags, reason", [((), "--tls"), (("--tls",), "--tls-ca")])
 def test_a_wait_for_a_daemon_with_tls_says_what_is_wrong(daemon, flags, reason):
     """In one line, without one of gRPC's own before it."""
-    command = [binary("saccade"), "status", "--wait=3", f"--url={daemon.grpc_address}", *flags]
+    command = [binary("saccade"), "status", "--wait=0.5", f"--url={daemon.grpc_address}", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
     assert done.returncode != 0 and done.stdout == ""
     (line,) = done.stderr.splitlines()
