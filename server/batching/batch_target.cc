@@ -32,8 +32,9 @@ int64_t GatheredInTime(const BucketLoad& load, int64_t max_batch_size) {
 
 Nanos RateMemory(const Bucket& bucket) {
   constexpr Nanos kMin = 50 * kMillisecond;
-  constexpr Nanos kMax = 2 * kSecond;
-  return std::clamp(3 * bucket.patience, kMin, kMax);
+  // If a pass took longer than the memory, a lone request would look like more than the model can carry.
+  const Nanos max = std::max(2 * kSecond, 3 * bucket.latency.Upper(1));
+  return std::clamp(3 * bucket.patience, kMin, max);
 }
 
 int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double share, double instances,

@@ -40,6 +40,25 @@ TEST_F(BatchTargetTest, NobodyWaitsWhereNothingComes) {
   EXPECT_FALSE(bucket_.targets[0].overloaded);
 }
 
+TEST_F(BatchTargetTest, ALoneRequestToASlowModelWaitsForNobody) {
+  bucket_.latency.Learn(1, 5 * kSecond);
+  bucket_.latency.Learn(kMax, 40 * kSecond);
+  bucket_.patience = 60 * kSecond;
+  bucket_.arrivals.Add(1, now_, RateMemory(bucket_));
+  SetTargets({&bucket_});
+  EXPECT_EQ(bucket_.targets[0].size, 1);
+  EXPECT_FALSE(bucket_.targets[0].overloaded);
+}
+
+// One item every 2 s is more than single passes of 5 s carry.
+TEST_F(BatchTargetTest, WhoComesFasterThanASlowModelComputesWaits) {
+  bucket_.latency.Learn(1, 5 * kSecond);
+  bucket_.latency.Learn(kMax, 12 * kSecond);
+  Come(bucket_, 2 * kSecond, 60 * kSecond);
+  SetTargets({&bucket_});
+  EXPECT_GT(bucket_.targets[0].size, 1);
+}
+
 // 200 items per second arrive; at most 100 can be computed.
 TEST_F(BatchTargetTest, UnderOverloadBatchesAreAsLargeAsGatherInTime) {
   TeachThatCompanyIsNoUse(bucket_);
