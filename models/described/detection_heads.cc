@@ -5,56 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "models/described/prototype_masks.h"
+#include "models/described/to_sent.h"
 #include "models/tasks/choose_detections.h"
 #include "models/tasks/finite.h"
 
 namespace saccade::models {
 namespace {
-
-// Maps positions in the network's input to the picture as it was sent.
-class ToSent {
- public:
-  ToSent(const PictureProgram& program, const Placement& placement) : placement_(placement) {
-    const bool letterbox = program.input.fit == Fit::kLetterbox;
-    const auto ratio = [](int64_t sent, int64_t scaled) {
-      return static_cast<float>(sent) / static_cast<float>(scaled);
-    };
-    x_ratio_ = ratio(placement.sent.width, placement.scaled.width);
-    y_ratio_ = ratio(placement.sent.height, placement.scaled.height);
-    // A letterbox has one factor for both sides, which the rounded size has not.
-    const bool scaled = placement.sent != placement.scaled;
-    if (letterbox && scaled)
-      x_ratio_ = y_ratio_ = static_cast<float>(1 / LetterboxFactor(program.input, placement.sent));
-    if (!program.head.normalized) return;
-    // Fractions are those of the picture alone, unless its surroundings are part of the input.
-    const Size whole = letterbox ? placement.bucket : placement.scaled;
-    x_unit_ = static_cast<float>(whole.width);
-    y_unit_ = static_cast<float>(whole.height);
-  }
-
-  float X(float x) const { return (x * x_unit_ - static_cast<float>(placement_.left)) * x_ratio_; }
-  float Y(float y) const { return (y * y_unit_ - static_cast<float>(placement_.top)) * y_ratio_; }
-
-  void Move(Detection& one) const {
-    const auto width = static_cast<float>(placement_.sent.width);
-    const auto height = static_cast<float>(placement_.sent.height);
-    one.x_min = std::clamp(X(one.x_min), 0.0F, width);
-    one.x_max = std::clamp(X(one.x_max), 0.0F, width);
-    one.y_min = std::clamp(Y(one.y_min), 0.0F, height);
-    one.y_max = std::clamp(Y(one.y_max), 0.0F, height);
-    for (Keypoint& point : one.keypoints) point = {X(point.x), Y(point.y), point.score};
-  }
-
- private:
-  const Placement& placement_;
-  float x_unit_ = 1;
-  float y_unit_ = 1;
-  float x_ratio_ = 1;
-  float y_ratio_ = 1;
-};
 
 Detection BoxOf(const float* numbers, BoxFormat format, float score, int64_t label) {
   const float a = numbers[0];
@@ -119,11 +80,28 @@ std::vector<Detection> SetCandidates(const Head& head, const PictureOutputs& out
   return found;
 }
 
-// The number of values in one mask.
-int64_t MaskValues(const PictureOutputs& outputs) { return outputs[3].size(-1) * outputs[3].size(-2); }
+// The masks or coefficients of boxes, a row for each; `values` is null if there are none.
+struct MaskRows {
+  const float* values = nullptr;
+  int64_t size = 0;
+
+  // Until a detection's mask is made of prototypes, it holds the coefficients.
+  void Give(int64_t row, Detection& one) const {
+    if (values != nullptr) one.mask.assign(values + row * size, values + (row + 1) * size);
+  }
+};
+
+MaskRows MaskRowsOf(const PictureProgram& program, const PictureOutputs& outputs) {
+  std::optional<size_t> rows = OutputOf(program, Role::kMasks);
+  if (!rows) rows = OutputOf(program, Role::kCoefficients);
+  if (!rows || outputs[*rows].size(0) == 0) return {};
+  const at::Tensor& output = outputs[*rows];
+  return {output.const_data_ptr<float>(), output.numel() / output.size(0)};
+}
 
 // A score and a label for each box. Rows with a negative label fill up the tensor and are skipped.
-std::vector<Detection> LabelledCandidates(const Head& head, const PictureOutputs& outputs) {
+std::vector<Detection> LabelledCandidates(const Head& head, const PictureOutputs& outputs,
+                                          const MaskRows& masks) {
   const auto* boxes = outputs[0].const_data_ptr<float>();
   const auto* scores = outputs[1].const_data_ptr<float>();
   const auto* labels = outputs[2].const_data_ptr<int64_t>();
@@ -131,16 +109,14 @@ std::vector<Detection> LabelledCandidates(const Head& head, const PictureOutputs
   for (int64_t i = 0; i < outputs[0].size(0); ++i) {
     if (labels[i] < 0 || !(scores[i] > head.score_threshold)) continue;
     found.push_back(BoxOf(boxes + 4 * i, head.format, scores[i], labels[i]));
-    if (outputs.size() > 3) {
-      const auto* mask = outputs[3].const_data_ptr<float>() + i * MaskValues(outputs);
-      found.back().mask.assign(mask, mask + MaskValues(outputs));
-    }
+    masks.Give(i, found.back());
   }
   return found;
 }
 
 // A score for each class of each box: every pair is a candidate, as in torchvision's detectors.
-std::vector<Detection> ScoredCandidates(const Head& head, const PictureOutputs& outputs) {
+std::vector<Detection> ScoredCandidates(const Head& head, const PictureOutputs& outputs,
+                                        const MaskRows& masks) {
   const at::Tensor scores = Activated(outputs[1], head.activation);
   const auto* boxes = outputs[0].const_data_ptr<float>();
   const auto* values = scores.const_data_ptr<float>();
@@ -149,7 +125,9 @@ std::vector<Detection> ScoredCandidates(const Head& head, const PictureOutputs& 
   for (int64_t i = 0; i < scores.size(0); ++i) {
     for (int64_t label = head.background ? 1 : 0; label < classes; ++label) {
       const float score = values[i * classes + label];
-      if (score > head.score_threshold) found.push_back(BoxOf(boxes + 4 * i, head.format, score, label));
+      if (!(score > head.score_threshold)) continue;
+      found.push_back(BoxOf(boxes + 4 * i, head.format, score, label));
+      masks.Give(i, found.back());
     }
   }
   return found;
@@ -171,11 +149,13 @@ void DecodeCells(const std::vector<int64_t>& strides, Size input, at::Tensor& ro
   }
 }
 
-std::vector<Detection> GridCandidates(const Head& head, const PictureOutputs& outputs, Size input) {
+// `coefficients` is the number of them in each row.
+std::vector<Detection> GridCandidates(const Head& head, const PictureOutputs& outputs, Size input,
+                                      int64_t coefficients) {
   at::Tensor rows = head.channels_first ? outputs[0].t().contiguous() : outputs[0];
   const int64_t columns = rows.size(1);
   const int64_t first = head.objectness ? 5 : 4;
-  const int64_t points = columns - 3 * head.keypoints;
+  const int64_t points = columns - 3 * head.keypoints - coefficients;
   if (!head.strides.empty()) {
     rows = rows.clone();
     DecodeCells(head.strides, input, rows);
@@ -189,7 +169,9 @@ std::vector<Detection> GridCandidates(const Head& head, const PictureOutputs& ou
     best.score = probability(best.score) * (head.objectness ? probability(row[4]) : 1);
     if (!(best.score > head.score_threshold)) continue;
     Detection one = BoxOf(row, head.format, best.score, best.label - first);
-    for (const float* point = row + points; point < row + columns; point += 3)
+    const float* rest = row + columns - coefficients;
+    one.mask.assign(rest, rest + coefficients);
+    for (const float* point = row + points; point < rest; point += 3)
       one.keypoints.push_back({point[0], point[1], probability(point[2])});
     found.push_back(std::move(one));
   }
@@ -199,8 +181,20 @@ std::vector<Detection> GridCandidates(const Head& head, const PictureOutputs& ou
 std::vector<Detection> Candidates(const PictureProgram& program, const PictureOutputs& outputs, Size input) {
   const Head& head = program.head;
   if (head.kind == HeadKind::kSets) return SetCandidates(head, outputs);
-  if (head.kind == HeadKind::kGrid) return GridCandidates(head, outputs, input);
-  return outputs.size() > 2 ? LabelledCandidates(head, outputs) : ScoredCandidates(head, outputs);
+  if (head.kind == HeadKind::kGrid) {
+    const std::optional<size_t> prototypes = OutputOf(program, Role::kPrototypes);
+    return GridCandidates(head, outputs, input, prototypes ? CountPrototypes(head, outputs[*prototypes]) : 0);
+  }
+  const MaskRows masks = MaskRowsOf(program, outputs);
+  return OutputOf(program, Role::kLabels) ? LabelledCandidates(head, outputs, masks)
+                                          : ScoredCandidates(head, outputs, masks);
+}
+
+// The side of the grid over each box on which masks lie, or to which they are interpolated; 0 without masks.
+int64_t MaskSide(const PictureProgram& program, const PictureOutputs& outputs) {
+  if (OutputOf(program, Role::kPrototypes)) return program.head.mask_side;
+  const std::optional<size_t> masks = OutputOf(program, Role::kMasks);
+  return masks ? outputs[*masks].size(-1) : 0;
 }
 
 }  // namespace
@@ -223,7 +217,7 @@ TaskResult ReadDetections(const PictureProgram& program, const PictureOutputs& o
                           .max_candidates = head.max_candidates,
                           .max_detections = head.max_detections};
   Detections result{.items = ChooseDetections(Candidates(program, outputs, placement.bucket), rules),
-                    .mask_side = outputs.size() > 3 ? outputs[3].size(-1) : 0,
+                    .mask_side = MaskSide(program, outputs),
                     .height = placement.sent.height,
                     .width = placement.sent.width};
   const ToSent to_sent(program, placement);
@@ -234,6 +228,9 @@ TaskResult ReadDetections(const PictureProgram& program, const PictureOutputs& o
     }
     to_sent.Move(one);
   }
+  const std::optional<size_t> prototypes = OutputOf(program, Role::kPrototypes);
+  if (prototypes && !MakeMasks(program.head, outputs[*prototypes], placement, to_sent, result.items))
+    return NotFiniteOutput("the program", "a mask");
   return result;
 }
 

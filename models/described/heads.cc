@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "models/api/error.h"
 #include "models/described/detection_heads.h"
+#include "models/described/prototype_masks.h"
 #include "models/tasks/finite.h"
 #include "models/tasks/segment.h"
 #include "models/tasks/stereo.h"
@@ -14,8 +16,9 @@ namespace {
 
 // The largest class that a label map can hold; 255 stands for none.
 constexpr int64_t kMaxMapClasses = 255;
-// The largest side of a detection's mask.
-constexpr int64_t kMaxMaskSide = 512;
+constexpr int64_t kMaxPrototypes = 1024;
+// The memory of all masks of a picture, if each box covers the whole of it.
+constexpr int64_t kMaxMaskBytes = int64_t{1} << 30;
 
 std::string ShapeOf(const at::Tensor& tensor) {
   std::string text = "[";
@@ -61,14 +64,39 @@ void CheckMasks(const at::Tensor& masks, int64_t boxes, const ShapeCheck& check)
                     ",1,side,side] with a side of 1 to " + std::to_string(kMaxMaskSide));
 }
 
+// Returns the number of prototypes.
+int64_t CheckPrototypes(const PictureProgram& program, size_t output, const at::Tensor& prototypes,
+                        const ShapeCheck& check) {
+  const Head& head = program.head;
+  const std::string count = "1 to " + std::to_string(kMaxPrototypes) + " prototypes";
+  check.Require(
+      prototypes.dim() == 3 && prototypes.numel() >= 1 && CountPrototypes(head, prototypes) <= kMaxPrototypes,
+      output,
+      head.prototypes_last ? "[height,width," + count + "]; head.prototype_layout \"chw\" has them first"
+                           : "[" + count + ",height,width]; head.prototype_layout \"hwc\" has them last");
+  const int64_t cells = prototypes.numel() / CountPrototypes(head, prototypes);
+  const auto value = static_cast<int64_t>(sizeof(float));
+  check.Require(cells <= kMaxMaskBytes / value / head.max_detections, output,
+                "at most " + std::to_string(kMaxMaskBytes / value / head.max_detections) +
+                    " positions, so that the masks of head.max_detections " +
+                    std::to_string(head.max_detections) + " take at most 1 GiB");
+  return CountPrototypes(head, prototypes);
+}
+
 int64_t BoxClasses(const PictureProgram& program, const PictureOutputs& outputs, const ShapeCheck& check) {
   check.Require(outputs[0].dim() == 2 && outputs[0].size(1) == 4, 0, "[boxes,4]");
   const int64_t boxes = outputs[0].size(0);
   const std::string rows = "[" + std::to_string(boxes);
-  if (outputs.size() > 2) {
+  if (const std::optional<size_t> prototypes = OutputOf(program, Role::kPrototypes)) {
+    const int64_t count = CheckPrototypes(program, *prototypes, outputs[*prototypes], check);
+    const size_t at = OutputOf(program, Role::kCoefficients).value();
+    check.Require(outputs[at].dim() == 2 && outputs[at].size(0) == boxes && outputs[at].size(1) == count, at,
+                  rows + "," + std::to_string(count) + "], a coefficient for each prototype");
+  }
+  if (OutputOf(program, Role::kLabels)) {
     check.Require(outputs[1].dim() == 1 && outputs[1].size(0) == boxes, 1, rows + "]");
     check.Require(outputs[2].dim() == 1 && outputs[2].size(0) == boxes, 2, rows + "]");
-    if (outputs.size() > 3) CheckMasks(outputs[3], boxes, check);
+    if (OutputOf(program, Role::kMasks)) CheckMasks(outputs[3], boxes, check);
     return -1;
   }
   const int64_t least = program.head.background ? 2 : 1;
@@ -77,8 +105,14 @@ int64_t BoxClasses(const PictureProgram& program, const PictureOutputs& outputs,
   return outputs[1].size(1);
 }
 
-int64_t GridClasses(const Head& head, const at::Tensor& grid, Size input, const ShapeCheck& check) {
-  const int64_t around = (head.objectness ? 5 : 4) + 3 * head.keypoints;
+int64_t GridClasses(const PictureProgram& program, const PictureOutputs& outputs, Size input,
+                    const ShapeCheck& check) {
+  const Head& head = program.head;
+  const at::Tensor& grid = outputs[0];
+  const std::optional<size_t> prototypes = OutputOf(program, Role::kPrototypes);
+  const int64_t coefficients =
+      prototypes ? CheckPrototypes(program, *prototypes, outputs[*prototypes], check) : 0;
+  const int64_t around = (head.objectness ? 5 : 4) + 3 * head.keypoints + coefficients;
   const std::string columns = std::to_string(around) + " + classes";
   check.Require(grid.dim() == 2, 0,
                 head.channels_first ? "[" + columns + ",rows]" : "[rows," + columns + "]");
@@ -146,7 +180,7 @@ int64_t ClassesOf(const PictureProgram& program, const PictureOutputs& outputs, 
     case HeadKind::kBoxes:
       return BoxClasses(program, outputs, check);
     case HeadKind::kGrid:
-      return GridClasses(program.head, first, input, check);
+      return GridClasses(program, outputs, input, check);
     case HeadKind::kSemantic:
       check.Require(first.dim() == 3 && first.size(0) >= 1 && first.size(0) <= kMaxMapClasses &&
                         first.size(1) >= 1 && first.size(2) >= 1,

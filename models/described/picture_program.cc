@@ -1,5 +1,7 @@
 #include "models/described/picture_program.h"
 
+#include <algorithm>
+
 namespace saccade::models {
 
 const char* NameOf(Role role) {
@@ -14,6 +16,10 @@ const char* NameOf(Role role) {
       return "labels";
     case Role::kMasks:
       return "masks";
+    case Role::kCoefficients:
+      return "coefficients";
+    case Role::kPrototypes:
+      return "prototypes";
     case Role::kGrid:
       return "grid";
     case Role::kDepth:
@@ -40,6 +46,12 @@ Task TaskOf(HeadKind kind) {
       break;
   }
   return Task::kEmbedding;
+}
+
+std::optional<size_t> OutputOf(const PictureProgram& program, Role role) {
+  const auto found = std::find(program.roles.begin(), program.roles.end(), role);
+  if (found == program.roles.end()) return std::nullopt;
+  return static_cast<size_t>(found - program.roles.begin());
 }
 
 Signature SignatureOf(const PictureProgram& program) {

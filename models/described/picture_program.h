@@ -14,15 +14,20 @@
 
 namespace saccade::models {
 
+// The largest side of a detection's mask.
+inline constexpr int64_t kMaxMaskSide = 512;
+
 enum class HeadKind {
   // Logits or probabilities of classes: [C].
   kClasses,
   // DETR's set of queries: logits [Q, C], boxes [Q, 4].
   kSets,
   // Boxes [N, 4] with scores [N] and labels [N], or with scores [N, C]. With labels there may be masks, as
-  // probabilities on a grid over each box: [N, side, side].
+  // probabilities on a grid over each box: [N, side, side]. A mask may also be made of prototypes [K, h, w],
+  // which cover the network's input, with coefficients [N, K].
   kBoxes,
-  // One row for each position of a grid without anchors, as YOLO has it: box, scores, keypoints.
+  // One row for each position of a grid without anchors, as YOLO has it: box, scores, and keypoints or the
+  // coefficients of a mask.
   kGrid,
   // Logits [C, h, w].
   kSemantic,
@@ -40,7 +45,18 @@ enum class Activation { kSoftmax, kSigmoid, kNone };
 enum class BoxFormat { kCorners, kCentre, kCorner };
 
 // What an output of the program holds.
-enum class Role { kLogits, kBoxes, kScores, kLabels, kMasks, kGrid, kDepth, kEmbedding };
+enum class Role {
+  kLogits,
+  kBoxes,
+  kScores,
+  kLabels,
+  kMasks,
+  kCoefficients,
+  kPrototypes,
+  kGrid,
+  kDepth,
+  kEmbedding
+};
 
 // Returns "logits", "boxes", ...
 const char* NameOf(Role role);
@@ -74,6 +90,11 @@ struct Head {
   // If not empty, boxes are offsets and logarithms relative to cells of these strides, as in YOLOX.
   std::vector<int64_t> strides = {};
 
+  // With prototypes: whether they are [h, w, K] instead of [K, h, w], and the side of the grid over each box
+  // to which masks are interpolated where all have to have one size.
+  bool prototypes_last = false;
+  int64_t mask_side = 56;
+
   // kEmbedding: whether the vector is scaled to length 1.
   bool unit_length = false;
 };
@@ -96,6 +117,8 @@ struct PictureProgram {
 };
 
 Task TaskOf(HeadKind kind);
+// The position of a role in program.roles; nullopt if no output has it.
+std::optional<size_t> OutputOf(const PictureProgram& program, Role role);
 // The interface of the program.
 Signature SignatureOf(const PictureProgram& program);
 

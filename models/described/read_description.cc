@@ -141,6 +141,11 @@ void ReadSuppression(JsonFields& fields, std::optional<double> otherwise, Head& 
   head.max_candidates = fields.Integer("max_candidates", 1000, 1, kMaxDetectionsKept);
 }
 
+void ReadPrototypeRules(JsonFields& fields, Head& head) {
+  head.prototypes_last = fields.Choice("prototype_layout", "chw", {"chw", "hwc"}) == "hwc";
+  head.mask_side = fields.Integer("mask_side", head.mask_side, 1, kMaxMaskSide);
+}
+
 void ReadGrid(JsonFields& fields, Head& head) {
   head.activation = ReadActivation(fields, "none", {"none", "sigmoid"});
   ReadBoxRules(fields, "centre", false, head);
@@ -150,6 +155,7 @@ void ReadGrid(JsonFields& fields, Head& head) {
   head.keypoints = fields.Integer("keypoints", 0, 0, 1000);
   for (const double stride : fields.Numbers("strides", {}, 1, 8, 1, 1024))
     head.strides.push_back(static_cast<int64_t>(stride));
+  ReadPrototypeRules(fields, head);
 }
 
 std::vector<Role> ReadHead(const JsonValue* value, const ImageInput& input, Head& head) {
@@ -176,11 +182,13 @@ std::vector<Role> ReadHead(const JsonValue* value, const ImageInput& input, Head
     ReadBoxRules(fields, "corners", false, head);
     ReadSuppression(fields, std::nullopt, head);
     head.background = fields.Flag("background", false);
-    roles = {Role::kBoxes, Role::kScores, Role::kLabels, Role::kMasks};
+    ReadPrototypeRules(fields, head);
+    roles = {Role::kBoxes, Role::kScores,       Role::kLabels,
+             Role::kMasks, Role::kCoefficients, Role::kPrototypes};
   } else if (kind == "grid") {
     head.kind = HeadKind::kGrid;
     ReadGrid(fields, head);
-    roles = {Role::kGrid};
+    roles = {Role::kGrid, Role::kPrototypes};
   } else if (kind == "semantic") {
     head.kind = HeadKind::kSemantic;
     roles = {Role::kLogits};
@@ -199,7 +207,27 @@ std::vector<Role> ReadHead(const JsonValue* value, const ImageInput& input, Head
   return roles;
 }
 
-// The outputs by role, in the order of `roles`; all of them if the document names none.
+// Whether a head reads an output only if the document names it.
+bool IsOptional(Role role) {
+  return role == Role::kMasks || role == Role::kCoefficients || role == Role::kPrototypes;
+}
+
+void CheckRoles(const PictureProgram& program) {
+  const auto has = [&program](Role role) { return OutputOf(program, role).has_value(); };
+  if (has(Role::kMasks) && !has(Role::kLabels))
+    throw LoadError("outputs has masks without labels; expected a label for each box, and its mask");
+  if (has(Role::kMasks) && has(Role::kPrototypes))
+    throw LoadError("outputs has both masks and prototypes; expected one of them");
+  if (program.head.kind == HeadKind::kBoxes && has(Role::kCoefficients) != has(Role::kPrototypes))
+    throw LoadError(
+        "outputs has coefficients without prototypes, or prototypes without coefficients; expected both, "
+        "for masks that are sums of prototypes");
+  if (has(Role::kPrototypes) && program.head.keypoints > 0)
+    throw LoadError("outputs has prototypes with head.keypoints " + std::to_string(program.head.keypoints) +
+                    "; expected keypoints or the coefficients of masks after the scores");
+}
+
+// The outputs by role, in the order of `roles`; all that are not optional if the document names none.
 void ReadOutputs(const JsonValue* value, const std::vector<Role>& roles, PictureProgram& program) {
   const JsonValue none{.kind = JsonValue::Kind::kObject};
   JsonFields fields("outputs", value == nullptr ? none : *value);
@@ -209,7 +237,7 @@ void ReadOutputs(const JsonValue* value, const std::vector<Role>& roles, Picture
                            .dims = {-1}};
     const JsonValue* given = fields.Take(NameOf(role));
     // Without names, a detector's outputs are its boxes, scores and labels.
-    if (given == nullptr && role == Role::kMasks) continue;
+    if (given == nullptr && IsOptional(role)) continue;
     if (given == nullptr && value != nullptr && role == Role::kLabels) continue;
     if (given == nullptr && value != nullptr)
       throw LoadError("outputs has no key '" + std::string(NameOf(role)) + "', which this head reads");
@@ -225,10 +253,7 @@ void ReadOutputs(const JsonValue* value, const std::vector<Role>& roles, Picture
     program.roles.push_back(role);
   }
   fields.RefuseOthers();
-  const auto& found = program.roles;
-  const auto has = [&found](Role role) { return std::find(found.begin(), found.end(), role) != found.end(); };
-  if (has(Role::kMasks) && !has(Role::kLabels))
-    throw LoadError("outputs has masks without labels; expected a label for each box, and its mask");
+  CheckRoles(program);
 }
 
 std::vector<std::string> ReadLabels(const JsonValue* value) {

@@ -69,6 +69,8 @@ std::vector<Part> PartsOf(std::vector<Detections> results, const std::vector<Til
       one.x_max += x;
       one.y_min += y;
       one.y_max += y;
+      one.frame.x += x;
+      one.frame.y += y;
       for (Keypoint& point : one.keypoints) point = {point.x + x, point.y + y, point.score};
       const bool cut = IsCut(one, tiles[i], picture);
       parts.push_back({std::move(one), i, cut});
@@ -160,6 +162,7 @@ Detection JoinGroup(std::vector<Part*> group, int64_t mask_side) {
     pieces.push_back(&part->found);
   }
   whole.mask = StitchMask(pieces, whole, mask_side);
+  whole.frame = {};
   return whole;
 }
 

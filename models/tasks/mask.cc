@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <utility>
 
+#include "models/api/placement.h"
+#include "models/tasks/mask_frame.h"
+
 namespace saccade::models {
 namespace {
 
@@ -69,14 +72,14 @@ std::vector<float> Bordered(const std::vector<float>& mask, int64_t side) {
   return result;
 }
 
-bool IsUsable(const Detection& detection, int64_t mask_side) {
+bool IsUsable(const Detection& detection, Size grid) {
   const bool finite = std::isfinite(detection.x_min) && std::isfinite(detection.y_min) &&
                       std::isfinite(detection.x_max) && std::isfinite(detection.y_max);
   // Above any picture's size, and below the point where a float no longer fits an integer.
   const float max = std::max({std::fabs(detection.x_min), std::fabs(detection.y_min),
                               std::fabs(detection.x_max), std::fabs(detection.y_max)});
-  return finite && max < 1e9F && mask_side > 0 &&
-         static_cast<int64_t>(detection.mask.size()) == mask_side * mask_side;
+  return finite && max < 1e9F && grid.width > 0 &&
+         static_cast<int64_t>(detection.mask.size()) == grid.height * grid.width;
 }
 
 // Collects run lengths; the first run is of zeros.
@@ -120,7 +123,10 @@ void Threshold(const MaskRegion& region, int64_t first, int64_t columns, float t
 }  // namespace
 
 MaskRegion PasteMask(const Detection& detection, int64_t mask_side, int64_t height, int64_t width) {
-  if (!IsUsable(detection, mask_side)) return {};
+  const bool framed = detection.frame.columns > 0;
+  const Size side{mask_side, mask_side};
+  if (!IsUsable(detection, framed ? Size{detection.frame.rows, detection.frame.columns} : side)) return {};
+  if (framed) return PasteFrame(detection, height, width);
   const Span rows = GrownSpan(detection.y_min, detection.y_max, mask_side);
   const Span columns = GrownSpan(detection.x_min, detection.x_max, mask_side);
   const Span seen_rows = Visible(rows, height);

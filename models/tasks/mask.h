@@ -18,7 +18,8 @@ struct MaskRegion {
   std::vector<float> values;
 };
 
-// Scales a mask to its box and clips it to the picture, in torchvision's arithmetic (paste_masks_in_image).
+// Scales a mask to its box and clips it to the picture, in torchvision's arithmetic (paste_masks_in_image). A
+// mask with a frame is pasted as PasteFrame() does.
 // Returns an empty region if the detection has no mask, or if it lies outside the picture. Memory is bounded
 // by the picture.
 MaskRegion PasteMask(const Detection& detection, int64_t mask_side, int64_t height, int64_t width);

@@ -22,6 +22,16 @@ struct Keypoint {
   float score = 0;
 };
 
+// Where the cells of a mask lie in the picture as it was sent, in pixels.
+struct MaskFrame {
+  float x = 0;  // the first cell's left edge
+  float y = 0;  // the first cell's upper edge
+  float cell_width = 0;
+  float cell_height = 0;
+  int64_t columns = 0;  // 0: the mask has no frame
+  int64_t rows = 0;
+};
+
 // An object in the picture. Its box is in pixels of the picture as it was sent, clipped to it, with
 // fractional corners: pixel i covers [i, i + 1].
 struct Detection {
@@ -34,6 +44,8 @@ struct Detection {
   // Probabilities on a grid of mask_side x mask_side over the box, row by row; tasks/mask.h converts them to
   // the picture's pixels. Empty if the model has no masks.
   std::vector<float> mask;
+  // If it has columns, the mask is on this grid instead, row by row, and ends at the box.
+  MaskFrame frame = {};
   // In the model's order; empty if the model has no keypoints.
   std::vector<Keypoint> keypoints = {};
 };
@@ -41,6 +53,7 @@ struct Detection {
 // Detections in descending order of score. May be empty.
 struct Detections {
   std::vector<Detection> items = {};
+  // Masks with a frame are interpolated to a grid of this side where all have to have one size.
   int64_t mask_side = 0;
   int64_t height = 0;  // of the picture as it was sent
   int64_t width = 0;

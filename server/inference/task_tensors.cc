@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "models/tasks/mask_frame.h"
 #include "server/core/errors.h"
 #include "server/inference/picture_inputs.h"
 
@@ -164,8 +165,9 @@ Values Labels(const HeldResponse& response, ItemsForm form) {
 Values Masks(const HeldResponse& response, ItemsForm form) {
   const int64_t side = std::get<models::Detections>(response->results.at(0)).mask_side;
   return PerItem<models::Detections, float>(
-      response, form, {side, side},
-      [](const models::Detection& item, size_t, std::string& bytes) { Append(item.mask, bytes); });
+      response, form, {side, side}, [side](const models::Detection& item, size_t, std::string& bytes) {
+        Append(item.frame.columns > 0 ? models::MaskOverBox(item, side) : item.mask, bytes);
+      });
 }
 
 Values ActionCounts(const HeldResponse& response, ItemsForm form) {
