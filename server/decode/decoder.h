@@ -24,6 +24,18 @@ namespace saccade::server {
 // Called on the thread that decodes. A null one means always.
 using StillWanted = std::function<absl::Status()>;
 
+// A picture that is too large to be decoded whole. Not thread-safe.
+class PictureRegions {
+ public:
+  PictureRegions() = default;
+  PictureRegions(const PictureRegions&) = delete;
+  PictureRegions& operator=(const PictureRegions&) = delete;
+  virtual ~PictureRegions() = default;
+
+  // As DecodeRegion(). The pixels are valid until the next call. Blocks.
+  virtual absl::StatusOr<DecodedPicture> Read(const Region& region) = 0;
+};
+
 // Thread-safe. The functions block; call them on the decode pool. Their errors are those of the functions of
 // the same name in prepare.h, volume.h and video.h, the error of `wanted`, and those of a decoder's own.
 class Decoder {
@@ -43,10 +55,15 @@ class Decoder {
 
   virtual absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture,
                                                    const StillWanted& wanted) const = 0;
+  // Decodes nothing but `region` of a picture that is read by regions.
   virtual absl::StatusOr<DecodedPicture> Decode(const Picture& picture, const PictureHeader& header,
                                                 const models::ImageInput& input,
                                                 const std::optional<Region>& region,
                                                 const StillWanted& wanted) const = 0;
+  // REQUIRES: header.by_regions. `wanted` is copied. `picture` and the decoder must outlive the result.
+  virtual absl::StatusOr<std::unique_ptr<PictureRegions>> OpenRegions(const Picture& picture,
+                                                                      const PictureHeader& header,
+                                                                      const StillWanted& wanted) const = 0;
   // `wanted` is copied. `bytes` and the decoder must outlive the result.
   virtual absl::StatusOr<std::unique_ptr<Video>> OpenVideo(std::string_view bytes,
                                                            const StillWanted& wanted) const = 0;
@@ -71,6 +88,9 @@ class ThreadDecoder final : public Decoder {
   absl::StatusOr<DecodedPicture> Decode(const Picture& picture, const PictureHeader& header,
                                         const models::ImageInput& input, const std::optional<Region>& region,
                                         const StillWanted& wanted) const override;
+  absl::StatusOr<std::unique_ptr<PictureRegions>> OpenRegions(const Picture& picture,
+                                                              const PictureHeader& header,
+                                                              const StillWanted& wanted) const override;
   absl::StatusOr<std::unique_ptr<Video>> OpenVideo(std::string_view bytes,
                                                    const StillWanted& wanted) const override;
   absl::StatusOr<VolumeHeader> ReadVolume(const Picture& volume, int64_t max_voxels,

@@ -91,6 +91,13 @@ absl::Status CheckPixels(int64_t width, int64_t height, const DecodeLimits& limi
                                                  " pixels are accepted, so scale it down first"));
 }
 
+absl::Status CheckWhole(const PictureHeader& header) {
+  if (!header.by_regions) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the picture is ", header.width, " x ", header.height,
+                   " pixels large, too large to be decoded at once; ask for a region or for tiles"));
+}
+
 absl::StatusOr<PictureHeader> ReadPictureHeader(std::string_view bytes, const DecodeLimits& limits) {
   if (bytes.empty()) return absl::InvalidArgumentError(absl::StrCat("the picture is empty; ", kAccepted));
   if (static_cast<int64_t>(bytes.size()) > limits.max_bytes) {
@@ -98,7 +105,7 @@ absl::StatusOr<PictureHeader> ReadPictureHeader(std::string_view bytes, const De
                                                    limits.max_bytes, " are accepted"));
   }
   absl::StatusOr<PictureHeader> header = ReadAnyHeader(bytes, limits);
-  if (!header.ok()) return header;
+  if (!header.ok() || header->by_regions) return header;
   if (absl::Status fits = CheckPixels(header->width, header->height, limits); !fits.ok()) return fits;
   return header;
 }

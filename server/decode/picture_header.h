@@ -29,6 +29,9 @@ struct PictureHeader {
   int64_t height = 0;
   // Bytes of the file that decoding copies.
   int64_t copied_bytes = 0;
+  // Whether the picture has more pixels than DecodeLimits allows, so that only regions of it can be decoded.
+  // Its width and height are then those of the upright picture.
+  bool by_regions = false;
 
   int64_t pixels() const { return width * height; }
 };
@@ -37,6 +40,12 @@ struct PictureHeader {
 // and height are positive.
 absl::Status CheckPixels(int64_t width, int64_t height, const DecodeLimits& limits);
 
+// The largest side of a picture that is read by regions.
+inline constexpr int64_t kMaxRegionalSide = int64_t{1} << 20;
+
+// INVALID_ARGUMENT, saying what to ask for, if a picture can only be read by regions.
+absl::Status CheckWhole(const PictureHeader& header);
+
 // True if the first bytes are those of a TIFF, whose header a library reads; the others' are read by this
 // code.
 bool IsTiff(std::string_view bytes);
@@ -44,7 +53,8 @@ bool IsTiff(std::string_view bytes);
 // Reads format and size, and follows the file's structure to its end. Allocates nothing in proportion to what
 // the header claims. Thread-safe. INVALID_ARGUMENT states what was found: an empty or unknown file (with the
 // name of a known format), a broken header, a variant that cannot be decoded, a truncated file (with the
-// number of bytes received), or a size over the limits.
+// number of bytes received), or a size over the limits. A TIFF in tiles may be larger than max_pixels; its
+// header has `by_regions`.
 absl::StatusOr<PictureHeader> ReadPictureHeader(std::string_view bytes, const DecodeLimits& limits);
 
 }  // namespace saccade::server

@@ -74,13 +74,20 @@ absl::StatusOr<cv::Mat> DecodeFile(std::string_view bytes, const PictureHeader& 
   return DecodeWithOpenCv(bytes, factor);
 }
 
+DecodedPicture Owned(std::shared_ptr<const cv::Mat> mat) {
+  DecodedPicture picture;
+  picture.pixels = {.data = mat->data, .row_bytes = mat->step, .width = mat->cols, .height = mat->rows};
+  picture.owner = std::move(mat);
+  return picture;
+}
+
 absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor,
                                       const std::function<absl::Status()>& wanted) {
   absl::StatusOr<cv::Mat> decoded = DecodeFile(bytes, header, factor, wanted);
   if (!decoded.ok()) return decoded.status();
   const auto mat = std::make_shared<const cv::Mat>(*std::move(decoded));
   if (mat->empty() || mat->type() != CV_8UC3) return Damaged(header, bytes.size());
-  DecodedPicture picture;
+  DecodedPicture picture = Owned(mat);
   const auto width = static_cast<int>((header.width + factor - 1) / factor);
   const auto height = static_cast<int>((header.height + factor - 1) / factor);
   if (mat->size() == cv::Size(width, height)) {
@@ -90,8 +97,6 @@ absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeade
   } else {
     return Damaged(header, bytes.size());
   }
-  picture.pixels = {.data = mat->data, .row_bytes = mat->step, .width = mat->cols, .height = mat->rows};
-  picture.owner = mat;
   picture.reduction = factor;
   return picture;
 }
@@ -124,15 +129,7 @@ DecodedPicture Wrap(const RawPicture& raw) {
 
 // Crops `picture` to `region`. REQUIRES: it was not shrunk during decoding.
 absl::Status Cut(const Region& region, DecodedPicture& picture) {
-  const models::Size whole = picture.whole;
-  // Subtracts instead of adding, to avoid overflow.
-  if (region.x > whole.width - region.width || region.y > whole.height - region.height) {
-    absl::Status beyond = absl::InvalidArgumentError(absl::StrCat(
-        "the region of ", region.width, " x ", region.height, " pixels at ", region.x, ", ", region.y,
-        " extends beyond the upright picture, which has ", whole.width, " x ", whole.height, " pixels"));
-    SetBadField(beyond, "region");
-    return beyond;
-  }
+  if (absl::Status within = CheckWithin(region, picture.whole); !within.ok()) return within;
   SourcePixels& pixels = picture.pixels;
   pixels.data += static_cast<size_t>(region.y) * pixels.row_bytes + size_t{3} * static_cast<size_t>(region.x);
   pixels.width = region.width;
@@ -206,6 +203,50 @@ absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const Picture
   return decoded;
 }
 
+absl::Status CheckWithin(const Region& region, models::Size whole) {
+  // Subtracts instead of adding, to avoid overflow.
+  if (region.x <= whole.width - region.width && region.y <= whole.height - region.height)
+    return absl::OkStatus();
+  absl::Status beyond = absl::InvalidArgumentError(absl::StrCat(
+      "the region of ", region.width, " x ", region.height, " pixels at ", region.x, ", ", region.y,
+      " extends beyond the upright picture, which has ", whole.width, " x ", whole.height, " pixels"));
+  SetBadField(beyond, "region");
+  return beyond;
+}
+
+absl::Status CheckRegion(const Region& region, const PictureHeader& header, const DecodeLimits& limits) {
+  if (absl::Status within = CheckWithin(region, {header.height, header.width}); !within.ok()) return within;
+  if (int64_t{region.width} <= limits.max_pixels / region.height) return absl::OkStatus();
+  absl::Status large = absl::InvalidArgumentError(
+      absl::StrCat("the region of ", region.width, " x ", region.height, " pixels is too large; at most ",
+                   limits.max_pixels, " pixels are decoded at once, so ask for a smaller one or for tiles"));
+  SetBadField(large, "region");
+  return large;
+}
+
+absl::StatusOr<int64_t> DecodedPixels(const PictureHeader& header, const std::optional<Region>& region,
+                                      const DecodeLimits& limits) {
+  if (!header.by_regions) return header.pixels();
+  absl::Status fits = region ? CheckRegion(*region, header, limits) : CheckWhole(header);
+  if (!fits.ok()) return fits;
+  return int64_t{region->width} * region->height;
+}
+
+absl::StatusOr<DecodedPicture> DecodeRegion(std::string_view bytes, const PictureHeader& header,
+                                            const Region& region, const DecodeLimits& limits,
+                                            const std::function<absl::Status()>& wanted) {
+  if (absl::Status fits = CheckRegion(region, header, limits); !fits.ok()) return fits;
+  SetUpOpenCv();
+  return CatchExceptions("the picture", [&]() -> absl::StatusOr<DecodedPicture> {
+    auto decoded = DecodeTiffRegion(bytes, region, wanted);
+    if (!decoded.ok()) return decoded.status();
+    DecodedPicture picture = Owned(std::make_shared<const cv::Mat>(*std::move(decoded)));
+    picture.sent = {region.height, region.width};
+    picture.whole = {header.height, header.width};
+    return picture;
+  });
+}
+
 absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& picture) {
   return region ? Cut(*region, picture) : absl::OkStatus();
 }
@@ -214,6 +255,7 @@ absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const Pictu
                                              const models::ImageInput& input,
                                              const std::optional<Region>& region,
                                              const std::function<absl::Status()>& wanted) {
+  if (absl::Status whole = CheckWhole(header); !whole.ok()) return whole;
   absl::StatusOr<DecodedPicture> decoded;
   if (const auto* raw = std::get_if<RawPicture>(&picture)) {
     decoded = Wrap(*raw);

@@ -46,6 +46,8 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
 // `wanted`, if not null, is asked between the strips or tiles of a TIFF, and its error ends decoding. The
 // libraries for the other formats take no callback.
 //
+// INVALID_ARGUMENT for a picture that is read by regions.
+//
 // REQUIRES: `header` was read from `picture`, which outlives the result. Slow: call it on the decode pool.
 // Thread-safe; does not throw. INVALID_ARGUMENT if the data is damaged; RESOURCE_EXHAUSTED if out of memory.
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
@@ -60,6 +62,20 @@ int ReductionOf(const PictureHeader& header, const models::ImageInput& input,
 // Decodes all of an encoded picture, shrunk by `reduction`.
 absl::StatusOr<DecodedPicture> DecodeWhole(std::string_view bytes, const PictureHeader& header, int reduction,
                                            const std::function<absl::Status()>& wanted = nullptr);
+// Decodes a region of a picture whose header has `by_regions`, and nothing else. INVALID_ARGUMENT if the
+// region extends beyond the picture or is itself too large, as for CheckPixels(). `wanted` as above, between
+// tiles.
+absl::StatusOr<DecodedPicture> DecodeRegion(std::string_view bytes, const PictureHeader& header,
+                                            const Region& region, const DecodeLimits& limits,
+                                            const std::function<absl::Status()>& wanted = nullptr);
+// INVALID_ARGUMENT, as DecodeRegion() returns it.
+absl::Status CheckRegion(const Region& region, const PictureHeader& header, const DecodeLimits& limits);
+// INVALID_ARGUMENT if the region extends beyond a picture of size `whole`.
+absl::Status CheckWithin(const Region& region, models::Size whole);
+// Returns the number of pixels that decoding a picture or its region takes: those of the region if the header
+// has `by_regions`, otherwise of the whole picture. INVALID_ARGUMENT, as CheckWhole() and CheckRegion().
+absl::StatusOr<int64_t> DecodedPixels(const PictureHeader& header, const std::optional<Region>& region,
+                                      const DecodeLimits& limits);
 // Cuts `region` out of a whole picture.
 absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& picture);
 

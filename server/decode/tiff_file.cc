@@ -35,6 +35,10 @@ constexpr int64_t kPixelsAtOnce = int64_t{1} << 18;
 // before compression as that of each strip.
 constexpr uint64_t kMaxSharing = 4;
 
+// Tiles of a picture that is read by regions may share their bytes, as those of an empty background do. Each
+// may have this many bytes, and twice those of its pixels: a decoder could search more for pixels for long.
+constexpr uint64_t kMaxExcessOfTile = 4096;
+
 absl::Status BrokenTiff(const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("the TIFF cannot be read: ", why));
 }
@@ -93,6 +97,17 @@ absl::StatusOr<VoxelType> TypeOf(uint16_t bits, uint16_t format) {
   if (format > SAMPLEFORMAT_IEEEFP) kind = "untyped or complex numbers";
   return BrokenTiff(absl::StrCat("its samples are ", kind, " of ", bits,
                                  " bits; accepted are unsigned integers of 8 or 16 bits and float32"));
+}
+
+// Copies the pixels that both rectangles have from one to the other.
+void CopyShared(const uint32_t* pixels, const Region& from, const Region& to, uint32_t* out) {
+  const int left = std::max(from.x, to.x);
+  const int columns = std::min(from.x + from.width, to.x + to.width) - left;
+  const int bottom = std::min(from.y + from.height, to.y + to.height);
+  for (int y = std::max(from.y, to.y); y < bottom; ++y) {
+    std::copy_n(pixels + int64_t{y - from.y} * from.width + (left - from.x), columns,
+                out + int64_t{y - to.y} * to.width + (left - to.x));
+  }
 }
 
 }  // namespace
@@ -278,6 +293,72 @@ absl::Status TiffFile::ReadPicture(const TiffPicture& picture, uint32_t* out) {
     const auto here = static_cast<uint32_t>(std::min(rows, picture.height - row));
     const auto width = static_cast<uint32_t>(picture.width);
     if (TIFFRGBAImageGet(&image, out + row * picture.width, width, here) != 1) return Damaged();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TiffFile::CheckRegions() const {
+  TIFF* const tiff = source_->tiff;
+  constexpr char kAdvice[] = "save it again in tiles of 256 x 256, for example";
+  if (!TIFFIsTiled(tiff)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a TIFF in strips cannot be read by regions, so ", kAdvice));
+  }
+  uint32_t width = 0, height = 0;
+  TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
+  TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
+  if (width >= 1 && height >= 1 && int64_t{width} <= kMaxTilePixels / height) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("its own tiles of ", width, " x ", height,
+                                                 " pixels are too large to be read by regions; at most ",
+                                                 kMaxTilePixels, " pixels are accepted, so ", kAdvice));
+}
+
+absl::Status TiffFile::CheckBytesOfTile(const Region& tile) const {
+  TIFF* const tiff = source_->tiff;
+  uint16_t planes = PLANARCONFIG_CONTIG, samples = 1;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_PLANARCONFIG, &planes);
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
+  const uint64_t most = 2 * TIFFTileSize64(tiff) + kMaxExcessOfTile;
+  for (uint16_t plane = 0; plane < (planes == PLANARCONFIG_SEPARATE ? samples : 1); ++plane) {
+    const uint32_t number =
+        TIFFComputeTile(tiff, static_cast<uint32_t>(tile.x), static_cast<uint32_t>(tile.y), 0, plane);
+    if (const uint64_t stored = TIFFGetStrileByteCount(tiff, number); stored > most) {
+      return BrokenTiff(absl::StrCat("its tile ", number, " has ", stored, " bytes; at most ", most,
+                                     " are expected for its pixels"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TiffFile::ReadRegion(const TiffPicture& picture, const Region& stored, uint32_t* out) {
+  source_->error.clear();
+  uint32_t width = 0, height = 0;
+  TIFFGetField(source_->tiff, TIFFTAG_TILEWIDTH, &width);
+  TIFFGetField(source_->tiff, TIFFTAG_TILELENGTH, &height);
+  std::vector<uint32_t> tile(size_t{width} * height);
+  TIFFRGBAImage image;
+  char why[1024] = "";
+  if (TIFFRGBAImageBegin(&image, source_->tiff, /*stop_on_error=*/1, why) != 1) return BrokenTiff(why);
+  // The pixels stay as they are stored.
+  image.req_orientation = image.orientation;
+  const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);
+  // libtiff reads one tile at a time: it misplaces parts of tiles whose colours are stored apart.
+  for (int64_t y = stored.y / height * height; y < int64_t{stored.y} + stored.height; y += height) {
+    for (int64_t x = stored.x / width * width; x < int64_t{stored.x} + stored.width; x += width) {
+      // What the tile shows of the picture.
+      const Region shown = {.x = static_cast<int>(x),
+                            .y = static_cast<int>(y),
+                            .width = static_cast<int>(std::min<int64_t>(width, picture.width - x)),
+                            .height = static_cast<int>(std::min<int64_t>(height, picture.height - y))};
+      if (absl::Status goes_on = IsWanted(); !goes_on.ok()) return goes_on;
+      if (absl::Status bytes = CheckBytesOfTile(shown); !bytes.ok()) return bytes;
+      image.col_offset = shown.x;
+      image.row_offset = shown.y;
+      const int read = TIFFRGBAImageGet(&image, tile.data(), static_cast<uint32_t>(shown.width),
+                                        static_cast<uint32_t>(shown.height));
+      if (read != 1) return Damaged();
+      CopyShared(tile.data(), shown, stored, out);
+    }
   }
   return absl::OkStatus();
 }

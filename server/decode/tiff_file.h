@@ -70,12 +70,21 @@ class TiffFile {
   // Writes the picture's pixels, as stored, to `out`, which has room for all of them: 4 bytes each, red,
   // green, blue and alpha. INVALID_ARGUMENT if the page is damaged.
   absl::Status ReadPicture(const TiffPicture& picture, uint32_t* out);
+  // Whether regions of the current page can be decoded without the rest: it has tiles, none of more than
+  // kMaxTilePixels. INVALID_ARGUMENT, saying how to save it, if not. REQUIRES: Picture() accepted the page.
+  absl::Status CheckRegions() const;
+  // The same for a region of the picture as stored, which lies within it. Decodes only the tiles that the
+  // region touches.
+  // REQUIRES: CheckRegions() returned OK.
+  absl::Status ReadRegion(const TiffPicture& picture, const Region& stored, uint32_t* out);
 
  private:
   struct Source;
 
   TiffFile(std::unique_ptr<Source> source, std::function<absl::Status()> wanted);
   absl::Status IsWanted() const { return wanted_ ? wanted_() : absl::OkStatus(); }
+  // INVALID_ARGUMENT if the tile at this place has far more bytes than pixels.
+  absl::Status CheckBytesOfTile(const Region& tile) const;
   absl::Status ReadStrips(const TiffPage& page, float* out);
   absl::Status ReadTiles(const TiffPage& page, float* out);
   absl::Status Damaged() const;

@@ -112,6 +112,8 @@ absl::Status MakeFromPictures(ItemSink& sink, const models::ImageInput& input, c
     }
     const auto header = decoder.ReadHeader(picture, wanted);
     if (!header.ok()) return AtItem(header.status(), request, "clip", item, FrameText(frame));
+    if (absl::Status whole = CheckWhole(*header); !whole.ok())
+      return AtItem(whole, request, "clip", item, FrameText(frame));
     if (item == 0 && frame == 0) {
       if (absl::Status worth = ConsiderClip(sink, input, *header); !worth.ok()) return worth;
     }

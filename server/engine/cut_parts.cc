@@ -11,16 +11,13 @@
 namespace saccade::server {
 namespace {
 
-absl::StatusOr<DecodedPicture> DecodeFull(const Picture& picture, models::ImageInput input,
-                                          const Decoder& decoder, Admission::Ticket& ticket,
-                                          const StillWanted& wanted) {
-  if (absl::Status taken = ticket.AddDecodedBytes(decoder.CopiedBytes(picture)); !taken.ok()) return taken;
-  const auto header = decoder.ReadHeader(picture, wanted);
-  if (!header.ok()) return header.status();
-  const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes;
+absl::StatusOr<DecodedPicture> DecodeFull(const Picture& picture, const PictureHeader& header,
+                                          models::ImageInput input, const Decoder& decoder,
+                                          Admission::Ticket& ticket, const StillWanted& wanted) {
+  const int64_t bytes = PictureBytes(header.pixels()) + header.copied_bytes;
   if (absl::Status taken = ticket.AddDecodedBytes(bytes); !taken.ok()) return taken;
   input.reduced_jpeg = false;
-  return decoder.Decode(picture, *header, input, std::nullopt, wanted);
+  return decoder.Decode(picture, header, input, std::nullopt, wanted);
 }
 
 RawPicture Copied(const DecodedPicture& picture, const Region& region) {
@@ -38,24 +35,49 @@ RawPicture Copied(const DecodedPicture& picture, const Region& region) {
           .data = {.owner = pixels, .bytes = *pixels}};
 }
 
+absl::Status CheckPart(const Region& region, models::Size picture) {
+  const bool within = region.x >= 0 && region.y >= 0 && region.width >= 1 && region.height >= 1 &&
+                      region.x <= picture.width - region.width && region.y <= picture.height - region.height;
+  if (within) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("a part of ", region.width, " x ", region.height, " at ", region.x,
+                                          ", ", region.y, " is not within the picture of ", picture.width,
+                                          " x ", picture.height));
+}
+
+// Reads the regions of a picture that is too large to be decoded whole.
+absl::StatusOr<std::vector<RawPicture>> ReadParts(const Picture& picture, const PictureHeader& header,
+                                                  const std::vector<Region>& regions, const Decoder& decoder,
+                                                  Admission::Ticket& ticket, const StillWanted& wanted) {
+  const auto opened = decoder.OpenRegions(picture, header, wanted);
+  if (!opened.ok()) return opened.status();
+  std::vector<RawPicture> parts;
+  for (const Region& region : regions) {
+    if (absl::Status within = CheckPart(region, {header.height, header.width}); !within.ok()) return within;
+    // A part is decoded and then copied.
+    const int64_t bytes = 2 * PictureBytes(int64_t{region.width} * region.height);
+    if (absl::Status taken = ticket.AddDecodedBytes(bytes); !taken.ok()) return taken;
+    const auto part = (*opened)->Read(region);
+    if (!part.ok()) return part.status();
+    parts.push_back(Copied(*part, {.width = region.width, .height = region.height}));
+  }
+  return parts;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<RawPicture>> CutParts(const Picture& picture, const std::vector<Region>& regions,
                                                  const models::ImageInput& input, const Decoder& decoder,
                                                  Admission::Ticket& ticket, const StillWanted& wanted) {
-  const auto decoded = DecodeFull(picture, input, decoder, ticket, wanted);
+  if (absl::Status taken = ticket.AddDecodedBytes(decoder.CopiedBytes(picture)); !taken.ok()) return taken;
+  const auto header = decoder.ReadHeader(picture, wanted);
+  if (!header.ok()) return header.status();
+  if (header->by_regions) return ReadParts(picture, *header, regions, decoder, ticket, wanted);
+  const auto decoded = DecodeFull(picture, *header, input, decoder, ticket, wanted);
   if (!decoded.ok()) return decoded.status();
   std::vector<RawPicture> parts;
   for (const Region& region : regions) {
     if (absl::Status alive = wanted(); !alive.ok()) return alive;
-    const bool within = region.x >= 0 && region.y >= 0 && region.width >= 1 && region.height >= 1 &&
-                        region.x <= decoded->sent.width - region.width &&
-                        region.y <= decoded->sent.height - region.height;
-    if (!within) {
-      return absl::InternalError(absl::StrCat("a part of ", region.width, " x ", region.height, " at ",
-                                              region.x, ", ", region.y, " is not within the picture of ",
-                                              decoded->sent.width, " x ", decoded->sent.height));
-    }
+    if (absl::Status within = CheckPart(region, decoded->sent); !within.ok()) return within;
     const int64_t bytes = PictureBytes(int64_t{region.width} * region.height);
     if (absl::Status taken = ticket.AddDecodedBytes(bytes); !taken.ok()) return taken;
     parts.push_back(Copied(*decoded, region));

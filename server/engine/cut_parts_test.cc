@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/decode/tiff_fixtures.h"
 
 namespace saccade::server {
 namespace {
@@ -39,6 +40,31 @@ class CutPartsTest : public ::testing::Test {
       *Admission::Create({.max_decoded_bytes = int64_t{2} * 3 * kWidth * kHeight}, Clock::Real());
   Admission::Ticket ticket_ = *admission_->Admit({.bytes = 0});
 };
+
+TEST(CutPartsOfLargePicturesTest, AreReadOneByOne) {
+  const std::string tiff = Tiff({}, 300, 200);
+  const Picture picture = EncodedPicture{.data = {.owner = nullptr, .bytes = tiff}};
+  // Less than a tenth of what the whole picture takes.
+  const auto admission = *Admission::Create({.max_decoded_bytes = 16'000}, Clock::Real());
+  Admission::Ticket ticket = *admission->Admit({.bytes = 0});
+  const ThreadDecoder decoder({.max_pixels = 10'000, .max_bytes = 1 << 24});
+  const StillWanted wanted = [] { return absl::OkStatus(); };
+  const std::vector<Region> regions = {{.x = 250, .y = 150, .width = 50, .height = 40},
+                                       {.x = 0, .y = 0, .width = 2, .height = 1}};
+  const auto parts = CutParts(picture, regions, models::ImageInput(), decoder, ticket, wanted);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  ASSERT_EQ(parts->size(), 2u);
+  EXPECT_EQ((*parts)[0].width, 50);
+  ASSERT_EQ((*parts)[0].data.bytes.size(), size_t{3} * 50 * 40);
+  const int red = (*parts)[0].rgb ? 0 : 2;
+  EXPECT_EQ(static_cast<uint8_t>((*parts)[0].data.bytes[red]), ValueAt(250, 150, 0));
+  EXPECT_EQ(static_cast<uint8_t>((*parts)[1].data.bytes[3 + red]), ValueAt(1, 0, 0));
+  EXPECT_EQ(CutParts(picture, {{.x = 260, .y = 0, .width = 50, .height = 5}}, models::ImageInput(), decoder,
+                     ticket, wanted)
+                .status()
+                .code(),
+            absl::StatusCode::kInternal);
+}
 
 TEST_F(CutPartsTest, APartHasThePixelsOfItsRegion) {
   const std::vector<Region> regions = {{.x = 2, .y = 1, .width = 3, .height = 2},

@@ -32,4 +32,12 @@ absl::Status AtItem(const absl::Status& status, const Request& request, const ch
   return placed;
 }
 
+absl::Status CheckMaps(const PictureHeader& header, bool maps) {
+  if (!header.by_regions || !maps) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the picture is ", header.width, " x ", header.height,
+                   " pixels large, and the model's answer would be a map of that size; send the part that is "
+                   "wanted as a picture of its own"));
+}
+
 }  // namespace saccade::server

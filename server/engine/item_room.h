@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/request.h"
+#include "server/decode/picture_header.h"
 
 namespace saccade::server {
 
@@ -19,6 +20,9 @@ constexpr int64_t FloatBytes(int64_t floats) { return floats * static_cast<int64
 
 // Allocates `floats` uninitialised floats. RESOURCE_EXHAUSTED if memory is insufficient.
 absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats);
+
+// INVALID_ARGUMENT if the answer would be a map of a picture that is too large to be decoded whole.
+absl::Status CheckMaps(const PictureHeader& header, bool maps);
 
 // Prefixes an error with the name of the input and, if the request has several items, the item's index:
 // "encoded: ", "input 'image': picture 3: ". `kind` is the word for an item.

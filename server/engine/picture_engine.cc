@@ -12,6 +12,11 @@
 namespace saccade::server {
 namespace {
 
+// Whether the results are as large as the picture.
+bool HasMaps(models::Task task) {
+  return task == models::Task::kSegmentation || task == models::Task::kStereo || task == models::Task::kDepth;
+}
+
 class PictureEngine final : public Engine {
  public:
   PictureEngine(std::unique_ptr<models::Model> model, const ModelSettings& settings)
@@ -37,7 +42,8 @@ class PictureEngine final : public Engine {
   }
 
   absl::Status Prepare(PredictCall& call, const Decoder& decoder, Clock* clock) const override {
-    return MakeItems(call, input(), decoder, clock, TilesFor(call.request(), settings_.tiles));
+    return MakeItems(call, input(), decoder, clock, TilesFor(call.request(), settings_.tiles),
+                     HasMaps(description().task));
   }
 
   std::function<absl::Status()> WarmUpPass(int64_t size) const override {

@@ -36,7 +36,7 @@ absl::Status ConsiderItem(const ItemSink& sink, const models::ImageInput& input,
 // Decodes the pictures of one item.
 absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(ItemSink& sink, const models::ImageInput& input,
                                                         const Decoder& decoder, const StillWanted& wanted,
-                                                        int64_t item) {
+                                                        int64_t item, bool maps) {
   const Request& request = sink.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::vector<DecodedPicture> views;
@@ -48,7 +48,10 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(ItemSink& sink, const mo
     if (item == 0 && view == 0) {
       if (absl::Status worth = ConsiderItem(sink, input, *header); !worth.ok()) return worth;
     }
-    const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes;
+    if (absl::Status map = CheckMaps(*header, maps); !map.ok()) return AtPicture(map, request, item, view);
+    const auto pixels = DecodedPixels(*header, request.region, decoder.limits());
+    if (!pixels.ok()) return AtPicture(pixels.status(), request, item, view);
+    const int64_t bytes = PictureBytes(*pixels) + header->copied_bytes;
     if (absl::Status taken = sink.AddDecodedBytes(bytes); !taken.ok()) return taken;
     auto decoded = decoder.Decode(picture, *header, input, request.region, wanted);
     if (!decoded.ok()) return AtPicture(decoded.status(), request, item, view);
@@ -70,8 +73,8 @@ absl::Status CheckPair(const Request& request, const std::vector<DecodedPicture>
 }  // namespace
 
 absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
-                             const StillWanted& wanted, int64_t item) {
-  auto views = DecodeViews(sink, input, decoder, wanted, item);
+                             const StillWanted& wanted, int64_t item, bool maps) {
+  auto views = DecodeViews(sink, input, decoder, wanted, item, maps);
   if (!views.ok()) return views.status();
   if (absl::Status pair = CheckPair(sink.request(), *views, item); !pair.ok()) return pair;
   const models::Size sent = views->front().sent;

@@ -12,6 +12,7 @@
 #include "server/core/errors.h"
 #include "server/decode/prepare.h"
 #include "server/engine/item_room.h"
+#include "server/engine/tile_pixels.h"
 
 namespace saccade::server {
 namespace {
@@ -25,10 +26,13 @@ models::Size TileSize(models::Size picture, const models::TileRules& tiles) {
   return {std::min(tiles.size, picture.height), std::min(tiles.size, picture.width)};
 }
 
-// Memory for the inputs of all tiles, and for two label maps of them: each tile's and the merged one.
-int64_t BytesOf(const models::ImageInput& input, models::Size picture, const models::TileRules& tiles) {
+// Memory for the inputs of all tiles, and if there are label maps, for two of each tile: its own and its part
+// of the merged one.
+int64_t BytesOf(const models::ImageInput& input, models::Size picture, const models::TileRules& tiles,
+                bool maps) {
   const models::Size tile = TileSize(picture, tiles);
-  const int64_t bytes = FloatBytes(3 * AreaOf(models::PlacementOf(input, tile).bucket)) + 2 * AreaOf(tile);
+  const int64_t bytes =
+      FloatBytes(3 * AreaOf(models::PlacementOf(input, tile).bucket)) + (maps ? 2 * AreaOf(tile) : 0);
   return models::CountTiles(picture, tiles) * bytes;
 }
 
@@ -52,16 +56,8 @@ models::Size StoredSize(const Request& request, const PictureHeader& header) {
   return {header.height, header.width};
 }
 
-absl::Status AddTile(ItemSink& sink, const models::ImageInput& input, const DecodedPicture& picture,
-                     const models::Tile& tile) {
-  DecodedPicture part = picture;
-  // The tile lies in what is cut, which may be a region of the picture already.
-  part.whole = part.sent;
-  const Region region{.x = static_cast<int>(tile.x),
-                      .y = static_cast<int>(tile.y),
-                      .width = static_cast<int>(tile.width),
-                      .height = static_cast<int>(tile.height)};
-  if (absl::Status cut = CutRegion(region, part); !cut.ok()) return cut;
+// Adds the item of a tile, whose pixels are `part`.
+absl::Status AddTile(ItemSink& sink, const models::ImageInput& input, const DecodedPicture& part) {
   const models::Placement placement = models::PlacementOf(input, part.sent);
   const int64_t floats = 3 * AreaOf(placement.bucket);
   auto room = Allocate(floats);
@@ -106,35 +102,36 @@ absl::Status CheckTiles(const Request& request, const std::string& model,
 }
 
 absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
-                           const StillWanted& wanted, int64_t item, const models::TileRules& tiles) {
+                           const StillWanted& wanted, int64_t item, const models::TileRules& tiles,
+                           bool maps) {
   const Request& request = sink.request();
   const Picture& picture = std::get<std::vector<Picture>>(request.input).at(static_cast<size_t>(item));
   const auto at_item = [&](const absl::Status& status) { return AtItem(status, request, "picture", item); };
   if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(picture)); !taken.ok()) return taken;
   const auto header = decoder.ReadHeader(picture, wanted);
   if (!header.ok()) return at_item(header.status());
+  if (absl::Status map = CheckMaps(*header, maps); !map.ok()) return at_item(map);
   const models::Size stored = StoredSize(request, *header);
   if (absl::Status fits = CheckPicture(request, stored, tiles); !fits.ok()) return fits;
   if (item == 0) {
     const int64_t bucket = BucketId(models::PlacementOf(input, TileSize(stored, tiles)));
     if (absl::Status worth = sink.Consider({bucket}); !worth.ok()) return worth;
   }
-  const int64_t inputs = std::max(BytesOf(input, stored, tiles), BytesOf(input, Turned(stored), tiles));
-  const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes + inputs;
-  if (absl::Status taken = sink.AddDecodedBytes(bytes); !taken.ok()) return taken;
-  // Tiles are cut from the picture at its full size.
-  models::ImageInput whole = input;
-  whole.reduced_jpeg = false;
-  const auto decoded = decoder.Decode(picture, *header, whole, request.region, wanted);
-  if (!decoded.ok()) return at_item(decoded.status());
-  const std::vector<models::Tile> parts = models::TilesOf(decoded->sent, tiles);
+  const int64_t inputs =
+      std::max(BytesOf(input, stored, tiles, maps), BytesOf(input, Turned(stored), tiles, maps));
+  if (absl::Status taken = sink.AddDecodedBytes(header->copied_bytes + inputs); !taken.ok()) return taken;
+  auto made = TilePixels::Open(sink, input, decoder, wanted, picture, *header, TileSize(stored, tiles));
+  if (!made.ok()) return at_item(made.status());
+  const std::vector<models::Tile> parts = models::TilesOf(made->cut(), tiles);
   for (const models::Tile& tile : parts) {
     if (absl::Status alive = wanted(); !alive.ok()) return alive;
-    if (absl::Status added = AddTile(sink, input, *decoded, tile); !added.ok()) return at_item(added);
+    const auto part = made->Read(tile);
+    if (!part.ok()) return at_item(part.status());
+    if (absl::Status added = AddTile(sink, input, *part); !added.ok()) return at_item(added);
   }
-  sink.AddSent({.width = static_cast<int>(decoded->whole.width),
-                .height = static_cast<int>(decoded->whole.height),
-                .scaled = ScaledSize(input, decoded->sent, parts.front()),
+  sink.AddSent({.width = static_cast<int>(made->whole().width),
+                .height = static_cast<int>(made->whole().height),
+                .scaled = ScaledSize(input, made->cut(), parts.front()),
                 .region = request.region,
                 .tiles = parts.size() > 1 ? parts : std::vector<models::Tile>{}});
   return absl::OkStatus();

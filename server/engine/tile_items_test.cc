@@ -1,6 +1,7 @@
 #include "server/engine/tile_items.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "server/core/bad_field.h"
 #include "server/core/fake_clock.h"
+#include "server/decode/tiff_fixtures.h"
 #include "server/engine/fake_model.h"
 #include "server/engine/network_input.h"
 #include "server/engine/predict_call.h"
@@ -109,6 +111,69 @@ TEST_F(TileItemsTest, ARegionIsCutWithinThePicture) {
   ASSERT_EQ(call->items().size(), 2u);
   EXPECT_EQ(First(call->items()[0]), 4 * kWidth + 3);
   EXPECT_EQ(First(call->items()[1]), 4 * kWidth + 11);
+}
+
+// A picture that would take more memory than there may be decoded, of which at most 10,000 pixels are decoded
+// at once.
+class RegionalItemsTest : public TileItemsTest {
+ protected:
+  absl::Status MakeOf(PredictCall& call, bool maps = false) {
+    const models::TileRules tiles = TilesFor(call.request(), {});
+    return MakeItems(call, Unscaled(), ThreadDecoder({.max_pixels = 10'000, .max_bytes = 1 << 24}), &clock_,
+                     tiles, maps);
+  }
+
+  Picture Large() const { return EncodedPicture{.data = {.owner = nullptr, .bytes = tiff_}}; }
+
+  const std::string tiff_ = Tiff({}, 1000, 800);
+};
+
+TEST_F(RegionalItemsTest, OneTileAtATimeIsReadAndChargedFor) {
+  const Region region{.x = 700, .y = 500, .width = 250, .height = 250};
+  const auto call = Call(models::TileRules{.size = 64, .overlap = 0}, Large(), region);
+  const absl::Status made = MakeOf(*call);
+  ASSERT_TRUE(made.ok()) << made;
+  const std::vector<models::Tile> tiles = models::TilesOf({250, 250}, {.size = 64, .overlap = 0});
+  ASSERT_EQ(call->items().size(), tiles.size());
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    const auto x = static_cast<int>(tiles[i].x) + region.x;
+    const auto y = static_cast<int>(tiles[i].y) + region.y;
+    EXPECT_EQ(First(call->items()[i]), ValueAt(x, y, 0));
+  }
+}
+
+TEST_F(RegionalItemsTest, WhatDoesNotFitIsRefused) {
+  // The whole picture.
+  auto call = Call(std::nullopt, Large());
+  EXPECT_THAT(std::string(MakeOf(*call).message()), HasSubstr("ask for a region or for tiles"));
+  call = Call(std::nullopt, Large(), Region{.x = 0, .y = 0, .width = 101, .height = 100});
+  EXPECT_THAT(std::string(MakeOf(*call).message()), HasSubstr("the region of 101 x 100 pixels is too large"));
+  call = Call(models::TileRules{.size = 101, .overlap = 0}, Large(),
+              Region{.x = 0, .y = 0, .width = 150, .height = 150});
+  EXPECT_THAT(std::string(MakeOf(*call).message()), HasSubstr("at most 10000 pixels of a picture"));
+  call = Call(models::TileRules{.size = 10, .overlap = 0}, Large(),
+              Region{.x = 990, .y = 0, .width = 11, .height = 20});
+  EXPECT_THAT(std::string(MakeOf(*call).message()), HasSubstr("extends beyond the upright picture"));
+  // The inputs of all tiles.
+  call = Call(models::TileRules{.size = 64, .overlap = 0}, Large());
+  EXPECT_THAT(std::string(MakeOf(*call).message()), HasSubstr("--max-decoded-bytes"));
+}
+
+TEST_F(RegionalItemsTest, ARegionWithoutTilesIsReadAlone) {
+  const auto call = Call(std::nullopt, Large(), Region{.x = 900, .y = 700, .width = 60, .height = 50});
+  const absl::Status made = MakeOf(*call);
+  ASSERT_TRUE(made.ok()) << made;
+  ASSERT_EQ(call->items().size(), 1u);
+  EXPECT_EQ(First(call->items()[0]), ValueAt(900, 700, 0));
+}
+
+TEST_F(RegionalItemsTest, MapsOfTheWholePictureAreRefused) {
+  for (const bool tiled : {false, true}) {
+    const auto tiles = tiled ? std::optional<models::TileRules>({.size = 10, .overlap = 0}) : std::nullopt;
+    const auto call = Call(tiles, Large(), Region{.x = 0, .y = 0, .width = 20, .height = 20});
+    EXPECT_THAT(std::string(MakeOf(*call, /*maps=*/true).message()),
+                HasSubstr("1000 x 800 pixels large, and the model's answer would be a map of that size"));
+  }
 }
 
 TEST_F(TileItemsTest, TheModelsOwnTilesCutOnlyLargerPictures) {

@@ -262,7 +262,7 @@ void AddBounds(CLI::App& app, Flags& flags) {
              "How long a client may take to stream a volume");
   bound("--max-picture-bytes", flags.decode.max_bytes, kMaxBytes, "Maximum size of an encoded picture");
   bound("--max-picture-pixels", flags.decode.max_pixels, int64_t{1} << 30,
-        "Maximum pixels of a picture, checked in its header");
+        "Maximum pixels of a picture, checked in its header; of a TIFF in tiles, those of a region or tile");
   bound("--max-inflight-requests", flags.admission.max_inflight_requests, kAny,
         "Maximum requests that are accepted and not yet answered");
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,

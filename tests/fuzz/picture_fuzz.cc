@@ -1,5 +1,8 @@
 // Fuzzes a picture: its header, its pixels, and both ways to prepare a network's input.
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -46,6 +49,26 @@ void Prepare(const server::Picture& picture, const server::PictureHeader& header
               "what was decoded can be scaled");
 }
 
+// Reads the corners of a picture that is too large to be decoded whole.
+void ReadRegions(const server::Picture& picture, const server::PictureHeader& header) {
+  const std::string_view bytes = std::get<server::EncodedPicture>(picture).data.bytes;
+  const int width = static_cast<int>(std::min<int64_t>(header.width, 40));
+  const int height = static_cast<int>(std::min<int64_t>(header.height, 30));
+  for (const bool last : {false, true}) {
+    const server::Region region{.x = last ? static_cast<int>(header.width) - width : 0,
+                                .y = last ? static_cast<int>(header.height) - height : 0,
+                                .width = width,
+                                .height = height};
+    const auto part = server::DecodeRegion(bytes, header, region, kLimits);
+    if (part.ok()) {
+      fuzz::Check(part->pixels.width == width && part->pixels.height == height, "a region has its size");
+    } else {
+      fuzz::Check(!part.status().message().empty(), "an error says what is wrong");
+    }
+  }
+  fuzz::Check(!server::DecodePicture(picture, header, Whole()).ok(), "such a picture is not decoded whole");
+}
+
 }  // namespace
 }  // namespace saccade
 
@@ -61,6 +84,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   Check(header->width >= 1 && header->height >= 1, "a picture has pixels");
+  if (header->by_regions) {
+    saccade::ReadRegions(picture, *header);
+    return 0;
+  }
   Check(header->pixels() <= saccade::kLimits.max_pixels, "a picture is no larger than may be");
   saccade::Prepare(picture, *header, saccade::Cropped());
   saccade::Prepare(picture, *header, saccade::Whole());

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "server/core/request.h"
 #include "server/decode/picture_header.h"
 #include "server/decode/volume.h"
 
@@ -33,6 +34,7 @@ struct HelperReply {
 enum class WorkerTask : int32_t {
   kReadHeader,
   kDecode,
+  kDecodeRegion,
   kOpenVideo,
   kNextFrame,
   kConvertFrame,
@@ -64,6 +66,7 @@ struct WorkerJob {
   uint64_t max_cpu_seconds = 0;
   DecodeLimits limits;
   PictureHeader header;
+  Region region;
   int32_t reduction = 1;
   int64_t max_voxels = 0;
   VolumeHeader volume;

@@ -82,6 +82,9 @@ class Worker {
       case WorkerTask::kDecode:
         UseRest(job);
         return Show(job, DecodeWhole(input, job.header, job.reduction), reply.pixels);
+      case WorkerTask::kDecodeRegion:
+        UseRest(job);
+        return Show(job, DecodeRegion(input, job.header, job.region, job.limits), reply.pixels);
       case WorkerTask::kOpenVideo:
         return OpenVideo(job, reply.video);
       case WorkerTask::kNextFrame:

@@ -36,9 +36,52 @@ absl::StatusOr<PictureHeader> Checked(const PictureHeader& header, const DecodeL
   if (header.format != PictureFormat::kTiff || header.copied_bytes != 0 || header.width < 1 ||
       header.height < 1)
     return BadReply();
+  if (header.by_regions) {
+    if (std::max(header.width, header.height) > kMaxRegionalSide) return BadReply();
+    return header;
+  }
   if (absl::Status fits = CheckPixels(header.width, header.height, limits); !fits.ok()) return fits;
   return header;
 }
+
+class WorkerRegions final : public PictureRegions {
+ public:
+  WorkerRegions(std::unique_ptr<DecodeWorker> worker, std::string_view bytes, const PictureHeader& header,
+                const DecodeLimits& limits, StillWanted wanted)
+      : worker_(std::move(worker)),
+        bytes_(bytes),
+        header_(header),
+        limits_(limits),
+        wanted_(std::move(wanted)) {}
+
+  absl::StatusOr<DecodedPicture> Read(const Region& region) override {
+    if (absl::Status fits = CheckRegion(region, header_, limits_); !fits.ok()) return fits;
+    if (absl::Status room = worker_->Reserve(RoomFor(region.width, region.height)); !room.ok()) return room;
+    WorkerJob job;
+    job.task = WorkerTask::kDecodeRegion;
+    job.limits = limits_;
+    job.header = header_;
+    job.region = region;
+    job.max_more_bytes = MoreBytes(bytes_, int64_t{region.width} * region.height);
+    const auto reply = worker_->Run(job, wanted_);
+    if (!reply.ok()) return reply.status();
+    auto pixels = worker_->Pixels(*reply);
+    if (!pixels.ok()) return pixels.status();
+    if (pixels->width != region.width || pixels->height != region.height) return BadReply();
+    DecodedPicture picture;
+    picture.pixels = *pixels;
+    picture.sent = {region.height, region.width};
+    picture.whole = {header_.height, header_.width};
+    return picture;
+  }
+
+ private:
+  const std::unique_ptr<DecodeWorker> worker_;
+  const std::string_view bytes_;
+  const PictureHeader header_;
+  const DecodeLimits limits_;
+  const StillWanted wanted_;
+};
 
 class WorkerVideoFile final : public Video {
  public:
@@ -149,6 +192,7 @@ absl::StatusOr<DecodedPicture> WorkerDecoder::Decode(const Picture& picture, con
                                                      const StillWanted& wanted) const {
   const EncodedPicture* const file = FileOf(picture);
   if (file == nullptr) return DecodePicture(picture, header, input, region);
+  if (header.by_regions) return DecodePart(picture, header, region, wanted);
   auto acquired = pool_->Acquire();
   if (!acquired.ok()) return acquired.status();
   const std::shared_ptr<DecodeWorker> worker = *std::move(acquired);
@@ -176,6 +220,28 @@ absl::StatusOr<DecodedPicture> WorkerDecoder::Decode(const Picture& picture, con
   decoded.reduction = job.reduction;
   if (absl::Status cut = CutRegion(region, decoded); !cut.ok()) return cut;
   return decoded;
+}
+
+absl::StatusOr<DecodedPicture> WorkerDecoder::DecodePart(const Picture& picture, const PictureHeader& header,
+                                                         const std::optional<Region>& region,
+                                                         const StillWanted& wanted) const {
+  if (!region) return CheckWhole(header);
+  auto opened = OpenRegions(picture, header, wanted);
+  if (!opened.ok()) return opened.status();
+  const std::shared_ptr<PictureRegions> regions = *std::move(opened);
+  auto decoded = regions->Read(*region);
+  if (decoded.ok()) decoded->owner = regions;
+  return decoded;
+}
+
+absl::StatusOr<std::unique_ptr<PictureRegions>> WorkerDecoder::OpenRegions(const Picture& picture,
+                                                                           const PictureHeader& header,
+                                                                           const StillWanted& wanted) const {
+  const std::string_view bytes = std::get<EncodedPicture>(picture).data.bytes;
+  auto worker = pool_->Acquire();
+  if (!worker.ok()) return worker.status();
+  if (absl::Status loaded = (*worker)->Load(bytes, 0); !loaded.ok()) return loaded;
+  return std::make_unique<WorkerRegions>(*std::move(worker), bytes, header, limits(), wanted);
 }
 
 absl::StatusOr<std::unique_ptr<Video>> WorkerDecoder::OpenVideo(std::string_view bytes,

@@ -19,6 +19,10 @@ class WorkerDecoder final : public Decoder {
   absl::StatusOr<DecodedPicture> Decode(const Picture& picture, const PictureHeader& header,
                                         const models::ImageInput& input, const std::optional<Region>& region,
                                         const StillWanted& wanted) const override;
+  // The worker is held as long as the result.
+  absl::StatusOr<std::unique_ptr<PictureRegions>> OpenRegions(const Picture& picture,
+                                                              const PictureHeader& header,
+                                                              const StillWanted& wanted) const override;
   absl::StatusOr<std::unique_ptr<Video>> OpenVideo(std::string_view bytes,
                                                    const StillWanted& wanted) const override;
   absl::StatusOr<VolumeHeader> ReadVolume(const Picture& volume, int64_t max_voxels,
@@ -27,6 +31,11 @@ class WorkerDecoder final : public Decoder {
                             const StillWanted& wanted) const override;
 
  private:
+  // Decodes the region of a picture that is too large to be decoded whole.
+  absl::StatusOr<DecodedPicture> DecodePart(const Picture& picture, const PictureHeader& header,
+                                            const std::optional<Region>& region,
+                                            const StillWanted& wanted) const;
+
   WorkerPool* const pool_;
 };
 

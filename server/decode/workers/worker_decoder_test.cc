@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "server/decode/picture_fixtures.h"
+#include "server/decode/tiff_fixtures.h"
 #include "server/decode/video_fixtures.h"
 
 namespace saccade::server {
@@ -98,6 +99,38 @@ TEST_F(WorkerDecoderTest, PicturesAreThoseOfThreads) {
     ExpectTheSame(file, 300, Region{.x = 7, .y = 5, .width = 300, .height = 300});
   }
   EXPECT_EQ(pool_->counts().started, 1);
+}
+
+TEST_F(WorkerDecoderTest, RegionsAreThoseOfThreads) {
+  constexpr DecodeLimits kSmall = {.max_pixels = 10'000, .max_bytes = 1 << 24};
+  const ThreadDecoder threads(kSmall);
+  const WorkerDecoder workers(kSmall, pool_.get());
+  const std::string bytes = Tiff({.orientation = ORIENTATION_RIGHTTOP}, 203, 141);
+  const Picture file = File(bytes);
+  const auto header = threads.ReadHeader(file, nullptr);
+  const auto told = workers.ReadHeader(file, nullptr);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_TRUE(told->by_regions);
+  EXPECT_EQ(told->width, header->width);
+  EXPECT_EQ(told->height, header->height);
+  const auto expected = threads.OpenRegions(file, *header, nullptr);
+  const auto regions = workers.OpenRegions(file, *told, nullptr);
+  ASSERT_TRUE(regions.ok()) << regions.status();
+  // Regions that need more of the shared memory than the one before, and one that does not exist.
+  for (const Region& region :
+       std::vector<Region>{{0, 0, 5, 5}, {30, 20, 90, 100}, {7, 9, 3, 3}, {140, 0, 10, 9}}) {
+    const auto one = (*expected)->Read(region);
+    const auto other = (*regions)->Read(region);
+    ASSERT_EQ(one.status(), other.status());
+    if (!one.ok()) continue;
+    EXPECT_EQ(one->whole, other->whole);
+    EXPECT_TRUE(PixelsOf(*one) == PixelsOf(*other));
+    const auto alone = workers.Decode(file, *told, Input(8), region, nullptr);
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_TRUE(PixelsOf(*one) == PixelsOf(*alone));
+  }
+  EXPECT_EQ(threads.Decode(file, *header, Input(8), {}, nullptr).status(),
+            workers.Decode(file, *told, Input(8), {}, nullptr).status());
 }
 
 TEST_F(WorkerDecoderTest, DamageIsToldAsByThreads) {

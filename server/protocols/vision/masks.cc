@@ -1,20 +1,32 @@
 #include "server/protocols/vision/masks.h"
 
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "server/encode/mask.h"
 #include "server/encode/png.h"
+#include "server/protocols/vision/errors.h"
 
 namespace saccade::server {
 namespace {
 
-void SetRle(const models::MaskRegion& region, models::Size whole, float threshold, v1::RleMask* message) {
+absl::Status SetRle(const models::MaskRegion& region, models::Size whole, float threshold,
+                    v1::RleMask* message) {
+  // A run may be as long as the picture.
+  if (whole.height > std::numeric_limits<uint32_t>::max() / whole.width) {
+    return InvalidField("detection.masks",
+                        absl::StrCat("is RLE, whose runs have at most ", std::numeric_limits<uint32_t>::max(),
+                                     " pixels, but the picture is ", whole.width, " x ", whole.height,
+                                     "; ask for PNG, POLYGONS or NONE"));
+  }
   const std::vector<uint32_t> counts = models::EncodeRle(region, whole.height, whole.width, threshold);
   message->set_height(static_cast<int32_t>(whole.height));
   message->set_width(static_cast<int32_t>(whole.width));
   message->set_counts(models::CocoText(counts));
   message->set_area(models::AreaOf(counts));
+  return absl::OkStatus();
 }
 
 absl::Status SetPicture(const MaskBits& bits, v1::MaskPicture* message) {
@@ -52,8 +64,7 @@ absl::Status SetMask(const models::MaskRegion& region, models::Size whole, v1::D
     case v1::DetectionOptions::POLYGONS:
       return SetPolygons(BitsOf(region, threshold), message->mutable_mask_polygons());
     default:
-      SetRle(region, whole, threshold, message->mutable_mask());
-      return absl::OkStatus();
+      return SetRle(region, whole, threshold, message->mutable_mask());
   }
 }
 
