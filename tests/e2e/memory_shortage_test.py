@@ -121,10 +121,12 @@ def reload(daemon):
         return code_of(lambda: [order(channel, f"RepositoryModel{what}") for what in ("Unload", "Load")])
 
 
-def places(count):
-    if PLACES == "all" or int(PLACES) >= count:
+def places(count, path):
+    if PLACES == "all":
         return range(1, count + 1)
-    return sorted({1 + i * (count - 1) // (int(PLACES) - 1) for i in range(int(PLACES))})
+    # A load takes as long as a hundred requests.
+    wanted = int(PLACES) // 4 if path is reload else int(PLACES)
+    return sorted({1 + i * (count - 1) // (wanted - 1) for i in range(wanted)})
 
 
 @pytest.mark.parametrize("path,decode", [(tensors, "thread"), (tensors_in_json, "thread"), (picture, "thread"),
@@ -139,7 +141,7 @@ def test_a_shortage_that_begins_at_any_allocation(start, models, shortage, path,
     count = max(shortage.during(NEVER, lambda: path(daemon))[1] for _ in range(3))
     assert count > 100, "allocations are not counted"
     resting, shortages = 0, 0
-    for i, place in enumerate(places(count)):
+    for i, place in enumerate(places(count, path)):
         answer, _, failed = shortage.during(place, lambda: path(daemon))
         assert daemon.process.poll() is None, f"it ended at allocation {place} of {count}:\n{shortage.stack()}"
         assert answer in (OK, EXHAUSTED), f"at allocation {place} of {count}:\n{shortage.stack()}"
@@ -149,7 +151,7 @@ def test_a_shortage_that_begins_at_any_allocation(start, models, shortage, path,
         assert path(daemon) == OK, f"after a shortage at allocation {place} of {count}:\n{shortage.stack()}"
         if i == 5:
             resting = daemon.resident_bytes()
-    assert shortages > 10, "this test tests nothing"
+    assert shortages > 5, "this test tests nothing"
     eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "nothing was in flight any more")
     assert daemon.resident_bytes() < resting + MAX_GROWTH
 
