@@ -3,6 +3,7 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,10 @@ inline constexpr int64_t kMaxStrings = 1 << 18;
 // Maximum number of fields of any kind within a message. A packed field is one, so only the elements of
 // tensors that a client does not pack may be so many. It bounds the time to read a message.
 inline constexpr int64_t kMaxFields = 1 << 22;
+
+// Maximum length of a model's name in a request. It is copied many times, into logs, errors and counts. A
+// model's has at most 128 bytes; one that is a little too long gets the usual error, NOT_FOUND.
+inline constexpr size_t kMaxModelName = 1024;
 
 // An upper estimate of the memory in bytes that protobuf's parser takes for `bytes`, a message of `type`;
 // what is no valid message is estimated as far as it is read. INVALID_ARGUMENT if one of the bounds above is

@@ -60,7 +60,7 @@ LIMITS = {
         ("inference/request.h", "kMaxRaws", COUNT, "`raw_input_contents` of a request", "INVALID_ARGUMENT"),
     ],
     "What a request may ask": [
-        ("inference/messages.cc", "kMaxModelName", BYTES, "Name of a model, in a ModelInferRequest", "INVALID_ARGUMENT"),
+        ("message_size.h", "kMaxModelName", BYTES, "Name of a model, over gRPC", "INVALID_ARGUMENT"),
         ("vision/messages.h", "kMaxRequestId", BYTES, "Request id, over `saccade.v1`", "INVALID_ARGUMENT"),
         ("vision/messages.cc", "kMaxPriority", COUNT, "Priority, over `saccade.v1`", "INVALID_ARGUMENT"),
         ("vision/messages.cc", "kMaxFrameRate", COUNT, "Frames per second of a clip", "INVALID_ARGUMENT"),

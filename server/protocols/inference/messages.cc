@@ -13,11 +13,10 @@
 #include "server/inference/shared_inputs.h"
 #include "server/protocols/answer_size.h"
 #include "server/protocols/inference/typed_contents.h"
+#include "server/protocols/message_size.h"
 
 namespace saccade::server {
 namespace {
-
-constexpr size_t kMaxModelName = 1024;
 
 using Message = inference::ModelInferRequest;
 using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
@@ -145,8 +144,6 @@ absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const S
                                        VersionReader version_of, absl::Time arrival, absl::Time deadline,
                                        absl::string_view client) {
   const Message& message = received.fields;
-  // The name is copied into logs, errors and counts. A model's has at most 128 bytes; one that is a little
-  // too long gets the usual error, NOT_FOUND.
   if (message.model_name().size() > kMaxModelName) {
     return Invalid("model_name", absl::StrCat("has ", message.model_name().size(), " bytes; at most ",
                                               kMaxModelName, " are accepted"));

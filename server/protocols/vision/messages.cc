@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/protocols/message_size.h"
 #include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/explain.h"
 #include "server/protocols/vision/options.h"
@@ -21,6 +22,10 @@ constexpr double kMaxFrameRate = 1000;
 absl::Status CheckFields(const RequestFields& fields) {
   if (fields.model.empty())
     return InvalidField("model", "is empty; expected the name of a model, as returned by ListModels");
+  if (fields.model.size() > kMaxModelName) {
+    return InvalidField("model", absl::StrCat("has ", fields.model.size(), " bytes; at most ", kMaxModelName,
+                                              " are accepted"));
+  }
   if (fields.version < 0) {
     return InvalidField("version",
                         absl::StrCat("is ", fields.version, "; expected a version, or 0 for the latest"));

@@ -46,6 +46,9 @@ TEST(VisionMessagesTest, EveryFieldIsChecked) {
   message.set_version(-1);
   ExpectInvalid(message, "version", "-1");
   message = Encoded();
+  message.set_model(std::string(1025, 'm'));
+  ExpectInvalid(message, "model", "has 1025 bytes; at most 1024");
+  message = Encoded();
   message.set_request_id(std::string(129, 'x'));
   ExpectInvalid(message, "request_id", "129");
   message = Encoded();
