@@ -16,6 +16,7 @@ std::atomic<bool> is_used{false};
 // Null while it is used. Changes under `changing`, so that no thread finds neither the reserve nor its
 // memory.
 std::atomic<void*> reserve{nullptr};
+// Not an absl::Mutex, which allocates where it has to wait.
 std::mutex changing;
 // How often the reserve was freed; guarded by `changing`.
 uint64_t uses = 0;
