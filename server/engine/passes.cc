@@ -40,7 +40,8 @@ class Passes {
   PassEnd End() &&;
 
  private:
-  // An allocation that fails before or after the network's own code fails the pass, not the instance's thread.
+  // An allocation that fails before or after the network's own code fails the pass, not the instance's
+  // thread.
   absl::StatusOr<std::vector<ShareAnswer>> Run(const Shares& shares) const;
   // Computes `together` shares at a time, one pass after the other.
   void ComputeApart(Shares shares, size_t together);
