@@ -108,7 +108,8 @@ def daemon(tmp_path_factory):
     write(root / "models", "semantic", Edges().eval(), {"kind": "semantic"})
     outputs = {name: f"OUTPUT__{n}" for n, name in enumerate(("boxes", "scores", "labels", "masks"))}
     write(root / "models", "masks", Filled(), {"kind": "boxes", "score_threshold": 0.1}, labels=["red", "green", "blue"], outputs=outputs)
-    with Daemon(root / "models", ALLOW, "--decode=process", log_folder=root) as running:
+    # The tiles of the whole picture are 676 items of one queue.
+    with Daemon(root / "models", ALLOW, "--decode=process", "--max-queue-size=1024", log_folder=root) as running:
         yield running.await_ready()
 
 
