@@ -22,6 +22,7 @@ from tritonclient.utils import np_to_triton_dtype
 
 import onnx_files
 import pictures
+from large_tiffs import tiled_tiff
 from messages import message
 
 SEEDS = pathlib.Path(__file__).resolve().parent / "seeds"
@@ -217,6 +218,8 @@ def encoded_pictures():
     masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)
     header = struct.pack("<IiiHHIIiiII", 108, 4, -3, 1, 32, 3, 48, 2835, 2835, 0, 0) + masks + b"BGRs" + bytes(48)
     start = b"BM" + struct.pack("<IHHI", 14 + 108 + 48, 0, 0, 14 + 108)
+    # Larger than what the harness decodes at once.
+    write("picture", "tiff_regions", tiled_tiff(300, 200, [((255, 0, 0), 200, 100, 90, 80)]))
     write("picture", "bmp_masks", start + header + bytes(range(48)))
 
 
