@@ -7,6 +7,7 @@
 #include "models/networks/identity/describe.h"
 #include "models/networks/mask_rcnn/describe.h"
 #include "models/networks/mobile/describe.h"
+#include "models/networks/network_tensors.h"
 #include "models/networks/psmnet/describe.h"
 #include "models/networks/rc3d/describe.h"
 #include "models/networks/residual/describe.h"
@@ -19,28 +20,29 @@ namespace {
 struct NetworkFunctions {
   Description (*describe)(const std::string& architecture, const Options&, const std::vector<std::string>&);
   Counts (*count)(const std::string& architecture, const Options&);
+  NetworkTensors (*tensors)(const std::string& architecture, const Options&);
 };
 
 NetworkFunctions FunctionsOf(Network network) {
   switch (network) {
     case Network::kDeepLab:
-      return {DescribeDeepLab, CountDeepLab};
+      return {DescribeDeepLab, CountDeepLab, DeepLabTensors};
     case Network::kIdentity:
-      return {DescribeIdentity, CountIdentity};
+      return {DescribeIdentity, CountIdentity, IdentityTensors};
     case Network::kMaskRcnn:
-      return {DescribeMaskRcnn, CountMaskRcnn};
+      return {DescribeMaskRcnn, CountMaskRcnn, MaskRcnnTensors};
     case Network::kMobile:
-      return {DescribeMobile, CountMobile};
+      return {DescribeMobile, CountMobile, MobileTensors};
     case Network::kPsmnet:
-      return {DescribePsmnet, CountPsmnet};
+      return {DescribePsmnet, CountPsmnet, PsmnetTensors};
     case Network::kRc3d:
-      return {DescribeRc3d, CountRc3d};
+      return {DescribeRc3d, CountRc3d, Rc3dTensors};
     case Network::kResidual:
-      return {DescribeResidual, CountResidual};
+      return {DescribeResidual, CountResidual, ResidualTensors};
     case Network::kUnet3d:
       break;
   }
-  return {DescribeUnet, CountUnet};
+  return {DescribeUnet, CountUnet, UnetTensors};
 }
 
 void CheckLabels(const Description& description) {
@@ -57,7 +59,9 @@ Network NetworkOf(const std::string& name) {
   for (const Architecture& architecture : kArchitectures) {
     if (name == architecture.name) return architecture.network;
   }
+  const std::string meant = NearestWord(name, Architectures());
   throw LoadError("unknown architecture " + Quote(name) +
+                  (meant.empty() ? "" : "; did you mean " + Quote(meant) + "?") +
                   "; the architectures are: " + Joined(Architectures(), ", "));
 }
 
@@ -78,6 +82,10 @@ Description Describe(const std::string& architecture, const Options& options,
 
 Counts Count(const std::string& architecture, const Options& options) {
   return FunctionsOf(NetworkOf(architecture)).count(architecture, WithoutPrecision(options));
+}
+
+NetworkTensors TensorsOf(const std::string& architecture, const Options& options) {
+  return FunctionsOf(NetworkOf(architecture)).tensors(architecture, WithoutPrecision(options));
 }
 
 }  // namespace saccade::models

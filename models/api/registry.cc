@@ -11,6 +11,7 @@
 #include "models/networks/mask_rcnn/mask_rcnn.h"
 #include "models/networks/mobile/mobile.h"
 #include "models/networks/nearest.h"
+#include "models/networks/nearest_text.h"
 #include "models/networks/psmnet/psmnet.h"
 #include "models/networks/rc3d/rc3d.h"
 #include "models/networks/residual/residual.h"
@@ -52,15 +53,19 @@ std::unique_ptr<Model> Make(const std::string& architecture, const Options& opti
   return load(architecture, WithoutPrecision(options), weights_path, labels, target);
 }
 
-// A line about the network whose names the file has, if that is another one; otherwise nothing.
-std::string OtherNetworkText(const std::string& architecture, const Options& options,
-                             const std::string& weights_path) {
+// Lines about tensors that may have been renamed, and about the network that the file is nearer to.
+std::string NearMissText(const std::string& architecture, const Options& options,
+                         const std::string& weights_path) {
   const auto file = MappedFile::Open(weights_path, kMaxWeightsFileBytes);
   const NearestNetwork nearest =
       Nearest(ParseWeights(file->bytes()), architecture, WithoutPrecision(options));
-  if (nearest.architecture == architecture && nearest.prefix.empty()) return "";
-  const std::string text = NearestText(nearest);
-  return text.empty() ? "" : "\n  " + text;
+  std::string text;
+  const auto add = [&text](const std::string& line) {
+    if (!line.empty()) text += "\n  " + line;
+  };
+  if (nearest.architecture != architecture || !nearest.prefix.empty()) add(NearestText(nearest));
+  for (const std::string& renamed : RenamedTexts(nearest.fit)) add(renamed);
+  return text;
 }
 
 // nullopt if the file cannot be read.
@@ -99,7 +104,7 @@ std::unique_ptr<Model> LoadFor(const Target& target, const std::string& architec
     CheckQuantized(weights_path, target);
     return Make(architecture, options, weights_path, labels, target);
   } catch (const MisfitError& error) {
-    throw LoadError(error.what() + OtherNetworkText(architecture, options, weights_path));
+    throw LoadError(error.what() + NearMissText(architecture, options, weights_path));
   } catch (const LoadError&) {
     throw;
   } catch (const std::exception& error) {

@@ -72,9 +72,11 @@ TEST_F(RegistryTest, ListsTheArchitecturesIfThereIsNoneOfTheName) {
     Count("sannet", {});
     FAIL();
   } catch (const LoadError& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("unknown architecture 'sannet'; the architectures are: attnnet, "),
-                      HasSubstr("resnet50, sanet")));
+    EXPECT_THAT(
+        error.what(),
+        AllOf(HasSubstr(
+                  "unknown architecture 'sannet'; did you mean 'sanet'?; the architectures are: attnnet, "),
+              HasSubstr("resnet50, sanet")));
   }
 }
 

@@ -1,4 +1,4 @@
-// Tells which architecture has most of the names in a weights file that fits none exactly. Does not include
+// Tells which architecture the tensors of a weights file are nearest to, and what differs. Does not include
 // LibTorch.
 #pragma once
 
@@ -7,28 +7,34 @@
 #include <vector>
 
 #include "models/api/options.h"
+#include "models/networks/fit.h"
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
 
 struct NearestNetwork {
-  std::string architecture;
+  // Empty if no network is near.
+  std::string architecture = {};
+  // Those that the architecture has to be given (`classes`), with which `fit` was made.
+  Options options = {};
   // What stands before the names in the file and not in the network; empty if nothing does.
   std::string prefix = {};
-  // Tensors in the file whose names the architecture has, and all tensors in the file.
-  size_t matching = 0;
+  WeightsFit fit = {};
+  // Tensors in the file.
   size_t tensors = 0;
+  // Other architectures that fit as well, or nearly so, sorted.
+  std::vector<std::string> alike = {};
 };
 
-// Compares the names, without WrappersPrefix(), with those of every architecture's layers: as they are, and
-// without the prefix of one or two parts ("backbone.", "student.net.") that most of them carry. `preferred`,
-// unless it is empty, is compared with its options, and wins against others that match as well. `matching` is
-// 0 if no name is known.
+// Compares names and shapes, without WrappersPrefix(), with those of every architecture: as they are, and
+// without the prefix of one or two parts ("backbone.", "student.net.") that most of the names carry.
+// `preferred`, unless it is empty, is compared with its options, and wins against others that fit as well.
+// Batch norms' num_batches_tracked count for nothing.
 NearestNetwork Nearest(const std::vector<TensorEntry>& entries, const std::string& preferred = {},
                        const Options& options = {});
 
-// "12 of its 14 tensors have the names of 'resnet18' without the prefix 'backbone.'; did you mean that? ...",
-// with what to do. Empty if less than a third of the names match.
-std::string NearestText(const NearestNetwork& nearest);
+// The same for one architecture, however far from it the file is.
+NearestNetwork NearestAs(const std::string& architecture, const std::vector<TensorEntry>& entries,
+                         const Options& options = {});
 
 }  // namespace saccade::models

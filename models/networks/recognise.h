@@ -19,9 +19,13 @@ struct Recognised {
   std::vector<std::string> notes = {};
 };
 
-// Looks at names and shapes of the layers that tell torchvision's networks apart; whether all tensors fit is
-// known when the model is loaded. Throws a LoadError that names the first tensors and the networks that are
-// recognised.
+// Returns the only architecture that loads all of these tensors, with the number of classes, the blocks
+// or the width that they have. Throws a LoadError that names the nearest ones and what differs: tensors that
+// are renamed, missing, surplus or of another shape.
 Recognised Recognise(const std::vector<TensorEntry>& entries);
+
+// Describes the file as weights of this architecture, which the user has named. The notes say what
+// does not fit, as the options may have to be set.
+Recognised RecogniseAs(const std::string& architecture, const std::vector<TensorEntry>& entries);
 
 }  // namespace saccade::models

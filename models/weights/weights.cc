@@ -143,21 +143,16 @@ class Complaints {
   std::map<std::string, std::vector<std::string>> lists_;
 };
 
-bool IsUnused(const std::string& name, const WeightNames& names) {
-  return std::any_of(names.unused.begin(), names.unused.end(),
-                     [&](const std::string& beginning) { return name.starts_with(beginning); });
-}
-
 // Returns the entries by the network's names, without WrappersPrefix().
 std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>& entries,
                                                  const WeightNames& names) {
   const size_t prefix = WrappersPrefix(entries).size();
   std::map<std::string, const TensorEntry*> by_name;
   for (const TensorEntry& entry : entries) {
-    if (entry.name.ends_with(".num_batches_tracked")) continue;
+    if (IsBatchCounter(entry.name)) continue;
     const std::string name = entry.name.substr(prefix);
-    if (IsUnused(name, names)) continue;
-    const std::string known = names.rename ? names.rename(name) : name;
+    if (names.IsUnused(name)) continue;
+    const std::string known = names.Known(name);
     if (!by_name.emplace(known, &entry).second) {
       throw LoadError("the weights contain " + Quote(known) + " twice, under an old and a new name");
     }
@@ -207,7 +202,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
     if (absent.contains(spec.optional_module)) continue;
     const auto found = left.find(spec.name);
     if (found == left.end()) {
-      complaints.Add("missing", Quote(spec.name) + " " + ShapeText(spec.shape));
+      complaints.Add("missing", Quote(names.Written(spec.name)) + " " + ShapeText(spec.shape));
       continue;
     }
     const TensorEntry& entry = *found->second;
@@ -218,10 +213,10 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
     (*file_names)[spec.name] = entry.name;
     if (entry.shape != spec.shape) {
       classes.insert(FirstExtents(spec.shape, entry.shape));
-      complaints.Add("wrong shape", Quote(spec.name) + " expected " + ShapeText(spec.shape) + ", got " +
-                                        ShapeText(entry.shape));
+      complaints.Add("wrong shape", Quote(names.Written(spec.name)) + " expected " + ShapeText(spec.shape) +
+                                        ", got " + ShapeText(entry.shape));
     } else if (!type) {
-      complaints.Add("wrong type", Quote(spec.name) + " expected F16, BF16, F32 or F64, got " +
+      complaints.Add("wrong type", Quote(names.Written(spec.name)) + " expected F16, BF16, F32 or F64, got " +
                                        Info(entry.type).safetensors_name);
     } else {
       loaded.tensors[spec.name] = Alias(entry, *type, file);
@@ -229,7 +224,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
     }
   }
   for (const auto& [name, entry] : left)
-    complaints.Add("surplus", Quote(name) + " " + ShapeText(entry->shape));
+    complaints.Add("surplus", Quote(names.Written(name)) + " " + ShapeText(entry->shape));
   if (!complaints.empty()) {
     throw MisfitError(
         "the weights do not fit the network; check its options against those it was trained with." +

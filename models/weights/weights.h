@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "models/api/target.h"
 #include "models/weights/tensor_spec.h"
+#include "models/weights/weight_names.h"
 
 namespace saccade::models {
 
@@ -28,14 +28,6 @@ struct TensorMap : std::map<std::string, at::Tensor> {
 // (models/layers/int8_convolution.h). Both are loaded with it, and checked.
 inline constexpr char kScaleSuffix[] = ".weight_scale";
 inline constexpr char kGridsSuffix[] = ".grids";
-
-// How names in a file are converted to the network's.
-struct WeightNames {
-  // Returns the network's name for `name` in the file, for files of older versions; null keeps all names.
-  std::function<std::string(const std::string& name)> rename = nullptr;
-  // Prefixes of names that the file may contain and the network does not use (a backbone's "fc.").
-  std::vector<std::string> unused = {};
-};
 
 // Removes the tensors whose names begin with `beginning` and returns them, so that their memory can be
 // released once a part of the network is made from them.

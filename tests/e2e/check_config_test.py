@@ -153,11 +153,17 @@ def test_the_network_that_was_meant_is_told(network, tmp_path):
     config.write_text('parameters { key: "architecture" value { string_value: "resnet50" } }')
     for name in ("meant", "prefixed"):
         (tmp_path / name / "labels.txt").unlink()
+    weights = write_model(tmp_path, "renamed", network)
+    safetensors.torch.save_file({key.replace("classifier.", "head_of_mine."): value for key, value in state.items()},
+                                weights)
     weights = write_model(tmp_path, "classes", TinyModel(classes=7, seed=3))
     safetensors.torch.save_file(state, weights)
     outcome = Checked(tmp_path)
     assert "tensors have the names of 'sanet'; did you mean that network?" in re.sub(
         "'(attnnet|kanet_kv|kanet_qkv|attnnet_1n|attnnet_pool)'", "'sanet'", outcome.of("meant")[1])
     assert 'name.removeprefix("student.net.")' in outcome.of("prefixed")[1]
+    renamed = outcome.of("renamed")[1]
+    assert "'classifier.weight' is missing; 'head_of_mine.weight' has its shape" in renamed
+    assert "rename 'head_of_mine.' to 'classifier.' in 2 names?" in renamed and "did you mean" not in renamed
     assert "the first extent is 5 instead of 7; if that is the number of classes, set the option classes to 5" in (
         outcome.of("classes")[1])

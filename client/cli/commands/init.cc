@@ -68,16 +68,11 @@ std::optional<ModelFolder> ProgramOf(models::Bytes file) {
 
 models::Recognised NetworkOf(const InitCommand& command, models::Bytes file, bool safetensors) {
   const std::vector<models::TensorEntry> entries = models::ParseWeights(file);
-  models::Recognised named;
-  named.architecture = command.architecture;
-  if (!named.architecture.empty()) return named;
+  if (!command.architecture.empty()) return models::RecogniseAs(command.architecture, entries);
   if (safetensors) {
     const auto metadata = models::SafetensorsMetadata(file);
-    if (const auto found = metadata.find("saccade.architecture"); found != metadata.end()) {
-      named.architecture = found->second;
-      named.notes.emplace_back("its metadata name the architecture and the options");
-      return named;
-    }
+    if (const auto found = metadata.find("saccade.architecture"); found != metadata.end())
+      return {.architecture = found->second, .notes = {"its metadata name the architecture and the options"}};
   }
   return models::Recognise(entries);
 }

@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/testing/command_test.h"
 #include "models/graphs/testing/onnx_bytes.h"
+#include "models/networks/testing/network_files.h"
 #include "models/weights/format/testing/files.h"
 
 namespace saccade::client {
@@ -14,30 +19,27 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A safetensors file of tensors without elements, except for their first dimension: recognising them needs no
-// data.
-std::string Weights(const std::vector<std::pair<std::string, int64_t>>& rows) {
+using models::TensorEntry;
+using models::testing::FileOf;
+using models::testing::Rename;
+
+// A safetensors file of these tensors, with elements of a byte.
+std::string Weights(const std::vector<TensorEntry>& entries) {
   std::string header = "{";
-  for (const auto& [name, count] : rows) {
-    header += header.size() > 1 ? "," : "";
-    header += "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[" + std::to_string(count) +
-              ",0],\"data_offsets\":[0,0]}";
+  size_t end = 0;
+  for (const TensorEntry& entry : entries) {
+    int64_t elements = 1;
+    EXPECT_TRUE(models::Product(entry.shape, elements));
+    const size_t begin = std::exchange(end, end + static_cast<size_t>(elements));
+    absl::StrAppend(&header, header.size() > 1 ? "," : "", "\"", entry.name,
+                    "\":{\"dtype\":\"F8_E4M3\",\"shape\":[", absl::StrJoin(entry.shape, ","),
+                    "],\"data_offsets\":[", begin, ",", end, "]}");
   }
-  return models::testing::Safetensors(header + "}", "");
+  return models::testing::Safetensors(header + "}", std::string(end, '\0'));
 }
 
-std::vector<std::pair<std::string, int64_t>> Resnet(const std::string& prefix, int64_t classes,
-                                                    const std::vector<int>& blocks, bool basic) {
-  std::vector<std::pair<std::string, int64_t>> rows = {{prefix + "conv1.weight", 64},
-                                                       {prefix + "fc.weight", classes}};
-  for (size_t stage = 0; stage < blocks.size(); ++stage) {
-    for (int block = 0; block < blocks[stage]; ++block) {
-      const std::string name = prefix + "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
-      rows.emplace_back(name + ".conv1.weight", 64);
-      if (!basic) rows.emplace_back(name + ".conv3.weight", 64);
-    }
-  }
-  return rows;
+std::vector<TensorEntry> Resnet18(const std::string& classes) {
+  return FileOf("resnet18", {{"classes", classes}});
 }
 
 class Init : public CommandTest {
@@ -50,36 +52,25 @@ class Init : public CommandTest {
   std::string Config() { return Read(folder_ / "models" / "net" / "config.pbtxt"); }
 };
 
-TEST_F(Init, RecognisesResnetsAndTheirClasses) {
-  const struct {
-    const char* name;
-    std::vector<int> blocks;
-    bool basic;
-  } networks[] = {{"resnet18", {2, 2, 2, 2}, true},
-                  {"resnet34", {3, 4, 6, 3}, true},
-                  {"resnet50", {3, 4, 6, 3}, false},
-                  {"resnet101", {3, 4, 23, 3}, false},
-                  {"resnet152", {3, 8, 36, 3}, false}};
-  for (const auto& network : networks) {
-    std::filesystem::remove_all(folder_ / "models");
-    const RunResult run = Run(File("w", Weights(Resnet("", 37, network.blocks, network.basic))));
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_THAT(run.out, HasSubstr(std::string("of ") + network.name + " with 37 classes"));
-    EXPECT_THAT(Config(), AllOf(HasSubstr(std::string("\"") + network.name + "\""), HasSubstr("\"37\""),
-                                Not(HasSubstr("blocks"))));
-    EXPECT_TRUE(std::filesystem::exists(folder_ / "models" / "net" / "1" / "weights.safetensors"));
-  }
+TEST_F(Init, RecognisesTheNetworkAndItsClasses) {
+  const RunResult run = Run(File("w", Weights(Resnet18("37"))));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("of resnet18 with 37 classes"));
+  EXPECT_THAT(Config(), AllOf(HasSubstr("\"resnet18\""), HasSubstr("\"37\""), Not(HasSubstr("blocks"))));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "models" / "net" / "1" / "weights.safetensors"));
 }
 
 TEST_F(Init, SaysWhatWrappersPutBeforeTheNames) {
-  const RunResult run = Run(File("w", Weights(Resnet("model.", 1000, {2, 2, 2, 2}, true))));
+  std::vector<TensorEntry> file = Resnet18("1000");
+  Rename(file, "", "model.");
+  const RunResult run = Run(File("w", Weights(file)));
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("all 10 names carry the prefix 'model.'"));
+  EXPECT_THAT(run.out, HasSubstr("all 102 names carry the prefix 'model.'"));
   EXPECT_THAT(Config(), Not(HasSubstr("classes")));
 }
 
 TEST_F(Init, LabelsMustBeOnePerClass) {
-  const std::string weights = File("w", Weights(Resnet("", 2, {2, 2, 2, 2}, true)));
+  const std::string weights = File("w", Weights(Resnet18("2")));
   const RunResult wrong = Run(weights, {"--labels", File("labels", "cat\ndog\nbird\n")});
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_THAT(wrong.err, HasSubstr("has 3 labels; the network has 2 classes"));
@@ -201,21 +192,48 @@ TEST_F(Init, WhatGraphsCannotHaveHereIsSaid) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "models"));
 }
 
-// The stem is missing, so that the network is not recognised, but most names are there.
 TEST_F(Init, SaysWhichNetworkWasMeant) {
   for (const std::string prefix : {"", "backbone.", "student.net."}) {
-    auto rows = Resnet(prefix, 10, {3, 4, 6, 3}, false);
-    rows.erase(rows.begin());
-    rows.emplace_back("loss.weight", 3);
-    const RunResult run = Run(File("w", Weights(rows)));
+    std::vector<TensorEntry> file = Resnet18("10");
+    file.erase(file.begin());
+    Rename(file, "fc.", "head.");
+    Rename(file, "", prefix);
+    file.push_back({.name = "loss.weight", .shape = {3}, .strides = {}});
+    const RunResult run = Run(File("w", Weights(file)));
     EXPECT_EQ(run.exit_code, 1);
-    EXPECT_THAT(run.err, AllOf(HasSubstr("33 of its 34 tensors have the names of"),
-                               HasSubstr("did you mean that network?")));
-    EXPECT_THAT(run.err, prefix.empty() ? HasSubstr("name it with --architecture")
+    EXPECT_THAT(run.err,
+                AllOf(HasSubstr("99 of its 102 tensors have the names of 'resnet18' with classes=10"),
+                      HasSubstr("did you mean that network?"),
+                      HasSubstr("'fc.weight' is missing; 'head.weight' has its shape [10, 512]: rename"),
+                      HasSubstr("'conv1.weight' [64, 3, 7, 7] is missing"),
+                      HasSubstr("'loss.weight' [3] is surplus: remove it")));
+    EXPECT_THAT(run.err, prefix.empty() ? HasSubstr("with exactly its tensors")
                                         : HasSubstr("name.removeprefix(\"" + prefix + "\")"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "models"));
   }
-  EXPECT_THAT(Run(File("w", Weights({{"encoder.weight", 3}, {"decoder.weight", 3}}))).err,
-              Not(HasSubstr("did you mean")));
+}
+
+// Before, such files were taken, and the daemon rejected them.
+TEST_F(Init, SurplusTensorsAreNotTakenWithoutAWord) {
+  std::vector<TensorEntry> file = Resnet18("10");
+  file.push_back({.name = "ema.fc.weight", .shape = {10, 512}, .strides = {}});
+  const std::string weights = File("w", Weights(file));
+  EXPECT_THAT(Run(weights).err, HasSubstr("'ema.fc.weight' [10, 512] is surplus: remove it"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "models"));
+  const RunResult named = Run(weights, {"--architecture", "resnet18"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_THAT(named.out, AllOf(HasSubstr("do not fit 'resnet18'"), HasSubstr("is surplus: remove it")));
+  EXPECT_THAT(Config(), HasSubstr("\"10\""));
+}
+
+TEST_F(Init, TwinsNeedTheirName) {
+  const std::string weights = File("w", Weights(FileOf("kanet_qkv", {{"classes", "3"}})));
+  const RunResult run = Run(weights);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("'kanet_kv' or 'kanet_qkv'"), HasSubstr("--architecture")));
+  const RunResult named = Run(weights, {"--architecture", "kanet_qkv"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_THAT(named.out, AllOf(HasSubstr("of kanet_qkv with 3 classes"), Not(HasSubstr("fit"))));
 }
 
 TEST_F(Init, SaysThatAFileHoldsNoWeights) {
@@ -229,7 +247,8 @@ TEST_F(Init, SaysThatAFileHoldsNoWeights) {
 }
 
 TEST_F(Init, SaysThatNothingIsRecognised) {
-  const std::string weights = File("w", Weights({{"encoder.weight", 3}}));
+  const std::string weights =
+      File("w", Weights({{.name = "encoder.weight", .shape = {3, 0}, .strides = {}}}));
   const RunResult run = Run(weights);
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.err,

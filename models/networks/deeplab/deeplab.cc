@@ -35,10 +35,8 @@ std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Option
   if (parsed.head != DeepLabHead::kAspp) description.attention_layers = {kDeepLabAttention};
   description.attention_by_position =
       parsed.head == DeepLabHead::kAttention || parsed.head == DeepLabHead::kAttentionPool;
-  Ledger ledger;
-  RecordDeepLab(parsed, {description.input.height, description.input.width}, ledger);
-  // Backbones are often saved together with the classifier they were trained with.
-  LoadedWeights weights = LoadWeights(weights_path, ledger.tensors(), {.unused = {"fc."}});
+  const NetworkTensors tensors = DeepLabTensors(architecture, options);
+  LoadedWeights weights = LoadWeights(weights_path, tensors.expected, tensors.names);
   weights.tensors.target = target;
   return std::make_unique<DeepLab>(std::move(description), parsed, std::move(weights.tensors));
 }

@@ -45,4 +45,11 @@ Counts CountDeepLab(const std::string& architecture, const Options& options) {
   return ledger.counts();
 }
 
+NetworkTensors DeepLabTensors(const std::string& architecture, const Options& options) {
+  Ledger ledger;
+  RecordDeepLab(ParseDeepLabOptions(architecture, options), {kNominalSide, kNominalSide}, ledger);
+  // Backbones are often saved together with the classifier they were trained with.
+  return {ledger.tensors(), {.unused = {"fc."}}};
+}
+
 }  // namespace saccade::models

@@ -27,4 +27,9 @@ Counts CountIdentity(const std::string& architecture, const Options& options) {
   return {};
 }
 
+NetworkTensors IdentityTensors(const std::string& architecture, const Options& options) {
+  ParseIdentityOptions(architecture, options);
+  return {};
+}
+
 }  // namespace saccade::models

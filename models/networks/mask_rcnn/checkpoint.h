@@ -8,9 +8,6 @@
 
 namespace saccade::models {
 
-// Returns torchvision's current name for a parameter of any version.
-std::string PresentName(const std::string& name);
-
 // Like LoadWeights(). If the file has the pyramid's other form, the error says which option to set.
 LoadedWeights LoadMaskRcnnWeights(const std::string& path, const MaskRcnnTable& table);
 

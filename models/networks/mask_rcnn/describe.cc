@@ -1,5 +1,6 @@
 #include "models/networks/mask_rcnn/describe.h"
 
+#include "models/networks/mask_rcnn/present_name.h"
 #include "models/networks/mask_rcnn/table.h"
 
 namespace saccade::models {
@@ -35,6 +36,12 @@ Description DescribeMaskRcnn(const std::string& architecture, const Options& opt
 
 Counts CountMaskRcnn(const std::string& architecture, const Options& options) {
   return CountTable(architecture, ParseMaskRcnnOptions(architecture, options));
+}
+
+NetworkTensors MaskRcnnTensors(const std::string& architecture, const Options& options) {
+  Ledger ledger;
+  RecordMaskRcnn(MakeMaskRcnnTable(architecture, ParseMaskRcnnOptions(architecture, options)), ledger);
+  return {ledger.tensors(), {.rename = PresentName}};
 }
 
 }  // namespace saccade::models

@@ -14,6 +14,7 @@
 
 #include "models/api/error.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
+#include "models/networks/mask_rcnn/present_name.h"
 #include "models/networks/mask_rcnn/testing/networks.h"
 #include "models/testing/random_weights.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/networks/mobile/table.h"
-#include "models/weights/weights.h"
+#include "models/weights/tensor_spec.h"
 
 namespace saccade::models {
 

@@ -28,4 +28,8 @@ Counts CountPsmnet(const std::string& architecture, const Options& options) {
   return RecordPsmnet(ParsePsmnetOptions(architecture, options)).counts();
 }
 
+NetworkTensors PsmnetTensors(const std::string& architecture, const Options& options) {
+  return {RecordPsmnet(ParsePsmnetOptions(architecture, options)).tensors()};
+}
+
 }  // namespace saccade::models

@@ -29,4 +29,8 @@ Counts CountRc3d(const std::string& architecture, const Options& options) {
   return RecordRc3d(ParseRc3dOptions(architecture, options)).counts();
 }
 
+NetworkTensors Rc3dTensors(const std::string& architecture, const Options& options) {
+  return {RecordRc3d(ParseRc3dOptions(architecture, options)).tensors()};
+}
+
 }  // namespace saccade::models

@@ -6,6 +6,7 @@
 
 #include "models/api/counts.h"
 #include "models/api/description.h"
+#include "models/networks/network_tensors.h"
 
 namespace saccade::models {
 
@@ -13,5 +14,7 @@ namespace saccade::models {
 Description DescribeRc3d(const std::string& architecture, const Options& options,
                          const std::vector<std::string>& labels);
 Counts CountRc3d(const std::string& architecture, const Options& options);
+// As TensorsOf() in models/networks/network_tensors.h.
+NetworkTensors Rc3dTensors(const std::string& architecture, const Options& options);
 
 }  // namespace saccade::models

@@ -97,24 +97,14 @@ class ResidualNetwork : public Model {
   Recorded logits_;
 };
 
-// Weights trained with older versions have a radius, which was not used, for every kind of map.
-std::vector<std::string> UnusedRadii(const ResidualPlan& plan) {
-  std::vector<std::string> names;
-  if (HasRadius(plan.options.map)) return names;
-  for (const ResidualBlock& block : plan.blocks) {
-    for (const SpatialLayer& layer : block.spatial) names.push_back(RadiusName(layer));
-  }
-  return names;
-}
-
 }  // namespace
 
 std::unique_ptr<Model> LoadResidual(const std::string& architecture, const Options& options,
                                     const std::string& weights_path, const std::vector<std::string>& labels,
                                     const Target& target) {
   const ResidualPlan plan = MakeResidualPlan(ParseResidualOptions(architecture, options));
-  TensorMap tensors =
-      LoadWeights(weights_path, RecordResidual(plan).tensors(), {.unused = UnusedRadii(plan)}).tensors;
+  const NetworkTensors expected = ResidualTensors(architecture, options);
+  TensorMap tensors = LoadWeights(weights_path, expected.expected, expected.names).tensors;
   tensors.target = target;
   Description description = DescribeResidual(architecture, options, labels);
   for (const ResidualBlock& block : plan.blocks) {

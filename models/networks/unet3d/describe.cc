@@ -26,4 +26,8 @@ Counts CountUnet(const std::string& architecture, const Options& options) {
   return RecordUnet(ParseUnetOptions(architecture, options)).counts();
 }
 
+NetworkTensors UnetTensors(const std::string& architecture, const Options& options) {
+  return {RecordUnet(ParseUnetOptions(architecture, options)).tensors()};
+}
+
 }  // namespace saccade::models

@@ -19,6 +19,8 @@ std::vector<TensorEntry> ParseWeights(Bytes file) {
   return ParseSafetensors(file);
 }
 
+bool IsBatchCounter(std::string_view name) { return name.ends_with(".num_batches_tracked"); }
+
 std::string WrappersPrefix(const std::vector<TensorEntry>& entries) {
   constexpr std::array<std::string_view, 3> kWrappers = {"module.", "model.", "_orig_mod."};
   std::string prefix;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/weights/format/tensor_entry.h"
@@ -10,6 +11,9 @@ namespace saccade::models {
 
 // Parses a zip archive and a pickle as a state_dict, and anything else as safetensors. Throws LoadError.
 std::vector<TensorEntry> ParseWeights(Bytes file);
+
+// Whether a tensor counts a batch norm's batches in training, which no network here uses.
+bool IsBatchCounter(std::string_view name);
 
 // Returns the prefix that wrappers have put before all names: torch.nn.DataParallel, a module that holds the
 // network as `model` (such as PyTorch Lightning's), torch.compile. None of the networks has such names
