@@ -82,8 +82,10 @@ std::string Joined(std::span<const std::string> parts, std::string_view separato
 
 std::string NearestWord(std::string_view word, std::span<const std::string> candidates) {
   std::string nearest;
-  size_t best = std::min<size_t>(3, word.size() / 2) + 1;
   if (word.size() > kMaxWord) return nearest;
+  // All flags begin with dashes, so these say nothing.
+  const size_t dashes = std::min(word.find_first_not_of('-'), word.size());
+  size_t best = std::min<size_t>(3, (word.size() - dashes) / 2) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kMaxWord) continue;
     const size_t changes = Changes(word, candidate);

@@ -28,6 +28,9 @@ TEST(NearestWordTest, FindsWhatWasMistyped) {
   EXPECT_EQ(NearestWord("--ouput", flags), "--output");
   EXPECT_EQ(NearestWord("--topk", flags), "--top-k");
   EXPECT_EQ(NearestWord("--colour", flags), "");
+  EXPECT_EQ(NearestWord("--modl", flags), "--mode");
+  const std::vector<std::string> host = {"--host"};
+  EXPECT_EQ(NearestWord("--modl", host), "");
   EXPECT_EQ(NearestWord("", flags), "");
   EXPECT_EQ(NearestWord("x", flags), "");
   EXPECT_EQ(NearestWord(std::string(1000, 'm'), flags), "");

@@ -60,6 +60,9 @@ TEST(RepositoryTest, APathThatIsOneLevelOffIsNamed) {
   EXPECT_THAT(
       std::string(ScanRepository((repository.path() / "models" / "bare").string()).status().message()),
       HasSubstr("it holds the version 1 with weights.pt"));
+  EXPECT_THAT(std::string(ScanRepository(below + "/1").status().message()),
+              AllOf(HasSubstr("is the folder of a model's version: it holds weights.safetensors"),
+                    HasSubstr("give the folder two levels above it, which holds a folder for each model")));
   EXPECT_TRUE(ScanRepository((repository.path() / "models").string()).ok());
   EXPECT_THAT(ErrorOf(repository, "models"),
               HasSubstr("models is no model, but holds the model 'm'; if it is a folder of models"));

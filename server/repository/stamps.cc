@@ -50,8 +50,14 @@ void StampFolder(const RepositoryPath& folder, int depth, std::string* stamp) {
 // An error if these are the entries of a model's own folder, and not of a folder of models.
 absl::Status CheckAboveModels(const RepositoryPath& root, const std::vector<DirectoryEntry>& entries) {
   if ((root / "config.pbtxt").Exists())
-    return absl::InvalidArgumentError("is a model's own folder: it holds config.pbtxt");
+    return absl::InvalidArgumentError(
+        "is a model's own folder: it holds config.pbtxt; give the folder above it");
   for (const DirectoryEntry& entry : entries) {
+    if (entry.is_file && IsWeightsName(entry.name)) {
+      return absl::InvalidArgumentError(absl::StrCat("is the folder of a model's version: it holds ",
+                                                     absl::CHexEscape(entry.name),
+                                                     "; give the folder two levels above it"));
+    }
     const bool number = std::all_of(entry.name.begin(), entry.name.end(), absl::ascii_isdigit);
     if (!entry.is_directory || !number) continue;
     const auto files = (root / entry.name).List();
@@ -59,7 +65,8 @@ absl::Status CheckAboveModels(const RepositoryPath& root, const std::vector<Dire
     for (const DirectoryEntry& file : *files) {
       if (!file.is_file || !IsWeightsName(file.name)) continue;
       return absl::InvalidArgumentError(absl::StrCat("is a model's own folder: it holds the version ",
-                                                     entry.name, " with ", absl::CHexEscape(file.name)));
+                                                     entry.name, " with ", absl::CHexEscape(file.name),
+                                                     "; give the folder above it"));
     }
   }
   return absl::OkStatus();
@@ -97,9 +104,9 @@ absl::StatusOr<std::vector<std::string>> ListModels(const std::string& repositor
   const auto entries = root->List();
   if (!entries.ok()) return entries.status();
   if (absl::Status above = CheckAboveModels(*root, *entries); !above.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model-repository is '", absl::CHexEscape(repository), "', which ", above.message(),
-                     "; give the folder above it, which holds a folder for each model"));
+    return absl::InvalidArgumentError(absl::StrCat("--model-repository is '", absl::CHexEscape(repository),
+                                                   "', which ", above.message(),
+                                                   ", which holds a folder for each model"));
   }
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : *entries) {

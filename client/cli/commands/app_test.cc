@@ -70,6 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadUsage{{}, "Usage: saccade"}, BadUsage{{"--bogus"}, "--bogus is no flag of saccade"},
         BadUsage{{"clasify"}, "'clasify' is no command of saccade; did you mean classify?"},
+        BadUsage{{"clasify", "--model", "x", "a.jpg"},
+                 "'clasify' is no command of saccade; did you mean classify?"},
         BadUsage{{"detect", "--modle", "x", "a.jpg"},
                  "--modle is no flag of saccade detect; did you mean --model?"},
         BadUsage{{"detect"}, "saccade: PICTURE is missing; saccade detect --help lists the flags"},

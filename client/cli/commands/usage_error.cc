@@ -28,6 +28,13 @@ std::vector<std::string> FlagsOf(const CLI::App& command) {
   return flags;
 }
 
+std::vector<std::string> CommandsOf(const CLI::App& app) {
+  std::vector<std::string> commands;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(one->get_name());
+  return commands;
+}
+
 std::string MeantText(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string meant = models::NearestWord(word, candidates);
   return meant.empty() ? "" : absl::StrCat("; did you mean ", meant, "?");
@@ -48,20 +55,19 @@ std::string What(const CLI::App& app, const CLI::Error& error) {
   const bool is_named = &command != &app;
   const std::string program =
       is_named ? absl::StrCat("saccade ", command.get_name()) : std::string("saccade");
+  const auto left = command.remaining();
+  // Behind a mistyped command all flags are unknown.
+  if (!is_named && !left.empty() && !absl::StartsWith(left.front(), "-"))
+    return absl::StrCat("'", left.front(), "' is no command of saccade",
+                        MeantText(left.front(), CommandsOf(app)));
   // A mistyped flag is also a missing one: it is told first.
-  for (const std::string& word : command.remaining()) {
+  for (const std::string& word : left) {
     if (!absl::StartsWith(word, "-") || word == "-") continue;
     const std::string flag = word.substr(0, word.find('='));
     return absl::StrCat(flag, " is no flag of ", program, MeantText(flag, FlagsOf(command)));
   }
-  const auto left = command.remaining();
-  if (Is(error, CLI::ExitCodes::ExtrasError) && !left.empty()) {
-    if (is_named) return absl::StrCat(program, " takes no further argument, but got '", left.front(), "'");
-    std::vector<std::string> commands;
-    for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
-      commands.push_back(one->get_name());
-    return absl::StrCat("'", left.front(), "' is no command of saccade", MeantText(left.front(), commands));
-  }
+  if (Is(error, CLI::ExitCodes::ExtrasError) && !left.empty())
+    return absl::StrCat(program, " takes no further argument, but got '", left.front(), "'");
   const std::string text = error.what();
   if (Is(error, CLI::ExitCodes::RequiredError)) return absl::StrCat(FirstWord(text), " is missing");
   if (Is(error, CLI::ExitCodes::ArgumentMismatch)) {

@@ -1,5 +1,7 @@
 #include "client/cli/output/failure.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/status.h"
@@ -11,6 +13,22 @@ int ExitCodeOf(const absl::Status& status) {
 }
 
 std::string CodeName(absl::StatusCode code) { return absl::StatusCodeToString(code); }
+
+namespace {
+
+// The command for the task that a model is for, if the daemon says that the request is for another task.
+std::string CommandMeant(absl::string_view message) {
+  static constexpr std::pair<absl::string_view, absl::string_view> kCommands[] = {
+      {"classification", "classify"}, {"detection", "detect"}, {"segmentation", "segment"},
+      {"stereo", "stereo"},           {"actions", "actions"},  {"restoration", "restore"}};
+  for (const auto& [task, command] : kCommands) {
+    if (absl::StrContains(message, absl::StrCat("is for ", task, "; omit these options")))
+      return std::string(command);
+  }
+  return "";
+}
+
+}  // namespace
 
 FailureText TextOf(const absl::Status& status, absl::string_view url) {
   const std::string message(status.message());
@@ -26,6 +44,8 @@ FailureText TextOf(const absl::Status& status, absl::string_view url) {
     result.advice = "give the certificate's name with --tls-name";
   } else if (absl::StrContains(message, "or require TLS")) {
     result.advice = "if it requires TLS, add --tls, and --tls-ca for an authority of your own";
+  } else if (const std::string command = CommandMeant(message); !command.empty()) {
+    result.advice = absl::StrCat("ask it with saccade ", command);
   }
   switch (status.code()) {
     case absl::StatusCode::kUnauthenticated:

@@ -82,6 +82,13 @@ TEST(Explain, AdvisesWhenToRetry) {
   EXPECT_EQ(explanation.advice, "try again in 1.5s");
 }
 
+TEST(Explain, NamesTheCommandOfTheModelsTask) {
+  const absl::Status other = absl::InvalidArgumentError(
+      "classification: model 'm' is for detection; omit these options, or set 'detection'");
+  EXPECT_EQ(TextOf(other, "host:1").advice, "ask it with saccade detect");
+  EXPECT_EQ(TextOf(absl::InvalidArgumentError("model 'm' is for detection"), "host:1").advice, "");
+}
+
 TEST(Explain, IgnoresRetryHintsThatAreNoNumbers) {
   absl::Status busy = absl::ResourceExhaustedError("the queue is full");
   SetRetryAfter(busy, "-1");

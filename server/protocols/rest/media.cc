@@ -15,6 +15,7 @@ namespace saccade::server {
 namespace {
 
 constexpr absl::string_view kForm = "application/x-www-form-urlencoded";
+constexpr absl::string_view kMultipart = "multipart/form-data";
 
 constexpr absl::string_view kWhereFilesGo =
     "POST a picture or video as it is to /v1/predict/MODEL, or here with the header "
@@ -43,7 +44,10 @@ std::optional<HttpResponse> CheckMediaType(const HttpRequest& request,
   if (type.empty() || std::find(types.begin(), types.end(), type) != types.end()) return std::nullopt;
   if (type == kForm && !IsBrowser(request)) return std::nullopt;
   return HttpError(415, absl::StrCat("Content-Type is ", Shown(type), "; expected ",
-                                     absl::StrJoin(types, ", "), ", or none"));
+                                     absl::StrJoin(types, ", "), ", or none",
+                                     type == kMultipart ? "; send the file itself as the body, as curl "
+                                                          "--data-binary @FILE does, and not as a form"
+                                                        : ""));
 }
 
 absl::Status CheckIsNoFile(absl::string_view body) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,6 +38,8 @@ TEST(RestMediaTest, OtherTypesAreRefused) {
     ASSERT_TRUE(refusal) << type;
     EXPECT_EQ(refusal->status, 415);
     EXPECT_THAT(refusal->body, HasSubstr("expected image/png, application/octet-stream, or none"));
+    EXPECT_EQ(absl::StrContains(refusal->body, "curl --data-binary @FILE"),
+              absl::StartsWith(type, "multipart/"));
   }
 }
 
