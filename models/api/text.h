@@ -16,7 +16,7 @@ std::string Joined(std::span<const std::string> parts, std::string_view separato
 
 // Returns the candidate that a mistyped `word` most likely stands for: the one that the fewest insertions,
 // deletions, replacements and swaps of neighbours lead to, if there are at most three, and not more than half
-// as many as characters behind leading dashes; among equals the one of the most similar length. Otherwise nothing.
+// as many as characters (without dashes); among equals the one of the most similar length. Otherwise "".
 std::string NearestWord(std::string_view word, std::span<const std::string> candidates);
 
 // Returns the bytes of the first UTF-8 character of `text`; 0 if it is malformed: truncated, an overlong
