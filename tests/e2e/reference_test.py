@@ -1,11 +1,10 @@
-"""docs/reference must be what the build generates, so every flag, metric and limit is documented as it is; and the counts in
-client/README.md."""
+"""docs/reference must be what the build generates, so every flag, metric and limit is documented as it is."""
 
 import difflib
 
 import pytest
 
-from tools.reference import limits, session
+from tools.reference import limits
 from tools.reference.flags import parse
 from tools.reference.metrics import families, series
 from tools.reference.pages import FOLDER, pages
@@ -26,11 +25,6 @@ def test_the_committed_page_is_up_to_date(generated, name):
 
 def test_there_are_no_other_pages(generated):
     assert {path.name for path in FOLDER.iterdir()} == set(generated)
-
-
-def test_what_the_readme_counts_is_counted_so():
-    assert len(session.COUNTED.findall(session.README.read_text())) == 1
-    assert session.README.read_text() == session.readme(), "run ./dev docs"
 
 
 def test_flags_of_a_table():

@@ -6,7 +6,7 @@ Called by ./dev docs, which has built everything. tests/e2e/reference_test.py fa
 import pathlib
 import tempfile
 
-from tools.reference import demo, session
+from tools.reference import demo, readme, session
 from tools.reference.pages import FOLDER, pages
 
 
@@ -17,7 +17,8 @@ def main():
             print(f"wrote {FOLDER.name}/{name}")
     session.write()
     demo.write()
-    print(f"wrote {session.PAGE.name} and {session.README.parent.name}/{session.README.name}, {demo.SHEET.name}")
+    readme.write()
+    print(f"wrote {session.PAGE.name}, and {readme.README.parent.name}/{readme.README.name}, {demo.SHEET.name}")
 
 
 if __name__ == "__main__":

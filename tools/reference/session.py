@@ -1,5 +1,4 @@
-"""What commands print in the guides: the sessions of docs/quickstart.md, run against the demo models, and the counts in
-client/README.md, which are the same on every machine."""
+"""What commands print in docs/quickstart.md, run against the demo models."""
 
 import os
 import pathlib
@@ -13,11 +12,11 @@ from harness import DEMO_REPOSITORY, ROOT, Daemon, binary
 PAGE = ROOT / "docs" / "quickstart.md"
 # Commands with what they print, and Python with what it prints.
 BLOCK = re.compile(r"^```\n(?P<session>\$ .*?)^```|^```python\n(?P<code>.*?)^```\n\n```\n.*?^```", re.MULTILINE | re.DOTALL)
+# A command, which goes on behind a backslash, and what it printed.
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # The figures of a run, and the sentence about them.
 MEASURED = re.compile(r"^\$ saccade bench .*?forward passes", re.MULTILINE | re.DOTALL)
 COUNTS = re.compile(r"\d+ requests, \w+ of them from above, were answered by \d+ forward passes")
-README = ROOT / "client" / "README.md"
-COUNTED = re.compile(r"^\$ (saccade params [^\n]*)\n.*?(?=^```)", re.MULTILINE | re.DOTALL)
 WIDTH = 118
 
 
@@ -81,12 +80,6 @@ def page(folder):
         return with_counts(BLOCK.sub(made, PAGE.read_text()))
 
 
-def readme():
-    """client/README.md with what `saccade params` prints today."""
-    return COUNTED.sub(lambda found: f"$ {found[1]}\n{printed(found[1], ROOT)}", README.read_text())
-
-
 def write():
-    README.write_text(readme())
     with tempfile.TemporaryDirectory() as folder:
         PAGE.write_text(page(pathlib.Path(folder)))
