@@ -40,6 +40,7 @@ Catalog::Catalog(CatalogOptions options, Clock* clock, Metrics* metrics)
                                                 orders->wanted = true;
                                               })),
       host_(&options_, HostHooks(), &table_, clock, metrics),
+      promotions_(options_.state_folder),
       metrics_(metrics) {}
 
 Catalog::~Catalog() { Close(); }
@@ -51,6 +52,7 @@ ModelHost::Hooks Catalog::HostHooks() {
     orders->released = true;
   };
   hooks.closed = [this] { return refusing(); };
+  hooks.shadow_decided = [orders = orders_] { orders->just_decided = true; };
   if (options_.check_ensemble) {
     hooks.check_ensemble = [this](const Ensemble& ensemble) {
       return options_.check_ensemble(ensemble, *this);
@@ -168,12 +170,14 @@ void Catalog::Run() {
     const absl::Time next_attempt = refusing() ? absl::InfiniteFuture() : RetryFailed();
     const absl::Time next_idle = UnloadIdle();
     std::deque<Job> jobs;
+    bool decided = false;
     {
       absl::MutexLock lock(&orders_->mutex);
       Orders* const orders = orders_.get();
       const auto is_something = [orders] {
         orders->mutex.AssertHeld();
-        return !orders->jobs.empty() || orders->closed || orders->released || orders->wanted;
+        return !orders->jobs.empty() || orders->closed || orders->released || orders->wanted ||
+               orders->decided;
       };
       const absl::Time wake = std::min(
           {looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
@@ -183,12 +187,14 @@ void Catalog::Run() {
       jobs.swap(orders->jobs);
       orders->released = false;
       orders->wanted = false;
+      decided = std::exchange(orders->decided, false);
     }
     host_.FreeUnused();
     for (Job& job : jobs) {
       std::move(job)(refusing() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
       TellChanges();
     }
+    if (decided && !refusing()) ApplyDecisions();
     // One at a time, so that orders and the deadlines of unloads have their turn.
     wanted = !refusing() && LoadWanted();
     if (looks && clock_->Now() >= next_look) {
@@ -257,6 +263,9 @@ void Catalog::RefreshGauges() {
 void Catalog::Sweep() {
   host_.Sweep();
   load_queue_->Sweep();
+  if (!orders_->just_decided.exchange(false)) return;
+  absl::MutexLock lock(&orders_->mutex);
+  orders_->decided = true;
 }
 
 void Catalog::RefuseLoads() {

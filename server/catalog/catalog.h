@@ -26,6 +26,7 @@
 #include "server/catalog/load_queue.h"
 #include "server/catalog/model_host.h"
 #include "server/catalog/model_table.h"
+#include "server/catalog/promotions.h"
 #include "server/catalog/served_model.h"
 #include "server/core/clock.h"
 #include "server/engine/ready_model.h"
@@ -110,7 +111,8 @@ class Catalog final : public ModelFinder {
   // Adds to the metrics what the requests of all models have asked for since the last call.
   void CountDemand() { host_.CountDemand(); }
 
-  // Calls DeviceGroup::Sweep() of the CPU and GPU devices, and LoadQueue::Sweep().
+  // Calls DeviceGroup::Sweep() of the CPU and GPU devices, and LoadQueue::Sweep(), and passes decisions about
+  // shadow versions on to the catalog's thread.
   void Sweep();
 
   // Rejects pending and further loads and unloads, and gives up a load in progress at its next step. Unloads
@@ -147,6 +149,10 @@ class Catalog final : public ModelFinder {
     bool released ABSL_GUARDED_BY(mutex) = false;
     // Set when requests wait for a model to be loaded.
     bool wanted ABSL_GUARDED_BY(mutex) = false;
+    // Set when it was decided about a shadow version.
+    bool decided ABSL_GUARDED_BY(mutex) = false;
+    // The same, set by a thread that may not take the mutex; Sweep() passes it on.
+    std::atomic<bool> just_decided{false};
   };
 
   ModelHost::Hooks HostHooks();
@@ -186,6 +192,9 @@ class Catalog final : public ModelFinder {
   void UnloadIdle(const std::string& name, absl::string_view why);
   // Unloads models that were not used for idle_unload, and returns when to look again.
   absl::Time UnloadIdle();
+  // Keeps what was decided about shadow versions, and makes promoted ones answer.
+  void ApplyDecisions();
+  void ApplyDecision(const ServedModel& replaced, GateDecision decision);
   // Loads the model that most requests wait for. Returns whether there may be more.
   bool LoadWanted();
   // Follows a load of a model that is wanted without a request: plans the next attempt if it failed.
@@ -210,6 +219,9 @@ class Catalog final : public ModelFinder {
   std::map<std::string, Settling> settling_;
   // By model, the repository from which it was last applied.
   std::map<std::string, std::string> applied_from_;
+  Promotions promotions_;
+  // By model, the files that a shadow version and the version that it may replace were loaded from.
+  std::map<std::string, ModelStamp> tried_files_;
   // Models loaded with a configuration from a request, which the files do not reflect.
   std::set<std::string> overridden_;
   // Repositories that can no longer be read.

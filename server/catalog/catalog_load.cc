@@ -44,6 +44,7 @@ Catalog::ReadFiles Catalog::Read(const std::string& repository, const std::strin
   auto stamp = StampModel(repository, name);
   auto entry =
       ReadModel(repository, name, {.complete = options_.complete_configurations, .config_json = config_json});
+  if (stamp.ok() && entry.ok()) promotions_.Adjust(*stamp, &*entry);
   return {std::move(stamp), std::move(entry)};
 }
 
@@ -81,6 +82,8 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
   }
   // A configuration from a request applies until the model is loaded without one.
   const bool anew = overridden || overridden_.count(name) > 0;
+  const bool is_tried = entry->settings.shadow && entry->settings.shadow->promote;
+  if (is_tried && stamp.ok()) tried_files_[name] = *stamp;
   absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
   if (overridden) {
     overridden_.insert(name);

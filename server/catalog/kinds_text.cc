@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "server/catalog/text_lines.h"
 
 namespace saccade::server {
 namespace {
@@ -21,51 +21,8 @@ constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr int64_t kMaxSize = int64_t{1} << 20;
 constexpr int64_t kMaxNanoseconds = int64_t{3600} * 1'000'000'000;
 
-absl::Status Damaged(size_t line, absl::string_view expected) {
-  return absl::InvalidArgumentError(absl::StrCat("line ", line + 1, ": expected ", expected));
-}
-
-bool IsWithin(absl::string_view text, int64_t min, int64_t max, int64_t* number) {
-  return absl::SimpleAtoi(text, number) && *number >= min && *number <= max;
-}
-
-// Reads the lines of a text one after the other.
-class Lines {
- public:
-  explicit Lines(absl::string_view text) : lines_(absl::StrSplit(text, '\n')) {}
-
-  size_t number() const { return number_; }
-  // The current line; empty after the last one.
-  absl::string_view line() const { return number_ < lines_.size() ? lines_[number_] : absl::string_view(); }
-  // Advances if the current line is `name` and a space, and then returns the rest in `value`.
-  bool Take(absl::string_view name, absl::string_view* value) {
-    absl::string_view rest = line();
-    if (!absl::ConsumePrefix(&rest, name) || !absl::ConsumePrefix(&rest, " ")) return false;
-    *value = rest;
-    ++number_;
-    return true;
-  }
-  // The same for a number within the bounds.
-  bool TakeNumber(absl::string_view name, int64_t min, int64_t max, int64_t* number) {
-    absl::string_view value;
-    if (!Take(name, &value)) return false;
-    if (IsWithin(value, min, max, number)) return true;
-    --number_;
-    return false;
-  }
-  bool TakeLine(absl::string_view text) {
-    if (line() != text) return false;
-    ++number_;
-    return true;
-  }
-
- private:
-  const std::vector<absl::string_view> lines_;
-  size_t number_ = 0;
-};
-
 // Reads a kind's lines after the one with its name.
-absl::Status ReadKind(Lines& lines, MeasuredKind* kind) {
+absl::Status ReadKind(TextLines& lines, MeasuredKind* kind) {
   absl::string_view value;
   int64_t threads = 0;
   if (!lines.TakeNumber("threads", 1, kMaxThreads, &threads)) return Damaged(lines.number(), "threads N");
@@ -122,7 +79,7 @@ std::string WriteKinds(const MeasuredOn& on, const std::map<std::string, Measure
 absl::StatusOr<std::map<std::string, MeasuredKind>> ReadKinds(absl::string_view text, const MeasuredOn& on) {
   if (text.size() > kMaxKindsBytes)
     return absl::InvalidArgumentError(absl::StrCat("expected at most ", kMaxKindsBytes, " bytes"));
-  Lines lines(text);
+  TextLines lines(text);
   if (!lines.TakeLine(kFirstLine)) return Damaged(lines.number(), kFirstLine);
   absl::string_view value;
   if (!lines.Take("machine", &value)) return Damaged(lines.number(), "machine NAME");

@@ -70,10 +70,13 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   // Clears an earlier error of the model as a whole.
   table_->SetModel(settings.name, State::kLoading, "");
   for (const ModelVersion& version : entry.versions) table_->SetVersion(Newcomer(settings, version.version));
-  table_->SetLabels(settings.name, settings.version_labels);
   const int64_t shadow = settings.shadow ? settings.shadow->version : 0;
-  // Where versions serve, requests go on to be answered by the same one until all are loaded.
-  if (model.versions.empty()) table_->SetShadow(settings.name, shadow);
+  const int64_t promoted = settings.promotion ? settings.promotion->shadow : 0;
+  // Where versions serve, requests go on to be answered by the same one until all are loaded, and so do those
+  // that name the label of a version that is promoted.
+  const bool is_new = model.versions.empty();
+  if (is_new) table_->SetAnswering(settings.name, {.promoted = promoted, .shadow = shadow});
+  if (is_new || promoted == 0) table_->SetLabels(settings.name, settings.version_labels);
   absl::Status first;
   // The highest version is loaded first, because requests without a version use it, and a shadow version
   // last.
@@ -85,7 +88,8 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
     const auto files = stamp.versions.find(version->version);
     const bool same = !all_anew && present != model.versions.end() &&
                       present->second.shared_stamp == stamp.shared &&
-                      present->second.stamp == (files == stamp.versions.end() ? "" : files->second);
+                      present->second.stamp == (files == stamp.versions.end() ? "" : files->second) &&
+                      present->second.loaded->model->is_shadow() == (version->version == shadow);
     if (same) continue;
     const absl::Status loaded = LoadVersion(settings, *version, stamp, progress, &model);
     metrics_->RecordLoad(loaded.ok());
@@ -95,8 +99,13 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
         absl::FailedPreconditionError(absl::StrCat("model '", settings.name, "': ", loaded.message())));
   }
   if (first.ok()) {
-    table_->SetShadow(settings.name, shadow);
+    table_->SetAnswering(settings.name, {.promoted = promoted, .shadow = shadow});
+    table_->SetLabels(settings.name, settings.version_labels);
     DropLeftOut(entry, &model);
+  }
+  for (const auto& [number, version] : model.versions) {
+    const std::shared_ptr<Shadow> trial = version.loaded->model->shadow();
+    if (trial != nullptr) trial->Adopt(settings.shadow ? settings.shadow->decided : std::nullopt);
   }
   if (model.versions.empty()) hosted_.erase(settings.name);
   return first;
@@ -255,7 +264,8 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
                   .load_step = [table = table_, name = settings.name, number = version.version](
                                    const LoadStep& step) { table->SetLoadStep(name, number, step); },
                   .find_version = [table = table_, name = settings.name](
-                                      int64_t number) { return table->FindReady(name, number); }};
+                                      int64_t number) { return table->FindReady(name, number); },
+                  .shadow_decided = hooks_.shadow_decided};
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
   options.threads_per_instance = ThreadsPerInstance(asked, options_.cores, settings.instances);
   options.cores = options_.cores;

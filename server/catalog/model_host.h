@@ -40,6 +40,8 @@ class ModelHost {
     std::function<bool()> closed;
     // ServedModelDeps::check_ensemble.
     std::function<absl::Status(const Ensemble&)> check_ensemble = nullptr;
+    // ServedModelDeps::shadow_decided.
+    std::function<void()> shadow_decided = nullptr;
   };
   // Position for the log: "2 of 5".
   struct Progress {

@@ -58,9 +58,12 @@ absl::StatusOr<const ModelTable::Version*> ModelTable::Choose(const std::string&
                                                               int64_t version) {
   if (model.versions.empty()) return nullptr;
   if (version == 0) {
+    if (const auto promoted = model.versions.find(model.answering.promoted);
+        promoted != model.versions.end() && promoted->second.serving != nullptr)
+      return &promoted->second;
     const Version* highest = nullptr;
     for (auto it = model.versions.rbegin(); it != model.versions.rend(); ++it) {
-      if (it->first == model.shadow) continue;
+      if (it->first == model.answering.shadow) continue;
       if (it->second.serving != nullptr) return &it->second;
       if (highest == nullptr) highest = &it->second;
     }
@@ -247,9 +250,9 @@ void ModelTable::SetLabels(const std::string& name, std::map<std::string, int64_
   models_[name].labels = std::move(labels);
 }
 
-void ModelTable::SetShadow(const std::string& name, int64_t version) {
+void ModelTable::SetAnswering(const std::string& name, const Answering& answering) {
   absl::MutexLock lock(&mutex_);
-  models_[name].shadow = version;
+  models_[name].answering = answering;
 }
 
 void ModelTable::SetVersion(const ModelSnapshot& snapshot) {

@@ -80,8 +80,13 @@ class ModelTable {
   // Appended to the reason of what failed to load, e.g. "; retried in 4 s".
   void SetRetry(const std::string& name, std::string retry);
   void SetLabels(const std::string& name, std::map<std::string, int64_t> labels);
-  // The version that answers only requests that name it; 0 for none.
-  void SetShadow(const std::string& name, int64_t version);
+  // Which version answers requests that name none: `promoted` if it is served, or else the highest that is,
+  // but never `shadow`. 0 for none.
+  struct Answering {
+    int64_t promoted = 0;
+    int64_t shadow = 0;
+  };
+  void SetAnswering(const std::string& name, const Answering& answering);
   // Adds or replaces the description of a version. If the version is served, it continues to be, and only
   // `snapshot.reason` takes effect.
   void SetVersion(const ModelSnapshot& snapshot);
@@ -103,7 +108,7 @@ class ModelTable {
   struct Model {
     std::map<int64_t, Version> versions;
     std::map<std::string, int64_t> labels;
-    int64_t shadow = 0;
+    Answering answering;
     // Used while there is no version.
     ModelSnapshot::State state = ModelSnapshot::State::kLoading;
     std::string reason;
@@ -115,8 +120,8 @@ class ModelTable {
 
   absl::StatusOr<Models::const_iterator> Find(absl::string_view name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Chooses the requested version, or for 0 the highest that is served, or else the highest, without the
-  // shadow version. Null if the model has no such version.
+  // Chooses the requested version, or for 0 the promoted or the highest that is served, or else the highest,
+  // without the shadow version. Null if the model has no such version.
   static absl::StatusOr<const Version*> Choose(const std::string& name, const Model& model, int64_t version);
   static bool Serves(const Model& model);
   // The reason with the model's `retry`.

@@ -59,6 +59,8 @@ struct ServedModelDeps {
   std::function<void(const LoadStep&)> load_step = nullptr;
   // Finds another version of the model, for settings.shadow.
   std::function<absl::StatusOr<std::shared_ptr<ReadyModel>>(int64_t version)> find_version = nullptr;
+  // Called when it is decided whether the shadow version is promoted; see the constructor of Shadow.
+  std::function<void()> shadow_decided = nullptr;
 };
 
 struct ServedModelOptions {
@@ -181,6 +183,9 @@ class ServedModel final : public ReadyModel {
   std::shared_ptr<Shadow> shadow() const override { return shadow_; }
   absl::StatusOr<std::shared_ptr<ReadyModel>> FindShadow() const override;
   ShadowSender* shadow_sender() const override { return shadow_sender_.get(); }
+  bool times_passes() const override {
+    return options_.settings.shadow && options_.settings.shadow->promote.has_value();
+  }
   bool has_waiting() const override { return waiting_requests_.load(std::memory_order_relaxed) > 0; }
   // Whether this version computes copies of others' requests, on threads that give way to all others.
   bool is_shadow() const { return IsShadow(options_); }

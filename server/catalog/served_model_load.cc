@@ -381,7 +381,12 @@ void ServedModel::WatchDrift() {
 void ServedModel::OpenShadow() {
   const std::optional<ShadowRule>& rule = options_.settings.shadow;
   if (!rule || is_shadow() || options_.deps.find_version == nullptr) return;
-  shadow_ = std::make_shared<Shadow>(*rule, all_metrics_->ForShadowOf(name(), version(), rule->version));
+  // Only the version that would be replaced has a say in that.
+  ShadowRule of_this = *rule;
+  if (of_this.promote && of_this.promote->replaces != version()) of_this.promote.reset();
+  shadow_ = std::make_shared<Shadow>(
+      of_this, all_metrics_->ForShadowOf(name(), version(), rule->version, of_this.promote.has_value()),
+      options_.deps.shadow_decided);
   shadow_sender_ = std::make_unique<ShadowSender>();
 }
 

@@ -159,6 +159,8 @@ struct Response {
   Timings timings;
   // Number of items in the forward pass. If the request used several passes, that of the largest.
   int64_t batch_size = 0;
+  // Number of forward passes.
+  int passes = 0;
   // Keeps the bytes of a large answer counted as in flight; null for a small one. The sender holds it until
   // the answer is sent, because some clients never read.
   std::shared_ptr<const AnswerCharge> charge = nullptr;

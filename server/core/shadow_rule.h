@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "server/core/promote_rule.h"
+#include "server/core/promotion.h"
+
 namespace saccade::server {
 
 struct ShadowRule {
@@ -13,6 +16,10 @@ struct ShadowRule {
   double share = 0;
   // The largest difference of answers that agree, by the measure of the model's task. Unset: the task's own.
   std::optional<double> tolerance = std::nullopt;
+  // Unset: the shadow version never takes the other's place by itself.
+  std::optional<PromoteRule> promote = std::nullopt;
+  // What was decided about the same files earlier, if it was not to promote.
+  std::optional<GateDecision> decided = std::nullopt;
 };
 
 }  // namespace saccade::server

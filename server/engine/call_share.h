@@ -37,6 +37,9 @@ class CallShare final : public BatchTask {
   // The call's record; null if the call is not recorded.
   CallRecord* record() const { return call_->request().record.get(); }
 
+  // See ReadyModel::times_passes().
+  bool is_timed() const { return call_->is_timed(); }
+
   // The attention maps that the call asks for; nullopt if none.
   const std::optional<models::ExplanationWish>& explain() const { return call_->request().explain; }
   void Explain(models::Explanation explanation) { call_->Explain(std::move(explanation)); }

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/core/core_wait.h"
 #include "server/core/passes_here.h"
 #include "server/engine/device_lost.h"
 #include "server/engine/pass_failure.h"
@@ -68,9 +69,13 @@ void Passes::Compute(Shares shares) {
   if (!lost_.ok()) return Fail(std::move(shares), lost_);
   ++tried_;
   const int64_t size = SizeOf(shares);
+  // All shares are of one model.
+  const bool is_timed = shares.front()->is_timed();
+  const absl::Duration waited_before = is_timed ? TimeWithoutCore() : absl::ZeroDuration();
   const absl::Time started = clock_.Now();
   auto answers = Run(shares);
   const absl::Time ended = clock_.Now();
+  const absl::Duration waited = is_timed ? TimeWithoutCore() - waited_before : absl::ZeroDuration();
   WriteDown(shares, {.started = started, .ended = ended, .batch_size = size, .status = answers.status()});
   if (answers.ok()) {
     end_.part = true;
@@ -78,7 +83,7 @@ void Passes::Compute(Shares shares) {
     for (size_t i = 0; i < shares.size(); ++i) {
       // The other answers do not wait for what this one starts.
       const LimitPassesHere limit(i + 1 < shares.size() ? PassesHere::kNone : PassesHere::kOwn);
-      shares[i]->Answer(std::move((*answers)[i]), {size, started, ended});
+      shares[i]->Answer(std::move((*answers)[i]), {size, started, ended, waited});
       shares[i].reset();
     }
     return;

@@ -116,7 +116,8 @@ void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer,
       for (size_t i = 0; i < items.size(); ++i) results_[items[i]] = std::move((*results)[i]);
     }
     passes_ = {std::max(passes_.batch_size, pass.batch_size), std::min(passes_.started, pass.started),
-               std::max(passes_.ended, pass.ended)};
+               std::max(passes_.ended, pass.ended), passes_.core_wait + pass.core_wait};
+    ++number_of_passes_;
     last = EndOne();
   }
   if (last) AnswerShares();
@@ -146,6 +147,7 @@ void PredictCall::AnswerShares() {
   std::vector<Tensor> outputs;
   std::optional<models::Explanation> explanation;
   ForwardPass passes;
+  int number_of_passes = 0;
   {
     absl::MutexLock lock(&mutex_);
     failure = std::move(failure_);
@@ -153,6 +155,7 @@ void PredictCall::AnswerShares() {
     outputs = std::move(outputs_);
     explanation = std::move(explanation_);
     passes = passes_;
+    number_of_passes = number_of_passes_;
   }
   if (failure && !failure->computed) {
     Refuse(std::move(failure->why));
@@ -171,9 +174,11 @@ void PredictCall::AnswerShares() {
   response.explanation = std::move(explanation);
   response.sent = sent_;
   response.batch_size = passes.batch_size;
+  response.passes = number_of_passes;
   response.timings = {.decode = was_worked_on() ? prepared_ - request_.arrival : absl::ZeroDuration(),
                       .queue = passes.started - prepared_,
-                      .infer = passes.ended - passes.started};
+                      .infer = passes.ended - passes.started,
+                      .core_wait = passes.core_wait};
   Answer(std::move(response), passes);
 }
 

@@ -41,6 +41,8 @@ struct ForwardPass {
   int64_t batch_size = 0;
   absl::Time started;
   absl::Time ended;
+  // Timings::core_wait.
+  absl::Duration core_wait = absl::ZeroDuration();
 };
 
 // Not thread-safe, and owned by one stage at a time, until ExpectShares(). Afterwards it is owned by its
@@ -84,6 +86,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // For a request with named tensors, which has no items: calls with equal buckets may share a batch.
   void UseBucket(int64_t bucket) { bucket_ = bucket; }
   int64_t bucket() const { return bucket_; }
+  // See ReadyModel::times_passes().
+  bool is_timed() const { return deps_.model->times_passes(); }
   // Marks the end of decoding or of a tensor's checks. From here on the call waits for an instance.
   void MarkPrepared();
 
@@ -158,6 +162,7 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   std::optional<models::Explanation> explanation_ ABSL_GUARDED_BY(mutex_);
   // The call's passes combined: the start of the first, the end of the last, and the largest batch.
   ForwardPass passes_ ABSL_GUARDED_BY(mutex_) = {0, absl::InfiniteFuture(), absl::InfinitePast()};
+  int number_of_passes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<ShareFailure> failure_ ABSL_GUARDED_BY(mutex_);
 };
 

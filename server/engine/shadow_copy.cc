@@ -3,6 +3,7 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -57,6 +58,21 @@ Request RequestOfCopy(const Request& request, const ReadyModel& shadow, absl::Ti
   return copy;
 }
 
+// The file of a request with one picture; empty if it was not sent as a file, or is too large to be kept.
+std::string_view PictureOf(const Request& request) {
+  const auto* const pictures = std::get_if<std::vector<Picture>>(&request.input);
+  if (pictures == nullptr || pictures->size() != 1) return {};
+  const auto* const encoded = std::get_if<EncodedPicture>(&pictures->front());
+  if (encoded == nullptr || encoded->data.bytes.size() > Differing::kMaxPictureBytes) return {};
+  return encoded->data.bytes;
+}
+
+PassTime PassOf(const Response& response) {
+  // Several passes may wait for each other.
+  if (response.passes != 1) return {};
+  return {.batch_size = response.batch_size, .took = response.timings.infer - response.timings.core_wait};
+}
+
 // A copy's room, from Shadow::Enter() to the end of its call.
 class Room {
  public:
@@ -80,7 +96,8 @@ struct Comparing {
 
   void operator()(absl::StatusOr<Response> outcome) const {
     if (!outcome.ok()) return shadow->EndFailed(original, outcome.status(), clock->Now());
-    shadow->EndAnswered(original, answer, {std::move(outcome->results), std::move(outcome->outputs)},
+    const PassTime pass = PassOf(*outcome);
+    shadow->EndAnswered(original, answer, {std::move(outcome->results), std::move(outcome->outputs)}, pass,
                         clock->Now());
   }
 };
@@ -88,7 +105,8 @@ struct Comparing {
 // Throws std::bad_alloc.
 std::shared_ptr<PredictCall> MakeCopy(const PredictCall::Deps& deps, std::shared_ptr<ReadyModel> model,
                                       std::unique_ptr<Room> room, const Request& request,
-                                      const Response& response, std::vector<Item>& items, int64_t bucket) {
+                                      const Response& response, std::string_view picture,
+                                      std::vector<Item>& items, int64_t bucket) {
   for (Item& item : items) {
     if (item.owned == nullptr) CopyPixels(item);
   }
@@ -97,7 +115,9 @@ std::shared_ptr<PredictCall> MakeCopy(const PredictCall::Deps& deps, std::shared
       .room = std::move(room),
       .original = {.id = request.id,
                    .span = request.record == nullptr ? SampledSpan{} : request.record->sampled_span(),
-                   .shadow = model->identity()},
+                   .shadow = model->identity(),
+                   .picture = picture.empty() ? nullptr : std::make_shared<const std::string>(picture),
+                   .pass = PassOf(response)},
       .answer = {response.results, response.outputs},
       .clock = deps.clock});
   Request copy = RequestOfCopy(request, *model, deps.clock->Now());
@@ -122,11 +142,12 @@ ShadowCopy CopyForShadow(const PredictCall::Deps& deps, const Request& request, 
     shadow->Drop(ShadowLoss::kUnavailable);
     return {};
   }
-  const int64_t bytes = CopiedBytes(request, items) + response.bytes();
+  const std::string_view picture = shadow->wants_pictures() ? PictureOf(request) : std::string_view();
+  const int64_t bytes = CopiedBytes(request, items) + response.bytes() + static_cast<int64_t>(picture.size());
   if (!shadow->Enter(bytes)) return {};
   try {
     auto room = std::make_unique<Room>(shadow, bytes);
-    auto call = MakeCopy(deps, *model, std::move(room), request, response, items, bucket);
+    auto call = MakeCopy(deps, *model, std::move(room), request, response, picture, items, bucket);
     return {*std::move(model), std::move(call)};
   } catch (const std::bad_alloc&) {
     shadow->Drop(ShadowLoss::kTooLarge);

@@ -12,9 +12,7 @@ namespace {
 
 void Submit(ShadowCopy copy) {
   copy.call->MarkPrepared();
-  for (std::unique_ptr<CallShare>& share : ShareOut(std::move(copy.call), copy.model->max_batch_size())) {
-    if (absl::Status submitted = copy.model->Submit(share); !submitted.ok()) share->Reject(submitted);
-  }
+  SubmitShares(*copy.model, ShareOut(std::move(copy.call), copy.model->max_batch_size()));
 }
 
 void Drop(const ShadowCopy& copy) {

@@ -318,7 +318,7 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   };
   add(vision_rest_->Routes());
   add({DriftRoute(catalog_.get(), retry_jitter_.get())});
-  add({ShadowRoute(catalog_.get(), retry_jitter_.get())});
+  add(ShadowRoutes(catalog_.get(), retry_jitter_.get()));
   add(CaptureRoutes(capturing_->capture(), retry_jitter_.get()));
   if (flags_.page) {
     add(PageRoutes());

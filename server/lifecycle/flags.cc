@@ -343,7 +343,8 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->type_name("N");
   app.add_option(
          "--state-folder", flags.state_folder,
-         "Where what was measured of models is kept, so that the next start does not measure it again; "
+         "Where what was measured of models is kept, so that the next start does not measure it again, and "
+         "which shadow versions were promoted; "
          "empty keeps nothing. By default $STATE_DIRECTORY, which systemd sets, or a user's "
          "~/.local/state/saccade")
       ->type_name("DIR");

@@ -129,6 +129,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
           "Difference of two compared answers by their task's measure, without those that cannot "
           "be measured.",
           DifferenceBuckets()),
+      shadow_promotion(registry, "saccade_shadow_promotion",
+                       "1 for the state of the rule `promote`: measuring, promoted or refused."),
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
       cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
       certificate_expiry(registry, "saccade_certificate_expiry_timestamp_seconds",

@@ -81,6 +81,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Counter> shadow_failed;
   SeriesPool<prometheus::Counter> shadow_dropped;
   SeriesPool<prometheus::Histogram> shadow_difference;
+  SeriesPool<prometheus::Gauge> shadow_promotion;
   SeriesPool<prometheus::Gauge> cache_bytes;
   SeriesPool<prometheus::Gauge> cache_answers;
   SeriesPool<prometheus::Gauge> certificate_expiry;

@@ -121,8 +121,9 @@ std::unique_ptr<DriftMetrics> Metrics::ForDriftOf(std::string_view model, int64_
   return std::unique_ptr<DriftMetrics>(new DriftMetrics(&impl_->families, model, version, features));
 }
 
-std::unique_ptr<ShadowMetrics> Metrics::ForShadowOf(std::string_view model, int64_t version, int64_t shadow) {
-  return std::unique_ptr<ShadowMetrics>(new ShadowMetrics(&impl_->families, model, version, shadow));
+std::unique_ptr<ShadowMetrics> Metrics::ForShadowOf(std::string_view model, int64_t version, int64_t shadow,
+                                                    bool gated) {
+  return std::unique_ptr<ShadowMetrics>(new ShadowMetrics(&impl_->families, model, version, shadow, gated));
 }
 
 std::unique_ptr<CaptureMetrics> Metrics::ForCapture() {

@@ -112,8 +112,10 @@ class Metrics {
   std::unique_ptr<DriftMetrics> ForDriftOf(std::string_view model, int64_t version,
                                            const std::vector<std::string>& features);
 
-  // Only for models with a shadow version; otherwise like ForModel().
-  std::unique_ptr<ShadowMetrics> ForShadowOf(std::string_view model, int64_t version, int64_t shadow);
+  // Only for models with a shadow version; otherwise like ForModel(). `gated`: a rule decides about promoting
+  // it.
+  std::unique_ptr<ShadowMetrics> ForShadowOf(std::string_view model, int64_t version, int64_t shadow,
+                                             bool gated = false);
 
   // The series are created by the first call.
   std::unique_ptr<TraceMetrics> ForTraces();

@@ -16,11 +16,14 @@ struct ShadowMetrics::Series {
   Counter equal;
   Counter failed;
   std::vector<Counter> dropped;  // by ShadowLoss
+  // By kGateStates; empty without a rule for promotions.
+  std::vector<::saccade::server::Series<prometheus::Gauge>> gate;
   ::saccade::server::Series<prometheus::Histogram> difference;
   std::shared_ptr<Exemplars> exemplars;
 };
 
-ShadowMetrics::ShadowMetrics(Families* families, std::string_view model, int64_t version, int64_t shadow) {
+ShadowMetrics::ShadowMetrics(Families* families, std::string_view model, int64_t version, int64_t shadow,
+                             bool gated) {
   const prometheus::Labels labels = {{"model", std::string(model)},
                                      {"version", std::to_string(version)},
                                      {"shadow", std::to_string(shadow)}};
@@ -30,6 +33,7 @@ ShadowMetrics::ShadowMetrics(Families* families, std::string_view model, int64_t
                                             ours.shadow_equal.Get(labels),
                                             ours.shadow_failed.Get(labels),
                                             {},
+                                            {},
                                             ours.shadow_difference.Get(labels),
                                             families->shadow_exemplars.Get(labels)});
   for (const std::string_view reason : kShadowLosses) {
@@ -37,6 +41,13 @@ ShadowMetrics::ShadowMetrics(Families* families, std::string_view model, int64_t
     of_reason["reason"] = std::string(reason);
     series_->dropped.push_back(ours.shadow_dropped.Get(of_reason));
   }
+  if (!gated) return;
+  for (const std::string_view state : kGateStates) {
+    prometheus::Labels of_state = labels;
+    of_state["state"] = std::string(state);
+    series_->gate.push_back(ours.shadow_promotion.Get(of_state));
+  }
+  SetDecision(std::nullopt);
 }
 
 ShadowMetrics::~ShadowMetrics() = default;
@@ -54,6 +65,13 @@ void ShadowMetrics::AddCompared(bool equal, bool agreed, double difference, cons
 void ShadowMetrics::AddFailed() {
   series_->compared->Increment();
   series_->failed->Increment();
+}
+
+void ShadowMetrics::SetDecision(std::optional<bool> promoted) {
+  std::string_view now = "measuring";
+  if (promoted) now = *promoted ? "promoted" : "refused";
+  for (size_t state = 0; state < kGateStates.size(); ++state)
+    series_->gate.at(state)->Set(kGateStates.at(state) == now ? 1 : 0);
 }
 
 void ShadowMetrics::AddDropped(ShadowLoss why) { series_->dropped[static_cast<size_t>(why)]->Increment(); }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "absl/time/time.h"
@@ -25,6 +26,9 @@ enum class ShadowLoss {
   kUnavailable,
 };
 
+// What a rule for promotions has come to.
+inline constexpr std::array<std::string_view, 3> kGateStates = {"measuring", "promoted", "refused"};
+
 inline constexpr std::array<std::string_view, 4> kShadowLosses = {"busy", "behind", "too_large",
                                                                   "unavailable"};
 
@@ -38,11 +42,13 @@ class ShadowMetrics {
   // Also counts as compared.
   void AddFailed();
   void AddDropped(ShadowLoss why);
+  // Whether the shadow version was promoted; nullopt until that is decided. REQUIRES: `gated` was true.
+  void SetDecision(std::optional<bool> promoted);
 
  private:
   friend class Metrics;
   struct Series;
-  ShadowMetrics(Families* families, std::string_view model, int64_t version, int64_t shadow);
+  ShadowMetrics(Families* families, std::string_view model, int64_t version, int64_t shadow, bool gated);
 
   std::unique_ptr<Series> series_;
 };

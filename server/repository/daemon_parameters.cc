@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/repository/promote_config.h"
 #include "server/repository/version_policy.h"
 
 namespace saccade::server {
@@ -119,6 +120,15 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     const auto rule = ReadShadow(key, value, check);
     if (!rule.ok()) return rule.status();
     settings->shadow = *rule;
+    return true;
+  }
+  if (key == "promote") {
+    auto rule = ReadPromoteRule(value);
+    if (!rule.ok()) {
+      return check.Error(MapEntryPath("parameters", key), "is ", Quoted(value), ": ",
+                         rule.status().message());
+    }
+    settings->promote = *std::move(rule);
     return true;
   }
   if (key == "tiles") {

@@ -190,6 +190,10 @@ struct ModelSettings {
   int64_t drift_window = 0;
   // Unset: no version computes copies of others' requests.
   std::optional<ShadowRule> shadow = std::nullopt;
+  // As configured; ReadModel() moves it to `shadow`.
+  std::optional<PromoteRule> promote = std::nullopt;
+  // That a shadow version was promoted: it answers requests that name no version, and `shadow` is unset.
+  std::optional<Promotion> promotion = std::nullopt;
   // Bounds on what is in flight for this model; 0 means only the server's bounds apply.
   Inflight max_inflight = {};
 

@@ -182,9 +182,6 @@ std::vector<std::string> Texts(const std::vector<int64_t>& versions) {
   return texts;
 }
 
-// The label of the version that answers, by convention.
-constexpr absl::string_view kStableLabel = "stable";
-
 // Removes the versions that are not served.
 absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
                     std::vector<ModelVersion>* versions) {
@@ -251,6 +248,38 @@ absl::Status CheckShadow(const RepositoryPath& model, const ModelSettings& setti
   return absl::OkStatus();
 }
 
+// Makes `promote` a part of the rule for the shadow version, after CheckShadow().
+absl::Status JoinPromote(const RepositoryPath& model, const std::vector<ModelVersion>& versions,
+                         ModelSettings* settings) {
+  if (!settings->promote) return absl::OkStatus();
+  const auto wrong = [&](const auto&... text) {
+    return absl::InvalidArgumentError(absl::StrCat(model.shown(), ": the parameter 'promote' ", text...));
+  };
+  if (!settings->shadow) {
+    return wrong("is set without 'shadow', which names the version that may be promoted; ",
+                 "set it too, e.g. to version=4,share=0.1");
+  }
+  if (settings->from_request) {
+    return wrong("is part of a request, and would be lost when the daemon ends; ",
+                 "write it into config.pbtxt, and load the model without a configuration");
+  }
+  const int64_t shadow = settings->shadow->version;
+  for (const ModelVersion& version : versions)
+    if (version.version != shadow) settings->promote->replaces = version.version;
+  if (const auto stable = settings->version_labels.find(std::string(kStableLabel));
+      stable != settings->version_labels.end())
+    settings->promote->replaces = stable->second;
+  const auto is_replaced = [&](const ModelVersion& version) {
+    return version.version == settings->promote->replaces;
+  };
+  if (std::none_of(versions.begin(), versions.end(), is_replaced)) {
+    return wrong("would replace version ", settings->promote->replaces, ", which version_labels calls '",
+                 kStableLabel, "' and which is not served; serve it, or change the label");
+  }
+  settings->shadow->promote = *std::exchange(settings->promote, std::nullopt);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, const std::string& repository,
                                          absl::string_view name, const ReadOptions& options) {
   if (absl::Status status = CheckModelName(name); !status.ok()) return status;
@@ -272,6 +301,7 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, const std::
   if (!versions.ok()) return versions.status();
   status = Choose(folder, &config->settings, &*versions);
   if (status.ok()) status = CheckShadow(folder, config->settings, *versions);
+  if (status.ok()) status = JoinPromote(folder, *versions, &config->settings);
   if (!status.ok()) return status;
   return ModelEntry{std::move(config->settings), *std::move(versions)};
 }

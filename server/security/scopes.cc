@@ -98,6 +98,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/models/{model}/samples", Scope::kPredict},
     {"GET", "/v1/models/{model}/samples/{sample}", Scope::kPredict},
     {"GET", "/v1/models/{model}/shadow", Scope::kPredict},
+    // What other clients have sent.
+    {"GET", "/v1/models/{model}/shadow/pictures/{number}", Scope::kAdmin},
     {"POST", "/v1/predict", Scope::kPredict},
     {"POST", "/v1/predict/{model}", Scope::kPredict},
     {"GET", "/v2", Scope::kPredict},

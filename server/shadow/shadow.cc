@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "server/core/chance.h"
 
 namespace saccade::server {
 namespace {
+
+constexpr double kMedian = 0.5;
+constexpr double kSlowest = 0.99;
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 // Whether the error says nothing about the version that was to compute the copy.
 bool WasNotComputed(const absl::Status& status) {
@@ -17,8 +22,11 @@ bool WasNotComputed(const absl::Status& status) {
 
 }  // namespace
 
+Shadow::Shadow(const ShadowRule& rule, std::unique_ptr<ShadowMetrics> metrics, std::function<void()> decided)
+    : rule_(rule), metrics_(std::move(metrics)), decided_(std::move(decided)), report_{.rule = rule} {}
+
 bool Shadow::Wants(bool waiting) {
-  if (!Happens(rule_.share)) return false;
+  if (promoted_.load(std::memory_order_relaxed) || !Happens(rule_.share)) return false;
   if (!waiting) return true;
   Drop(ShadowLoss::kBusy);
   return false;
@@ -39,39 +47,50 @@ bool Shadow::Enter(int64_t bytes) {
 }
 
 void Shadow::EndAnswered(const Original& original, const ComparedAnswer& answer,
-                         const ComparedAnswer& of_shadow, absl::Time now) {
+                         const ComparedAnswer& of_shadow, const PassTime& pass_of_shadow, absl::Time now) {
   const AnswerComparison comparison = CompareAnswers(answer, of_shadow);
   const bool agreed = Agrees(comparison, rule_.tolerance);
   if (metrics_ != nullptr)
     metrics_->AddCompared(comparison.equal, agreed, comparison.difference, original.span, now);
   const bool measured = std::isfinite(comparison.difference);
-  absl::MutexLock lock(&mutex_);
-  StartReport(original);
-  ++report_.compared;
-  report_.task = comparison.task;
-  if (comparison.equal) ++report_.equal;
-  if (measured) {
-    ++report_.measured;
-    report_.sum_of_differences += comparison.difference;
-    report_.largest_difference = std::max(report_.largest_difference, comparison.difference);
+  bool decided = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    StartReport(original);
+    ++report_.compared;
+    report_.task = comparison.task;
+    times_.Add(original.pass, pass_of_shadow);
+    if (comparison.equal) ++report_.equal;
+    if (measured) {
+      ++report_.measured;
+      report_.sum_of_differences += comparison.difference;
+      report_.largest_difference = std::max(report_.largest_difference, comparison.difference);
+    }
+    if (agreed) {
+      ++report_.agreed;
+    } else {
+      Disagreement found = {.at = now};
+      if (measured) found.difference = comparison.difference;
+      NoteDisagreement(original, std::move(found));
+    }
+    decided = DecideIfDue(now);
   }
-  if (agreed) {
-    ++report_.agreed;
-    return;
-  }
-  report_.last_disagreement = {.request = original.id, .trace = original.span.trace, .at = now};
-  if (measured) report_.last_disagreement->difference = comparison.difference;
+  if (decided && decided_) decided_();
 }
 
 void Shadow::EndFailed(const Original& original, const absl::Status& why, absl::Time now) {
   if (WasNotComputed(why)) return Drop(ShadowLoss::kUnavailable);
   if (metrics_ != nullptr) metrics_->AddFailed();
-  absl::MutexLock lock(&mutex_);
-  StartReport(original);
-  ++report_.compared;
-  ++report_.failed;
-  report_.last_disagreement = {
-      .request = original.id, .trace = original.span.trace, .at = now, .error = std::string(why.message())};
+  bool decided = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    StartReport(original);
+    ++report_.compared;
+    ++report_.failed;
+    NoteDisagreement(original, {.at = now, .error = std::string(why.message())});
+    decided = DecideIfDue(now);
+  }
+  if (decided && decided_) decided_();
 }
 
 void Shadow::Drop(ShadowLoss why) {
@@ -84,6 +103,13 @@ ShadowReport Shadow::Report() const {
   {
     absl::MutexLock lock(&mutex_);
     report = report_;
+    report.differing = differing_.worst();
+    report.timed = times_.size();
+    if (report.timed > 0) {
+      report.p50 = times_.RatioAt(kMedian);
+      report.p99 = times_.RatioAt(kSlowest);
+    }
+    if (!report.decision) report.decision = adopted_;
   }
   report.in_flight = in_flight_;
   report.in_flight_bytes = in_flight_bytes_;
@@ -98,9 +124,62 @@ void Shadow::Leave(int64_t bytes) {
 
 void Shadow::StartReport(const Original& original) {
   if (original.shadow == compared_with_) return;
-  // What was found of an earlier load says nothing about this one.
+  // What was found of an earlier load says nothing about this one. Before the first, nothing was found.
+  if (compared_with_ != nullptr) adopted_.reset();
   report_ = {.rule = rule_};
+  times_ = {};
+  differing_ = {};
+  untold_ = false;
   compared_with_ = original.shadow;
+  if (rule_.promote && metrics_ != nullptr && !adopted_) metrics_->SetDecision(std::nullopt);
+}
+
+void Shadow::NoteDisagreement(const Original& original, Disagreement found) {
+  found.request = original.id;
+  found.trace = original.span.trace;
+  report_.last_disagreement = found;
+  if (!rule_.promote) return;
+  found.picture = original.picture;
+  differing_.Add(std::move(found));
+}
+
+GateMeasures Shadow::Measures() const {
+  GateMeasures measures = {.compared = report_.compared, .timed = times_.size()};
+  const auto set = [&](ShadowMeasure measure, double value) {
+    measures.values.at(static_cast<size_t>(measure)) = value;
+  };
+  const auto compared = static_cast<double>(report_.compared);
+  set(ShadowMeasure::kAgreement, static_cast<double>(report_.agreed) / compared);
+  set(ShadowMeasure::kEquality, static_cast<double>(report_.equal) / compared);
+  const bool all_measured = report_.measured == report_.compared;
+  set(ShadowMeasure::kMeanDifference, all_measured ? report_.sum_of_differences / compared : kUnknown);
+  set(ShadowMeasure::kLargestDifference, all_measured ? report_.largest_difference : kUnknown);
+  set(ShadowMeasure::kP50, times_.size() > 0 ? times_.RatioAt(kMedian) : kUnknown);
+  set(ShadowMeasure::kP99, times_.size() > 0 ? times_.RatioAt(kSlowest) : kUnknown);
+  return measures;
+}
+
+bool Shadow::DecideIfDue(absl::Time now) {
+  if (!rule_.promote || report_.decision || adopted_) return false;
+  if (!IsDue(*rule_.promote, report_.compared, times_.size())) return false;
+  report_.decision = Decide(*rule_.promote, Measures(), now);
+  untold_ = true;
+  if (report_.decision->promoted) promoted_ = true;
+  if (metrics_ != nullptr) metrics_->SetDecision(report_.decision->promoted);
+  return true;
+}
+
+void Shadow::Adopt(std::optional<GateDecision> earlier) {
+  absl::MutexLock lock(&mutex_);
+  adopted_ = std::move(earlier);
+  if (!rule_.promote || report_.decision || metrics_ == nullptr) return;
+  metrics_->SetDecision(adopted_ ? std::optional<bool>(adopted_->promoted) : std::nullopt);
+}
+
+std::optional<GateDecision> Shadow::TakeDecision() {
+  absl::MutexLock lock(&mutex_);
+  if (!std::exchange(untold_, false)) return std::nullopt;
+  return report_.decision;
 }
 
 }  // namespace saccade::server

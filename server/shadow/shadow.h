@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@
 #include "server/core/trace_id.h"
 #include "server/metrics/shadow_metrics.h"
 #include "server/shadow/compare.h"
+#include "server/shadow/differing.h"
+#include "server/shadow/gate.h"
+#include "server/shadow/pass_times.h"
 
 namespace saccade::server {
 
@@ -41,20 +45,17 @@ struct ShadowReport {
   int64_t measured = 0;
   double sum_of_differences = 0;
   double largest_difference = 0;
-
-  // The latest request whose answers do not agree.
-  struct Disagreement {
-    // As the client named the request; may be empty.
-    std::string request = {};
-    // 0 if the request is not sampled.
-    TraceId trace = {};
-    absl::Time at = absl::UnixEpoch();
-    // Nullopt if the answers cannot be measured.
-    std::optional<double> difference = std::nullopt;
-    // The shadow version's error; empty if it answered.
-    std::string error = {};
-  };
+  // Requests whose passes were timed, and quantiles of the shadow version's times over the other's; 0
+  // without.
+  int64_t timed = 0;
+  double p50 = 0;
+  double p99 = 0;
+  // The latest request whose answers do not agree, without its picture.
   std::optional<Disagreement> last_disagreement = std::nullopt;
+  // Only with a rule for promotions: those that differ most, the worst first.
+  std::vector<Disagreement> differing = {};
+  // Nullopt without a rule, and until it is decided.
+  std::optional<GateDecision> decision = std::nullopt;
 };
 
 // Thread-safe. Shared by the version and by its copies, which may outlive it.
@@ -70,17 +71,26 @@ class Shadow {
     SampledSpan span = {};
     // Of the version that computes the copy.
     std::shared_ptr<const ModelIdentity> shadow = nullptr;
+    // Null if it is not kept.
+    std::shared_ptr<const std::string> picture = nullptr;
+    // What it took to compute it.
+    PassTime pass = {};
   };
 
-  // `metrics` may be null.
-  Shadow(const ShadowRule& rule, std::unique_ptr<ShadowMetrics> metrics)
-      : rule_(rule), metrics_(std::move(metrics)), report_{.rule = rule} {}
+  // `metrics` may be null. `decided` is called once there is a decision, on a thread that runs only on idle
+  // cores: it must take no lock. It may be null.
+  Shadow(const ShadowRule& rule, std::unique_ptr<ShadowMetrics> metrics,
+         std::function<void()> decided = nullptr);
 
   const ShadowRule& rule() const { return rule_; }
 
   // Chooses by chance whether a request that was just answered is copied. `waiting` tells that requests of
-  // the version wait for a pass, in which case a chosen request is dropped.
+  // the version wait for a pass, in which case a chosen request is dropped. Of a version that another one has
+  // taken the place of, none is.
   bool Wants(bool waiting);
+
+  // Whether pictures of copied requests are to be kept, for those that differ.
+  bool wants_pictures() const { return rule_.promote.has_value(); }
 
   // Makes room for a copy of this size, or counts it as dropped and returns false. After true, Leave() must
   // be called once, when its memory is free again.
@@ -88,7 +98,7 @@ class Shadow {
   void Leave(int64_t bytes);
   // Compares the answers. Takes as long as reading both.
   void EndAnswered(const Original& original, const ComparedAnswer& answer, const ComparedAnswer& of_shadow,
-                   absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+                   const PassTime& pass_of_shadow, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // The shadow version did not answer. Errors that say nothing about it, such as a full queue, count as
   // dropped.
   void EndFailed(const Original& original, const absl::Status& why, absl::Time now)
@@ -99,12 +109,25 @@ class Shadow {
 
   ShadowReport Report() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Called when the versions were loaded, or looked at again: what was decided earlier about the same files,
+  // and is not decided again; nullopt if nothing was.
+  void Adopt(std::optional<GateDecision> earlier) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What was decided here, once: later calls return nullopt.
+  std::optional<GateDecision> TakeDecision() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   // Begins another report if the shadow version is another load than before.
   void StartReport(const Original& original) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes the request down as one whose answers do not agree.
+  void NoteDisagreement(const Original& original, Disagreement found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  GateMeasures Measures() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Decides, if there is a rule, it is time, and nothing was decided. Returns whether it has.
+  bool DecideIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShadowRule rule_;
   const std::unique_ptr<ShadowMetrics> metrics_;
+  const std::function<void()> decided_;
+  std::atomic<bool> promoted_{false};
   std::atomic<int64_t> in_flight_{0};
   std::atomic<int64_t> in_flight_bytes_{0};
   std::array<std::atomic<int64_t>, kShadowLosses.size()> dropped_ = {};
@@ -113,6 +136,12 @@ class Shadow {
   mutable absl::Mutex mutex_;
   // Without what the members above count.
   ShadowReport report_ ABSL_GUARDED_BY(mutex_);
+  PassTimes times_ ABSL_GUARDED_BY(mutex_);
+  Differing differing_ ABSL_GUARDED_BY(mutex_);
+  // What Adopt() brought.
+  std::optional<GateDecision> adopted_ ABSL_GUARDED_BY(mutex_);
+  // Whether TakeDecision() has yet to return the report's decision.
+  bool untold_ ABSL_GUARDED_BY(mutex_) = false;
   // What the report is about: another load of the shadow version begins another report.
   std::shared_ptr<const ModelIdentity> compared_with_ ABSL_GUARDED_BY(mutex_);
 };

@@ -34,13 +34,38 @@ class ShadowTest : public ::testing::Test {
   // A copy that was computed with this best class, where the version itself found 0.
   void Compare(Shadow& shadow, int best) {
     ASSERT_TRUE(shadow.Enter(10));
-    shadow.EndAnswered({.id = "r", .shadow = loaded_}, Best(0), Best(best), absl::UnixEpoch());
+    shadow.EndAnswered(
+        {.id = "r", .shadow = loaded_, .picture = picture_, .pass = {1, absl::Milliseconds(10)}}, Best(0),
+        Best(best), pass_, absl::UnixEpoch());
     shadow.Leave(10);
   }
 
   Metrics metrics_{"test"};
   Shadow shadow_{{.version = 4, .share = 1}, metrics_.ForShadowOf("m", 3, 4)};
   std::shared_ptr<const ModelIdentity> loaded_ = std::make_shared<const ModelIdentity>();
+  std::shared_ptr<const std::string> picture_ = std::make_shared<const std::string>("picture");
+  PassTime pass_ = {1, absl::Milliseconds(10)};
+};
+
+// A rule for promotions after ten requests.
+class ShadowGateTest : public ShadowTest {
+ protected:
+  ShadowRule Rule() const {
+    PromoteRule promote;
+    promote.conditions = {{.measure = ShadowMeasure::kAgreement, .bound = 0.9},
+                          {.measure = ShadowMeasure::kP99, .bound = 1.5}};
+    promote.after = 10;
+    promote.text = "agreement >= 0.9 and p99 <= 1.5 after 10 requests";
+    promote.replaces = 3;
+    return {.version = 4, .share = 1, .promote = promote};
+  }
+
+  std::string State(const Shadow& shadow) const {
+    return Json::parse(ToJson(shadow.Report(), "m", 3))["promote"]["state"];
+  }
+
+  int told_ = 0;
+  Shadow gated_{Rule(), metrics_.ForShadowOf("m", 3, 4, /*gated=*/true), [this] { ++told_; }};
 };
 
 TEST_F(ShadowTest, ChoosesItsShare) {
@@ -94,7 +119,7 @@ TEST_F(ShadowTest, CountsWhatAgrees) {
 }
 
 TEST_F(ShadowTest, ASampledRequestIsTheExemplarOfItsDifference) {
-  shadow_.EndAnswered({.span = {.trace = {1, 2}, .id = 3}, .shadow = loaded_}, Best(0), Best(1),
+  shadow_.EndAnswered({.span = {.trace = {1, 2}, .id = 3}, .shadow = loaded_}, Best(0), Best(1), {},
                       absl::UnixEpoch());
   EXPECT_THAT(metrics_.Exposition(ExpositionFormat::kOpenMetrics),
               HasSubstr("# {trace_id=\"00000000000000010000000000000002\""));
@@ -140,6 +165,139 @@ TEST_F(ShadowTest, ItsJsonHasWhatIsKnown) {
   EXPECT_EQ(after["dropped"]["busy"], 0);
   EXPECT_EQ(after["last_disagreement"]["request"], "r");
   EXPECT_FALSE(after["last_disagreement"].contains("trace"));
+}
+
+TEST_F(ShadowGateTest, IsDecidedOnceAfterSoManyRequests) {
+  for (int i = 0; i < 9; ++i) Compare(gated_, 0);
+  EXPECT_EQ(State(gated_), "measuring");
+  EXPECT_FALSE(gated_.TakeDecision());
+  Compare(gated_, 0);
+  EXPECT_EQ(told_, 1);
+  EXPECT_EQ(State(gated_), "promoted");
+  const auto decision = gated_.TakeDecision();
+  ASSERT_TRUE(decision);
+  EXPECT_TRUE(decision->promoted);
+  EXPECT_EQ(decision->reason, "agreement is 1; p99 is 1");
+  EXPECT_FALSE(gated_.TakeDecision()) << "it was taken";
+  EXPECT_FALSE(gated_.Wants(false)) << "the shadow version answers itself from now on";
+  // Copies that were in flight change nothing.
+  Compare(gated_, 1);
+  EXPECT_EQ(told_, 1);
+  EXPECT_THAT(
+      metrics_.Exposition(),
+      HasSubstr("saccade_shadow_promotion{model=\"m\",shadow=\"4\",state=\"promoted\",version=\"3\"} 1"));
+}
+
+TEST_F(ShadowGateTest, ARefusalSaysWhyAndKeepsThePictures) {
+  for (int i = 0; i < 12; ++i) Compare(gated_, i % 2);
+  const ShadowReport report = gated_.Report();
+  ASSERT_TRUE(report.decision);
+  EXPECT_FALSE(report.decision->promoted);
+  EXPECT_EQ(report.decision->reason, "agreement is 0.5, expected >= 0.9");
+  EXPECT_EQ(report.decision->measures.compared, 10);
+  EXPECT_TRUE(gated_.Wants(false)) << "it is compared further";
+  EXPECT_EQ(told_, 1);
+  ASSERT_EQ(report.differing.size(), 6);
+  EXPECT_EQ(*report.differing[0].picture, "picture");
+  EXPECT_EQ(report.differing[0].number, 1);
+  const Json json = Json::parse(ToJson(report, "m", 3));
+  EXPECT_EQ(json["promote"]["state"], "refused");
+  EXPECT_EQ(json["promote"]["measures"]["agreement"], 0.5);
+  EXPECT_EQ(json["differing"][0]["picture_bytes"], 7);
+  EXPECT_THAT(
+      metrics_.Exposition(),
+      HasSubstr("saccade_shadow_promotion{model=\"m\",shadow=\"4\",state=\"refused\",version=\"3\"} 1"));
+}
+
+TEST_F(ShadowGateTest, ASlowerVersionIsRefused) {
+  pass_.took = absl::Milliseconds(16);
+  for (int i = 0; i < 10; ++i) Compare(gated_, 0);
+  ASSERT_TRUE(gated_.Report().decision);
+  EXPECT_EQ(gated_.Report().decision->reason, "p99 is 1.6, expected <= 1.5");
+}
+
+TEST_F(ShadowGateTest, WaitsUntilEnoughWasTimed) {
+  pass_.batch_size = 2;
+  for (int i = 0; i < 50; ++i) Compare(gated_, 0);
+  EXPECT_EQ(State(gated_), "measuring") << "batches of different sizes are not timed";
+  pass_.batch_size = 1;
+  for (int i = 0; i < 10; ++i) Compare(gated_, 0);
+  EXPECT_EQ(State(gated_), "promoted");
+}
+
+TEST_F(ShadowGateTest, AnErrorIsNoAgreementAndCannotBeMeasured) {
+  ShadowRule rule = Rule();
+  rule.promote->conditions = {{.measure = ShadowMeasure::kLargestDifference, .bound = 1000}};
+  Shadow gated(rule, nullptr);
+  for (int i = 0; i < 9; ++i) Compare(gated, 0);
+  gated.EndFailed({.shadow = loaded_}, absl::InternalError("broken"), absl::UnixEpoch());
+  ASSERT_TRUE(gated.Report().decision);
+  EXPECT_EQ(gated.Report().decision->reason, "largest_difference is inf, expected <= 1000");
+  EXPECT_FALSE(
+      Json::parse(ToJson(gated.Report(), "m", 3))["promote"]["measures"].contains("largest_difference"));
+}
+
+TEST_F(ShadowGateTest, AnotherLoadIsTriedAnew) {
+  for (int i = 0; i < 10; ++i) Compare(gated_, 1);
+  EXPECT_EQ(State(gated_), "refused");
+  loaded_ = std::make_shared<const ModelIdentity>();
+  for (int i = 0; i < 9; ++i) Compare(gated_, 0);
+  EXPECT_EQ(State(gated_), "measuring");
+  EXPECT_TRUE(gated_.Report().differing.empty());
+  EXPECT_FALSE(gated_.TakeDecision()) << "it was about the earlier load";
+  Compare(gated_, 0);
+  EXPECT_EQ(State(gated_), "promoted");
+}
+
+TEST_F(ShadowGateTest, AnEarlierRefusalOfTheSameFilesHolds) {
+  gated_.Adopt(GateDecision{.promoted = false, .reason = "earlier"});
+  for (int i = 0; i < 20; ++i) Compare(gated_, 0);
+  EXPECT_EQ(State(gated_), "refused");
+  EXPECT_EQ(gated_.Report().decision->reason, "earlier");
+  EXPECT_FALSE(gated_.TakeDecision());
+  EXPECT_EQ(told_, 0);
+  // The file was replaced, and then loaded.
+  loaded_ = std::make_shared<const ModelIdentity>();
+  for (int i = 0; i < 10; ++i) Compare(gated_, 0);
+  EXPECT_EQ(State(gated_), "promoted");
+}
+
+TEST_F(ShadowGateTest, WithoutARuleNothingIsKeptOrDecided) {
+  EXPECT_FALSE(shadow_.wants_pictures());
+  for (int i = 0; i < 20; ++i) Compare(shadow_, 1);
+  EXPECT_FALSE(shadow_.Report().decision);
+  EXPECT_TRUE(shadow_.Report().differing.empty());
+  EXPECT_FALSE(Json::parse(ToJson(shadow_.Report(), "m", 3)).contains("promote"));
+}
+
+TEST(DifferingTest, KeepsThoseThatDifferMost) {
+  Differing differing;
+  for (int i = 0; i < 100; ++i) differing.Add({.difference = (i * 37 % 100) / 100.0});
+  differing.Add({.error = "failed"});
+  ASSERT_EQ(differing.worst().size(), Differing::kMax);
+  EXPECT_EQ(differing.worst()[0].error, "failed");
+  EXPECT_EQ(differing.worst()[0].number, 101);
+  for (size_t i = 1; i < Differing::kMax; ++i)
+    EXPECT_EQ(differing.worst()[i].difference, (100 - static_cast<int>(i)) / 100.0);
+}
+
+TEST(PassTimesTest, ComparesQuantilesOfBoth) {
+  PassTimes times;
+  for (int i = 1; i <= 100; ++i)
+    times.Add({1, absl::Milliseconds(i)}, {1, absl::Milliseconds(i <= 98 ? i : 10 * i)});
+  EXPECT_DOUBLE_EQ(times.RatioAt(0.5), 1);
+  EXPECT_DOUBLE_EQ(times.RatioAt(0.98), 1);
+  EXPECT_DOUBLE_EQ(times.RatioAt(0.99), 10);
+  times.Add({0, absl::Seconds(1)}, {0, absl::Seconds(9)});
+  EXPECT_EQ(times.size(), 100) << "it was not timed";
+}
+
+TEST(PassTimesTest, AreBounded) {
+  PassTimes times;
+  for (size_t i = 0; i < PassTimes::kMaxPairs + 10; ++i)
+    times.Add({1, absl::ZeroDuration()}, {1, absl::ZeroDuration()});
+  EXPECT_EQ(times.size(), PassTimes::kMaxPairs);
+  EXPECT_EQ(times.RatioAt(0.99), 1) << "what the clock does not see is as fast";
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ LABELS = {
                      ("compared_total", "agreed_total", "equal_total", "failed_total", "difference")),
                     VERSION | {"shadow"}),
     "saccade_shadow_dropped_total": VERSION | {"shadow", "reason"},
+    "saccade_shadow_promotion": VERSION | {"shadow", "state"},
     **dict.fromkeys((f"saccade_response_cache_{what}" for what in ("bytes", "answers")), NONE),
     "saccade_trace_spans_exported_total": NONE,
     "saccade_trace_spans_dropped_total": {"reason"},
@@ -83,7 +84,8 @@ def daemon(tmp_path_factory):
     shutil.copytree(root / "two" / "1", root / "two" / "2")
     with open(root / "two" / "config.pbtxt", "a") as config:
         config.write("version_policy { all { } }\n"
-                     'parameters { key: "shadow" value { string_value: "version=2,share=1" } }\n')
+                     'parameters { key: "shadow" value { string_value: "version=2,share=1" } }\n'
+                     'parameters { key: "promote" value { string_value: "equality >= 1 after 1000000 requests" } }\n')
     with Collector() as collector, pytest.MonkeyPatch.context() as patch:
         environment(patch, collector.url)
         with Daemon(root, "--cache-config=local,size=1048576", "--access-log", "--client-requests-per-second=100000",
@@ -155,7 +157,7 @@ def test_there_are_as_many_as_is_documented(daemon, asked):
     found = series(daemon)
     requests = sum(name == "saccade_requests_total" for name, _ in found)
     of_daemon, of_version = documented()
-    cached, watched, shadowed, cache, traces = 5, 9, 26, 2, 4
+    cached, watched, shadowed, cache, traces = 5, 9, 29, 2, 4
     versions = len(MODELS) + 1
     assert len(found) - requests == of_daemon + of_version * versions + cached + watched + shadowed + cache + traces
     assert requests == 8

@@ -2,62 +2,18 @@
 answers does not notice any of it."""
 
 import concurrent.futures
-import json
 import time
 
 import numpy
 import pytest
-import safetensors.torch
 import torch
 
-import pictures
 from harness import DEADLINE_SECONDS, eventually
-from messages import infer_request, predict_request
+from messages import infer_request
+from shadows import dropped, picture_sender, report, until_compared, write_versions
 from tiny_models import Identity, TinyModel, write_model
 
-# The copies are computed on idle cores only: on a machine that has none they take long.
-PATIENCE_SECONDS = 4 * DEADLINE_SECONDS
 COMPARED = 200
-
-
-def write_versions(root, name, model, shadow, rule="version=2,share=1", **config):
-    """Version 1 answers, and version 2 is its shadow."""
-    write_model(root, name, model, parameters={"shadow": rule, **config.pop("parameters", {})}, **config)
-    (root / name / "2").mkdir()
-    safetensors.torch.save_file(shadow.state(), root / name / "2" / "weights.safetensors")
-    with open(root / name / "config.pbtxt", "a") as file:
-        file.write("version_policy { all { } }\n")
-
-
-def report(daemon, model="m"):
-    status, _, body = daemon.get(f"/v1/models/{model}/shadow")
-    assert status == 200, body
-    return json.loads(body)
-
-
-def dropped(found):
-    return sum(found["dropped"].values())
-
-
-def until_compared(daemon, count, send, model="m"):
-    """Sends until so many requests were compared; returns the number that was sent, and the report."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    sent = 0
-    while report(daemon, model)["compared"] < count:
-        assert time.monotonic() < end, report(daemon, model)
-        for _ in range(10):
-            sent += 1
-            send(sent)
-    eventually(lambda: report(daemon, model)["in_flight"] == 0, "no copy was left")
-    return sent, report(daemon, model)
-
-
-def picture_sender(vision, model="m", versions=None):
-    def send(seed):
-        request = predict_request(model=model, encoded=pictures.encoded(pictures.pixels(seed)), request_id=f"r{seed}")
-        answer = vision.predict(request)
-        assert answer.version == 1, "requests without a version must not reach the shadow version"
-    return send
 
 
 def test_the_same_weights_agree_bit_for_bit(start, tmp_path):

@@ -30,6 +30,7 @@ OPTIONAL = {
     "nv_cache_": "`response_cache`",
     "saccade_response_cache_": "`response_cache`",
     "saccade_drift": "`drift_window`",
+    "saccade_shadow_promotion": "`promote`",
     "saccade_shadow_": "`shadow`",
     "saccade_certificate_": "`--tls-cert`",
     "saccade_trace_": "traces",
@@ -46,7 +47,7 @@ alert and draw them is in [observability.md](../observability.md).
     curl -s http://127.0.0.1:8002/metrics | grep saccade_shed_total
 
 `nv_…` are Triton's names with Triton's meanings. Histograms have the suffixes `_bucket`, `_sum` and `_count`. A family
-that says "only with" exists where that is enabled: `response_cache`, `drift_window` or `shadow` in a model's configuration,
+that says "only with" exists where that is enabled: `response_cache`, `drift_window`, `shadow` or `promote` in a model's configuration,
 `--tls-cert`, `--capture`, traces by `OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
 """
 
@@ -109,7 +110,8 @@ def scrape(folder):
     write_model(repository, "cached", "response_cache { enable: true }\n")
     write_model(repository, "watched", 'parameters { key: "drift_window" value { string_value: "1000" } }\n')
     write_model(repository, "tried", 'version_policy { all { } }\n'
-                'parameters { key: "shadow" value { string_value: "version=2,share=1" } }\n')
+                'parameters { key: "shadow" value { string_value: "version=2,share=1" } }\n'
+                'parameters { key: "promote" value { string_value: "equality >= 1 after 1000 requests" } }\n')
     shutil.copytree(repository / "tried" / "1", repository / "tried" / "2")
     authority = Authority(folder)
     pair = authority.issue("daemon")

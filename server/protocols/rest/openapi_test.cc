@@ -44,7 +44,7 @@ struct Ports {
                                         PageRoutes(),
                                         {LiveLoadRoute(nullptr, nullptr, {})},
                                         {DriftRoute(nullptr, nullptr)},
-                                        {ShadowRoute(nullptr, nullptr)},
+                                        ShadowRoutes(nullptr, nullptr),
                                         CaptureRoutes(nullptr, nullptr),
                                         SampleRoutes({})})
       http.insert(http.end(), more.begin(), more.end());

@@ -63,6 +63,8 @@ constexpr Operation kOperations[] = {
      "application/octet-stream"},
     {"GET", "/v1/models/{model}/shadow", "How the answers of a model's shadow version compare", "",
      "v1.Shadow"},
+    {"GET", "/v1/models/{model}/shadow/pictures/{number}", "A picture on whose answer the versions differ",
+     "", "application/octet-stream"},
     {"GET", "/v1/capture", "Which calls are captured, and where", "", "v1.Capture", 501, kNotCaptured},
     {"POST", "/v1/capture", "Changes which calls are captured", "v1.CaptureChoice", "v1.Capture", 501,
      kNotCaptured},
@@ -144,8 +146,7 @@ constexpr char kWrittenSchemas[] = R"json({
   },
   "v1.Shadow": {
     "type": "object",
-    "required": ["model", "version", "shadow", "share", "compared", "agreed", "equal", "failed", "in_flight",
-                 "dropped"],
+    "required": ["model", "version", "shadow"],
     "properties": {
       "model": {"type": "string"},
       "version": {"type": "integer", "minimum": 1},
@@ -162,17 +163,41 @@ constexpr char kWrittenSchemas[] = R"json({
       "task": {"type": "string"},
       "mean_difference": {"type": "number", "minimum": 0},
       "largest_difference": {"type": "number", "minimum": 0},
-      "last_disagreement": {
+      "last_disagreement": {"$ref": "#/components/schemas/v1.Disagreement"},
+      "timed": {"type": "integer", "minimum": 1},
+      "p50": {"type": "number", "minimum": 0},
+      "p99": {"type": "number", "minimum": 0},
+      "promote": {
         "type": "object",
-        "required": ["request", "time"],
+        "required": ["rule", "state"],
         "properties": {
-          "request": {"type": "string"},
+          "rule": {"type": "string"},
+          "state": {"type": "string", "enum": ["measuring", "promoted", "refused"]},
           "time": {"type": "string", "format": "date-time"},
-          "trace": {"type": "string"},
-          "difference": {"type": "number", "minimum": 0},
-          "error": {"type": "string"}
+          "reason": {"type": "string"},
+          "compared": {"type": "integer", "minimum": 1},
+          "timed": {"type": "integer", "minimum": 0},
+          "measures": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}}
         }
+      },
+      "differing": {
+        "type": "array",
+        "maxItems": 16,
+        "items": {"$ref": "#/components/schemas/v1.Disagreement"}
       }
+    }
+  },
+  "v1.Disagreement": {
+    "type": "object",
+    "required": ["request", "time"],
+    "properties": {
+      "request": {"type": "string"},
+      "time": {"type": "string", "format": "date-time"},
+      "trace": {"type": "string"},
+      "difference": {"type": "number", "minimum": 0},
+      "error": {"type": "string"},
+      "number": {"type": "integer", "minimum": 1},
+      "picture_bytes": {"type": "integer", "minimum": 0}
     }
   },
   "v1.Samples": {

@@ -1,5 +1,8 @@
-// The shadow version of a model over HTTP: GET /v1/models/{model}/shadow.
+// The shadow version of a model over HTTP: what was found of it at GET /v1/models/{model}/shadow,
+// and the pictures on whose answers the versions differ, as the clients sent them, below that.
 #pragma once
+
+#include <vector>
 
 #include "server/catalog/catalog.h"
 #include "server/http/http_message.h"
@@ -7,7 +10,7 @@
 
 namespace saccade::server {
 
-// The pointers must outlive the route's server.
-HttpRoute ShadowRoute(const Catalog* catalog, RetryJitter* retry_jitter);
+// The pointers must outlive the routes' server.
+std::vector<HttpRoute> ShadowRoutes(const Catalog* catalog, RetryJitter* retry_jitter);
 
 }  // namespace saccade::server
