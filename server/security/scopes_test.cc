@@ -31,6 +31,8 @@ TEST(ScopesTest, RoutesAreKnownByMethodAndPath) {
   EXPECT_EQ(ScopeOfRoute("GET", "/metrics"), Scope::kMetrics);
   EXPECT_EQ(ScopeOfRoute("POST", "/v1/predict/{model}"), Scope::kPredict);
   EXPECT_EQ(ScopeOfRoute("GET", "/openapi.json"), Scope::kOpen);
+  EXPECT_EQ(ScopeOfRoute("GET", "/v1/models/{model}/shadow"), Scope::kPredict);
+  EXPECT_EQ(ScopeOfRoute("GET", "/v1/models/{model}/shadow/pictures/{number}"), Scope::kAdmin);
   EXPECT_EQ(ScopeOfRoute("GET", "/v1/predict/{model}"), std::nullopt);
   EXPECT_EQ(ScopeOfRoute("GET", "/v2/models/{model}/infer"), std::nullopt);
   EXPECT_EQ(ScopeOfRoute("POST", "/v2/health/ready"), std::nullopt);
