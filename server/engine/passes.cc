@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
+#include <new>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "server/core/core_wait.h"
 #include "server/core/passes_here.h"
 #include "server/engine/device_lost.h"
-#include "server/engine/pass_failure.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -60,8 +61,11 @@ class Passes {
 absl::StatusOr<std::vector<ShareAnswer>> Passes::Run(const Shares& shares) const {
   try {
     return run_(shares);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "out of memory beside the forward pass; send fewer or smaller items at once");
   } catch (const std::exception& error) {
-    return PassFailure(error);
+    return absl::InternalError(error.what());
   }
 }
 

@@ -25,7 +25,7 @@ DEMO_REPOSITORY = ROOT / "models" / "demo" / "repository"
 # Limit for answering, loading another model and draining. Far above the usual time: a test that reaches it has failed.
 DEADLINE_SECONDS = 50
 # Limit for a daemon to be ready: its models are loaded and warmed up first, for a minute on cores that others use too.
-START_SECONDS = 150
+START_SECONDS = 300
 
 LISTENING = re.compile(r"^listening grpc=(\S+):(\d+) http=(\S+):(\d+) metrics=(\S+):(\d+)$")
 PR_SET_PDEATHSIG = 1
