@@ -2,7 +2,9 @@
 each place where threads meet or wait for copies a barrier or a wait is left out, or lanes are exchanged. On a GPU such
 faults show only now and then.
 
-    python -m kernels.emulator.faults [--one-of-a-kind] [WORD...]     places that contain one of the words
+    python -m kernels.emulator.faults [--tests WORD,...] [--one-of-a-kind] [WORD...]     places that contain one of the words
+
+Called by ./dev faults.
 """
 
 import argparse
@@ -71,11 +73,13 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--one-of-a-kind", action="store_true", help="only the first place of each kind in each file")
+    parser.add_argument("--tests", default="", metavar="WORD,...", help="only tests whose names contain one of these")
     parser.add_argument("--build", default=os.environ.get("SACCADE_BUILD_DIR", "build/release"), type=pathlib.Path)
     chosen = parser.parse_args(arguments)
-    programs = sorted((chosen.build / "tests").glob("*_emulated_test"))
+    programs = [program for program in sorted((chosen.build / "tests").glob("*_emulated_test"))
+                if any(word in program.name for word in chosen.tests.split(","))]
     if not programs:
-        parser.error(f"{chosen.build / 'tests'} has no emulated tests: build them first")
+        parser.error(f"{chosen.build / 'tests'} has no such emulated tests; expected builds of kernels/*/*_emulated_test.cc")
     print(f"looking for the places that {len(programs)} tests reach", flush=True)
     reached = find_places(programs)
     places = one_of_a_kind(reached) if chosen.one_of_a_kind else sorted(reached)
