@@ -151,8 +151,8 @@ TEST(TiffRegionsTest, StopWhenTheAnswerIsNotNeeded) {
   EXPECT_EQ((*regions)->Read({0, 0, 40, 40}).status().code(), absl::StatusCode::kCancelled);
 }
 
-// Sets the first number of an array of 32-bit numbers that a tag of a little-endian TIFF refers to.
-void SetFirst(std::string& tiff, uint16_t tag, uint32_t value) {
+// Sets the first number of an array of 16-bit numbers that a tag of a little-endian TIFF refers to.
+void SetFirst(std::string& tiff, uint16_t tag, uint16_t value) {
   const auto number = [&tiff](size_t at, int bytes) {
     uint32_t read = 0;
     for (int i = bytes; i-- > 0;) read = read << 8 | static_cast<uint8_t>(tiff[at + i]);
@@ -162,8 +162,8 @@ void SetFirst(std::string& tiff, uint16_t tag, uint32_t value) {
   for (uint32_t i = 0; i < number(directory, 2); ++i) {
     const size_t entry = directory + 2 + 12 * size_t{i};
     if (number(entry, 2) != tag) continue;
-    ASSERT_EQ(number(entry + 2, 2), uint32_t{TIFF_LONG});
-    for (int byte = 0; byte < 4; ++byte)
+    ASSERT_EQ(number(entry + 2, 2), uint32_t{TIFF_SHORT});
+    for (int byte = 0; byte < 2; ++byte)
       tiff[number(entry + 8, 4) + byte] = static_cast<char>(value >> 8 * byte);
     return;
   }

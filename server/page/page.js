@@ -388,7 +388,8 @@ listenToClip();
 listenToPlanes();
 listenToViewer();
 for (const id of ["scale-bar", "attention-bar"]) fillScale($(id));
-let listed = null;
+// The models that are ready according to the list on the page, and whether the last attempt to list them failed.
+let listed = null, unlisted = false;
 takeToken(() => complain(""));
 watch($("models"), $("held"), (load, wrong) => {
   $("daemon").textContent = load ? `connected to ${location.host}` : `${location.host} ${wrong}`;
@@ -400,6 +401,15 @@ watch($("models"), $("held"), (load, wrong) => {
   grpcPort = load.grpc_port;
   // The set of ready models may have changed.
   const ready = load.models.map((one) => `${one.name} ${one.version}`).join();
-  if (ready !== listed) listModels().catch((error) => complain(error.message));
+  if (ready === listed) return;
   listed = ready;
+  listModels().then(() => {
+    if (unlisted) complain("");
+    unlisted = false;
+  }, (error) => {
+    complain(error.message);
+    // With the next look at the daemon the list is asked for again.
+    unlisted = true;
+    listed = null;
+  });
 });

@@ -426,6 +426,24 @@ def test_models_that_come_later(browser, repository, tmp_path):
         page.close()
 
 
+def test_a_list_of_models_that_fails_is_asked_for_again(browser, daemon):
+    page = browser.new_page()
+    failures = []
+
+    def fail_twice(route):
+        if len(failures) == 2:
+            return route.fallback()
+        failures.append(route.request.url)
+        return route.abort() if len(failures) == 1 else route.fulfill(status=503, json={"error": "no room just now"})
+
+    page.route("**/v1/models", fail_twice)
+    page.goto(f"http://127.0.0.1:{daemon.http_port}/")
+    expect(page.locator("#model option")).not_to_have_count(0)
+    expect(page.locator("#problem")).to_be_hidden()
+    assert len(failures) == 2
+    page.close()
+
+
 def test_without_a_page(repository, tmp_path):
     with Daemon(repository, "--page=false", "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
         daemon.await_ready()
