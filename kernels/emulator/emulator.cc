@@ -115,6 +115,8 @@ class Block {
 
  private:
   static void Enter(void* block);
+  // A warp that runs only when no other can, until the next barrier; sometimes none.
+  void ChooseLaggard() { laggard_ = static_cast<int>(random_() % (threads_.size() / kWarpSize + 1)); }
   bool ReleaseShuffles();
   static void GatherAll(const std::vector<Thread*>& warp);
   bool ReleaseBarrier();
@@ -123,6 +125,7 @@ class Block {
   const LaunchOptions& options_;
   const std::function<void()>& body_;
   std::mt19937_64 random_;
+  int laggard_ = 0;
   std::vector<std::unique_ptr<Thread>> threads_;
   Thread* current_ = nullptr;
   std::exception_ptr error_;
@@ -154,18 +157,26 @@ void Block::Run(dim3 index) {
     thread->groups.clear();
     thread->fibre->Prepare(&Block::Enter, this);
   }
-  std::vector<Thread*> order;
+  ChooseLaggard();
+  std::vector<Thread*> order, late;
   for (;;) {
     order.clear();
+    late.clear();
     bool all_exited = true;
     for (auto& thread : threads_) {
       all_exited &= thread->state == State::kExited;
-      if (thread->state == State::kReady) order.push_back(thread.get());
+      if (thread->state != State::kReady) continue;
+      (thread->number / kWarpSize == laggard_ ? late : order).push_back(thread.get());
     }
     if (all_exited) return;
     if (order.empty()) {
-      if (ReleaseShuffles() || ReleaseBarrier()) continue;
-      Stuck();
+      if (ReleaseShuffles()) continue;
+      order.swap(late);
+    }
+    if (order.empty()) {
+      if (!ReleaseBarrier()) Stuck();
+      ChooseLaggard();
+      continue;
     }
     std::shuffle(order.begin(), order.end(), random_);
     for (Thread* thread : order) {

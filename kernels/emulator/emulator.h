@@ -1,11 +1,12 @@
 // Runs CUDA kernels on the CPU: g++ compiles the same .cuh that nvcc compiles.
 //
 // Every CUDA thread is a fibre; blocks run one after another. Threads between two barriers run in an order
-// shuffled by a seed, so code that lacks a barrier gives different results for different seeds. Shared memory
-// starts as NaN and is allocated on the heap, so that AddressSanitizer detects accesses past its end. An
-// asynchronous copy destroys what is at its destination when it is issued, and its data is there only when
-// the thread that issued it waits. Not emulated: communication between running blocks, atomics, and time.
-// Tensor cores are emulated only as far as device/mma.cuh does with Gather().
+// shuffled by a seed, and one warp lags behind the others as far as it can, so code that lacks a barrier
+// gives different results for different seeds. Shared memory starts as NaN and is allocated on the heap, so
+// that AddressSanitizer detects accesses past its end. An asynchronous copy destroys what is at its
+// destination when it is issued, and its data is there only when the thread that issued it waits. Not
+// emulated: communication between running blocks, atomics, and time. Tensor cores are emulated only as far as
+// device/mma.cuh does with Gather().
 #pragma once
 
 #include <cstddef>

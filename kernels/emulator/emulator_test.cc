@@ -59,6 +59,35 @@ TEST(EmulatorTest, AMissingBarrierShowsAsPoisonThatChangesWithTheSeed) {
   EXPECT_GT(patterns.size(), 1u);
 }
 
+// Each warp hands its number to the next one, round after round. Without the barrier behind the reading, a
+// warp that lags behind reads what the next round has written.
+__global__ void PassOn(int* out, bool with_barrier) {
+  SACCADE_SHARED(int, given, 4);
+  const int warp = static_cast<int>(threadIdx.x) / kernels::kWarp;
+  int held = warp;
+  for (int round = 0; round < 8; ++round) {
+    // Where all lanes of a warp meet, the others go on.
+    __shfl_sync(kernels::kWholeWarp, held, 0);
+    if (threadIdx.x % kernels::kWarp == 0) given[warp] = held;
+    __syncthreads();
+    held = given[(warp + 1) % 4];
+    if (with_barrier) __syncthreads();
+  }
+  out[threadIdx.x] = held;
+}
+
+TEST(EmulatorTest, AWarpThatLagsBehindShowsAMissingBarrierBeforeAnotherRound) {
+  for (const bool with_barrier : {true, false}) {
+    std::vector<int> out(128);
+    int wrong = 0;
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      Launch({.block = 128, .seed = seed}, [&] { PassOn(out.data(), with_barrier); });
+      for (int i = 0; i < 128; ++i) wrong += out[i] != i / 32;
+    }
+    EXPECT_EQ(wrong == 0, with_barrier);
+  }
+}
+
 TEST(EmulatorTest, ReportsABarrierThatAnExitedThreadNeverReaches) {
   EXPECT_THAT(ErrorOf({.block = 40},
                       [] {

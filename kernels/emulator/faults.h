@@ -1,6 +1,6 @@
 // Faults that a test puts into kernels while they run, without compiling them again: at one place of a source
-// file a barrier or a wait is left out, or lanes are exchanged. kernels/emulator/faults.py tells which of them
-// the emulated tests notice.
+// file a barrier or a wait is left out, or lanes are exchanged. kernels/emulator/faults.py tells which of
+// them the emulated tests notice.
 //
 // Environment variables, read once:
 //   SACCADE_EMULATOR_FAULT="barrier kernels/sao/sao.cuh:95:18"  the fault, by kind and place

@@ -54,7 +54,13 @@ INSTANTIATE_TEST_SUITE_P(Large, KaoEmulated,
                                                        .value_channels = 40,
                                                        .extent = {7, 9},
                                                        .residual = true,
-                                                       .memory = KaoMemory::kChannelsLast}));
+                                                       .memory = KaoMemory::kChannelsLast},
+                                         // More columns than the lanes of a warp hold.
+                                         KaoTestConfig{.kind = KaoKind::kAverageQueries,
+                                                       .channels = 2,
+                                                       .key_channels = 2,
+                                                       .value_channels = 2,
+                                                       .extent = {9, 150}}));
 
 }  // namespace
 }  // namespace saccade::kernels

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(NmsCuda::kThreads) NmsReduceKernel(NmsCuda run
       suppressed[i] = word;
     }
     written += NmsBitsIn(kept);
-    __syncthreads();
+    // What the next round writes is read again only behind its first barrier.
   }
   for (int64_t i = written + thread; i < run.p.out_size; i += NmsCuda::kThreads) run.p.out[i] = -1;
   if (thread == 0) *run.p.out_count = written;

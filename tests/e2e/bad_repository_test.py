@@ -37,7 +37,15 @@ def daemon(damaged, tmp_path_factory):
 def test_a_broken_model_tells_why(daemon, damaged, name):
     states = message("saccade.v1.Model").DESCRIPTOR.enum_types_by_name["State"].values_by_name
     with daemon.vision() as vision:
-        model = vision.get_model(get_model_request(name))
+        found = []
+
+        def is_not_tried_just_now():
+            found.append(vision.get_model(get_model_request(name)))
+            return found[-1].state != states["LOADING"].number
+
+        # The daemon tries to load it again now and then.
+        eventually(is_not_tried_just_now, f"{name} is not being loaded")
+        model = found[-1]
         assert model.state == states["UNAVAILABLE"].number
         for word in damaged[1][name]:
             assert word in model.reason, f"{word!r} is not in {model.reason!r}"

@@ -112,6 +112,10 @@ def test_the_least_recently_used_models_make_room(root, start):
     of_one = int(gauge(daemon, "saccade_model_memory_bytes"))
     daemon.close()
     daemon = start(root, *ON_DEMAND, f"--model-memory-bytes={of_one * 8}").await_ready()
+    predict(daemon, "m0")
+    # What it has measured itself, which may differ from what the other one has.
+    of_one_here = gauge(daemon, "saccade_model_memory_bytes")
+    assert of_one / 3 < of_one_here < of_one * 3
     for number in range(40):
         predict(daemon, f"m{number}")
         # Used again and again, so that it is never the least recently used.
@@ -119,7 +123,7 @@ def test_the_least_recently_used_models_make_room(root, start):
         assert gauge(daemon, "saccade_model_memory_bytes") <= of_one * 8
     ready = {name for name, line in index(daemon).items() if line["state"] == "READY"}
     assert {"m0", "m39"} <= ready
-    assert len(ready) < 9
+    assert len(ready) <= of_one * 8 / of_one_here < 25
     assert daemon.log().count('loading model model=m0 ') == 1
 
 

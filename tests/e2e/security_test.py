@@ -38,7 +38,8 @@ UNKNOWN = (None, "x" * 20)
 OPEN_CALLS = {"ServerLive", "ServerReady", "Check", "Watch", "ServerReflectionInfo"}
 ADMIN_CALLS = re.compile(r"RepositoryModel(Load|Unload)|(System|Cuda)SharedMemory\w+|TraceSetting|LogSettings")
 OPEN_PATHS = re.compile(r"/v2/health/(live|ready)|/|/\w+\.(js|css|svg)|/openapi\.json")
-ADMIN_PATHS = re.compile(r"/v1/capture|/v2/repository/models/.*|/v2/logging|.*/trace/setting|/v2/(system|cuda)sharedmemory/.*")
+ADMIN_PATHS = re.compile(r"/v1/capture|/v1/models/[^/]+/shadow/pictures/.*|/v2/repository/models/.*|/v2/logging|.*/trace/setting"
+                         r"|/v2/(system|cuda)sharedmemory/.*")
 
 REFUSALS = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
