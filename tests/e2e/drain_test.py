@@ -3,16 +3,14 @@
 import threading
 
 import grpc
-import numpy
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import pictures
+from busy import HEAVY, Busy
 from harness import DEADLINE_SECONDS, NOT_SERVING, SERVING, eventually
-from messages import Inference, Vision, infer_request, predict_request
-from tiny_models import Identity, write_model
+from messages import Vision, infer_request, predict_request
 
 CLIENTS = 4
-HANG = 99
 
 
 def watch(channel, service):
@@ -88,29 +86,21 @@ def test_a_drain_under_load_loses_nothing(start, repository):
             assert lost not in client.refusal.details()
 
 
-def test_what_is_computed_at_sigterm_is_answered(start, tmp_path):
-    hang = tmp_path / "hang"
-    hang.touch()
-    write_model(tmp_path / "models", "slow", Identity(hang_at=str(HANG), hang_file=str(hang)), max_batch_size=1)
-    daemon = start(tmp_path / "models", "--lame-duck-seconds=0", "--allow-drills").await_ready()
-
-    def values(first):
-        return numpy.full((1, 1, 1, 1, 4), first, numpy.float32)
-
+def test_what_is_computed_at_sigterm_is_answered(start, slow_repository):
+    root, network = slow_repository
+    daemon = start(root, "--lame-duck-seconds=0").await_ready()
     with daemon.channel() as channel:
-        infer = Inference(channel).model_infer
-        # The first one is computed until the file is gone.
-        calls = [infer.future(infer_request("slow", values(first).shape, values(first).tobytes())) for first in (HANG, 1, 2, 3)]
+        busy = Busy(daemon, network, channel)
+        queued = [busy.inference.model_infer.future(busy.light) for _ in range(3)]
         # All of them are accepted; requests after SIGTERM are rejected.
-        eventually(lambda: daemon.metrics().total("nv_inference_pending_request_count") == 3, "three requests wait")
+        eventually(lambda: busy.waiting() == 3, "three requests wait")
         updates = watch(channel, "")
         assert next(updates).status == SERVING
         daemon.terminate()
         assert next(updates).status == NOT_SERVING
-        daemon.await_log("finishing accepted requests")
-        hang.unlink()
-        for first, call in zip((HANG, 1, 2, 3), calls):
-            assert call.result().raw_output_contents[0] == values(first).tobytes()
+        assert busy.heavy.result().outputs[0].shape == [HEAVY, 5]
+        for call in queued:
+            assert call.result().outputs[0].shape == [1, 5]
     assert daemon.exit_code() == 0
 
 
