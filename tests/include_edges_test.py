@@ -75,7 +75,7 @@ ROOMS = {
     "server/tracing": "server/core server/logging server/tracing models/api/text.h std absl curl protobuf",
     "server/cache": "server/core server/cache std absl openssl",
     "server/drift": "server/core server/drift models/api/placement.h models/tasks/result.h std absl json",
-    "server/shadow": "server/core server/metrics server/shadow models/tasks/result.h std absl json",
+    "server/shadow": "server/core server/metrics server/shadow models/tasks/classification.h models/tasks/overlap.h models/tasks/result.h std absl json",
     "server/capture": "server/core server/capture std absl openssl zlib zstd json curl",
     "server/security": "server/core server/logging server/security std absl openssl",
     # The front: bytes and connections, then HTTP, then gRPC. None of them knows what is served.

@@ -23,7 +23,7 @@ class Comparison:
     value: float
     bound: str
     passed: bool
-    # What is found, "boxes" or "segments", if the network finds anything.
+    # The part that says where findings are, "boxes" or "segments"; empty if the network finds nothing.
     finds: str = ""
 
 

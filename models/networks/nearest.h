@@ -24,6 +24,13 @@ struct NearestNetwork {
   size_t tensors = 0;
   // Other architectures that fit as well, or nearly so, sorted.
   std::vector<std::string> alike = {};
+
+  // `architecture`, and then those that are alike.
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names = {architecture};
+    names.insert(names.end(), alike.begin(), alike.end());
+    return names;
+  }
 };
 
 // Compares names and shapes, without WrappersPrefix(), with those of every architecture: as they are, and

@@ -10,7 +10,7 @@
 namespace saccade::models {
 namespace {
 
-// Of each difference so many are named.
+// How many tensors a sentence names, and how many changed beginnings of names are told.
 constexpr size_t kMaxNamed = 3;
 constexpr size_t kMaxChanges = 6;
 // From this share on, other shapes are those of another network, and no mistake.
@@ -124,8 +124,7 @@ std::string NearestText(const NearestNetwork& nearest) {
   if (nearest.architecture.empty()) return "";
   const WeightsFit& fit = nearest.fit;
   const bool named = fit.named() > fit.renamed.size();
-  std::vector<std::string> names = {nearest.architecture};
-  names.insert(names.end(), nearest.alike.begin(), nearest.alike.end());
+  const std::vector<std::string> names = nearest.Names();
   std::string text = std::to_string(named ? fit.named() : fit.renamed.size()) + " of its " +
                      std::to_string(nearest.tensors) + " tensors have the " + (named ? "names" : "shapes") +
                      " of " + Alternatives(names);

@@ -12,7 +12,7 @@ namespace saccade::models {
 // network? ...", with what to do. Empty if no network is near.
 std::string NearestText(const NearestNetwork& nearest);
 
-// What is renamed, missing, of another shape and surplus, one sentence each: "'fc.weight' is missing;
+// Sentences about what is renamed, missing, of another shape and surplus: "'fc.weight' is missing;
 // 'head.weight' has its shape: rename it?"
 std::vector<std::string> DifferenceTexts(const WeightsFit& fit);
 // Those of the renamed alone, for messages that list the other differences already.

@@ -57,8 +57,7 @@ Recognised Recognise(const std::vector<TensorEntry>& entries) {
   const bool exact = !nearest.architecture.empty() && nearest.prefix.empty() && nearest.fit.exact();
   if (!exact) FailToRecognise(nearest, entries);
   if (!nearest.alike.empty()) {
-    std::vector<std::string> names = {nearest.architecture};
-    names.insert(names.end(), nearest.alike.begin(), nearest.alike.end());
+    std::vector<std::string> names = nearest.Names();
     std::sort(names.begin(), names.end());
     throw LoadError("its " + std::to_string(nearest.tensors) + " tensors are those of " +
                     Alternatives(names) + "; say which one it was trained as, with --architecture");

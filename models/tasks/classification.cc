@@ -7,6 +7,19 @@
 
 namespace saccade::models {
 
+std::vector<double> Softmax(const std::vector<float>& logits) {
+  std::vector<double> values(logits.begin(), logits.end());
+  if (values.empty()) return values;
+  const double largest = *std::max_element(values.begin(), values.end());
+  double sum = 0;
+  for (double& value : values) {
+    value = std::exp(value - largest);
+    sum += value;
+  }
+  for (double& value : values) value /= sum;
+  return values;
+}
+
 std::vector<ClassScore> TopK(const Classification& result, int k) {
   const std::vector<float>& logits = result.logits;
   const auto wanted = std::min(logits.size(), static_cast<size_t>(std::max(k, 0)));

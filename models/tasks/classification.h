@@ -14,6 +14,9 @@ struct ClassScore {
   float logit = 0;
 };
 
+// Probabilities of classes that exclude each other, computed in float64; empty if there are no logits.
+std::vector<double> Softmax(const std::vector<float>& logits);
+
 // Returns the k likeliest classes, likeliest first; equal logits are ordered by index. Returns fewer if there
 // are fewer classes, and none if k <= 0.
 std::vector<ClassScore> TopK(const Classification& result, int k);

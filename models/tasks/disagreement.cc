@@ -7,30 +7,20 @@
 #include <functional>
 #include <vector>
 
+#include "models/tasks/classification.h"
+#include "models/tasks/overlap.h"
+
 namespace saccade::models {
 namespace {
-
-std::vector<double> Probabilities(const std::vector<float>& logits) {
-  const auto peak = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  std::vector<double> values;
-  double total = 0;
-  for (const float logit : logits) total += values.emplace_back(std::exp(static_cast<double>(logit) - peak));
-  for (double& value : values) value /= total;
-  return values;
-}
 
 double Between(const Classification& expected, const Classification& got) {
   if (expected.logits.size() != got.logits.size()) return 1;
   if (expected.logits.empty()) return 0;
-  const std::vector<double> p = Probabilities(expected.logits);
-  const std::vector<double> q = Probabilities(got.logits);
+  const std::vector<double> p = Softmax(expected.logits);
+  const std::vector<double> q = Softmax(got.logits);
   double distance = 0;
   for (size_t i = 0; i < p.size(); ++i) distance += std::abs(p[i] - q[i]);
   return distance / 2;
-}
-
-double Length(float a_start, float a_end, float b_start, float b_end) {
-  return std::max(0.0, static_cast<double>(std::min(a_end, b_end)) - std::max(a_start, b_start));
 }
 
 double Ratio(double both, double either) { return either > 0 ? both / either : 0; }
@@ -49,18 +39,9 @@ double MaskIou(const std::vector<float>& a, const std::vector<float>& b) {
   return either == 0 ? 1 : Ratio(static_cast<double>(both), static_cast<double>(either));
 }
 
-double Iou(const Detection& a, const Detection& b) {
-  const auto area = [](const Detection& box) {
-    return static_cast<double>(box.x_max - box.x_min) * static_cast<double>(box.y_max - box.y_min);
-  };
-  const double both = Length(a.x_min, a.x_max, b.x_min, b.x_max) * Length(a.y_min, a.y_max, b.y_min, b.y_max);
-  return std::min(Ratio(both, area(a) + area(b) - both), MaskIou(a.mask, b.mask));
-}
+double Iou(const Detection& a, const Detection& b) { return std::min(BoxIou(a, b), MaskIou(a.mask, b.mask)); }
 
-double Iou(const Action& a, const Action& b) {
-  const double both = Length(a.start, a.end, b.start, b.end);
-  return Ratio(both, static_cast<double>(a.end - a.start) + static_cast<double>(b.end - b.start) - both);
-}
+double Iou(const Action& a, const Action& b) { return SegmentIou(a, b); }
 
 // What counts as the same finding, and which findings are certain enough to be counted. A counterpart may be
 // less certain, so that a score that crosses a bound by rounding is no loss.

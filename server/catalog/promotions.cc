@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kFirstLine[] = "saccade promotions 1";
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-// Of a text, before it is escaped: of the stamp of very many files, for example.
+// The longest text that is kept, before it is escaped. The stamp of very many files may be longer.
 constexpr size_t kMaxTextBytes = size_t{64} << 10;
 
 std::string FilesOf(const ModelStamp& stamp, int64_t replaces, int64_t shadow) {

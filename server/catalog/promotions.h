@@ -16,7 +16,7 @@ namespace saccade::server {
 // A decision, and the files of both versions that it is about.
 struct KeptPromotion {
   Promotion promotion;
-  // Of both versions and of what they share, as in a ModelStamp.
+  // The stamps of the files of both versions and of what they share, as in a ModelStamp.
   std::string files;
 };
 

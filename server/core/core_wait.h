@@ -5,7 +5,8 @@
 
 namespace saccade::server {
 
-// Of this thread, since it began. Zero where the kernel does not say. Takes some microseconds.
+// How long the calling thread has waited so since it began. Zero where the kernel does not say. Takes some
+// microseconds.
 absl::Duration TimeWithoutCore();
 
 }  // namespace saccade::server

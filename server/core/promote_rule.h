@@ -10,12 +10,12 @@
 
 namespace saccade::server {
 
-// What is known of a shadow version after some requests were compared.
+// The numbers by which a shadow version is judged after some requests were compared.
 enum class ShadowMeasure {
   // Share of the compared requests whose answers agree, and share of those that are equal bit for bit.
   kAgreement,
   kEquality,
-  // Of the differences by the task's measure.
+  // Mean and largest of the differences by the task's measure.
   kMeanDifference,
   kLargestDifference,
   // Quantiles of the times of the shadow version's passes, over the same of the version it is compared with.

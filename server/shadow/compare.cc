@@ -6,9 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
+#include "models/tasks/classification.h"
+#include "models/tasks/overlap.h"
 #include "server/shadow/compare_tensors.h"
 
 namespace saccade::server {
@@ -46,38 +47,22 @@ bool SameBits(const std::vector<T>& one, const std::vector<T>& other) {
 }
 
 std::vector<double> Probabilities(const models::Classification& answer) {
+  if (!answer.independent) return models::Softmax(answer.logits);
   std::vector<double> values(answer.logits.begin(), answer.logits.end());
-  if (values.empty()) return values;
-  if (answer.independent) {
-    for (double& value : values) value = 1 / (1 + std::exp(-value));
-    return values;
-  }
-  const double top = *std::max_element(values.begin(), values.end());
-  for (double& value : values) value = std::exp(value - top);
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  for (double& value : values) value /= sum;
+  for (double& value : values) value = 1 / (1 + std::exp(-value));
   return values;
 }
 
+// Findings without extent are the same if all their ends are.
 double Overlap(const models::Detection& one, const models::Detection& other) {
-  const double width = std::min(one.x_max, other.x_max) - std::max(one.x_min, other.x_min);
-  const double height = std::min(one.y_max, other.y_max) - std::max(one.y_min, other.y_min);
-  if (width <= 0 || height <= 0) {
-    const bool same = one.x_min == other.x_min && one.y_min == other.y_min && one.x_max == other.x_max &&
-                      one.y_max == other.y_max;
-    return same ? 1 : 0;
-  }
-  const auto area = [](const models::Detection& box) {
-    return static_cast<double>(box.x_max - box.x_min) * (box.y_max - box.y_min);
-  };
-  const double both = width * height;
-  return both / (area(one) + area(other) - both);
+  const bool same = one.x_min == other.x_min && one.y_min == other.y_min && one.x_max == other.x_max &&
+                    one.y_max == other.y_max;
+  return same ? 1 : models::BoxIou(one, other);
 }
 
 double Overlap(const models::Action& one, const models::Action& other) {
-  const double both = std::min(one.end, other.end) - std::max(one.start, other.start);
-  if (both <= 0) return one.start == other.start && one.end == other.end ? 1 : 0;
-  return both / (static_cast<double>(one.end - one.start) + (other.end - other.start) - both);
+  const bool same = one.start == other.start && one.end == other.end;
+  return same ? 1 : models::SegmentIou(one, other);
 }
 
 // Best score first, each is matched with the one of its class that overlaps it most; one without a match
