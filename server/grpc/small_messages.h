@@ -1,19 +1,20 @@
 // Requests of the services in this folder.
 #pragma once
 
-#include <google/protobuf/message_lite.h>
+#include <google/protobuf/message.h>
 
 #include <cstddef>
 #include <string>
 
 #include "server/core/byte_pieces.h"
+#include "server/grpc/message_size.h"
 
 namespace saccade::server {
 
 // False if the bytes are no such message, or more than a request of these services may have.
-inline bool ParseSmallMessage(const BytePieces& bytes, google::protobuf::MessageLite& message) {
+inline bool ParseSmallMessage(const BytePieces& bytes, google::protobuf::Message& message) {
   constexpr size_t kMaxBytes = size_t{64} << 10;
-  if (bytes.size() > kMaxBytes) return false;
+  if (bytes.size() > kMaxBytes || !ParsedSize(bytes, *message.GetDescriptor()).ok()) return false;
   std::string whole(bytes.size(), '\0');
   bytes.CopyTo(whole.data());
   return message.ParseFromString(whole);

@@ -3,20 +3,20 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "server/protocols/message_size.h"
-#include "server/protocols/pieces_stream.h"
+#include "server/grpc/message_size.h"
+#include "server/grpc/pieces_stream.h"
 
 namespace saccade::server {
 namespace {
 
-// What parsing a smaller message takes is bounded well enough by the number of requests in flight.
+// What a smaller message takes is bounded well enough by the number of requests in flight.
 constexpr size_t kSmallMessage = 512;
 
 absl::StatusOr<ByteCharge> Charge(const BytePieces& bytes, const google::protobuf::Message& message,
                                   ByteLedger* ledger, absl::string_view client) {
-  if (bytes.size() <= kSmallMessage) return ByteCharge();
   const auto size = ParsedSize(bytes, *message.GetDescriptor());
   if (!size.ok()) return size.status();
+  if (bytes.size() <= kSmallMessage) return ByteCharge();
   if (ledger == nullptr) {
     if (*size <= kMaxUnchargedBytes) return ByteCharge();
     return absl::InvalidArgumentError(absl::StrCat("the ", message.GetDescriptor()->full_name(), " takes ",
@@ -36,9 +36,7 @@ absl::StatusOr<ByteCharge> ParseMessage(const BytePieces& bytes, google::protobu
   if (!charge.ok()) return charge;
   PiecesStream stream(bytes);
   if (message->ParseFromZeroCopyStream(&stream)) return charge;
-  return absl::InvalidArgumentError(
-      absl::StrCat("the message is not a valid ", message->GetDescriptor()->full_name(),
-                   ": it cannot be parsed; check that the client uses the same .proto file"));
+  return NoSuchMessage(*message->GetDescriptor());
 }
 
 }  // namespace saccade::server

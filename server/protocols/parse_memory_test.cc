@@ -13,12 +13,12 @@
 #include "inference/grpc_service.pb.h"
 #include "saccade/v1/vision.pb.h"
 #include "server/grpc/testing/fake_ledger.h"
+#include "server/grpc/testing/pieces.h"
 #include "server/protocols/inference/request.h"
 #include "server/protocols/message_bytes.h"
 #include "server/protocols/rest/members.h"
 #include "server/protocols/rest/request.h"
 #include "server/protocols/testing/allocated.h"
-#include "server/protocols/testing/pieces.h"
 #include "server/protocols/vision/json.h"
 
 namespace saccade::server {
@@ -181,7 +181,11 @@ TEST(ParseMemoryTest, Messages) {
   // A clip's frames, of which each is empty.
   v1::PredictRequest frames;
   for (int i = 0; i < 60'000; ++i) frames.mutable_clip()->mutable_frames()->add_pictures();
+  // Explain, which contains an unknown string; both are said to have 800 MB.
+  const std::string lengths("\x82\x01\xf0\xfd\xe7\xfd\x02\x82\x01\xf0\xfd\xe7\xfd\x02xx");
   const std::vector<std::pair<std::string, std::string>> messages = {
+      {"lengths", lengths},
+      {"lengths_after_more", Repeated("\xa0\x06\x01", 1000) + lengths},
       {"frames", frames.SerializeAsString()},
       {"models", Repeated(std::string("\x0a\x00", 2), 500'000)},
       {"unknown_numbers", Repeated("\xa0\x06\x01", 700'000)},

@@ -11,7 +11,7 @@
 #include "server/protocols/inference/messages.h"
 #include "server/protocols/testing/counted_copies.h"
 #include "server/protocols/testing/model_pipeline.h"
-#include "server/protocols/testing/pieces.h"
+#include "server/grpc/testing/pieces.h"
 
 namespace saccade::server {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "absl/strings/numbers.h"
 #include "inference/grpc_service.pb.h"
+#include "server/grpc/testing/pieces.h"
 #include "server/inference/picture_inputs.h"
 #include "server/inference/task_outputs.h"
 #include "server/protocols/inference/messages.h"
 #include "server/protocols/inference/request.h"
-#include "server/protocols/testing/pieces.h"
 #include "server/shared_memory/shared_memory.h"
 #include "tests/fuzz/costs.h"
 #include "tests/fuzz/requests.h"
@@ -59,33 +59,37 @@ void CheckCall(const server::TensorCall& call) {
   });
 }
 
+// Reads the bytes, in pieces of at most `max`. False if they cannot be parsed.
+bool Handle(const std::string& bytes, size_t max, server::InferenceRequest& received) {
+  const Costs costs(bytes.size());
+  const absl::Status read = server::ReadInferenceRequest(server::testing::InPieces(bytes, max), received);
+  if (!read.ok()) {
+    CheckRefusal(read);
+    return false;
+  }
+  const auto call =
+      server::FromMessage(received, kNoSharing, VersionOf, absl::UnixEpoch(), absl::InfiniteFuture());
+  if (call.ok()) {
+    CheckCall(*call);
+  } else {
+    CheckRefusal(call.status());
+  }
+  return true;
+}
+
 }  // namespace
 }  // namespace saccade::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const saccade::fuzz::Costs costs(size);
   using saccade::fuzz::Check;
   saccade::fuzz::QuietProtobuf();
   if (size == 0) return 0;
   const std::string bytes(saccade::fuzz::AsText(data + 1, size - 1));
   saccade::server::InferenceRequest received;
-  const size_t max = std::max<size_t>(1, data[0]);
-  const absl::Status read =
-      saccade::server::ReadInferenceRequest(saccade::server::testing::InPieces(bytes, max), received);
+  const bool is_read = saccade::fuzz::Handle(bytes, std::max<size_t>(1, data[0]), received);
+  // Apart, because protobuf's parser by itself reserves memory for lengths that are wrong.
   inference::ModelInferRequest expected;
-  Check(read.ok() == expected.ParseFromString(bytes), "a message is what protobuf takes");
-  if (!read.ok()) {
-    saccade::fuzz::CheckRefusal(read);
-    return 0;
-  }
-  saccade::fuzz::CheckAgrees(received, std::move(expected));
-  const auto call =
-      saccade::server::FromMessage(received, saccade::fuzz::kNoSharing, saccade::fuzz::VersionOf,
-                                   absl::UnixEpoch(), absl::InfiniteFuture());
-  if (call.ok()) {
-    saccade::fuzz::CheckCall(*call);
-  } else {
-    saccade::fuzz::CheckRefusal(call.status());
-  }
+  Check(is_read == expected.ParseFromString(bytes), "a message is what protobuf takes");
+  if (is_read) saccade::fuzz::CheckAgrees(received, std::move(expected));
   return 0;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "server/core/request.h"
-#include "server/protocols/testing/pieces.h"
+#include "server/grpc/testing/pieces.h"
 
 namespace saccade::server {
 namespace {

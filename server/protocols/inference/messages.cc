@@ -13,7 +13,7 @@
 #include "server/inference/shared_inputs.h"
 #include "server/protocols/answer_size.h"
 #include "server/protocols/inference/typed_contents.h"
-#include "server/protocols/message_size.h"
+#include "server/grpc/message_size.h"
 
 namespace saccade::server {
 namespace {

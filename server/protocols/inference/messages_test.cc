@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "server/protocols/testing/pieces.h"
+#include "server/grpc/testing/pieces.h"
 
 namespace saccade::server {
 namespace {

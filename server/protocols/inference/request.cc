@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/protocols/message_bytes.h"
-#include "server/protocols/message_size.h"
+#include "server/grpc/message_size.h"
 
 namespace saccade::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "server/protocols/testing/pieces.h"
+#include "server/grpc/testing/pieces.h"
 
 namespace saccade::server {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "server/grpc/call.h"
-#include "server/protocols/testing/pieces.h"
+#include "server/grpc/testing/pieces.h"
 
 namespace saccade::server::testing {
 

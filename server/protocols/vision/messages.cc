@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/protocols/message_size.h"
+#include "server/grpc/message_size.h"
 #include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/explain.h"
 #include "server/protocols/vision/options.h"

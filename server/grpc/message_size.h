@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/byte_pieces.h"
 
@@ -26,9 +27,12 @@ inline constexpr int64_t kMaxFields = 1 << 22;
 // model's has at most 128 bytes; one that is a little too long gets the usual error, NOT_FOUND.
 inline constexpr size_t kMaxModelName = 1024;
 
-// An upper estimate of the memory in bytes that protobuf's parser takes for `bytes`, a message of `type`;
-// what is no valid message is estimated as far as it is read. INVALID_ARGUMENT if one of the bounds above is
-// exceeded.
+// An upper estimate of the memory in bytes that protobuf's parser takes for `bytes`, a message of `type`.
+// INVALID_ARGUMENT if one of the bounds above is exceeded, or if the bytes are no such message: the parser
+// itself reserves up to 50 MB for a string before it finds that the bytes end earlier.
 absl::StatusOr<int64_t> ParsedSize(const BytePieces& bytes, const google::protobuf::Descriptor& type);
+
+// INVALID_ARGUMENT that says that bytes are no message of `type`.
+absl::Status NoSuchMessage(const google::protobuf::Descriptor& type);
 
 }  // namespace saccade::server

@@ -1,10 +1,10 @@
-#include "server/protocols/message_size.h"
+#include "server/grpc/message_size.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
 #include "absl/strings/str_cat.h"
-#include "server/protocols/pieces_stream.h"
+#include "server/grpc/pieces_stream.h"
 
 namespace saccade::server {
 namespace {
@@ -28,19 +28,20 @@ class Estimate {
  public:
   explicit Estimate(google::protobuf::io::CodedInputStream* stream) : stream_(stream) {}
 
-  // Reads a message up to the stream's limit. False at the first error.
-  bool Add(const Descriptor* type, int depth) {
+  // Reads a message that ends at `end`, and leaves the stream there. False at the first error.
+  bool Add(const Descriptor* type, int64_t end, int depth) {
     // The number of open groups. Only unknown fields are groups, and what they contain is unknown too.
     int64_t groups = 0;
-    while (const uint32_t tag = stream_->ReadTag()) {
+    while (stream_->CurrentPosition() < end) {
+      const uint32_t tag = stream_->ReadTag();
       const auto wire = WireFormatLite::GetTagWireType(tag);
       const FieldDescriptor* const field =
           groups > 0 ? nullptr : type->FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
       if (wire == WireFormatLite::WIRETYPE_START_GROUP) ++groups;
-      if (wire == WireFormatLite::WIRETYPE_END_GROUP) --groups;
-      if (!AddField(field, wire, depth)) return false;
+      if (wire == WireFormatLite::WIRETYPE_END_GROUP && --groups < 0) return false;
+      if (tag == 0 || !AddField(field, wire, end, depth)) return false;
     }
-    return stream_->ConsumedEntireMessage();
+    return groups == 0 && stream_->CurrentPosition() == end;
   }
 
   int64_t bytes() const { return bytes_; }
@@ -54,7 +55,7 @@ class Estimate {
   }
 
  private:
-  bool AddField(const FieldDescriptor* field, WireFormatLite::WireType wire, int depth) {
+  bool AddField(const FieldDescriptor* field, WireFormatLite::WireType wire, int64_t end, int depth) {
     uint64_t number = 0;
     uint32_t number32 = 0;
     if (++fields_ > kMaxFields) return false;
@@ -68,10 +69,13 @@ class Estimate {
       case WireFormatLite::WIRETYPE_FIXED32:
         return stream_->ReadLittleEndian32(&number32);
       case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
-        return stream_->ReadVarint32(&number32) && AddBytes(field, number32, depth);
-      default:
-        // The beginning or the end of a group.
+        return stream_->ReadVarint32(&number32) && stream_->CurrentPosition() + int64_t{number32} <= end &&
+               AddBytes(field, number32, depth);
+      case WireFormatLite::WIRETYPE_START_GROUP:
+      case WireFormatLite::WIRETYPE_END_GROUP:
         return true;
+      default:
+        return false;
     }
   }
 
@@ -80,10 +84,7 @@ class Estimate {
     if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       bytes_ += kMessageBytes;
       if (++messages_ > kMaxNestedMessages || depth == kMaxDepth) return false;
-      const auto limit = stream_->PushLimit(static_cast<int>(length));
-      const bool is_read = Add(field->message_type(), depth + 1);
-      stream_->PopLimit(limit);
-      return is_read;
+      return Add(field->message_type(), stream_->CurrentPosition() + size, depth + 1);
     }
     // Only numbers are packed. A number that cannot be is an unknown field here.
     if (field != nullptr && field->is_packable()) {
@@ -129,12 +130,19 @@ class Estimate {
 
 }  // namespace
 
+absl::Status NoSuchMessage(const Descriptor& type) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the message is not a valid ", type.full_name(),
+                   ": it cannot be parsed; check that the client uses the same .proto file"));
+}
+
 absl::StatusOr<int64_t> ParsedSize(const BytePieces& bytes, const Descriptor& type) {
   PiecesStream pieces(bytes);
   google::protobuf::io::CodedInputStream stream(&pieces);
   Estimate estimate(&stream);
-  estimate.Add(&type, 0);
+  const bool is_read = estimate.Add(&type, static_cast<int64_t>(bytes.size()), 0);
   if (absl::Status counts = estimate.CheckCounts(type); !counts.ok()) return counts;
+  if (!is_read) return NoSuchMessage(type);
   return kMessageBytes + estimate.bytes();
 }
 
