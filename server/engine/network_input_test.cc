@@ -13,6 +13,8 @@
 #include "server/core/fake_clock.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
+#include "server/decode/picture_fixtures.h"
+#include "server/decode/video_fixtures.h"
 #include "server/engine/fake_model.h"
 #include "server/engine/predict_call.h"
 
@@ -96,7 +98,7 @@ class NetworkInputTest : public ::testing::Test {
   }
 
   absl::Status Make(PredictCall& call, const models::ImageInput& input) {
-    return MakeItems(call, input, ThreadDecoder(DecodeLimits()), &clock_);
+    return MakeItems(call, input, ThreadDecoder(limits_), &clock_);
   }
 
   std::string Refusal(Input content, const models::ImageInput& input, int views = 1) {
@@ -108,6 +110,7 @@ class NetworkInputTest : public ::testing::Test {
   }
 
   FakeClock clock_;
+  DecodeLimits limits_;
   // Used by calls made after it is set.
   FakeModel::ConsiderFunction consider_;
   models::Description description_;
@@ -328,6 +331,26 @@ TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {
   EXPECT_THAT(Refusal(std::vector<Picture>{EncodedPicture{.data = Shared("mpeg")}}, Clips(2)),
               HasSubstr("not a readable video"));
   EXPECT_THAT(Refusal(std::vector<Picture>{RawVolume{}}, Clips(2)), HasSubstr("takes clips"));
+}
+
+// Frames that the model does not see cost as much as others.
+TEST_F(NetworkInputTest, TheFramesOfAVideoAreBoundedTogether) {
+  limits_.max_pixels = 32 * 32;
+  admission_ = *Admission::Create({.max_decoded_bytes = 16 << 20}, Clock::Real());
+  models::ImageInput input = Clips(2);
+  input.clip.frames_per_second = 2;  // every 12th or 13th frame of the file
+  const std::string frame = Encode(".jpg", SmoothPicture(32, 32));
+  const auto video = [&frame](size_t frames) {
+    return std::vector<Picture>{
+        EncodedPicture{.data = Shared(MotionJpegAvi({32, 32}, std::vector<std::string>(frames, frame)))}};
+  };
+  const auto call = Call(video(6));
+  ASSERT_TRUE(CheckInput(call->request(), "x", input).ok());
+  const absl::Status made = Make(*call, input);
+  ASSERT_TRUE(made.ok()) << made;
+  EXPECT_THAT(Refusal(video(7), input), AllOf(HasSubstr("more than 6144 pixels together"),
+                                              HasSubstr("25 frames of 32 x 32 in a second"),
+                                              HasSubstr("send fewer or smaller frames")));
 }
 
 TEST_F(NetworkInputTest, AFrameLargerThanTheFirstIsChargedBeforeItIsDecoded) {
