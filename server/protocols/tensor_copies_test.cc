@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "server/grpc/testing/pieces.h"
 #include "server/protocols/inference/messages.h"
 #include "server/protocols/testing/counted_copies.h"
 #include "server/protocols/testing/model_pipeline.h"
-#include "server/grpc/testing/pieces.h"
 
 namespace saccade::server {
 namespace {

@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "server/core/bytes_elements.h"
 #include "server/core/errors.h"
+#include "server/grpc/message_size.h"
 #include "server/inference/parameters.h"
 #include "server/inference/shared_inputs.h"
 #include "server/protocols/answer_size.h"
 #include "server/protocols/inference/typed_contents.h"
-#include "server/grpc/message_size.h"
 
 namespace saccade::server {
 namespace {

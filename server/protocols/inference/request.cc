@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/protocols/message_bytes.h"
 #include "server/grpc/message_size.h"
+#include "server/protocols/message_bytes.h"
 
 namespace saccade::server {
 namespace {
