@@ -43,7 +43,7 @@ def test_the_plugin_names_each_library_that_it_needs():
 
 def test_the_checks_of_a_gpu_run_to_their_end(tmp_path):
     """A rehearsal on the CPU: what fails is collected, each time is written, and the report says what there was."""
-    command = [sys.executable, "tools/gpu", "--stand-in", "--quick", "--seconds", "200", "--parts", "checks,times",
+    command = [sys.executable, "tools/gpu", "--stand-in", "--quick", "--seconds", "550", "--parts", "checks,times",
                "--operators", "sao,nms", "--most", "2", "--build", str(BUILD), "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "2"})
     assert done.returncode == 0, done.stderr
