@@ -23,7 +23,11 @@ bool WasNotComputed(const absl::Status& status) {
 }  // namespace
 
 Shadow::Shadow(const ShadowRule& rule, std::unique_ptr<ShadowMetrics> metrics, std::function<void()> decided)
-    : rule_(rule), metrics_(std::move(metrics)), decided_(std::move(decided)), report_{.rule = rule} {}
+    : rule_(rule),
+      max_copies_(rule.promote && TimedFor(*rule.promote) > 0 ? 1 : kMaxCopies),
+      metrics_(std::move(metrics)),
+      decided_(std::move(decided)),
+      report_{.rule = rule} {}
 
 bool Shadow::Wants(bool waiting) {
   if (promoted_.load(std::memory_order_relaxed) || !Happens(rule_.share)) return false;
@@ -40,7 +44,7 @@ bool Shadow::Enter(int64_t bytes) {
   // Both are counted first, so that threads that enter at the same time do not exceed the bounds together.
   const int64_t copies = ++in_flight_;
   const int64_t all_bytes = in_flight_bytes_ += bytes;
-  if (copies <= kMaxCopies && all_bytes <= kMaxBytes) return true;
+  if (copies <= max_copies_ && all_bytes <= kMaxBytes) return true;
   Leave(bytes);
   Drop(ShadowLoss::kBehind);
   return false;

@@ -61,7 +61,8 @@ struct ShadowReport {
 // Thread-safe. Shared by the version and by its copies, which may outlive it.
 class Shadow {
  public:
-  // Copies that are in flight at the same time, and their memory.
+  // Copies that are in flight at the same time, and their memory. With a rule that names times only one:
+  // copies that wait for each other would share a pass, and could not be timed.
   static constexpr int64_t kMaxCopies = 4;
   static constexpr int64_t kMaxBytes = int64_t{64} << 20;
 
@@ -125,6 +126,7 @@ class Shadow {
   bool DecideIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShadowRule rule_;
+  const int64_t max_copies_;
   const std::unique_ptr<ShadowMetrics> metrics_;
   const std::function<void()> decided_;
   std::atomic<bool> promoted_{false};

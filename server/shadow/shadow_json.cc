@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/shadow/gate.h"
 
 namespace saccade::server {
 namespace {
@@ -53,6 +55,14 @@ Json AsJson(const std::string& rule, const std::optional<GateDecision>& decision
   return json;
 }
 
+// What a rule that is not decided waits for.
+std::string Progress(const PromoteRule& rule, const ShadowReport& report) {
+  std::string text = absl::StrCat("compared ", report.compared, " of ", rule.after);
+  if (const int64_t timed = TimedFor(rule); timed > 0)
+    absl::StrAppend(&text, ", timed ", report.timed, " of ", timed);
+  return text;
+}
+
 // Names and errors may hold what a client sent, which need not be UTF-8.
 std::string TextOf(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -88,6 +98,7 @@ std::string ToJson(const ShadowReport& report, const std::string& model, int64_t
   }
   if (report.rule.promote) {
     json["promote"] = AsJson(report.rule.promote->text, report.decision);
+    if (!report.decision) json["promote"]["reason"] = Progress(*report.rule.promote, report);
     json["differing"] = AsJson(report.differing);
   }
   return TextOf(json);

@@ -216,10 +216,25 @@ TEST_F(ShadowGateTest, ASlowerVersionIsRefused) {
   EXPECT_EQ(gated_.Report().decision->reason, "p99 is 1.6, expected <= 1.5");
 }
 
+// Copies that are computed in one pass cannot be compared with requests that were not.
+TEST_F(ShadowGateTest, CopiesThatAreTimedAreComputedOneAtATime) {
+  EXPECT_TRUE(gated_.Enter(1));
+  EXPECT_FALSE(gated_.Enter(1));
+  gated_.Leave(1);
+  EXPECT_TRUE(gated_.Enter(1));
+  ShadowRule rule = Rule();
+  rule.promote->conditions = {{.measure = ShadowMeasure::kAgreement, .bound = 0.9}};
+  Shadow untimed(rule, nullptr);
+  for (int64_t i = 0; i < Shadow::kMaxCopies; ++i) EXPECT_TRUE(untimed.Enter(1));
+  EXPECT_FALSE(untimed.Enter(1));
+}
+
 TEST_F(ShadowGateTest, WaitsUntilEnoughWasTimed) {
   pass_.batch_size = 2;
   for (int i = 0; i < 50; ++i) Compare(gated_, 0);
   EXPECT_EQ(State(gated_), "measuring") << "batches of different sizes are not timed";
+  EXPECT_EQ(Json::parse(ToJson(gated_.Report(), "m", 3))["promote"]["reason"],
+            "compared 50 of 10, timed 0 of 10");
   pass_.batch_size = 1;
   for (int i = 0; i < 10; ++i) Compare(gated_, 0);
   EXPECT_EQ(State(gated_), "promoted");
