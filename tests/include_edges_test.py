@@ -76,6 +76,7 @@ ROOMS = {
     "server/cache": "server/core server/cache std absl openssl",
     "server/drift": "server/core server/drift models/api/placement.h models/tasks/result.h std absl json",
     "server/shadow": "server/core server/metrics server/shadow models/tasks/classification.h models/tasks/overlap.h models/tasks/result.h std absl json",
+    "server/attestation": "server/core server/attestation std absl openssl json",
     "server/capture": "server/core server/capture std absl openssl zlib zstd json curl",
     "server/security": "server/core server/logging server/security std absl openssl",
     # The front: bytes and connections, then HTTP, then gRPC. None of them knows what is served.
@@ -109,6 +110,7 @@ ROOMS = {
     "server/protocols/inference": "server -server/protocols/vision -server/protocols/rest models std absl protobuf json",
     "server/protocols/rest": "server models std absl protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
+    "server/lifecycle/attesting.cc": "server models/device/libtorch_version.h std absl",
     "server/lifecycle/state_folder.cc": "server/lifecycle models/device/instruction_set.h std absl",
     "server/lifecycle/flag_errors.cc": "server models/api/text.h std absl cli",
     "client/cpp": "client/cpp std absl grpc protobuf openssl",
@@ -144,6 +146,7 @@ UNREACHABLE = {
     "server/cache": "torch grpc protobuf opencv prometheus boost",
     "server/drift": "torch grpc protobuf opencv prometheus boost",
     "server/shadow": "torch grpc protobuf opencv prometheus boost",
+    "server/attestation": "torch grpc protobuf opencv prometheus boost",
     "server/capture": "torch grpc protobuf opencv prometheus boost",
     "server/security": "torch grpc protobuf opencv prometheus boost",
     "server/net": "torch grpc protobuf opencv prometheus boost",

@@ -246,6 +246,7 @@ absl::StatusOr<TaskAnswer> ReadAs(Result wanted, const v1::PredictResponse& resp
   result.picture_width = response.picture_width();
   result.picture_height = response.picture_height();
   if (response.has_explanation()) result.explanation = Read(response.explanation());
+  if (response.has_attestation()) result.attested = response.SerializeAsString();
   Read((response.*part)(), result);
   return result;
 }

@@ -85,6 +85,8 @@ struct Answer {
   int picture_height = 0;
   // Set if the request asked for it.
   std::optional<Explanation> explanation = std::nullopt;
+  // The whole response, serialised, if it carries a signed statement: what `saccade prove` reads. Else empty.
+  std::string attested = {};
 };
 
 struct ScoredClass {

@@ -16,6 +16,7 @@
 #include "server/core/free_memory.h"
 #include "server/drift/drift_json.h"
 #include "server/logging/log.h"
+#include "server/repository/answer_settings.h"
 #include "server/repository/checksums.h"
 #include "server/repository/files.h"
 
@@ -61,6 +62,21 @@ absl::StatusOr<std::optional<Distribution>> ReadDriftFile(const std::string& wei
   return *std::move(distribution);
 }
 
+absl::Status CheckAttested(const ModelSettings& settings, const ModelPermissions& permissions) {
+  if (!settings.attest) return absl::OkStatus();
+  if (settings.backend == Backend::kEnsemble) {
+    return absl::InvalidArgumentError(
+        "the parameter attest is true, but answers of ensembles cannot be signed, because several models "
+        "make "
+        "them; remove the parameter, and set it for models that clients ask themselves");
+  }
+  if (!permissions.attestation_key_sha256.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the parameter attest is true, but the daemon has no key to sign answers with; start it with "
+      "--attest-key and a file that 'openssl genpkey -algorithm ed25519' has written, or remove the "
+      "parameter");
+}
+
 }  // namespace
 
 std::string KindOf(const ServedModelOptions& options) {
@@ -78,7 +94,8 @@ std::string KindOf(const ServedModelOptions& options) {
 absl::Status ServedModel::Load() {
   const absl::Time start = load_start_ = clock_->Now();
   TellStep(LoadStep::Kind::kChecking);
-  absl::Status status = CheckFiles(options_.settings, options_.permissions.checksums);
+  absl::Status status = CheckAttested(options_.settings, options_.permissions);
+  if (status.ok()) status = CheckFiles(options_.settings, options_.permissions.checksums);
   if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadOnNode();
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
   if (!engines_.empty()) task = models::TaskName(description().task);
@@ -118,6 +135,7 @@ void ServedModel::TellStep(LoadStep::Kind kind, int64_t done, int64_t of) const 
 absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
                                 const ModelPermissions& permissions) {
   if (!version.status.ok()) return version.status;
+  if (absl::Status attested = CheckAttested(settings, permissions); !attested.ok()) return attested;
   absl::Status whole = CheckFiles(settings, permissions.checksums);
   if (!whole.ok()) return whole;
   // Whether its steps fit can only be checked with their models loaded.
@@ -197,6 +215,8 @@ ModelIdentity ServedModel::MakeIdentity() const {
   if (ensemble_ != nullptr) return identity;
   identity.instruction_set = options_.settings.gpus.empty() ? models::InstructionSet() : "cuda";
   if (precision_) identity.precision = models::PrecisionName(precision_->precision);
+  identity.configuration_sha256 = TextSum(AnswerSettings(options_.settings));
+  if (options_.settings.attest) identity.attestation_key_sha256 = options_.permissions.attestation_key_sha256;
   const std::string& path =
       precision_ ? WeightsFor(options_.version, precision_->precision) : options_.version.weights_path;
   if (path.empty()) return identity;

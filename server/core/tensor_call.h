@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/core/attestation.h"
 #include "server/core/call_head.h"
 #include "server/core/tensor.h"
 #include "server/core/timings.h"
@@ -45,6 +46,8 @@ struct TensorAnswer {
   std::shared_ptr<const AnswerCharge> charge = nullptr;
   // Zero if nothing was computed.
   Timings timings = {};
+  // Unset unless the model signs its answers.
+  std::optional<Attestation> attestation = std::nullopt;
 };
 
 // Called exactly once, on the thread that ends the call; must not block.

@@ -1,6 +1,8 @@
 // What the daemon's flags permit models to do, and require of their files.
 #pragma once
 
+#include <string>
+
 #include "server/repository/checksums.h"
 
 namespace saccade::server {
@@ -12,6 +14,8 @@ struct ModelPermissions {
   bool drills = false;
   // --signing-key and --require-signed.
   ChecksumRules checksums = {};
+  // Fingerprint of the key of --attest-key; empty without one.
+  std::string attestation_key_sha256 = {};
 };
 
 }  // namespace saccade::server

@@ -19,6 +19,7 @@
 
 namespace saccade::server {
 
+class Attester;
 class CallWatch;
 class Capture;
 
@@ -37,6 +38,8 @@ class Pipeline {
     const CallWatch* watch = nullptr;
     // Null if no calls are captured.
     Capture* capture = nullptr;
+    // Null if the daemon has no key to sign answers with.
+    const Attester* attester = nullptr;
     // Whether a client may compute a model. Null: every client may compute all.
     std::function<absl::Status(absl::string_view client, absl::string_view model)> check_model = nullptr;
   };

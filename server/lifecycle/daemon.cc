@@ -21,6 +21,7 @@
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
 #include "server/inference/inference.h"
+#include "server/lifecycle/attesting.h"
 #include "server/lifecycle/capturing.h"
 #include "server/lifecycle/decoding.h"
 #include "server/lifecycle/descriptors.h"
@@ -151,6 +152,7 @@ absl::Status Daemon::CreateComponents() {
   auto capturing = Capturing::Create(flags_, metrics_.get(), clock);
   if (!capturing.ok()) return capturing.status();
   capturing_ = *std::move(capturing);
+  attester_ = MakeAttester(flags_.attest_key, SACCADE_VERSION, clock);
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
@@ -208,6 +210,7 @@ absl::Status Daemon::CreateComponents() {
                                                         .decoder = &decoding_->decoder(),
                                                         .watch = observability_->watch(),
                                                         .capture = capturing_->capture(),
+                                                        .attester = attester_.get(),
                                                         .check_model = std::move(check_model)});
   CreateServices();
   metrics_->SetScrapeHook([this] { RefreshGauges(); });

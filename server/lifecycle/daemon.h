@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/attestation/attester.h"
 #include "server/lifecycle/drain.h"
 #include "server/lifecycle/flags.h"
 #include "server/lifecycle/front.h"
@@ -82,6 +83,8 @@ class Daemon {
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Observability> observability_;
   std::unique_ptr<Capturing> capturing_;
+  // Null without --attest-key.
+  std::unique_ptr<Attester> attester_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<RetryJitter> retry_jitter_;
   std::unique_ptr<Front> front_;

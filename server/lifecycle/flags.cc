@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/lifecycle/attest_flag.h"
 #include "server/lifecycle/capture_flags.h"
 #include "server/lifecycle/flag_errors.h"
 #include "server/lifecycle/flag_sources.h"
@@ -116,6 +117,7 @@ void AddServing(CLI::App& app, Flags& flags) {
   app.add_flag("--require-signed", flags.permissions.checksums.required,
                "Load only models with SHA256SUMS and its signature by --signing-key")
       ->needs(key);
+  AddAttestFlag(app, &flags);
 }
 
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help);

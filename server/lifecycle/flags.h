@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "server/admission/admission.h"
+#include "server/attestation/attestation_key.h"
 #include "server/capture/capture_settings.h"
 #include "server/catalog/model_control.h"
 #include "server/decode/picture_header.h"
@@ -124,6 +126,9 @@ struct Flags {
   // Write a line for each call, and how many per second; 0 means no limit.
   bool access_log = false;
   int64_t access_log_per_second = 0;
+
+  // Null: answers are not signed.
+  std::shared_ptr<const AttestationKey> attest_key;
 
   // Its id, version and namespace are set when the daemon starts.
   CaptureOptions capture;

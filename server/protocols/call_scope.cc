@@ -20,13 +20,19 @@ std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const HttpHeaders& 
   });
 }
 
+std::shared_ptr<ServedBy> ServedIfNeeded(const CallObservers& observers) {
+  const bool is_needed = observers.attester != nullptr || CaptureIfEnabled(observers.capture) != nullptr;
+  return is_needed ? std::make_shared<ServedBy>() : nullptr;
+}
+
 }  // namespace
 
 CallScope::CallScope(const CallObservers& observers, const CallStart& start, std::string_view method,
                      absl::Time arrival)
     : method_(method),
       capture_(CaptureIfEnabled(observers.capture)),
-      served_(capture_ != nullptr ? std::make_shared<ServedBy>() : nullptr),
+      attester_(observers.attester),
+      served_(ServedIfNeeded(observers)),
       headers_(&start.metadata),
       client_(&start.client),
       arrival_(arrival),
@@ -40,8 +46,9 @@ CallScope::CallScope(const CallObservers& observers, const HttpRequest& request,
                      absl::Time arrival)
     : method_(route),
       capture_(CaptureIfEnabled(observers.capture)),
+      attester_(observers.attester),
       request_(&request),
-      served_(capture_ != nullptr ? std::make_shared<ServedBy>() : nullptr),
+      served_(ServedIfNeeded(observers)),
       headers_(&request.headers),
       client_(&request.client),
       arrival_(arrival),

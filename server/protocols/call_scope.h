@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "server/attestation/attester.h"
 #include "server/capture/capture.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/call_head.h"
@@ -23,14 +24,16 @@
 
 namespace saccade::server {
 
-// Both may be null, and must outlive the call.
+// All may be null, and must outlive the call.
 struct CallObservers {
   const CallWatch* watch = nullptr;
   Capture* capture = nullptr;
+  const Attester* attester = nullptr;
 };
 
 inline CallObservers ObserversOf(const Pipeline& pipeline) {
-  return {.watch = pipeline.deps().watch, .capture = pipeline.deps().capture};
+  const Pipeline::Deps& deps = pipeline.deps();
+  return {.watch = deps.watch, .capture = deps.capture, .attester = deps.attester};
 }
 
 // Created when a call, or a message of a stream, has arrived. May be copied; the copies belong to the same
@@ -55,6 +58,17 @@ class CallScope {
   const std::string& client() const { return *client_; }
   // Null if the call is neither sampled nor logged.
   const std::shared_ptr<CallRecord>& record() const { return record_; }
+
+  // Null unless the model that computed the call signs its answers. Known when the call has been computed.
+  const Attester* attester() const {
+    const bool is_attested = attester_ != nullptr && served_->identity != nullptr &&
+                             !served_->identity->attestation_key_sha256.empty();
+    return is_attested ? attester_ : nullptr;
+  }
+  // Whether attester() may become that.
+  bool may_attest() const { return attester_ != nullptr; }
+  // REQUIRES: attester() is not null.
+  const ServedBy& served() const { return *served_; }
 
   // Adds to the number of bytes received. HTTP's bodies are added by the constructor.
   void AddReceived(size_t bytes) const;
@@ -89,8 +103,11 @@ class CallScope {
   std::string_view method_;
   // Null unless the call is captured if it is chosen.
   Capture* capture_ = nullptr;
+  // Null if the daemon has no key.
+  const Attester* attester_ = nullptr;
   // Null if the call is not made over HTTP.
   const HttpRequest* request_ = nullptr;
+  // Null if neither of the two above needs it.
   std::shared_ptr<ServedBy> served_;
   const HttpHeaders* headers_;
   const std::string* client_;

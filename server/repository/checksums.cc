@@ -142,6 +142,16 @@ absl::Status CheckSignature(const RepositoryPath& folder, const std::string& sum
 
 }  // namespace
 
+std::string TextSum(absl::string_view text) {
+  std::string sum(EVP_MAX_MD_SIZE, '\0');
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(sum.data()), &size, EVP_sha256(),
+                 nullptr) != 1)
+    return "";
+  sum.resize(size);
+  return absl::BytesToHexString(sum);
+}
+
 absl::StatusOr<std::string> FileSum(const std::string& path) { return SumOfFile(path, path); }
 
 absl::Status CheckChecksums(const std::string& repository, absl::string_view model,

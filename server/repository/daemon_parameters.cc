@@ -91,6 +91,11 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     settings->strict_output_shapes = value == "true";
     return true;
   }
+  if (key == "attest") {
+    if (value != "true" && value != "false") return Wrong(key, value, "'true' or 'false'", check);
+    settings->attest = value == "true";
+    return true;
+  }
   if (key == "threads") {
     const auto threads = Number(key, value, kMaxThreads, check);
     if (!threads.ok()) return threads.status();

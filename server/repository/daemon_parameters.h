@@ -18,6 +18,7 @@ namespace saccade::server {
 //   drift_window                how many items are compared with earlier ones
 //   shadow                      a version that computes copies of requests, "version=4,share=0.1"
 //   promote                     when it takes the other's place, "agreement >= 0.995 after 1000 requests"
+//   attest                      true signs answers
 //   items                       padded or flat: how detections and actions share tensors
 //   max_inflight_requests       bounds on what is in flight for the model
 //   max_inflight_bytes

@@ -141,6 +141,8 @@ struct ModelSettings {
   std::vector<std::string> labels = {};
   // For a program or a graph: makes it a model of pictures. Null if it takes named tensors from the client.
   std::shared_ptr<const models::PictureProgram> pictures = nullptr;
+  // The text of the files that `pictures` was read from.
+  std::string pictures_text = {};
   // As declared in the configuration. Empty for backend saccade, where the architecture defines them, and for
   // programs with `pictures`.
   std::vector<TensorSpec> inputs = {};
@@ -194,6 +196,8 @@ struct ModelSettings {
   std::optional<PromoteRule> promote = std::nullopt;
   // That a shadow version was promoted: it answers requests that name no version, and `shadow` is unset.
   std::optional<Promotion> promotion = std::nullopt;
+  // Whether each answer carries a signed statement of what it was computed from.
+  bool attest = false;
   // Bounds on what is in flight for this model; 0 means only the server's bounds apply.
   Inflight max_inflight = {};
 

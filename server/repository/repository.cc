@@ -66,7 +66,9 @@ absl::StatusOr<ParsedConfig> ReadText(const RepositoryPath& path, const ReadOpti
 }
 
 // Reads a saccade.json, or else the two files of Hugging Face's that together say as much; null without them.
-absl::StatusOr<std::shared_ptr<const models::PictureProgram>> ReadPictures(const RepositoryPath& model) {
+// Sets `read` to their text.
+absl::StatusOr<std::shared_ptr<const models::PictureProgram>> ReadPictures(const RepositoryPath& model,
+                                                                           std::string& read) {
   const RepositoryPath ours = model / "saccade.json";
   const RepositoryPath config = model / "config.json";
   const RepositoryPath processor = model / "preprocessor_config.json";
@@ -77,6 +79,7 @@ absl::StatusOr<std::shared_ptr<const models::PictureProgram>> ReadPictures(const
   if (!text.ok()) return text.status();
   const auto other = described ? text : processor.ReadText(kMaxDescriptionBytes);
   if (!other.ok()) return other.status();
+  read = described ? *text : *text + *other;
   try {
     return std::make_shared<const models::PictureProgram>(described ? models::ReadDescription(*text)
                                                                     : models::ReadHuggingFace(*text, *other));
@@ -93,10 +96,13 @@ absl::StatusOr<ConfigFile> ReadConfig(const RepositoryPath& model, absl::string_
   if (!parsed.ok()) return parsed.status();
   absl::Status completed = options.complete ? Complete(model, &parsed->message) : absl::OkStatus();
   if (!completed.ok()) return completed;
-  auto pictures = ReadPictures(model);
+  std::string pictures_text;
+  auto pictures = ReadPictures(model, pictures_text);
   if (!pictures.ok()) return pictures.status();
   auto config =
       ReadSettings(*parsed, options.config_json ? kRequest : path.shown(), name, *std::move(pictures));
+  if (config.ok() && config->settings.pictures != nullptr)
+    config->settings.pictures_text = std::move(pictures_text);
   if (config.ok() || options.config_json || path.Exists()) return config;
   return WithoutConfig(model, path, config.status());
 }

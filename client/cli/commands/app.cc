@@ -365,6 +365,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
                      "Send whole folders, tar and Parquet files; runs saccade-bulk of the Python package");
   app.add_subcommand("evaluate",
                      "Measure a model on a public data set; runs saccade-evaluate of the Python package");
+  app.add_subcommand("prove",
+                     "Verify a signed answer and compute it again; runs saccade-prove of the Python package");
   app.add_subcommand(
       "replay",
       "Send captured calls again and compare the answers; runs saccade-replay of the Python package");

@@ -156,6 +156,7 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   const auto bulk = RunWith({"bulk", "folder"});
   const auto evaluate = RunWith({"evaluate", "folder"});
   const auto replay = RunWith({"replay", "folder"});
+  const auto prove = RunWith({"prove", "answer"});
   const auto quantize = RunWith({"quantize", "--help"});
   setenv("PATH", before.c_str(), 1);
   EXPECT_EQ(bulk.exit_code, 1);
@@ -167,6 +168,9 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
                         "install 'saccade[evaluate]'"));
   EXPECT_THAT(replay.err, HasSubstr("saccade-replay is not in PATH; it comes with the Python package: pip "
                                     "install saccade\n"));
+  EXPECT_THAT(
+      prove.err,
+      HasSubstr("saccade-prove is not in PATH; it comes with the Python package: pip install saccade\n"));
   EXPECT_EQ(quantize.exit_code, 1);
   EXPECT_THAT(quantize.err, HasSubstr("saccade-quantize is neither beside saccade nor in PATH"));
 }

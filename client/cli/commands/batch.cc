@@ -32,6 +32,16 @@ absl::Status WriteAttention(const std::string& picture, const std::optional<Regi
   return status;
 }
 
+// Writes the answer with its signed statement, if it has one.
+absl::Status WriteAttested(Outcome& outcome, const std::string& stem) {
+  const auto& answer = std::visit([](const auto& any) -> const Answer& { return any; }, *outcome.answer);
+  if (answer.attested.empty()) return absl::OkStatus();
+  const std::string path = absl::StrCat(stem, ".attested");
+  const absl::Status status = WriteFile(path, {answer.attested});
+  if (status.ok()) outcome.written.push_back({"attested", path});
+  return status;
+}
+
 }  // namespace
 
 Batch::Batch(const PicturesCommand& command, const std::vector<Item>& items, const Task& task, Client& client,
@@ -106,6 +116,8 @@ Outcome Batch::Ask(size_t index) {
     if (outcome.write_status.ok())
       outcome.write_status = WriteAttention(pictures[0], ParseRegion(command_.region), outcome,
                                             absl::StrCat(stems_[index], ".", task_.name));
+    if (outcome.write_status.ok())
+      outcome.write_status = WriteAttested(outcome, absl::StrCat(stems_[index], ".", task_.name));
   }
   return outcome;
 }

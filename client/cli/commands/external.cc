@@ -10,8 +10,9 @@
 namespace saccade::client {
 
 bool IsExternalCommand(const std::vector<std::string>& arguments) {
-  return !arguments.empty() && (arguments[0] == "bulk" || arguments[0] == "evaluate" ||
-                                arguments[0] == "quantize" || arguments[0] == "replay");
+  return !arguments.empty() &&
+         (arguments[0] == "bulk" || arguments[0] == "evaluate" || arguments[0] == "prove" ||
+          arguments[0] == "quantize" || arguments[0] == "replay");
 }
 
 std::string RunExternalCommand(const std::vector<std::string>& arguments) {
@@ -31,7 +32,8 @@ std::string RunExternalCommand(const std::vector<std::string>& arguments) {
   }
   if (failure == ENOENT) {
     // The commands whose names are extras of the package need more than the package alone.
-    const std::string package = arguments[0] == "replay" ? "saccade" : "'saccade[" + arguments[0] + "]'";
+    const bool is_plain = arguments[0] == "prove" || arguments[0] == "replay";
+    const std::string package = is_plain ? "saccade" : "'saccade[" + arguments[0] + "]'";
     return program + " is not in PATH; it comes with the Python package: pip install " + package;
   }
   return program + " cannot be started: " + std::strerror(failure);

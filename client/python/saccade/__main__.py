@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-COMMANDS = ("bulk", "evaluate", "import", "replay", "verify")
+COMMANDS = ("bulk", "evaluate", "import", "prove", "replay", "verify")
 
 
 def main() -> int:
@@ -17,6 +17,10 @@ def main() -> int:
         from saccade.evaluate.command import main as evaluate
 
         return evaluate(sys.argv[2:])
+    if name == "prove":
+        from saccade.prove.command import main as prove
+
+        return prove(sys.argv[2:])
     if name == "replay":
         from saccade.replay.command import main as replay
 

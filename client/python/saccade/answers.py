@@ -22,6 +22,7 @@ class _Facts(TypedDict):
     width: int
     height: int
     explanation: types.Explanation | None
+    attested: bytes
 
 
 def _explanation(message: pb.Explanation) -> types.Explanation:
@@ -49,6 +50,7 @@ def _facts(message: pb.PredictResponse) -> _Facts:
         "width": message.picture_width,
         "height": message.picture_height,
         "explanation": _explanation(message.explanation) if message.HasField("explanation") else None,
+        "attested": message.SerializeToString() if message.HasField("attestation") else b"",
     }
 
 

@@ -72,6 +72,9 @@ class Answer:
     height: int
     # None if it was not requested.
     explanation: Explanation | None
+    # The whole answer as a message, with its signed statement: the file that `saccade prove` reads. Empty unless the model
+    # signs its answers.
+    attested: bytes
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/bytes_elements.h"
 #include "server/core/errors.h"
@@ -138,6 +139,13 @@ void ToParameters(const SharedRange& range, Parameters& parameters) {
   parameters["shared_memory_offset"].set_int64_param(static_cast<int64_t>(range.offset));
 }
 
+// Parameters are texts, so the bytes are in base64.
+void SetAttestation(const Attestation& attestation, Parameters& parameters) {
+  parameters["attestation"].set_string_param(attestation.statement);
+  parameters["attestation_signature"].set_string_param(absl::Base64Escape(attestation.signature));
+  parameters["attestation_public_key"].set_string_param(absl::Base64Escape(attestation.public_key));
+}
+
 }  // namespace
 
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
@@ -178,6 +186,7 @@ InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id) {
     if (tensor.shared) ToParameters(*tensor.shared, *output->mutable_parameters());
     message.raws.push_back(std::move(tensor.data));
   }
+  if (answer.attestation) SetAttestation(*answer.attestation, *message.fields.mutable_parameters());
   message.charge = std::move(answer.charge);
   return message;
 }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/inference/extensions.h"
+#include "server/protocols/attest_tensors.h"
 #include "server/protocols/call_scope.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference/answer.h"
@@ -28,6 +29,7 @@ struct InferenceCall {
   // Refers to the call.
   CallScope scope;
   InferenceRequest request = {};
+  AskedTensors asked = {};
 
   const std::string& model() const { return request.fields.model_name(); }
   const std::string& id() const { return request.fields.id(); }
@@ -144,10 +146,13 @@ void InferenceService::ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces re
     return;
   }
   scope.Describe(*parsed);
+  infer->asked = AskedOf(scope, *parsed);
   parsed->charged_bytes = static_cast<int64_t>(infer->request.received.size());
   parsed->cancellation = infer->call->cancellation();
   deps_.inference->Infer(*std::move(parsed), [this, infer](absl::StatusOr<TensorAnswer> outcome) {
     if (!outcome.ok()) return infer->Fail(outcome.status(), options_.retry_jitter);
+    if (absl::Status attested = Attest(infer->scope, infer->asked, &*outcome); !attested.ok())
+      return infer->Fail(attested, options_.retry_jitter);
     InferenceAnswer answer = ToAnswer(*std::move(outcome), infer->id());
     if (const absl::Status fits = CheckSize(answer, options_.max_message_bytes); !fits.ok()) {
       return infer->Fail(fits, options_.retry_jitter);

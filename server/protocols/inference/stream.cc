@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/grpc/serialize_message.h"
+#include "server/protocols/attest_tensors.h"
 #include "server/protocols/call_headers.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference/messages.h"
@@ -55,10 +56,16 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
   scope.Describe(*call);
   call->charged_bytes = static_cast<int64_t>(request->received.size());
   call->cancellation = slot->cancellation;
-  server_.inference->Infer(*std::move(call), [this, stream = shared_from_this(), slot, request,
-                                              scope](absl::StatusOr<TensorAnswer> outcome) {
-    Answer(slot, request, std::move(outcome), scope);
-  });
+  AskedTensors asked = AskedOf(scope, *call);
+  server_.inference->Infer(*std::move(call),
+                           [this, stream = shared_from_this(), slot, request, scope,
+                            asked = std::move(asked)](absl::StatusOr<TensorAnswer> outcome) {
+                             if (outcome.ok()) {
+                               if (absl::Status attested = Attest(scope, asked, &*outcome); !attested.ok())
+                                 outcome = attested;
+                             }
+                             Answer(slot, request, std::move(outcome), scope);
+                           });
 }
 
 absl::StatusOr<InferenceAnswer> InferenceStream::ToFinalAnswer(

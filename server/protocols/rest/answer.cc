@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/bytes_elements.h"
 #include "server/core/errors.h"
@@ -33,6 +34,12 @@ std::optional<std::string> Quoted(std::string_view text) {
 // harm.
 std::string QuotedAnyhow(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string AttestationJson(const Attestation& attestation) {
+  return absl::StrCat("{\"attestation\":", QuotedAnyhow(attestation.statement),
+                      ",\"attestation_signature\":\"", absl::Base64Escape(attestation.signature),
+                      "\",\"attestation_public_key\":\"", absl::Base64Escape(attestation.public_key), "\"}");
 }
 
 absl::Status NotInJson(absl::string_view problem) {
@@ -145,7 +152,10 @@ absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view
   json = "{";
   if (!id.empty()) absl::StrAppend(&json, "\"id\":", QuotedAnyhow(std::string(id)), ",");
   absl::StrAppend(&json, "\"model_name\":", QuotedAnyhow(answer.model), ",\"model_version\":\"",
-                  answer.version, "\",\"outputs\":[");
+                  answer.version, "\",");
+  if (answer.attestation)
+    absl::StrAppend(&json, "\"parameters\":", AttestationJson(*answer.attestation), ",");
+  json += "\"outputs\":[";
   size_t attached = 0;
   bool first = true;
   for (Tensor& tensor : answer.outputs) {

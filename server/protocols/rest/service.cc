@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/inference/extensions.h"
+#include "server/protocols/attest_tensors.h"
 #include "server/protocols/call_scope.h"
 #include "server/protocols/rest/answer.h"
 #include "server/protocols/rest/error.h"
@@ -76,6 +77,7 @@ struct RestService::InferCall {
   std::vector<ByteCharge> charges = {};
   std::string id = {};
   RestForm form = {};
+  AskedTensors asked = {};
 };
 
 absl::StatusOr<ModelInterface> RestService::Describe(const HttpRequest& request) const {
@@ -171,7 +173,12 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
   call->form = std::move(read->form);
   call->charges = std::move(read->charges);
   call->scope.Describe(read->call);
+  call->asked = AskedOf(call->scope, read->call);
   deps_.inference->Infer(std::move(read->call), [this, call](absl::StatusOr<TensorAnswer> outcome) {
+    if (outcome.ok()) {
+      if (absl::Status attested = Attest(call->scope, call->asked, &*outcome); !attested.ok())
+        outcome = attested;
+    }
     Answer(call, std::move(outcome));
   });
 }

@@ -11,6 +11,7 @@
 #include "server/protocols/rest/paths.h"
 #include "server/protocols/rest/query.h"
 #include "server/protocols/rest/reply.h"
+#include "server/protocols/vision/attest.h"
 #include "server/protocols/vision/crops.h"
 #include "server/protocols/vision/json.h"
 #include "server/protocols/vision/messages.h"
@@ -51,6 +52,8 @@ struct VisionRest::Call {
   ByteCharge charge = {};
   v1::PredictRequest message = {};
   v1::PredictResponse answer = {};
+  // The input, if it is the request's body.
+  absl::string_view file = {};
 };
 
 std::shared_ptr<VisionRest::Call> VisionRest::Begin(std::shared_ptr<const HttpRequest> request,
@@ -92,7 +95,7 @@ absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
   SetEmptyFile(description.input.medium, call.message);
   auto request = RequestOf(*options_.catalog, call.message);
   if (!request.ok()) return request.status();
-  const absl::string_view body = call.request->body;
+  const absl::string_view body = call.file = call.request->body;
   request->input = std::vector<Picture>{
       EncodedPicture{.data = {.owner = call.request->body_owner, .bytes = {body.data(), body.size()}}}};
   request->input_name = "body";
@@ -131,12 +134,16 @@ void VisionRest::Predict(const std::shared_ptr<Call>& call, absl::StatusOr<Reque
   request->cancellation = call->request->cancellation;
   call->scope.Describe(*request);
   // Refers to the call, which the callback below keeps.
-  const VisionCall asked{
-      .message = &call->message, .answer = &call->answer, .max_bytes = options_.max_message_bytes};
+  const VisionCall asked{.message = &call->message,
+                         .answer = &call->answer,
+                         .max_bytes = options_.max_message_bytes,
+                         .around = AttestationSize(*options_.pipeline)};
   PredictVision(options_.pipeline, options_.catalog, *std::move(request), asked,
                 [this, call](const absl::StatusOr<Response>& outcome) {
-                  if (outcome.ok()) SetTimings(outcome->timings, &call->answer);
-                  Answer(call, outcome.status(), outcome.ok() ? outcome->charge : nullptr);
+                  absl::Status status = outcome.status();
+                  if (status.ok()) status = Attest(call->scope, call->message, &call->answer, call->file);
+                  if (status.ok()) SetTimings(outcome->timings, &call->answer);
+                  Answer(call, status, outcome.ok() ? outcome->charge : nullptr);
                 });
 }
 

@@ -331,6 +331,8 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   message->set_precision_reason(snapshot.precision_reason);
   message->set_weights_sha256(snapshot.identity.weights_sha256);
   message->set_instruction_set(snapshot.identity.instruction_set);
+  message->set_configuration_sha256(snapshot.identity.configuration_sha256);
+  message->set_attestation_key_sha256(snapshot.identity.attestation_key_sha256);
 }
 
 }  // namespace saccade::server

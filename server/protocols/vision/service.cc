@@ -9,6 +9,7 @@
 #include "server/protocols/call_scope.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/message_methods.h"
+#include "server/protocols/vision/attest.h"
 #include "server/protocols/vision/crops.h"
 #include "server/protocols/vision/messages.h"
 #include "server/protocols/vision/restore_stream.h"
@@ -102,11 +103,16 @@ void VisionService::Predict(std::shared_ptr<UnaryCall> call, BytePieces received
   request->cancellation = predict->call->cancellation();
   scope.Describe(*request);
   // Refers to the call, which the callback below keeps.
-  const VisionCall asked{
-      .message = &predict->message, .answer = &predict->answer, .max_bytes = options_.max_message_bytes};
+  const VisionCall asked{.message = &predict->message,
+                         .answer = &predict->answer,
+                         .max_bytes = options_.max_message_bytes,
+                         .around = AttestationSize(*pipeline_)};
   PredictVision(pipeline_, catalog_, *std::move(request), asked,
                 [this, predict](const absl::StatusOr<Response>& outcome) {
                   if (!outcome.ok()) return predict->Fail(outcome.status(), options_.retry_jitter);
+                  if (absl::Status attested = Attest(predict->scope, predict->message, &predict->answer);
+                      !attested.ok())
+                    return predict->Fail(attested, options_.retry_jitter);
                   SetTimings(outcome->timings, &predict->answer);
                   predict->Answer(outcome->charge);
                 });

@@ -5,6 +5,7 @@
 
 #include "server/grpc/serialize_message.h"
 #include "server/protocols/message_bytes.h"
+#include "server/protocols/vision/attest.h"
 #include "server/protocols/vision/crops.h"
 #include "server/protocols/vision/items.h"
 #include "server/protocols/vision/messages.h"
@@ -44,12 +45,17 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
   const VisionCall asked{.message = &item->message.request(),
                          .answer = item->answer.mutable_answer(),
                          .max_bytes = server_.max_message_bytes,
-                         .around = kAroundAnswer};
+                         .around = kAroundAnswer + AttestationSize(*server_.pipeline)};
   PredictVision(
       server_.pipeline, server_.catalog, *std::move(request), asked,
       [this, stream = shared_from_this(), slot, item, scope](const absl::StatusOr<Response>& outcome) {
-        if (outcome.ok()) SetTimings(outcome->timings, item->answer.mutable_answer());
-        Answer(slot, *item, std::move(item->answer), outcome, scope);
+        absl::Status attested;
+        if (outcome.ok()) {
+          attested = Attest(scope, item->message.request(), item->answer.mutable_answer());
+          SetTimings(outcome->timings, item->answer.mutable_answer());
+        }
+        Answer(slot, *item, std::move(item->answer),
+               attested.ok() ? outcome : absl::StatusOr<Response>(attested), scope);
       });
 }
 

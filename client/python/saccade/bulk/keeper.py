@@ -52,7 +52,7 @@ class Daemon:
     def __init__(self, command: list[str]) -> None:
         self.started = time.monotonic()
         self.address: str | None = None
-        self._http: str | None = None
+        self.http_address: str | None = None
         self.last_lines: collections.deque[str] = collections.deque(maxlen=20)
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -66,14 +66,14 @@ class Daemon:
         for line in self.process.stdout:
             self.last_lines.append(line.rstrip())
             if found := LISTENING.search(line):
-                self._http = found[2]
+                self.http_address = found[2]
                 self.address = found[1]
 
     def is_ready(self) -> bool:
         if self.address is None:
             return False
         try:
-            with urllib.request.urlopen(f"http://{self._http}/v2/health/ready", timeout=2) as answer:
+            with urllib.request.urlopen(f"http://{self.http_address}/v2/health/ready", timeout=2) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

@@ -41,7 +41,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("has a number that does not end")
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a protobuf message: numbers, and the bytes of everything else."""
     at = 0
     while at < len(data):
@@ -77,7 +77,7 @@ def _tensor(message: bytes) -> Tensor:
     name = datatype = ""
     shape: list[int] = []
     contents = b""
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 1:
             name = bytes(value).decode()  # type: ignore[arg-type]
         elif number == 2:
@@ -99,7 +99,7 @@ def from_message(answer: bytes) -> TensorAnswer:
     """Reads an inference.ModelInferResponse. Raises ValueError if it is none."""
     version, outputs, raws = "", [], []
     try:
-        for number, value in _fields(answer):
+        for number, value in fields(answer):
             if number == 2:
                 version = bytes(value).decode()  # type: ignore[arg-type]
             elif number == 5:
@@ -116,7 +116,7 @@ def from_message(answer: bytes) -> TensorAnswer:
 def from_stream_message(answer: bytes) -> tuple[str, TensorAnswer]:
     """Reads an inference.ModelStreamInferResponse: its error, empty if there is none, and its answer."""
     error, inner = "", b""
-    for number, value in _fields(answer):
+    for number, value in fields(answer):
         if number == 1:
             error = bytes(value).decode(errors="replace")  # type: ignore[arg-type]
         elif number == 2:

@@ -1,0 +1,1 @@
+"""Verifies attested answers: their signatures, and that another daemon computes the same (docs/attestation.md)."""
