@@ -394,7 +394,8 @@ def test_other_key_files_are_refused(attested, tmp_path, make, problem):
 
 
 def test_a_model_that_signs_needs_a_key(attested):
-    ended = run_to_end(f"--model-repository={attested}", "--model-control-mode=explicit", "--load-model=detector", "--grpc-port=0", "--http-port=0", "--metrics-port=0")
+    ports = ("--host=127.0.0.1", "--grpc-port=0", "--http-port=0", "--metrics-port=0")
+    ended = run_to_end(f"--model-repository={attested}", "--model-control-mode=explicit", "--load-model=detector", *ports)
     assert ended.returncode != 0 and "--attest-key" in ended.stderr and "no key to sign answers with" in ended.stderr
     checked = run_to_end(f"--model-repository={attested}", "--check-config")
     assert checked.returncode != 0 and "no key to sign answers with" in checked.stdout + checked.stderr
