@@ -55,11 +55,11 @@ std::optional<int64_t> ClassesOf(const std::vector<int64_t>& fewer, const std::v
 // The numbers of classes that tensors speak for, the likeliest first. Matrices that the network does not know
 // count too, if their other extents and the last part of their names are the same.
 std::vector<int64_t> ClassesIn(const std::string& architecture, Options options,
-                               const std::vector<FileTensor>& file) {
+                               const std::vector<FileTensor>& file, KnownTensors& tensors) {
   options["classes"] = std::to_string(kFewer);
-  const NetworkTensors fewer = TensorsOf(architecture, options);
+  const NetworkTensors& fewer = tensors.Of(architecture, options);
   options["classes"] = std::to_string(kMore);
-  const NetworkTensors more = TensorsOf(architecture, options);
+  const NetworkTensors& more = tensors.Of(architecture, options);
   if (fewer.expected.size() != more.expected.size()) return {};
   std::set<std::string> known;
   for (const TensorSpec& spec : fewer.expected) known.insert(spec.name);
@@ -110,16 +110,19 @@ std::optional<std::string> BlocksIn(const std::vector<FileTensor>& file) {
 // Tries values of options, and keeps those that fit better.
 class Fitting {
  public:
-  Fitting(const std::string& architecture, FittedOptions fitted, const std::vector<FileTensor>& file)
-      : architecture_(architecture), file_(file), found_(std::move(fitted)) {}
+  Fitting(const std::string& architecture, FittedOptions fitted, const std::vector<FileTensor>& file,
+          KnownTensors& tensors)
+      : architecture_(architecture), file_(file), tensors_(tensors), found_(std::move(fitted)) {}
 
   const FittedOptions& found() const { return found_; }
+  // Called last.
+  FittedOptions Take() { return std::move(found_); }
 
   void Try(const std::string& option, const std::string& value) {
     Options options = found_.options;
     options[option] = value;
     try {
-      WeightsFit fit = FitTensors(file_, TensorsOf(architecture_, options));
+      WeightsFit fit = FitTensors(file_, tensors_.Of(architecture_, options));
       if (fit.Score() > found_.fit.Score()) found_ = {std::move(options), std::move(fit)};
     } catch (const LoadError&) {
       // The network cannot have this value, so the file is not of such a network.
@@ -129,41 +132,43 @@ class Fitting {
  private:
   const std::string& architecture_;
   const std::vector<FileTensor>& file_;
+  KnownTensors& tensors_;
   FittedOptions found_;
 };
 
 }  // namespace
 
 FittedOptions FitBlocks(const std::string& architecture, const Options& options,
-                        const std::vector<FileTensor>& file) {
-  Fitting fitting(architecture, {options, FitTensors(file, TensorsOf(architecture, options))}, file);
+                        const std::vector<FileTensor>& file, KnownTensors& tensors) {
+  Fitting fitting(architecture, {options, FitTensors(file, tensors.Of(architecture, options))}, file,
+                  tensors);
   const std::optional<std::string> blocks = BlocksIn(file);
-  if (!blocks || fitting.found().fit.exact()) return fitting.found();
+  if (!blocks || fitting.found().fit.exact()) return fitting.Take();
   const Options known = Describe(architecture, options).options;
   if (const auto now = known.find("blocks"); now != known.end() && now->second != *blocks)
     fitting.Try("blocks", *blocks);
-  return fitting.found();
+  return fitting.Take();
 }
 
 FittedOptions FitShapes(const std::string& architecture, const FittedOptions& fitted,
-                        const std::vector<FileTensor>& file) {
+                        const std::vector<FileTensor>& file, KnownTensors& tensors) {
   if (fitted.fit.exact()) return fitted;
-  Fitting fitting(architecture, fitted, file);
+  Fitting fitting(architecture, fitted, file, tensors);
   const Options known = Describe(architecture, fitted.options).options;
   const auto try_classes = [&] {
     if (!known.contains("classes")) return;
-    for (const int64_t classes : ClassesIn(architecture, fitting.found().options, file))
+    for (const int64_t classes : ClassesIn(architecture, fitting.found().options, file, tensors))
       fitting.Try("classes", std::to_string(classes));
   };
   try_classes();
   const WeightsFit& fit = fitting.found().fit;
   const bool named = static_cast<double>(fit.named()) >= kMinNamedShare * static_cast<double>(file.size());
-  if (!known.contains("width") || !named || fit.reshaped.empty()) return fitting.found();
+  if (!known.contains("width") || !named || fit.reshaped.empty()) return fitting.Take();
   const FittedOptions of_full_width = fitting.found();
   for (const char* width : kWidths) fitting.Try("width", width);
   try_classes();
   // A width that leaves other shapes is not the file's: it may be of a network with more groups.
-  return fitting.found().fit.reshaped.empty() ? fitting.found() : of_full_width;
+  return fitting.found().fit.reshaped.empty() ? fitting.Take() : of_full_width;
 }
 
 }  // namespace saccade::models

@@ -6,6 +6,7 @@
 
 #include "models/api/options.h"
 #include "models/networks/fit.h"
+#include "models/networks/known_tensors.h"
 
 namespace saccade::models {
 
@@ -17,11 +18,11 @@ struct FittedOptions {
 // Starts from `options`, and sets `blocks` where the architecture has it and more of the file's tensors have
 // a counterpart then. The option decides which names there are; the others change shapes alone.
 FittedOptions FitBlocks(const std::string& architecture, const Options& options,
-                        const std::vector<FileTensor>& file);
+                        const std::vector<FileTensor>& file, KnownTensors& tensors);
 
 // Does the same with `classes` and `width`. Options that leave no trace in names and shapes (`input_size`)
 // are not found.
 FittedOptions FitShapes(const std::string& architecture, const FittedOptions& fitted,
-                        const std::vector<FileTensor>& file);
+                        const std::vector<FileTensor>& file, KnownTensors& tensors);
 
 }  // namespace saccade::models

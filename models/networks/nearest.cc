@@ -9,6 +9,7 @@
 
 #include "models/api/registry.h"
 #include "models/networks/fit_options.h"
+#include "models/networks/known_tensors.h"
 #include "models/weights/format/weights_format.h"
 
 namespace saccade::models {
@@ -108,10 +109,10 @@ struct Candidate {
 
 // The best fit of one architecture by names, with any prefix.
 Candidate CandidateOf(const std::string& architecture, const Options& options, bool preferred,
-                      const ByPrefix& by_prefix) {
+                      const ByPrefix& by_prefix, KnownTensors& tensors) {
   Candidate best;
   for (const auto& [prefix, file] : by_prefix) {
-    FittedOptions fitted = FitBlocks(architecture, options, file);
+    FittedOptions fitted = FitBlocks(architecture, options, file, tensors);
     Candidate candidate;
     candidate.score = fitted.fit.Score();
     candidate.preferred = preferred;
@@ -126,10 +127,10 @@ Candidate CandidateOf(const std::string& architecture, const Options& options, b
 }
 
 // Finds the options that change shapes.
-void FitShapesOf(Candidate& candidate, const ByPrefix& by_prefix) {
+void FitShapesOf(Candidate& candidate, const ByPrefix& by_prefix, KnownTensors& tensors) {
   NearestNetwork& network = candidate.network;
   FittedOptions fitted =
-      FitShapes(network.architecture, {network.options, network.fit}, by_prefix.at(network.prefix));
+      FitShapes(network.architecture, {network.options, network.fit}, by_prefix.at(network.prefix), tensors);
   network.options = std::move(fitted.options);
   network.fit = std::move(fitted.fit);
   candidate.score = network.fit.Score();
@@ -143,10 +144,12 @@ NearestNetwork Nearest(const std::vector<TensorEntry>& entries, const std::strin
   NearestNetwork none{.tensors = file.size()};
   if (file.size() > kMaxTensors) return none;
   const ByPrefix by_prefix = WithAndWithoutPrefix(file);
+  KnownTensors tensors;
   std::vector<Candidate> candidates;
-  if (!preferred.empty()) candidates.push_back(CandidateOf(preferred, options, true, by_prefix));
+  if (!preferred.empty()) candidates.push_back(CandidateOf(preferred, options, true, by_prefix, tensors));
   for (const std::string& architecture : Architectures()) {
-    if (architecture != preferred) candidates.push_back(CandidateOf(architecture, {}, false, by_prefix));
+    if (architecture != preferred)
+      candidates.push_back(CandidateOf(architecture, {}, false, by_prefix, tensors));
   }
   // Fitting shapes takes the longest, so networks that cannot come near the best one are left out.
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -154,7 +157,7 @@ NearestNetwork Nearest(const std::vector<TensorEntry>& entries, const std::strin
   double best_score = candidates.front().score;
   for (Candidate& candidate : candidates) {
     if (candidate.network.fit.MaxScore() + kAlike < best_score) continue;
-    FitShapesOf(candidate, by_prefix);
+    FitShapesOf(candidate, by_prefix, tensors);
     best_score = std::max(best_score, candidate.score);
   }
   const Candidate& best =
@@ -173,8 +176,9 @@ NearestNetwork Nearest(const std::vector<TensorEntry>& entries, const std::strin
 NearestNetwork NearestAs(const std::string& architecture, const std::vector<TensorEntry>& entries,
                          const Options& options) {
   const ByPrefix by_prefix = WithAndWithoutPrefix(TensorsIn(entries));
-  Candidate candidate = CandidateOf(architecture, options, false, by_prefix);
-  FitShapesOf(candidate, by_prefix);
+  KnownTensors tensors;
+  Candidate candidate = CandidateOf(architecture, options, false, by_prefix, tensors);
+  FitShapesOf(candidate, by_prefix, tensors);
   return std::move(candidate.network);
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace saccade::models {
@@ -52,13 +54,37 @@ bool NaturallyBefore(std::string_view a, std::string_view b) {
   return a.size() - i < b.size() - j;
 }
 
-// What two tensors must have in common to be one and the same.
-using Kind = std::pair<std::vector<int64_t>, std::string_view>;
+// Numbers the kinds of tensors: two that are one and the same have equal shapes and last parts of their
+// names.
+class Kinds {
+ public:
+  template <typename Tensor>
+  std::vector<size_t> NumbersOf(const std::vector<Tensor>& tensors) {
+    std::vector<size_t> numbers;
+    numbers.reserve(tensors.size());
+    for (const Tensor& tensor : tensors) {
+      const std::pair kind(&tensor.shape, EndingOf(tensor.name, 1));
+      numbers.push_back(numbers_.try_emplace(kind, numbers_.size()).first->second);
+    }
+    return numbers;
+  }
+  size_t size() const { return numbers_.size(); }
 
-template <typename Tensor>
-Kind KindOf(const Tensor& tensor) {
-  return {tensor.shape, EndingOf(tensor.name, 1)};
-}
+ private:
+  using Kind = std::pair<const std::vector<int64_t>*, std::string_view>;
+  struct Before {
+    bool operator()(const Kind& a, const Kind& b) const {
+      return *a.first != *b.first ? *a.first < *b.first : a.second < b.second;
+    }
+  };
+  std::map<Kind, size_t, Before> numbers_;
+};
+
+// A kind, and an ending of a name.
+using Key = std::pair<size_t, std::string_view>;
+struct KeyHash {
+  size_t operator()(const Key& key) const { return std::hash<std::string_view>()(key.second) + key.first; }
+};
 
 template <typename Tensor>
 Order Natural(const std::vector<Tensor>& tensors) {
@@ -73,11 +99,25 @@ Order Natural(const std::vector<Tensor>& tensors) {
 class Pairing {
  public:
   Pairing(const std::vector<TensorSpec>& missing, const std::vector<FileTensor>& surplus)
-      : missing_(missing), surplus_(surplus), partners_(missing.size()), taken_(surplus.size()) {}
+      : missing_(missing), surplus_(surplus), partners_(missing.size()), taken_(surplus.size()) {
+    Kinds kinds;
+    kinds_of_missing_ = kinds.NumbersOf(missing);
+    kinds_of_surplus_ = kinds.NumbersOf(surplus);
+    std::vector<bool> is_missing(kinds.size()), is_surplus(kinds.size());
+    for (const size_t kind : kinds_of_missing_) is_missing[kind] = true;
+    for (const size_t kind : kinds_of_surplus_) is_surplus[kind] = true;
+    // Those of a kind that the other side does not have are never paired.
+    for (size_t i = 0; i < missing.size(); ++i) {
+      if (is_surplus[kinds_of_missing_[i]]) of_missing_.push_back(i);
+    }
+    for (size_t i = 0; i < surplus.size(); ++i) {
+      if (is_missing[kinds_of_surplus_[i]]) of_surplus_.push_back(i);
+    }
+  }
 
   // Pairs all of both sides, position by position. Returns false, and pairs nothing, if some do not fit.
   bool AllInOrder(const Order& missing, const Order& surplus) {
-    const auto alike = [&](size_t a, size_t b) { return KindOf(missing_[a]) == KindOf(surplus_[b]); };
+    const auto alike = [&](size_t a, size_t b) { return kinds_of_missing_[a] == kinds_of_surplus_[b]; };
     if (!std::equal(missing.begin(), missing.end(), surplus.begin(), surplus.end(), alike)) return false;
     for (size_t i = 0; i < missing.size(); ++i) Pair(missing[i], surplus[i]);
     return true;
@@ -85,13 +125,13 @@ class Pairing {
 
   // Pairs those whose last `parts` parts are the same, if no other tensor of the kind has them.
   void ByEnding(size_t parts) {
-    std::map<std::pair<Kind, std::string_view>, std::pair<Order, Order>> groups;
+    std::unordered_map<Key, std::pair<Order, Order>, KeyHash> groups;
     ForUnpaired(
         [&](size_t i) {
-          groups[{KindOf(missing_[i]), EndingOf(missing_[i].name, parts)}].first.push_back(i);
+          groups[{kinds_of_missing_[i], EndingOf(missing_[i].name, parts)}].first.push_back(i);
         },
         [&](size_t i) {
-          groups[{KindOf(surplus_[i]), EndingOf(surplus_[i].name, parts)}].second.push_back(i);
+          groups[{kinds_of_surplus_[i], EndingOf(surplus_[i].name, parts)}].second.push_back(i);
         });
     for (const auto& [key, group] : groups) {
       if (group.first.size() == 1 && group.second.size() == 1) Pair(group.first[0], group.second[0]);
@@ -100,9 +140,9 @@ class Pairing {
 
   // Pairs those of a kind in their order, if there are as many on both sides.
   void ByCount() {
-    std::map<Kind, std::pair<Order, Order>> groups;
-    ForUnpaired([&](size_t i) { groups[KindOf(missing_[i])].first.push_back(i); },
-                [&](size_t i) { groups[KindOf(surplus_[i])].second.push_back(i); });
+    std::unordered_map<size_t, std::pair<Order, Order>> groups;
+    ForUnpaired([&](size_t i) { groups[kinds_of_missing_[i]].first.push_back(i); },
+                [&](size_t i) { groups[kinds_of_surplus_[i]].second.push_back(i); });
     for (const auto& [key, group] : groups) {
       if (group.first.size() != group.second.size()) continue;
       for (size_t i = 0; i < group.first.size(); ++i) Pair(group.first[i], group.second[i]);
@@ -133,16 +173,21 @@ class Pairing {
 
   template <typename ForMissing, typename ForSurplus>
   void ForUnpaired(const ForMissing& for_missing, const ForSurplus& for_surplus) const {
-    for (size_t i = 0; i < missing_.size(); ++i) {
+    for (const size_t i : of_missing_) {
       if (partners_[i] == nullptr) for_missing(i);
     }
-    for (size_t i = 0; i < surplus_.size(); ++i) {
+    for (const size_t i : of_surplus_) {
       if (!taken_[i]) for_surplus(i);
     }
   }
 
   const std::vector<TensorSpec>& missing_;
   const std::vector<FileTensor>& surplus_;
+  std::vector<size_t> kinds_of_missing_;
+  std::vector<size_t> kinds_of_surplus_;
+  // Those that may be paired.
+  Order of_missing_;
+  Order of_surplus_;
   std::vector<const FileTensor*> partners_;
   std::vector<bool> taken_;
 };
