@@ -54,6 +54,22 @@ absl::Status CheckLevels(const BatcherOptions& options) {
 
 }  // namespace
 
+int64_t BatcherOptions::ClassOf(int priority) const {
+  if (priority_levels > 0 && priority == 0) return default_priority_level;
+  return -int64_t{priority};
+}
+
+const QueuePolicy& BatcherOptions::PolicyOf(int64_t priority_class) const {
+  const auto found = level_policies.find(static_cast<int>(priority_class));
+  return found == level_policies.end() ? default_policy : found->second;
+}
+
+int64_t BatcherOptions::MaxItemsOfRequest(int priority) const {
+  const int64_t tasks = PolicyOf(ClassOf(priority)).max_queue_size;
+  if (tasks == 0 || tasks > max_queue_size / max_batch_size) return max_queue_size;
+  return tasks * max_batch_size;
+}
+
 absl::Status CheckOptions(const BatcherOptions& options) {
   if (options.max_batch_size < 1)
     return Wrong("max_batch_size is ", options.max_batch_size, "; it has to be at least 1");

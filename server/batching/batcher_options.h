@@ -63,6 +63,13 @@ struct BatcherOptions {
 
   // Number of the device's cores that one forward pass uses.
   int threads = 1;
+
+  // Class of tasks with a request's priority: lower ones go first, and 0 asks for the default.
+  int64_t ClassOf(int priority) const;
+  const QueuePolicy& PolicyOf(int64_t priority_class) const;
+  // Maximum number of items of one request of this priority that an empty queue accepts, in full batches of
+  // one bucket.
+  int64_t MaxItemsOfRequest(int priority) const;
 };
 
 // INVALID_ARGUMENT states the option, its value and what is expected.

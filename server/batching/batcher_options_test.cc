@@ -27,6 +27,22 @@ TEST(BatcherOptionsTest, SizesHaveTheirBounds) {
   EXPECT_THAT(Error({.threads = 0}), HasSubstr("threads is 0"));
 }
 
+TEST(BatcherOptionsTest, ARequestHasTheItemsThatAnEmptyQueueAccepts) {
+  BatcherOptions options = {.max_batch_size = 4, .max_queue_size = 30};
+  EXPECT_EQ(options.MaxItemsOfRequest(0), 30);
+  options.default_policy.max_queue_size = 2;
+  EXPECT_EQ(options.MaxItemsOfRequest(0), 8);
+  EXPECT_EQ(options.MaxItemsOfRequest(7), 8);
+  options.default_policy.max_queue_size = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(options.MaxItemsOfRequest(0), 30);
+  options.priority_levels = 2;
+  options.default_priority_level = 2;
+  options.level_policies[2].max_queue_size = 1;
+  EXPECT_EQ(options.MaxItemsOfRequest(0), 4);
+  EXPECT_EQ(options.MaxItemsOfRequest(-2), 4) << "levels are negative priorities";
+  EXPECT_EQ(options.MaxItemsOfRequest(-1), 30);
+}
+
 TEST(BatcherOptionsTest, AWeightIsAPositiveNumber) {
   EXPECT_EQ(Error({.weight = 1e6}), "");
   for (const double weight : {0.0, -1.0, 2e6, std::numeric_limits<double>::quiet_NaN()})

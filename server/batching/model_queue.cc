@@ -103,16 +103,6 @@ void ModelQueue::Forget() {
   buckets_.erase(id);
 }
 
-int64_t ModelQueue::ClassOf(int priority) const {
-  if (options_.priority_levels > 0 && priority == 0) return options_.default_priority_level;
-  return -int64_t{priority};
-}
-
-const QueuePolicy& ModelQueue::PolicyOf(int64_t priority_class) const {
-  const auto found = options_.level_policies.find(static_cast<int>(priority_class));
-  return found == options_.level_policies.end() ? options_.default_policy : found->second;
-}
-
 ModelQueue::Level& ModelQueue::LevelOf(int64_t priority_class) {
   auto at = std::find_if(levels_.begin(), levels_.end(),
                          [&](const Level& level) { return level.priority_class >= priority_class; });
@@ -189,7 +179,8 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTi
   const Bucket::Position position = it->first;
   // Deadlines were truncated to nanoseconds, so check a nanosecond later.
   absl::Status why = CheckAlive(entry.task->traits(), (now + Nanos(1)).ToTime());
-  if (why.ok() && PolicyOf(position.priority_class).timeout_action == QueuePolicy::TimeoutAction::kDelay) {
+  if (why.ok() &&
+      options_.PolicyOf(position.priority_class).timeout_action == QueuePolicy::TimeoutAction::kDelay) {
     Bucket::Entry delayed = std::move(it->second);
     delayed.timeout = NanoTime::Never();
     Bucket::Position last = position;

@@ -99,11 +99,9 @@ class ModelQueue {
   static constexpr Nanos kLevelMemory = 500 * kMillisecond;
 
   Bucket& Find(int64_t id, NanoTime now);
-  const QueuePolicy& PolicyOf(int64_t priority_class) const;
   Level& LevelOf(int64_t priority_class);
   void ForgetLevel(int64_t kept, NanoTime now);
   const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
-  int64_t ClassOf(int priority) const;
   void Doubt(Bucket& bucket, int64_t size, Nanos left, NanoTime now);
   // Returns where a task with these traits would be queued, and its entry without the task.
   std::pair<Bucket::Position, Bucket::Entry> PositionOf(const BatchTask::Traits& traits);

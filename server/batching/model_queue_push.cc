@@ -32,8 +32,8 @@ constexpr double kPatienceWeight = 1.0 / 32;
 }  // namespace
 
 std::pair<Bucket::Position, Bucket::Entry> ModelQueue::PositionOf(const BatchTask::Traits& traits) {
-  const int64_t priority_class = ClassOf(traits.priority);
-  const QueuePolicy& policy = PolicyOf(priority_class);
+  const int64_t priority_class = options_.ClassOf(traits.priority);
+  const QueuePolicy& policy = options_.PolicyOf(priority_class);
   const NanoTime arrival(traits.arrival);
   Bucket::Entry entry;
   entry.deadline = NanoTime(traits.deadline);
@@ -139,7 +139,7 @@ void ModelQueue::Doubt(Bucket& bucket, int64_t size, Nanos left, NanoTime now) {
 // necessary.
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool take, NanoTime now,
                                    Dropped* dropped) {
-  const int64_t max_of_level = PolicyOf(priority_class).max_queue_size;
+  const int64_t max_of_level = options_.PolicyOf(priority_class).max_queue_size;
   const auto level_full = [&] { return max_of_level > 0 && LevelOf(priority_class).tasks >= max_of_level; };
   const auto full = [&] { return queued_ + size > options_.max_queue_size; };
   if (level_full() || full()) SweepAll(now, dropped);

@@ -196,6 +196,9 @@ class ServedModel final : public ReadyModel {
   absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const override {
     return queue_->Consider(traits, buckets);
   }
+  int64_t MaxItemsOfRequest(int priority) const override {
+    return BatchingOfQueue().MaxItemsOfRequest(priority);
+  }
 
   // Adds to the metrics what the requests have asked for since the last call, and sets the gauges of what
   // waits and of the instances that are set aside. Takes no lock that requests need.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -35,6 +36,8 @@ class FakeModel : public ReadyModel {
   absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const override {
     return consider_ ? consider_(traits, buckets) : absl::OkStatus();
   }
+  int64_t MaxItemsOfRequest(int /*priority*/) const override { return max_items_; }
+  void set_max_items(int64_t items) { max_items_ = items; }
   absl::Status Submit(std::unique_ptr<CallShare>& /*share*/) override {
     return absl::UnimplementedError("a fake model has no queue");
   }
@@ -45,6 +48,7 @@ class FakeModel : public ReadyModel {
   const models::Description* const description_;
   ModelMetrics* const metrics_;
   const ConsiderFunction consider_;
+  int64_t max_items_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace saccade::server

@@ -22,6 +22,11 @@ class ItemSink {
   virtual absl::Status AddDecodedBytes(int64_t bytes) = 0;
   // Asks whether an item that belongs in one of `buckets` would be accepted, before work is spent on it.
   virtual absl::Status Consider(absl::Span<const int64_t> buckets) const = 0;
+  // The most items that the request may have, added ones included: those that the queue of its model accepts
+  // when it is empty.
+  virtual int64_t max_items() const = 0;
+  // The number of items that were added.
+  virtual int64_t item_count() const = 0;
   // Adds an item, in the request's order.
   virtual void AddItem(Item item) = 0;
   // Called once per item in the same order, except for tensors.

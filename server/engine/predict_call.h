@@ -79,6 +79,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
     return deps_.model->Consider(traits(), buckets);
   }
 
+  int64_t max_items() const override { return deps_.model->MaxItemsOfRequest(request_.priority); }
+  int64_t item_count() const override { return static_cast<int64_t>(items_.size()); }
   absl::Status AddDecodedBytes(int64_t bytes) override { return ticket_->AddDecodedBytes(bytes); }
   void AddItem(Item item) override { items_.push_back(std::move(item)); }
   void AddSent(const SentItem& sent) override { sent_.push_back(sent); }

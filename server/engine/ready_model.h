@@ -64,6 +64,8 @@ class ReadyModel {
   // Returns the error with which Submit() would reject an item with these traits that belongs in one of
   // `buckets`; OK if it might be accepted. Does not block.
   virtual absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const = 0;
+  // See BatcherOptions.
+  virtual int64_t MaxItemsOfRequest(int priority) const = 0;
   // Queues the share, and takes it only if it returns OK. Does not wait, but may compute a short batch on
   // this thread.
   virtual absl::Status Submit(std::unique_ptr<CallShare>& share) = 0;

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -25,6 +26,8 @@ class SampleSink final : public ItemSink {
   BatchTask::Traits traits() const override { return {.size = 1, .deadline = absl::InfiniteFuture()}; }
   absl::Status AddDecodedBytes(int64_t /*bytes*/) override { return absl::OkStatus(); }
   absl::Status Consider(absl::Span<const int64_t> /*buckets*/) const override { return absl::OkStatus(); }
+  int64_t max_items() const override { return std::numeric_limits<int64_t>::max(); }
+  int64_t item_count() const override { return 0; }
   void AddItem(Item item) override { item_ = std::move(item); }
   void AddSent(const SentItem& /*sent*/) override {}
 

@@ -36,18 +36,29 @@ int64_t BytesOf(const models::ImageInput& input, models::Size picture, const mod
   return models::CountTiles(picture, tiles) * bytes;
 }
 
-absl::Status CheckPicture(const Request& request, models::Size picture, const models::TileRules& tiles) {
+absl::Status CheckPicture(const ItemSink& sink, models::Size picture, const models::TileRules& tiles) {
+  const Request& request = sink.request();
   const int64_t longer = std::max(picture.height, picture.width);
   if (request.tiles && tiles.size > longer) {
     return Invalid("tiles.size", absl::StrCat("is ", tiles.size, ", but the picture is ", picture.width,
                                               " x ", picture.height, "; expected 1 to ", longer));
   }
   const int64_t count = models::CountTiles(picture, tiles);
-  if (count <= kMaxTiles) return absl::OkStatus();
-  return Invalid("tiles", absl::StrCat("cut the picture of ", picture.width, " x ", picture.height, " into ",
-                                       count, " tiles of ", tiles.size, " with an overlap of ", tiles.overlap,
-                                       "; expected at most ", kMaxTiles,
-                                       ": make the size larger or the overlap smaller"));
+  const auto too_many = [&](const auto&... expected) {
+    return Invalid("tiles", absl::StrCat("cut the picture of ", picture.width, " x ", picture.height,
+                                         " into ", count, " tiles of ", tiles.size, " with an overlap of ",
+                                         tiles.overlap, "; expected at most ", expected...));
+  };
+  if (count > kMaxTiles) return too_many(kMaxTiles, ": make the size larger or the overlap smaller");
+  const int64_t room = sink.max_items() - sink.item_count();
+  // A single item waits, or is rejected by a queue that is full now.
+  if (count == 1 || count <= room) return absl::OkStatus();
+  const std::string others =
+      sink.item_count() > 0 ? absl::StrCat(" beside the ", sink.item_count(), " of earlier pictures") : "";
+  return too_many(std::max<int64_t>(0, room), others,
+                  ", because the queue of the model holds no more (max_queue_size): make the size larger or "
+                  "the overlap smaller, or raise --max-queue-size of the daemon, or max_queue_size of the "
+                  "model's default_queue_policy if its configuration sets that");
 }
 
 // The size that is cut, as far as the header tells: it may be turned by its orientation.
@@ -112,7 +123,7 @@ absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, cons
   if (!header.ok()) return at_item(header.status());
   if (absl::Status map = CheckMaps(*header, maps); !map.ok()) return at_item(map);
   const models::Size stored = StoredSize(request, *header);
-  if (absl::Status fits = CheckPicture(request, stored, tiles); !fits.ok()) return fits;
+  if (absl::Status fits = CheckPicture(sink, stored, tiles); !fits.ok()) return fits;
   if (item == 0) {
     const int64_t bucket = BucketId(models::PlacementOf(input, TileSize(stored, tiles)));
     if (absl::Status worth = sink.Consider({bucket}); !worth.ok()) return worth;

@@ -27,7 +27,7 @@ absl::Status CheckTiles(const Request& request, const std::string& model,
 // of it. Charges for the picture, the inputs of all tiles and, if `maps`, their label maps before the picture
 // is decoded. A picture that is read by regions is decoded and charged for one tile at a time.
 // INVALID_ARGUMENT if the request's own tiles are larger than the picture, or if there are more than
-// kMaxTiles. REQUIRES: CheckTiles() returned OK, and tiles.size > 0.
+// kMaxTiles, or than sink.max_items(). REQUIRES: CheckTiles() returned OK, and tiles.size > 0.
 absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
                            const StillWanted& wanted, int64_t item, const models::TileRules& tiles,
                            bool maps);

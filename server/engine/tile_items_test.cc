@@ -18,6 +18,7 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -52,14 +53,17 @@ class TileItemsTest : public ::testing::Test {
     request.input = std::vector<Picture>{std::move(picture)};
     request.tiles = tiles;
     request.region = region;
-    request.arrival = clock_.Now();
     request.input_name = "raw";
+    return Call(std::move(request));
+  }
+
+  std::unique_ptr<PredictCall> Call(Request request) {
+    request.arrival = clock_.Now();
+    auto model = std::make_shared<FakeModel>(1, &description_, model_metrics_.get(), nullptr);
+    model->set_max_items(max_items_);
     auto call = std::make_unique<PredictCall>(
         std::move(request), [](const absl::StatusOr<Response>&) {},
-        PredictCall::Deps{
-            .model = std::make_shared<FakeModel>(1, &description_, model_metrics_.get(), nullptr),
-            .metrics = &metrics_,
-            .clock = &clock_});
+        PredictCall::Deps{.model = std::move(model), .metrics = &metrics_, .clock = &clock_});
     call->ticket() = *admission_->Admit({.bytes = 0});
     return call;
   }
@@ -81,6 +85,7 @@ class TileItemsTest : public ::testing::Test {
 
   FakeClock clock_;
   models::Description description_;
+  int64_t max_items_ = 2000;
   Metrics metrics_{"test"};
   std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "detection");
   std::unique_ptr<Admission> admission_ = *Admission::Create({.max_decoded_bytes = 1 << 20}, Clock::Real());
@@ -204,6 +209,42 @@ TEST_F(TileItemsTest, TooManyTilesAreRefusedBeforeAnyWork) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("into 1088 tiles of 1 with an overlap of 0; expected at most 1024"));
   EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
+}
+
+TEST_F(TileItemsTest, MoreTilesThanTheQueueEverHoldsAreInvalid) {
+  max_items_ = 6;
+  EXPECT_TRUE(Make(*Call(models::TileRules{.size = 10, .overlap = 2})).ok());
+  max_items_ = 5;
+  const auto call = Call(models::TileRules{.size = 10, .overlap = 2});
+  const absl::Status status = Make(*call);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("cut the picture of 23 x 17 into 6 tiles of 10 with an overlap of 2; expected at "
+                      "most 5, because the queue"),
+            HasSubstr("raise --max-queue-size")));
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
+  // A model's own tiles are refused likewise, and a picture that is not cut is left to the queue.
+  EXPECT_FALSE(Make(*Call(std::nullopt), {.size = 10, .overlap = 2}).ok());
+  max_items_ = 0;
+  EXPECT_TRUE(Make(*Call(std::nullopt), {.size = 64}).ok());
+}
+
+TEST_F(TileItemsTest, TilesOfEarlierPicturesTakeRoomToo) {
+  max_items_ = 11;
+  Request request;
+  request.input = std::vector<Picture>{Counted(), Counted()};
+  request.tiles = models::TileRules{.size = 10, .overlap = 2};
+  request.input_name = "raw";
+  const auto call = Call(std::move(request));
+  EXPECT_THAT(std::string(Make(*call).message()),
+              HasSubstr("expected at most 5 beside the 6 of earlier pictures"));
+  max_items_ = 12;
+  Request fits;
+  fits.input = std::vector<Picture>{Counted(), Counted()};
+  fits.tiles = models::TileRules{.size = 10, .overlap = 2};
+  fits.input_name = "raw";
+  EXPECT_TRUE(Make(*Call(std::move(fits))).ok());
 }
 
 TEST_F(TileItemsTest, AllTilesAreChargedBeforeThePictureIsDecoded) {

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import urllib.error
 import urllib.request
 from typing import NamedTuple
 
@@ -86,9 +87,11 @@ def daemon(edges, tmp_path_factory):
     labels = {"labels": ["red", "green", "blue"]}
     write(root / "models", "colours", Colours(), boxes, **labels)
     write(root / "models", "cut", Colours(), boxes, own_tiles("64:16"), **labels)
+    # Its queue holds two requests, so eight items.
+    write(root / "models", "short", Colours(), boxes, "dynamic_batching { default_queue_policy { max_queue_size: 2 } }\n", **labels)
     write(root / "models", "edges", edges, {"kind": "semantic"})
     write(root / "models", "classes", Mean(), {"kind": "classes"})
-    with Daemon(root / "models", ALLOW, "--max-decoded-bytes=4000000", log_folder=root) as running:
+    with Daemon(root / "models", ALLOW, "--max-decoded-bytes=4000000", "--max-queue-size=400", log_folder=root) as running:
         yield running.await_ready()
 
 
@@ -210,6 +213,32 @@ def test_wrong_tiles_are_refused(vision, fields, expected):
             fields[name] = message(f"saccade.v1.{kind}")(**fields[name])
     code, details = refused(vision, **fields)
     assert code == "INVALID_ARGUMENT" and expected in details
+
+
+@pytest.mark.parametrize("model, sizes, count, bound", [
+    ("colours", dict(size=8), 475, 400),
+    ("short", dict(size=64, overlap=16), 12, 8),
+    ("edges", dict(size=8), 475, 400)])
+def test_more_tiles_than_the_queue_ever_holds_are_no_matter_of_time(daemon, vision, model, sizes, count, bound):
+    """Another try would not fit either."""
+    code, details = refused(vision, model=model, tiles=tiles(**sizes))
+    assert code == "INVALID_ARGUMENT", details
+    expected = f"into {count} tiles of {sizes['size']} with an overlap of {sizes.get('overlap', 0)}; expected at most {bound}, "
+    for words in (expected, "max_queue_size", "larger", "--max-queue-size", "default_queue_policy"):
+        assert words in details, details
+    assert "try again" not in details
+    query = "&".join(f"tiles.{name}={value}" for name, value in sizes.items())
+    url = f"http://127.0.0.1:{daemon.http_port}/v1/predict/{model}?{query}"
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(urllib.request.Request(url, data=pictures.encoded(scene())), timeout=30)
+    assert caught.value.code == 400 and json.loads(caught.value.read())["error"] == details
+    assert "Retry-After" not in caught.value.headers
+
+
+def test_as_many_tiles_as_an_empty_queue_holds_are_computed(vision):
+    region = message("saccade.v1.Region")(x=0, y=50, width=200, height=100)  # four by two tiles
+    request = predict_request(model="short", encoded=pictures.encoded(scene()), tiles=tiles(size=64), region=region)
+    assert {one.label for one in vision.predict(request).detections.detections} == {"red", "blue"}
 
 
 def test_a_models_tiles_only_fit_tasks_that_can_be_merged(tmp_path):
