@@ -121,6 +121,27 @@ def test_curl(tasks_daemon, tmp_path):
         assert "detections" in json.loads(done.stdout)
 
 
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "TIFF"])
+@pytest.mark.parametrize("path, more, content_type", [
+    ("/v1/predict/detector", [], FORM),
+    ("/v1/predict/detector", ["-H", "Content-Type: image/jpeg"], "image/jpeg"),
+    ("/v2/models/detector/infer", ["-H", "Inference-Header-Content-Length: 0"], FORM)])
+def test_what_curl_d_sends_is_told_how_to_send_it(tasks_daemon, tmp_path, form, path, more, content_type):
+    """curl -d removes zero bytes and line breaks, and sends the type of a form."""
+    (tmp_path / "x").write_bytes(pictures.encoded(pictures.pixels(1), form))
+
+    def send(flag):
+        done = subprocess.run(["curl", "-sS", "--max-time", "30", *more, flag, f"@{tmp_path / 'x'}", "-w", "\n%{http_code}",
+                               f"http://127.0.0.1:{tasks_daemon.http_port}{path}"], capture_output=True, check=True)
+        body, _, status = done.stdout.rpartition(b"\n")
+        return int(status), body
+
+    status, body = send("-d")
+    error = json.loads(body)["error"]
+    assert status == 400 and "curl --data-binary @FILE" in error and f"'{content_type}'" in error, error
+    assert send("--data-binary")[0] == 200
+
+
 def documented(words, port, **replaced):
     """The command of docs/api.md that has these words, with its placeholders replaced; it goes on while lines do."""
     lines = (ROOT / "docs" / "api.md").read_text().splitlines()

@@ -21,6 +21,35 @@ constexpr absl::string_view kWhereFilesGo =
     "POST a picture or video as it is to /v1/predict/MODEL, or here with the header "
     "Inference-Header-Content-Length: 0";
 
+// What curl -d removes from the file that it sends.
+constexpr absl::string_view kRemovedByCurl("\0\r\n", 3);
+
+// JPEG, PNG, WebP and AVI, TIFF of both byte orders, Matroska.
+constexpr std::array<absl::string_view, 6> kBeginnings = {
+    "\xFF\xD8\xFF",    "\x89PNG", "RIFF", absl::string_view("II*\0", 4), absl::string_view("MM\0*", 4),
+    "\x1A\x45\xDF\xA3"};
+constexpr absl::string_view kMp4Mark = "ftyp";
+
+bool BeginsLikeFile(absl::string_view body) {
+  // Four bytes of size come before MP4's mark.
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [&](absl::string_view mark) { return absl::StartsWith(body, mark); }) ||
+         body.substr(std::min<size_t>(body.size(), 4), kMp4Mark.size()) == kMp4Mark;
+}
+
+// Whether the body begins like a file from which curl -d has removed bytes.
+bool BeginsLikeStrippedFile(absl::string_view body) {
+  const auto is_beginning = [&](absl::string_view mark) {
+    std::string left(mark);
+    left.erase(std::remove_if(left.begin(), left.end(),
+                              [](char byte) { return absl::StrContains(kRemovedByCurl, byte); }),
+               left.end());
+    return absl::StartsWith(body, left);
+  };
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(), is_beginning) || absl::StartsWith(body, "BM") ||
+         absl::StrContains(body.substr(0, 4 + kMp4Mark.size()), kMp4Mark);
+}
+
 bool IsFileType(absl::string_view type) {
   return absl::StartsWith(type, "image/") || absl::StartsWith(type, "video/");
 }
@@ -51,15 +80,23 @@ std::optional<HttpResponse> CheckMediaType(const HttpRequest& request,
 }
 
 absl::Status CheckIsNoFile(absl::string_view body) {
-  // JPEG, PNG, WebP and AVI, TIFF of both byte orders, Matroska. Four bytes of size come before MP4's mark.
-  static constexpr std::array<absl::string_view, 6> kBeginnings = {
-      "\xFF\xD8\xFF",    "\x89PNG", "RIFF", absl::string_view("II*\0", 4), absl::string_view("MM\0*", 4),
-      "\x1A\x45\xDF\xA3"};
-  const bool is_file = std::any_of(kBeginnings.begin(), kBeginnings.end(),
-                                   [&](absl::string_view mark) { return absl::StartsWith(body, mark); });
-  if (!is_file && body.substr(std::min<size_t>(body.size(), 4), 4) != "ftyp") return absl::OkStatus();
+  if (!BeginsLikeFile(body)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the request is a picture or video; expected JSON; ", kWhereFilesGo));
+}
+
+absl::Status CheckIsWholeFile(const HttpRequest& request) {
+  const absl::string_view body = request.body;
+  const bool stripped =
+      BeginsLikeStrippedFile(body) && std::none_of(kRemovedByCurl.begin(), kRemovedByCurl.end(),
+                                                   [&](char byte) { return absl::StrContains(body, byte); });
+  if (!stripped) return absl::OkStatus();
+  const std::string type = MediaTypeOf(request);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the body is not the whole file: it has neither zero bytes nor line breaks, which curl -d removes, and "
+      "Content-Type is ",
+      type.empty() ? "not set" : Shown(type),
+      "; expected the file's bytes as they are; send them with curl --data-binary @FILE"));
 }
 
 HttpHandler TakingJsonOrBinary(HttpHandler handler) {

@@ -33,6 +33,10 @@ std::optional<HttpResponse> CheckMediaType(const HttpRequest& request,
 // for any other body.
 absl::Status CheckIsNoFile(absl::string_view body);
 
+// The error for a body that begins like a picture or a video and has none of the bytes that `curl -d @FILE`
+// removes from a file; every whole file has some. OK for any other body.
+absl::Status CheckIsWholeFile(const HttpRequest& request);
+
 // `handler` for requests that CheckMediaType() accepts, for JSON or binary data.
 HttpHandler TakingJsonOrBinary(HttpHandler handler);
 

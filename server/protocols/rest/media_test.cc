@@ -1,6 +1,8 @@
 #include "server/protocols/rest/media.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
@@ -55,6 +57,43 @@ TEST(RestMediaTest, AFileInPlaceOfJsonIsToldWhereItGoes) {
   }
   for (const char* body : {"", "{", "{}", " {\"inputs\": []}", "RIF", "ftyp"})
     EXPECT_TRUE(CheckIsNoFile(body).ok()) << body;
+}
+
+// A file as curl -d sends it.
+HttpRequest Stripped(absl::string_view file, const std::string& type = kForm) {
+  HttpRequest request = Sent(type);
+  auto left = std::make_shared<std::string>(file);
+  left->erase(std::remove_if(left->begin(), left->end(),
+                             [](char byte) { return byte == '\0' || byte == '\r' || byte == '\n'; }),
+              left->end());
+  request.body = *left;
+  request.body_owner = std::move(left);
+  return request;
+}
+
+TEST(RestMediaTest, AFileThatCurlHasStrippedIsToldFromAWholeOne) {
+  for (const absl::string_view file :
+       {absl::string_view("\xFF\xD8\xFF\xE0\0\x10JFIF\0\n", 12),
+        absl::string_view("\x89PNG\r\n\x1A\n\0\0\0\rIHDR", 16), absl::string_view("RIFF\x18\0\0\0WEBP", 12),
+        absl::string_view("II*\0\x08\0\0\0", 8), absl::string_view("MM\0*\0\0\0\x08", 8),
+        absl::string_view("BM\x46\0\0\0", 6),
+        absl::string_view("\0\0\0\x18"
+                          "ftypmp42",
+                          12)}) {
+    const std::string why(CheckIsWholeFile(Stripped(file)).message());
+    EXPECT_THAT(
+        why, AllOf(HasSubstr("'application/x-www-form-urlencoded'"), HasSubstr("curl --data-binary @FILE")));
+    EXPECT_THAT(std::string(CheckIsWholeFile(Stripped(file, "image/png")).message()),
+                HasSubstr("'image/png'"));
+    HttpRequest whole = Sent(kForm);
+    whole.body = file;
+    EXPECT_TRUE(CheckIsWholeFile(whole).ok());
+  }
+  for (const char* body : {"", "words", "{\"inputs\":[]}"})
+    EXPECT_TRUE(CheckIsWholeFile(Stripped(body)).ok()) << body;
+  HttpRequest untyped;
+  untyped.body = "\xFF\xD8\xFF\xE0";
+  EXPECT_THAT(std::string(CheckIsWholeFile(untyped).message()), HasSubstr("Content-Type is not set"));
 }
 
 TEST(RestMediaTest, FormsAreCurlsAndNotABrowsers) {

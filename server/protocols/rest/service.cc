@@ -122,6 +122,9 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
   if (!is_raw.ok()) return is_raw.status();
   const auto model = *is_raw ? Describe(request) : ModelInterface();
   if (!model.ok()) return model.status();
+  if (*is_raw && model->inputs.size() == 1 && model->inputs[0].type == DataType::kBytes) {
+    if (absl::Status whole = CheckIsWholeFile(request); !whole.ok()) return whole;
+  }
   auto read = *is_raw ? ReadRawRequest(body, model->inputs, model->max_batch_size > 0)
                       : ReadRestRequest(body, *deps_.shared_memory,
                                         {.max_bytes = static_cast<size_t>(options_.max_message_bytes),

@@ -92,6 +92,7 @@ absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
   none.task = models::Task::kTensors;
   const models::Description& description = *of_task == nullptr ? none : (*of_task)->description();
   if (absl::Status set = SetOptions(*parameters, description.task, &call.message); !set.ok()) return set;
+  if (absl::Status whole = CheckIsWholeFile(*call.request); !whole.ok()) return whole;
   SetEmptyFile(description.input.medium, call.message);
   auto request = RequestOf(*options_.catalog, call.message);
   if (!request.ok()) return request.status();
