@@ -12,6 +12,7 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/latency_model.h"
 #include "server/batching/nanos.h"
+#include "server/batching/recent_max.h"
 
 namespace saccade::server {
 
@@ -66,6 +67,10 @@ class Bucket {
   Nanos patience;
   // By index of the model's priority levels.
   std::vector<BatchTarget> targets = std::vector<BatchTarget>(1);
+  // Number of items in passes that have begun and not ended.
+  int64_t computing = 0;
+  // The items that were in flight at once: queued, being computed, or just rejected.
+  RecentMax together;
   // Number of items in passes that have ended, without those of the warm-up.
   int64_t computed = 0;
   // Running average of the batch size.

@@ -42,6 +42,12 @@ void ModelQueue::Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, 
   if (took && *took > Nanos()) known.latency.Learn(size, *took);
 }
 
+void ModelQueue::CountComputed(int64_t bucket, int64_t size, NanoTime now) {
+  Bucket& ended = Find(bucket, now);
+  ended.computed += size;
+  ended.computing -= size;
+}
+
 std::optional<Nanos> ModelQueue::Expected(int64_t bucket, int64_t size) const {
   const auto known = buckets_.find(bucket);
   if (known == buckets_.end() || !known->second->latency.known()) return std::nullopt;
@@ -91,11 +97,12 @@ Bucket& ModelQueue::Find(int64_t id, NanoTime now) {
   return *known->second;
 }
 
-// Forgets the least recently used bucket without tasks, except the newest.
+// Forgets the least recently used bucket without tasks, except the newest. Keeps those that are computed.
 void ModelQueue::Forget() {
   auto oldest = known_.end();
   for (auto it = known_.begin(); it + 1 != known_.end(); ++it) {
-    if ((*it)->queue.empty() && (oldest == known_.end() || (*it)->used < (*oldest)->used)) oldest = it;
+    if (!(*it)->queue.empty() || (*it)->computing > 0) continue;
+    if (oldest == known_.end() || (*it)->used < (*oldest)->used) oldest = it;
   }
   if (oldest == known_.end()) return;
   const int64_t id = (*oldest)->id;
@@ -306,7 +313,7 @@ bool ModelQueue::FindDue(NanoTime now, double instances, bool at_once, Due* due,
     const int64_t size = BatchSize(*bucket, now);
     const Nanos cost = bucket->latency.Mean(size);
     const NanoTime due_at =
-        at_once ? NanoTime() : DueAt(*bucket, size, instances, (passes - cost) / instances);
+        at_once ? NanoTime() : DueAt(*bucket, size, instances, (passes - cost) / instances, now);
     if (due_at > now) {
       *wake_at = std::min(*wake_at, due_at);
       continue;
@@ -322,13 +329,22 @@ bool ModelQueue::FindDue(NanoTime now, double instances, bool at_once, Due* due,
   return found;
 }
 
+// Whether more items may arrive before those in flight have ended. If as many are in flight as were at most
+// in the recent past, all clients wait for answers. A client that sends one request after the other is alone,
+// however fast they follow each other.
+bool ModelQueue::MayGrow(const Bucket& bucket, NanoTime now) {
+  return bucket.queued + bucket.computing < bucket.together.At(now, RateMemory(bucket));
+}
+
 // Returns when a batch is due whose size would be `size` now; the epoch means at once. `others` is the time
 // for which other buckets' batches would keep the instances busy.
-NanoTime ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, Nanos others) const {
+NanoTime ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, Nanos others,
+                           NanoTime now) const {
   const Bucket::Position& head = bucket.queue.begin()->first;
   const int64_t target = TargetOf(bucket, head.priority_class).size;
   const bool enough =
-      bucket.queued >= target || size < std::min(bucket.queued, options_.max_batch_size) ||
+      bucket.queued >= target || !MayGrow(bucket, now) ||
+      size < std::min(bucket.queued, options_.max_batch_size) ||
       (!options_.preferred_batch_sizes.empty() && bucket.queued >= options_.preferred_batch_sizes.back());
   if (enough || options_.max_queue_delay == absl::ZeroDuration()) return NanoTime();
   // If active buckets outnumber the instances, there is always another batch to compute, and waiting takes

@@ -45,8 +45,9 @@ class ModelQueue {
   // Records the end of a pass; `took` is nullopt if it was not an ordinary pass.
   void Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, NanoTime now);
 
-  // Counts items of a pass that has ended.
-  void CountComputed(int64_t bucket, int64_t size, NanoTime now) { Find(bucket, now).computed += size; }
+  // Count the items of a pass that begins, and of one that has ended.
+  void CountStarted(int64_t bucket, int64_t size, NanoTime now) { Find(bucket, now).computing += size; }
+  void CountComputed(int64_t bucket, int64_t size, NanoTime now);
 
   // Returns the expected time of a pass over `size` items of a bucket; nullopt if nothing is known of it.
   std::optional<Nanos> Expected(int64_t bucket, int64_t size) const;
@@ -127,7 +128,8 @@ class ModelQueue {
   static int64_t InTime(const Bucket& bucket, int64_t max, NanoTime now);
   int64_t MaxTogether(const Bucket& bucket, NanoTime now) const;
   int64_t BatchSize(const Bucket& bucket, NanoTime now) const;
-  NanoTime DueAt(const Bucket& bucket, int64_t size, double instances, Nanos others) const;
+  static bool MayGrow(const Bucket& bucket, NanoTime now);
+  NanoTime DueAt(const Bucket& bucket, int64_t size, double instances, Nanos others, NanoTime now) const;
   void UpdateTargets(NanoTime now, double instances);
 
   const BatcherOptions options_;

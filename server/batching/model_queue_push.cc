@@ -51,6 +51,7 @@ void ModelQueue::Count(Bucket& bucket, const Bucket::Position& position, int64_t
   const Nanos left = position.deadline - now;
   bucket.patience += (bucket.patience == Nanos() ? 1 : kPatienceWeight) * (left - bucket.patience);
   bucket.arrivals.Add(size, now, RateMemory(bucket));
+  bucket.together.Note(bucket.queued + bucket.computing + size, now, RateMemory(bucket));
   LevelOf(position.priority_class).arrivals.Add(size, now, kLevelMemory);
   if (levels_.size() > kMaxLevels) ForgetLevel(position.priority_class, now);
   if (--retarget_after_ <= 0) retarget_at_ = NanoTime();

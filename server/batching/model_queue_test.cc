@@ -104,11 +104,14 @@ class CompanyTest : public ::testing::Test {
       queue->Learn(0, 1, 20 * kMillisecond, now_);
       queue->Learn(0, 8, 24 * kMillisecond, now_);
     }
+    // Requests arrive while an instance computes a batch.
+    queue->CountStarted(0, 8, now_);
     for (int i = 0; i < 1000; ++i) {
       now_ += 2.5 * kMillisecond;
       Push(*queue);
       queue->TakeAll();
     }
+    queue->CountComputed(0, 8, now_);
     return queue;
   }
 
@@ -136,6 +139,15 @@ TEST_F(CompanyTest, IsWaitedForWhereItPays) {
   EXPECT_GT(wake_at_, now_);
   EXPECT_LT(wake_at_, now_ + 24 * kMillisecond) << "not for longer than a pass takes";
   now_ = wake_at_;
+  EXPECT_TRUE(Due(*queue));
+}
+
+TEST_F(CompanyTest, IsEnoughIfAllThatWereInFlightAreThere) {
+  auto queue = Busy({.max_batch_size = 16, .max_queue_size = 100});
+  queue->CountStarted(0, 4, now_);
+  for (int i = 0; i < 4; ++i) Push(*queue);
+  EXPECT_FALSE(Due(*queue)) << "nine were in flight, eight are";
+  Push(*queue);
   EXPECT_TRUE(Due(*queue));
 }
 

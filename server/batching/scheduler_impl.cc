@@ -262,6 +262,7 @@ Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, std::vector<in
   instance.size = size;
   instance.charged = cost;
   instance.retry_of = -1;
+  model.queue.CountStarted(bucket, size, now);
   Use(on_device, on_device.used + cost * model.threads() / model.weight());
   model.ends += now.SinceEpoch() + cost;
   device.held += model.threads();

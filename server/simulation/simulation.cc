@@ -59,10 +59,7 @@ Nanos Simulation::WakeAt() {
 }
 
 void Simulation::Run() {
-  for (uint32_t stream = 0; stream < streams_.size(); ++stream) {
-    next_arrivals_[stream] = streams_[stream].Next();
-    Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
-  }
+  for (uint32_t stream = 0; stream < streams_.size(); ++stream) ScheduleNext(stream);
   const Nanos end = options_.until + options_.patience;
   while (true) {
     const Nanos wake = WakeAt();
@@ -103,11 +100,15 @@ void Simulation::Handle(const Event& event) {
   }
 }
 
+void Simulation::ScheduleNext(uint32_t stream) {
+  next_arrivals_[stream] = streams_[stream].Next();
+  Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
+}
+
 void Simulation::Arrive(uint32_t stream) {
   const Arrival arrival = next_arrivals_[stream];
   if (arrival.at >= std::min(options_.until, options_.streams[stream].to)) return;
-  next_arrivals_[stream] = streams_[stream].Next();
-  Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
+  if (!options_.streams[stream].one_at_a_time) ScheduleNext(stream);
   Submit(options_.streams[stream], arrival, stream);
 }
 
@@ -237,6 +238,10 @@ void Simulation::End(SimTask& task, Outcome outcome) {
   Trace((static_cast<uint64_t>(task.id()) << 3) + static_cast<uint64_t>(outcome));
   ledger_.Count(task.entry(), outcome, now_);
   if (observer_ != nullptr) observer_->OnEnd(task, outcome, now_);
+  const auto stream = static_cast<uint32_t>(task.entry().stream);
+  if (!options_.streams[stream].one_at_a_time) return;
+  streams_[stream].WaitUntil(now_);
+  ScheduleNext(stream);
 }
 
 void Simulation::OnRejected(SimTask& task, const absl::Status& why) {

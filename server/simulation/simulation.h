@@ -95,6 +95,7 @@ class Simulation final : private SimTask::Watcher {
   void SetTime(Nanos now);
   void Schedule(Nanos at, Kind kind, uint32_t index);
   void Handle(const Event& event);
+  void ScheduleNext(uint32_t stream);
   void Arrive(uint32_t stream);
   void Submit(const StreamOptions& stream, const Arrival& arrival, uint32_t index);
   void Start(Policy::Batch batch);

@@ -1,5 +1,6 @@
 #include "server/simulation/workload.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -51,6 +52,8 @@ Arrival Stream::Next() {
   }
   return arrival;
 }
+
+void Stream::WaitUntil(Nanos now) { seconds_ = std::max(seconds_, Seconds(now)); }
 
 uint64_t StreamSeed(uint64_t seed, size_t stream) { return seed * 0x9e3779b97f4a7c15 + stream + 1; }
 

@@ -48,6 +48,10 @@ struct StreamOptions {
   int clients = 1;
   std::vector<double> sizes = {1};
 
+  // If true, a request arrives when the one before has ended, after a gap drawn as for the others: one client
+  // that waits for each answer, and then for 1 / rate seconds on average.
+  bool one_at_a_time = false;
+
   // If not null, these requests arrive instead of drawn ones; ascending by time.
   std::shared_ptr<const std::vector<Arrival>> recorded = nullptr;
 
@@ -67,6 +71,9 @@ class Stream {
 
   // The next arrival. Times never decrease, and go on beyond `to`; kNever after the last recorded one.
   Arrival Next();
+
+  // Lets the next gap begin at `now`, if that is later than the last arrival.
+  void WaitUntil(Nanos now);
 
   const StreamOptions& options() const { return options_; }
 

@@ -16,6 +16,21 @@ void AddLowLoad(const BenchOptions& options, Report& report, int instances, int 
                 ToMilliseconds(figures.p50), 1.05 * ToMilliseconds(alone) + 0.2, 2, " ms");
 }
 
+// One client that sends its next request a tenth of a millisecond after each answer, so that its instance is
+// always busy. Nothing is gained by waiting.
+void AddLoneClient(const BenchOptions& options, Report& report, double alpha_ms, double jitter) {
+  Experiment experiment = BasicExperiment(options, kBetaMs, kDeadlineMs);
+  LinearLatency& latency = experiment.models.front().latency;
+  latency = {.alpha = FromMilliseconds(alpha_ms), .beta = FromMilliseconds(5.5 - alpha_ms)};
+  experiment.streams.front().one_at_a_time = true;
+  experiment.jitter = jitter;
+  const Nanos alone = experiment.models.front().Latency(0, 1);
+  const Figures figures = Measure(experiment, SaccadePolicy(), /*rate=*/10'000);
+  report.AtMost(absl::StrCat("one client, L(b) = ", alpha_ms, " ms + ", 5.5 - alpha_ms, " ms b, ",
+                             100 * jitter, " % jitter: p50"),
+                ToMilliseconds(figures.p50), 1.05 * ToMilliseconds(alone) + 0.2, 2, " ms");
+}
+
 void AddOverload(const BenchOptions& options, Report& report, int instances, int buckets, double factor,
                  double cv, double jitter) {
   Experiment experiment = BasicExperiment(options, 0.5, 100, instances, buckets);
@@ -54,14 +69,19 @@ void AddOverload(const BenchOptions& options, Report& report, int instances, int
 }  // namespace
 
 void AddLoad(const BenchOptions& options, Report& report) {
-  report.Section("Little load, and far too much",
-                 "beta 0.5 ms, D 100 ms. A tenth busy: Poisson at a rate of which batches of one keep the "
-                 "instances busy for a "
-                 "tenth of the time. Overload: so many times G*, against G^, what a device without jitter "
-                 "answers in time of "
-                 "even arrivals when it need not answer all. Peers with their default delay of zero.");
+  report.Section(
+      "Little load, and far too much",
+      "beta 0.5 ms, D 100 ms. A tenth busy: Poisson at a rate of which batches of one keep the "
+      "instances busy for a "
+      "tenth of the time. One client: it sends its next request 0.1 ms after each answer, on average. "
+      "Overload: so many times G*, against G^, what a device without jitter "
+      "answers in time of "
+      "even arrivals when it need not answer all. Peers with their default delay of zero.");
   for (const int instances : {1, 4}) {
     for (const int buckets : {1, 4}) AddLowLoad(options, report, instances, buckets);
+  }
+  for (const double alpha_ms : {5.0, 0.5}) {
+    for (const double jitter : {0.0, 0.1}) AddLoneClient(options, report, alpha_ms, jitter);
   }
   AddOverload(options, report, 1, 1, 2, 0, 0);
   AddOverload(options, report, 1, 1, 10, 0, 0);
