@@ -11,7 +11,7 @@ namespace {
 constexpr char kAbc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 TEST(TensorsTextTest, RequestsHaveNoBytes) {
-  const std::vector<Tensor> inputs = {{.name = "image", .type = DataType::kBytes, .shape = {1}}};
+  const std::vector<Tensor> inputs = {{.name = "image", .type = DataType::kBytes, .shape = {1}, .data = {}}};
   EXPECT_EQ(RequestText(inputs, {}),
             R"({"inputs":[{"name":"image","datatype":"BYTES","shape":[1]}],"outputs":[]})");
   EXPECT_EQ(RequestText({}, {{.name = "b\u00f6xes", .classes = 3}}),
