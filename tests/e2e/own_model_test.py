@@ -39,6 +39,7 @@ def test_the_page_shows_what_its_commands_print(tmp_path):
     ("squeeze version 1 (pytorch)", "squeeze version 1 (torch)"), ("3 labels for 4 classes", "3 labels for 44 classes"),
     ("package (3, 3) as in PyTorch: True", "package (3, 3) as in PyTorch: False"), ("is FP64, expected FP32", "is FP64, expected FP16"),
     ("200x187  package", "200x200  package"), ("network  ", "net  "), ("unloading version", "version dismissed"),
+    ("It was cut short", "It was short"),
     ("p99 latency", "p90 latency")])
 def test_what_is_stale_is_found(old, new):
     text = PAGE.read_text()

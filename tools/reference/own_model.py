@@ -22,6 +22,8 @@ PAGE = ROOT / "docs" / "your-own-model.md"
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 # The files that a block is written into, by the paragraph before it.
 NAMED = re.compile(r"`(my-[\w/-]+/(?:config\.pbtxt|saccade\.json))`")
+# Commands that are shown without what they print.
+INDENTED = re.compile(r"(?:^    .+\n)+", re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 PORTS = {"127.0.0.1:8000": "http_port", "127.0.0.1:8001": "grpc_port"}
 # Blocks whose figures are those of the moment.
@@ -96,7 +98,8 @@ class Follower:
 
     def environment(self):
         path = f"{binary('saccade').resolve().parent}:{os.environ['PATH']}"
-        made = {**os.environ, "PATH": path, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+        # Without the search for the compiler's features, half of the time in which a package is made.
+        made = {**os.environ, "PATH": path, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_VEC_ISA_OK": "0"}
         if self.daemon:
             made["SACCADE_URL"] = self.daemon.grpc_address
         return made
@@ -108,6 +111,9 @@ class Follower:
                 text = text.replace(used, shown) if back else text.replace(shown, used)
         return text
 
+    def relative(self, text):
+        return text.replace(f"{self.folder}/", "")
+
     def run(self, command, folder=None, codes=(0,)):
         installed = pathlib.Path(sys.executable).parent.parent / "perf_analyzer"
         command = self.with_ports(command).replace(PERF_ANALYZER, str(installed))
@@ -115,7 +121,7 @@ class Follower:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode not in codes:
             raise RuntimeError(f"'{command}' ended with {done.returncode}: {done.stdout}")
-        return LATE.sub("", self.with_ports(done.stdout, back=True))
+        return LATE.sub("", self.with_ports(self.relative(done.stdout), back=True))
 
     def serve(self, repository, *flags):
         self.daemon = Daemon(self.folder / repository, *flags, log_folder=self.folder).await_ports()
@@ -153,15 +159,18 @@ class Follower:
         config.write_text(right)
         return made
 
-    def log(self):
-        """What the daemon logs when version 2 takes the place of version 1, without times."""
-        before = len(self.daemon.log())
-        start = self.text.index("## Replace it while it serves")
-        for command in re.findall(r"^    ((?:mkdir|cp|mv) .*)$", self.text[start:], re.MULTILINE):
+    def log(self, body, before):
+        """What the daemon logs of the commands before the block, without times, until it says what ends the block."""
+        known = len(self.daemon.log_lines())
+        for command in INDENTED.findall(before)[-1].splitlines():
             self.run(command)
-        eventually(lambda: "model freed" in self.daemon.log()[before:], "version 1 is freed")
-        lines = [line.partition(" ")[2] for line in self.daemon.log()[before:].splitlines()]
-        return "\n".join(line for line in lines if "model=shapes" in line) + "\n"
+        # The words before the first field of the last line.
+        last = re.match(r"[\w ]+(?= \w+=)", body.splitlines()[-1])[0]
+        made = lambda: [line.partition(" ")[2] for line in self.daemon.log_lines()[known:] if "model=shapes" in line]
+        eventually(lambda: any(line.startswith(last) for line in made()), f"the daemon logs '{last}'")
+        lines = made()
+        end = next(i for i, line in enumerate(lines) if line.startswith(last))
+        return self.relative("\n".join(lines[: end + 1]) + "\n")
 
     def python(self, code):
         """Runs the code; returns what it prints. A client's code has its daemon."""
@@ -196,7 +205,7 @@ class Follower:
         elif paragraph.endswith("```") and not body.startswith("$ "):
             body = self.output
         elif body.startswith("I "):
-            body = self.log()
+            body = self.log(body, before)
         elif heading == "Check it":
             body = self.checked(body)
         elif body.startswith("$ saccade classify") and not self.daemon:
