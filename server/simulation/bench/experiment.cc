@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "server/simulation/bounds.h"
+#include "server/simulation/online_policy.h"
 
 namespace saccade::server::simulation {
 namespace {
@@ -104,6 +105,21 @@ double HindsightGoodput(const Experiment& experiment, double in_time) {
     return true;
   };
   return LargestRate(experiment, sustained);
+}
+
+double OnlineGoodput(const Experiment& experiment, double in_time) {
+  const StreamOptions& stream = experiment.streams.front();
+  const OnlinePlan::Options options = {.latency = experiment.models.front().latency,
+                                       .deadline = stream.deadline,
+                                       .max_batch_size = kMaxBatchSize};
+  return LargestRate(experiment, [&](double rate) {
+    const double per_slot = rate * (options.deadline / options.slots).count() * 1e-9;
+    const auto plan = std::make_shared<const OnlinePlan>(options, ArrivalsOf(per_slot, stream.cv));
+    const auto policy = [&](const std::vector<ModelOptions>& /*models*/) {
+      return std::make_unique<OnlinePolicy>(plan);
+    };
+    return Measure(experiment, policy, rate).tally.Share(Outcome::kInTime) >= in_time;
+  });
 }
 
 }  // namespace saccade::server::simulation

@@ -58,4 +58,8 @@ double Goodput(const Experiment& experiment, const PolicyFactory& policy, double
 // model with one instance and one bucket.
 double HindsightGoodput(const Experiment& experiment, double in_time = 0.99);
 
+// The same for a policy that does not know the arrivals beforehand but their distribution (OnlinePlan).
+// REQUIRES: as above, and requests of one item.
+double OnlineGoodput(const Experiment& experiment, double in_time = 0.99);
+
 }  // namespace saccade::server::simulation
