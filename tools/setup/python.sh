@@ -38,6 +38,7 @@ ensure_python() {
   if [ "$1" = tests ]; then
     ensure_requirements tests "Python packages of the tests (torch with all its libraries, about 3 GB)"
     ensure_openvino
+    ensure_requirements loadgen "MLPerf's LoadGen from PyPI (about 1 MB)" --no-deps
     ensure_requirements perf_analyzer "perf_analyzer from PyPI (about 15 MB)" --no-deps --upgrade --target "$venv/perf_analyzer"
   fi
   export SACCADE_PYTHON="$venv/bin/python"
@@ -102,7 +103,7 @@ lock_requirements() {
     name=$(basename "$name" .in)
     flags=()
     # Lists without dependencies, installed with --no-deps.
-    case $name in torch | perf_analyzer | openvino | triton | zoo) flags=(--no-deps) ;; esac
+    case $name in torch | perf_analyzer | openvino | loadgen | triton | zoo) flags=(--no-deps) ;; esac
     step --limit 300 --tries 3 --advice "$pip_advice" "resolving $name" "$tool/bin/uv" pip compile -q --universal \
       --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command './dev lock' \
       ${flags[@]+"${flags[@]}"} "$requirements/$name.in" -o "$requirements/$name.txt"

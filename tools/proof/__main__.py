@@ -1,0 +1,102 @@
+"""Has MLPerf's LoadGen measure the daemon beside a bare loop of PyTorch and OpenVINO, and writes build/proof/report.html.
+
+Called by ./dev proof, which has built everything. The exit code is 1 if LoadGen calls a result INVALID, a picture was not
+answered, or answers differ."""
+
+import argparse
+import contextlib
+import datetime
+import importlib.metadata
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import torch
+
+from tools.bench_server.page import machine
+from tools.bench_server.servers import Peers
+from tools.proof import pictures, report, scenarios, systems
+from tools.proof.campaign import Campaign
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECONDS, QUICK_SECONDS = 60, 2
+ROUNDS = 2
+PICTURES, QUICK_PICTURES = 500, 40
+SETS = ("avx512_bf16", "avx512_vnni", "avx512f", "avx2", "asimd")
+PACKAGES = ("mlcommons-loadgen", "torch", "torchvision", "openvino", "grpcio")
+
+
+def parsed(arguments):
+    parser = argparse.ArgumentParser(prog="./dev proof", description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, help=f"least seconds of each run (default {SECONDS}; {QUICK_SECONDS} with --quick)")
+    parser.add_argument("--quick", action="store_true", help="one short round with few pictures, of the daemon and the bare loop")
+    parser.add_argument("--rounds", type=int, help=f"how often everything is measured (default {ROUNDS}; 1 with --quick)")
+    parser.add_argument("--system", action="append", choices=list(systems.SYSTEMS), help="only this one; may be repeated")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build" / "proof", help="folder of the report and LoadGen's logs")
+    flags = parser.parse_args(arguments)
+    flags.seconds = flags.seconds if flags.seconds is not None else QUICK_SECONDS if flags.quick else SECONDS
+    flags.rounds = flags.rounds if flags.rounds is not None else 1 if flags.quick else ROUNDS
+    if not 0.1 <= flags.seconds <= 3600:
+        parser.error(f"--seconds is {flags.seconds:g}, expected 0.1 to 3600")
+    if not 1 <= flags.rounds <= 100:
+        parser.error(f"--rounds is {flags.rounds}, expected 1 to 100")
+    flags.system = flags.system or (["saccaded", "PyTorch"] if flags.quick else list(systems.SYSTEMS))
+    return flags
+
+
+def instruction_sets(cpuinfo):
+    flags = set(next((line.split(":")[1] for line in cpuinfo.splitlines() if line.startswith(("flags", "Features"))), "").split())
+    return ", ".join(name for name in SETS if name in flags) or "none that is looked for"
+
+
+def about(flags, command):
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
+    return [
+        ("when", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")), ("command", command),
+        ("commit", commit), ("machine", machine()),
+        ("instruction sets", instruction_sets(pathlib.Path("/proc/cpuinfo").read_text())),
+        ("threads of a pass", torch.get_num_threads()),
+        ("network", f"{systems.MODEL} of models/demo, {systems.RECIPE.architecture}, the same weights in float32 for every system"),
+        ("pictures", f"{QUICK_PICTURES if flags.quick else PICTURES} held-out scenes as JPEG; decoded, scaled and computed by each system"),
+        ("saccaded", "over gRPC on this machine, JPEG in and classes out, with its defaults; LoadGen and the client share the processors"),
+        ("PyTorch, OpenVINO", f"in LoadGen's process, without a network between; batches of what waits, at most {systems.MAX_BATCH}; "
+                              "one thread decodes and computes in turn"),
+        *((name, importlib.metadata.version(name)) for name in PACKAGES),
+    ]
+
+
+def triton_remark():
+    """LoadGen does not drive Triton yet; ./dev bench server measures its binary, where one is installed."""
+    missing = Peers(pathlib.Path(sys.prefix).parent / "triton").missing()
+    return ("Triton was not measured: " + (missing + "." if missing else "this command does not drive it yet.")
+            + " docs/benchmarks/server.md compares both by another load generator.")
+
+
+def main(arguments=None):
+    flags = parsed(arguments)
+    command = shlex.join(["./dev", "proof", *(sys.argv[1:] if arguments is None else arguments)])
+    length = scenarios.Length(flags.seconds, flags.quick)
+    drawn = pictures.draw(systems.RECIPE, QUICK_PICTURES if flags.quick else PICTURES)
+    campaign = Campaign(length, drawn, flags.output / "loadgen", lambda words: print(words, flush=True))
+    with contextlib.ExitStack() as running:
+        started = {name: running.enter_context(systems.SYSTEMS[name](drawn.files)) for name in flags.system}
+        campaign.check_accuracy(started)
+        campaign.play(started, flags.rounds)
+    campaign.check_agreement()
+    sections = ["<h2>Results</h2>", report.results(campaign, length), report.accuracy(campaign)]
+    path = flags.output / "report.html"
+    path.write_text(report.page("The daemon beside a bare loop and OpenVINO, by LoadGen", about(flags, command), command, campaign.runs,
+                                sections, campaign.faults, [triton_remark()]))
+    for name, found in campaign.answers.items():
+        if found:
+            print(f"accuracy     {name:9} {campaign.accuracy(name):.3f}")
+    print(report.busy(campaign.runs))
+    for fault in campaign.faults:
+        print(f"\033[31m{fault}\033[0m" if sys.stderr.isatty() else fault, file=sys.stderr)
+    print(f"the report is in {path}")
+    return 1 if campaign.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""How busy the machine was beside what was measured, from /proc/stat."""
+
+import dataclasses
+import os
+import pathlib
+import threading
+import time
+
+from tools.processor import TICKS, spent
+
+# Above this share of the machine's processor time, taken by other processes during a run, the machine was not quiet.
+QUIET_SHARE = 0.05
+SAMPLE_SECONDS = 1
+
+
+def busy_seconds(text):
+    """Processor time of the whole machine so far that was not idle, given /proc/stat."""
+    fields = next(line.split()[1:] for line in text.splitlines() if line.startswith("cpu "))
+    user, nice, system, _, _, irq, softirq, steal = map(int, fields[:8])
+    return (user + nice + system + irq + softirq + steal) / TICKS
+
+
+@dataclasses.dataclass
+class Noise:
+    # Share of the machine's processor time that processes outside this run took.
+    others: float
+    # The machine's whole load, second by second: shares of its processor time.
+    samples: list[float]
+
+    @property
+    def quiet(self):
+        return self.others <= QUIET_SHARE
+
+
+def read():
+    return busy_seconds(pathlib.Path("/proc/stat").read_text())
+
+
+class Watch:
+    """Use as a context manager; `noise` is set at its end. A run counts this process and all that it started."""
+
+    def __enter__(self):
+        self._begun, self._busy, self._own = time.monotonic(), read(), spent(os.getpid())
+        self._samples, self._stop = [], threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+        self._thread.start()
+        return self
+
+    def _sample(self):
+        before, at = read(), time.monotonic()
+        while not self._stop.wait(SAMPLE_SECONDS):
+            now, then = read(), time.monotonic()
+            self._samples.append((now - before) / (then - at) / os.cpu_count())
+            before, at = now, then
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        whole = (time.monotonic() - self._begun) * os.cpu_count()
+        others = read() - self._busy - (spent(os.getpid()) - self._own)
+        self.noise = Noise(max(0.0, others / whole), self._samples)
