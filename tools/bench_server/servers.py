@@ -23,6 +23,8 @@ class Server(typing.NamedTuple):
 
     url: str
     process: int
+    # For those who end it before its block ends; None of servers whose callers do not.
+    handle: subprocess.Popen | None = None
 
 
 @contextlib.contextmanager
@@ -59,7 +61,7 @@ def daemon(build, repository, *flags):
         wait = [build / "bin" / "saccade", "status", "--url", listening[1], "--wait", str(START_SECONDS)]
         if subprocess.run(wait, stdout=subprocess.DEVNULL).returncode != 0:
             raise DidNotStart("saccaded did not become ready; see its log above")
-        yield Server(listening[1], process.pid)
+        yield Server(listening[1], process.pid, process)
 
 
 def free_port():

@@ -32,6 +32,12 @@ class Noise:
         return self.others <= QUIET_SHARE
 
 
+def own_seconds():
+    """Processor time so far of this process and all that it started, with those that have ended."""
+    times = os.times()
+    return spent(os.getpid()) + times.children_user + times.children_system
+
+
 def read():
     return busy_seconds(pathlib.Path("/proc/stat").read_text())
 
@@ -40,7 +46,7 @@ class Watch:
     """Use as a context manager; `noise` is set at its end. A run counts this process and all that it started."""
 
     def __enter__(self):
-        self._begun, self._busy, self._own = time.monotonic(), read(), spent(os.getpid())
+        self._begun, self._busy, self._own = time.monotonic(), read(), own_seconds()
         self._samples, self._stop = [], threading.Event()
         self._thread = threading.Thread(target=self._sample)
         self._thread.start()
@@ -57,5 +63,5 @@ class Watch:
         self._stop.set()
         self._thread.join()
         whole = (time.monotonic() - self._begun) * os.cpu_count()
-        others = read() - self._busy - (spent(os.getpid()) - self._own)
+        others = read() - self._busy - (own_seconds() - self._own)
         self.noise = Noise(max(0.0, others / whole), self._samples)

@@ -2,6 +2,7 @@
 for which there are none. Their callbacks come on threads of their own."""
 
 import contextlib
+import json
 import os
 import pathlib
 import queue
@@ -30,6 +31,7 @@ CHANNELS = 4
 # Requests of the Offline scenario in flight at once, where a query has thousands of samples.
 WINDOW = 64
 TIMEOUT_SECONDS = 10
+BUILD = pathlib.Path(os.environ.get("SACCADE_BUILD_DIR", "build/release"))
 
 
 class Loop:
@@ -120,18 +122,16 @@ def by_class(answer):
     return logits
 
 
-class Daemon:
-    """A daemon's clients: its typed API over gRPC, one Predict for each picture, with the messages written beforehand."""
+class Clients:
+    """Clients of a server over gRPC: one call for each picture, with the messages written beforehand."""
 
-    def __init__(self, url, files, timeout=TIMEOUT_SECONDS):
-        request = messages.message("saccade.v1.PredictRequest")
-        self._requests = [request(model=MODEL, encoded=file, classification={"top_k": CLASSES}).SerializeToString()
-                          for file in files]
-        answer = messages.message("saccade.v1.PredictResponse")
-        self._channels = [grpc.insecure_channel(url, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(CHANNELS)]
-        self._calls = [channel.unary_unary("/saccade.v1.Vision/Predict", response_deserializer=answer.FromString)
-                       for channel in self._channels]
-        self._timeout, self._next, self._room = timeout, 0, threading.Semaphore(WINDOW)
+    def __init__(self, url, method, requests, answer, read, config=None):
+        """`answer` is the class of answers, `read` makes logits of one, and `config` is gRPC's service config."""
+        options = [("grpc.use_local_subchannel_pool", 1), *([("grpc.service_config", json.dumps(config))] if config else [])]
+        self._requests, self._read = [request.SerializeToString() for request in requests], read
+        self._channels = [grpc.insecure_channel(url, options) for _ in range(CHANNELS)]
+        self._calls = [channel.unary_unary(method, response_deserializer=answer.FromString) for channel in self._channels]
+        self._next, self._room = 0, threading.Semaphore(WINDOW)
 
     def ask(self, picture, done, windowed=False):
         """With `windowed`, blocks while WINDOW requests are in flight."""
@@ -144,25 +144,32 @@ class Daemon:
                 self._room.release()
             # The code is OK for an answer only.
             if call.code() is grpc.StatusCode.OK:
-                done(by_class(call.result()), "")
+                done(self._read(call.result()), "")
             else:
                 done(None, f"{call.code().name}: {call.details()}")
 
-        self._calls[self._next % CHANNELS].future(self._requests[picture], timeout=self._timeout).add_done_callback(ended)
+        self._calls[self._next % CHANNELS].future(self._requests[picture], timeout=TIMEOUT_SECONDS).add_done_callback(ended)
 
     def close(self):
         for channel in self._channels:
             channel.close()
 
 
+def of_daemon(url, files, config=None):
+    """The daemon's typed API, JPEG in and classes out."""
+    requests = [messages.predict_request(model=MODEL, encoded=file, classification={"top_k": CLASSES}) for file in files]
+    return contextlib.closing(Clients(url, "/saccade.v1.Vision/Predict", requests, messages.message("saccade.v1.PredictResponse"),
+                                      by_class, config))
+
+
 @contextlib.contextmanager
-def saccaded(files, build=pathlib.Path(os.environ.get("SACCADE_BUILD_DIR", "build/release"))):
-    with servers.daemon(build, export.DEMO / "repository") as daemon, contextlib.closing(Daemon(daemon.url, files)) as made:
+def saccaded(files):
+    with servers.daemon(BUILD, export.DEMO / "repository") as daemon, of_daemon(daemon.url, files) as made:
         yield made
 
 
 class Instant:
-    """A stand-in that answers at once: what is measured of it is what LoadGen and the adapter cost by themselves."""
+    """Answers at once: what is measured of it is what LoadGen and its adapter cost by themselves."""
 
     def ask(self, picture, done, windowed=False):
         done(numpy.zeros(CLASSES, numpy.float32), "")
@@ -173,4 +180,17 @@ def instant(files):
     yield Instant()
 
 
+@contextlib.contextmanager
+def echo(files):
+    """A bare gRPC server in C++ that sends back what it is sent: what is measured of it is the cost of the clients, too."""
+    requests = [messages.infer_request("echo", [len(file)], file, "UINT8") for file in files]
+    with servers.echo(BUILD) as server, contextlib.closing(Clients(
+            server.url, "/inference.GRPCInferenceService/ModelInfer", requests, messages.message("inference.ModelInferResponse"),
+            lambda answer: numpy.zeros(CLASSES, numpy.float32))) as made:
+        yield made
+
+
 SYSTEMS = {"saccaded": saccaded, "PyTorch": bare, "OpenVINO": by_openvino}
+# What limits a measurement if no system does.
+STAND_IN_SAMPLES = 10_000
+STAND_INS = {"at once": instant, "echo": echo}
