@@ -10,6 +10,7 @@ namespace saccade::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // The example of RFC 8410.
 constexpr char kPem[] =
@@ -83,8 +84,7 @@ TEST(AttestationKeyTest, WhatIsNoSuchKeyIsRefused) {
     const auto key = AttestationKey::Open("--attest-key FILE", one.pem);
     ASSERT_FALSE(key.ok()) << one.problem;
     EXPECT_EQ(key.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(key.status().message()),
-                HasSubstr("--attest-key FILE " + one.problem.substr(0, 5)));
+    EXPECT_THAT(std::string(key.status().message()), StartsWith("--attest-key FILE "));
     EXPECT_THAT(std::string(key.status().message()), HasSubstr(one.problem));
   }
 }

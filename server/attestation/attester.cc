@@ -12,11 +12,6 @@ namespace {
 
 constexpr int kFormat = 1;
 
-// As a JSON string. Bytes that are not UTF-8, which names in a repository may have, are replaced.
-std::string Quoted(absl::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
 class Writer {
  public:
   void Add(absl::string_view name, absl::string_view json) {
@@ -25,7 +20,7 @@ class Writer {
     text_ += "\":";
     text_.append(json.data(), json.size());
   }
-  void AddText(absl::string_view name, absl::string_view text) { Add(name, Quoted(text)); }
+  void AddText(absl::string_view name, absl::string_view text) { Add(name, JsonText(text)); }
   std::string End() { return std::move(text_) + "}"; }
 
  private:
@@ -39,6 +34,10 @@ std::string ListOf(const std::vector<std::string>& sums) {
 }
 
 }  // namespace
+
+std::string JsonText(absl::string_view text) {
+  return nlohmann::json(std::string(text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
 
 absl::StatusOr<Attestation> Attester::Attest(const AttestedCall& call, const ServedBy& served) const {
   const ModelIdentity& identity = *served.identity;

@@ -36,6 +36,9 @@ struct AttestedCall {
   std::string answer_sha256 = {};
 };
 
+// The text as a JSON string in ASCII. Bytes that are not UTF-8 are replaced.
+std::string JsonText(absl::string_view text);
+
 // Thread-safe.
 class Attester {
  public:

@@ -85,6 +85,7 @@ def prove(saccade, capsys):
 def predict(daemon, **fields):
     with daemon.vision() as vision:
         fields = {"model": "detector", "encoded": PICTURE, **fields}
+        fields = {name: value for name, value in fields.items() if value is not None}
         return vision.predict(predict_request(**fields), timeout=DEADLINE_SECONDS)
 
 
@@ -183,6 +184,24 @@ def test_cached_answers_have_statements_of_their_own(signing, keys, prove, pictu
     for answer in answers:
         code, said = prove(saved(tmp_path, answer), "--picture", picture_file, "--key", keys.public, *url_of(signing))
         assert code == 0, said
+
+
+def test_pixels_and_several_inputs_are_proven(signing, keys, prove, tmp_path):
+    pixels = pictures.pixels(3, 131, 75)
+    raw = {"width": 131, "height": 75, "order": 1, "pixels": pixels.tobytes()}
+    region = {"x": 10, "y": 5, "width": 100, "height": 60}
+    options = {"score_threshold": 0.1, "classes": [1, 2, 3, 4], "masks": 4}
+    answer = saved(tmp_path, predict(signing, encoded=None, raw=raw, region=region, detection=options))
+    file = saved(tmp_path, pixels.tobytes(), "pixels")
+    code, said = prove(answer, "--picture", file, "--key", keys.public, *url_of(signing))
+    assert code == 0, said
+    with signing.inference() as inference:
+        element = captures.bytes_request().raw_input_contents[0]
+        other = len(OTHER_PICTURE).to_bytes(4, "little") + OTHER_PICTURE
+        asked = infer_request("segmenter", [2], element + other, datatype="BYTES")
+        answer = saved(tmp_path, inference.model_infer(asked, timeout=DEADLINE_SECONDS))
+    code, said = prove(answer, "--picture", saved(tmp_path, element + other, "tensor"), "--key", keys.public, *url_of(signing))
+    assert code == 0, said
 
 
 def flip(data, at):

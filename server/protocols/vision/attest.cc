@@ -1,104 +1,126 @@
 #include "server/protocols/vision/attest.h"
 
-#include <google/protobuf/util/json_util.h>
-
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "server/attestation/attester.h"
 #include "server/attestation/digest.h"
 
 namespace saccade::server {
 namespace {
 
-using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Whether messages of the type can hold fields of type bytes. Those of requests do not contain their own
-// type.
-bool HasBytes(const Descriptor& type) {  // NOLINT(misc-no-recursion)
-  for (int i = 0; i < type.field_count(); ++i) {
-    const FieldDescriptor& field = *type.field(i);
-    if (field.type() == FieldDescriptor::TYPE_BYTES) return true;
-    if (field.message_type() != nullptr && HasBytes(*field.message_type())) return true;
-  }
-  return false;
-}
-
-// Copies a request without its inputs, and digests those.
-class RequestCopy {
+// Writes a request as protobuf's JSON without its inputs, and digests those. Protobuf's own writer would take
+// longer than the signature, because it looks up all types for each message.
+class RequestWriter {
  public:
-  explicit RequestCopy(absl::string_view file) : file_(file) {}
+  // `file` is the input if the field of type bytes is empty.
+  explicit RequestWriter(absl::string_view file) : file_(file) {}
 
-  // Copies the fields that are set, in the order of their numbers; those of type bytes become empty. Returns
-  // false for a message with both bytes and lists of scalars, which requests do not have.
-  bool Copy(const Message& from, Message* to) {  // NOLINT(misc-no-recursion)
+  // The fields that are set, in the order of their numbers, but those in `left_out`.
+  void Write(const Message& message, absl::Span<const int> left_out = {}) {  // NOLINT(misc-no-recursion)
+    const Reflection& reflection = *message.GetReflection();
     std::vector<const FieldDescriptor*> fields;
-    from.GetReflection()->ListFields(from, &fields);
+    reflection.ListFields(message, &fields);
+    text_ += '{';
     for (const FieldDescriptor* field : fields) {
-      const bool copied =
-          field->message_type() != nullptr ? CopyMessages(from, field, to) : CopyScalar(from, field, to);
-      if (!copied) return false;
+      if (absl::c_linear_search(left_out, field->number())) continue;
+      if (text_.back() != '{') text_ += ',';
+      absl::StrAppend(&text_, "\"", field->name(), "\":");
+      if (!field->is_repeated()) {
+        WriteValue(message, field, -1);
+        continue;
+      }
+      text_ += '[';
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        if (i > 0) text_ += ',';
+        WriteValue(message, field, i);
+      }
+      text_ += ']';
     }
-    return true;
+    text_ += '}';
   }
 
+  std::string TakeText() { return std::move(text_); }
   std::vector<std::string> TakeDigests() { return std::move(digests_); }
 
  private:
-  bool CopyMessages(const Message& from, const FieldDescriptor* field,
-                    Message* to) {  // NOLINT(misc-no-recursion)
-    const Reflection& reading = *from.GetReflection();
-    const Reflection& writing = *to->GetReflection();
-    if (!field->is_repeated())
-      return CopyMessage(reading.GetMessage(from, field), writing.MutableMessage(to, field));
-    for (int i = 0; i < reading.FieldSize(from, field); ++i) {
-      if (!CopyMessage(reading.GetRepeatedMessage(from, field, i), writing.AddMessage(to, field)))
-        return false;
-    }
-    return true;
-  }
-
-  bool CopyMessage(const Message& from, Message* to) {  // NOLINT(misc-no-recursion)
-    if (HasBytes(*from.GetDescriptor())) return Copy(from, to);
-    to->CopyFrom(from);
-    return true;
-  }
-
-  bool CopyScalar(const Message& from, const FieldDescriptor* field, Message* to) {
-    if (field->is_repeated()) return false;
-    const Reflection& reading = *from.GetReflection();
-    const Reflection& writing = *to->GetReflection();
+  // `index` is negative for a field that is not a list.
+  void WriteValue(const Message& message, const FieldDescriptor* field,
+                  int index) {  // NOLINT(misc-no-recursion)
+    const Reflection& r = *message.GetReflection();
+    const bool one = index < 0;
     switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        return Write(one ? r.GetMessage(message, field) : r.GetRepeatedMessage(message, field, index));
       case FieldDescriptor::CPPTYPE_STRING: {
         std::string scratch;
-        const std::string& text = reading.GetStringReference(from, field, &scratch);
+        const std::string& text = one ? r.GetStringReference(message, field, &scratch)
+                                      : r.GetRepeatedStringReference(message, field, index, &scratch);
         const bool is_input = field->type() == FieldDescriptor::TYPE_BYTES;
         if (is_input) digests_.push_back(DigestHex(text.empty() ? file_ : absl::string_view(text)));
-        writing.SetString(to, field, is_input ? "" : text);
-        return true;
+        text_ += JsonText(is_input ? absl::string_view() : absl::string_view(text));
+        return;
       }
       case FieldDescriptor::CPPTYPE_INT32:
-        writing.SetInt32(to, field, reading.GetInt32(from, field));
-        return true;
+        absl::StrAppend(&text_, one ? r.GetInt32(message, field) : r.GetRepeatedInt32(message, field, index));
+        return;
+      case FieldDescriptor::CPPTYPE_UINT32:
+        absl::StrAppend(&text_,
+                        one ? r.GetUInt32(message, field) : r.GetRepeatedUInt32(message, field, index));
+        return;
       case FieldDescriptor::CPPTYPE_INT64:
-        writing.SetInt64(to, field, reading.GetInt64(from, field));
-        return true;
+        absl::StrAppend(&text_, "\"",
+                        one ? r.GetInt64(message, field) : r.GetRepeatedInt64(message, field, index), "\"");
+        return;
+      case FieldDescriptor::CPPTYPE_UINT64:
+        absl::StrAppend(&text_, "\"",
+                        one ? r.GetUInt64(message, field) : r.GetRepeatedUInt64(message, field, index), "\"");
+        return;
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        return WriteNumber(one ? r.GetFloat(message, field) : r.GetRepeatedFloat(message, field, index));
       case FieldDescriptor::CPPTYPE_DOUBLE:
-        writing.SetDouble(to, field, reading.GetDouble(from, field));
-        return true;
+        return WriteNumber(one ? r.GetDouble(message, field) : r.GetRepeatedDouble(message, field, index));
+      case FieldDescriptor::CPPTYPE_BOOL:
+        text_ +=
+            (one ? r.GetBool(message, field) : r.GetRepeatedBool(message, field, index)) ? "true" : "false";
+        return;
       case FieldDescriptor::CPPTYPE_ENUM:
-        writing.SetEnumValue(to, field, reading.GetEnumValue(from, field));
-        return true;
-      default:
-        return false;
+        return WriteEnum(
+            *field, one ? r.GetEnumValue(message, field) : r.GetRepeatedEnumValue(message, field, index));
+    }
+  }
+
+  // The shortest text that parses to the same number.
+  template <typename T>
+  void WriteNumber(T value) {
+    if (std::isnan(value)) return text_.append("\"NaN\""), void();
+    if (std::isinf(value)) return text_.append(value < 0 ? "\"-Infinity\"" : "\"Infinity\""), void();
+    std::array<char, 40> text;
+    text_.append(text.data(), std::to_chars(text.begin(), text.end(), value).ptr);
+  }
+
+  void WriteEnum(const FieldDescriptor& field, int number) {
+    const auto* const value = field.enum_type()->FindValueByNumber(number);
+    if (value == nullptr) {
+      absl::StrAppend(&text_, number);
+    } else {
+      absl::StrAppend(&text_, "\"", value->name(), "\"");
     }
   }
 
   const absl::string_view file_;
+  std::string text_;
   std::vector<std::string> digests_;
 };
 
@@ -121,25 +143,6 @@ std::string AnswerDigest(v1::PredictResponse* answer) {
   return digest;
 }
 
-absl::Status SetRequest(const v1::PredictRequest& request, absl::string_view file, AttestedCall* call) {
-  v1::PredictRequest described;
-  RequestCopy copy(file);
-  if (!copy.Copy(request, &described))
-    return absl::InternalError("the server cannot describe such a request in a statement");
-  // They select the model, which the statement names, and when it computes.
-  described.clear_model();
-  described.clear_version();
-  described.clear_version_label();
-  described.clear_request_id();
-  described.clear_priority();
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  if (!google::protobuf::util::MessageToJsonString(described, &call->request, options).ok())
-    return absl::InternalError("the request cannot be written as JSON in a statement");
-  call->inputs_sha256 = copy.TakeDigests();
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 int64_t AttestationSize(const Pipeline& pipeline) {
@@ -151,7 +154,15 @@ absl::Status Attest(const CallScope& scope, const v1::PredictRequest& request, v
   const Attester* const attester = scope.attester();
   if (attester == nullptr) return absl::OkStatus();
   AttestedCall call{.protocol = "saccade.v1", .model = request.model()};
-  if (absl::Status set = SetRequest(request, file, &call); !set.ok()) return set;
+  using Asked = v1::PredictRequest;
+  // They select the model, which the statement names, and when it computes.
+  constexpr int kLeftOut[] = {Asked::kModelFieldNumber, Asked::kVersionFieldNumber,
+                              Asked::kVersionLabelFieldNumber, Asked::kRequestIdFieldNumber,
+                              Asked::kPriorityFieldNumber};
+  RequestWriter writer(file);
+  writer.Write(request, kLeftOut);
+  call.request = writer.TakeText();
+  call.inputs_sha256 = writer.TakeDigests();
   call.answer_sha256 = AnswerDigest(answer);
   auto attested = attester->Attest(call, scope.served());
   if (!attested.ok()) return attested.status();

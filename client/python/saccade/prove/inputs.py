@@ -66,12 +66,15 @@ def match(statement: Statement, paths: list[pathlib.Path]) -> tuple[tuple[bytes,
 
 def _bytes_fields(message: Message) -> Iterator[tuple[Message, str]]:
     """The fields of type bytes that are set, in the order of a statement's digests: by their numbers, depth first."""
-    for field, value in message.ListFields():
+    for field in sorted(message.DESCRIPTOR.fields, key=lambda one: one.number):
+        # Fields without presence are set as far as one can see; inputs are never empty.
+        if field.has_presence and not message.HasField(field.name):
+            continue
+        value = getattr(message, field.name)
         if field.type == descriptors.FieldDescriptor.TYPE_BYTES:
             yield message, field.name
         elif field.message_type is not None:
-            repeated = not isinstance(value, Message)
-            for one in value if repeated else (value,):
+            for one in (value,) if isinstance(value, Message) else value:
                 yield from _bytes_fields(one)
 
 
