@@ -22,11 +22,16 @@ void AddCell(const BenchOptions& options, Report& report, double beta_ms, double
   } else {
     report.Note(absl::StrCat(cell, ": of the optimum"), Rounded(ours / optimum, 3));
   }
-  // Where the gaps vary more, the program's policy is far from the best one: it loses to Saccade's.
+  // Of gaps that vary more, the program's policy makes less than Saccade's does.
   if (cv <= 4) {
     const double online = OnlineGoodput(experiment);
     report.Note(absl::StrCat(cell, ": without foresight, of the optimum"), Rounded(online / optimum, 3));
-    report.AtLeast(absl::StrCat(cell, ": of that without foresight"), ours / online, 0.97);
+    const std::string of_online = absl::StrCat(cell, ": of that without foresight");
+    if (cv < 4) {
+      report.AtLeast(of_online, ours / online, 0.97);
+    } else {
+      report.Note(of_online, Rounded(ours / online, 3));
+    }
   }
   if (lines == nullptr) return;
   const double eager = Goodput(experiment, EagerCandidate());
@@ -56,8 +61,9 @@ void AddBursts(const BenchOptions& options, Report& report) {
       "answered in time, on the same arrivals for all. The optimum knows them all beforehand (dynamic "
       "programming) and its device has no jitter. "
       "Without foresight: the policy of a dynamic program that is told the rate and the distribution of the "
-      "gaps, but not the arrivals (`server/simulation/online_plan.h`). Some policy may be better, as the "
-      "program simplifies what it knows of the queue.");
+      "gaps, but not the arrivals (`server/simulation/online_plan.h`). The program simplifies what it knows "
+      "of "
+      "the queue, so some policy may be better: at CV 4, Saccade's is.");
   std::vector<Line> lines = {
       {"Saccade", {}}, {"eager", {}}, {"Triton, tuned", {}}, {"TF Serving, tuned", {}}};
   AddCell(options, report, 0.5, 50, 1, 0.95, &lines);
