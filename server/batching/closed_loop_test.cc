@@ -1,6 +1,7 @@
 // Clients that wait for an answer before they send the next request.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "server/batching/recent_max.h"

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <vector>
+
 #include "server/simulation/simulation.h"
 
 namespace saccade::server::simulation {
