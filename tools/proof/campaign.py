@@ -1,4 +1,4 @@
-"""The runs of a report: every scenario on every system, in turns, until LoadGen says VALID or gives no hope."""
+"""The runs of a report: every scenario on every system, in turns, until LoadGen says VALID or all tries are used up."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ FIRST_GUESS = 100
 # Two rounds agree if their figures differ by at most this share.
 AGREE = 0.1
 # Accuracies of two systems may differ by this much, logits by this share of the largest one: JPEG decoders and scalers differ.
-ACCURACY_APART, LOGITS_APART = 0.02, 0.15
+ACCURACY_APART, LOGITS_APART = 0.02, 0.05
 
 
 @dataclasses.dataclass
@@ -46,7 +46,7 @@ class Campaign:
             run = self.measure(name, system, "Offline", guess)
             if run.valid:
                 break
-            # LoadGen sends as many samples as the expected rate computes in the time; the faster system was done too soon.
+            # LoadGen sends as many samples as the expected rate computes in the time; a faster system is done too soon.
             guess = MORE * max(guess, run.figure[0])
         return run
 

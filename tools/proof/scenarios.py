@@ -1,5 +1,4 @@
-"""LoadGen's scenarios with the settings of a run. What a setting is not is MLPerf's own for submissions: those run for ten
-minutes, and a report of ours says what it used instead."""
+"""LoadGen's scenarios with the settings of a run. They are shorter than MLPerf's for submissions, so the report lists them."""
 
 import dataclasses
 
