@@ -19,10 +19,10 @@ struct ModelIdentity {
   // "avx512+bf16+vnni", or "cuda" for a model on GPUs.
   std::string instruction_set;
   // SHA-256 of the settings that change answers, in hexadecimal digits; empty for ensembles.
-  std::string configuration_sha256;
+  std::string configuration_sha256 = {};
   // Fingerprint of the key that the model's answers are signed with; empty if they are not signed. Answers do
   // not depend on it.
-  std::string attestation_key_sha256;
+  std::string attestation_key_sha256 = {};
 };
 
 // Written by the stage that owns the call, and read when the call ends.

@@ -1,5 +1,7 @@
 #include "server/protocols/vision/attest.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -124,6 +126,30 @@ class RequestWriter {
   std::vector<std::string> digests_;
 };
 
+// Digests what is written to it. A message that is serialised into a string first would take its own size of
+// memory, which nobody is charged for.
+class DigestStream final : public google::protobuf::io::CopyingOutputStream {
+ public:
+  bool Write(const void* bytes, int size) override {
+    digest_.Add({static_cast<const char*>(bytes), static_cast<size_t>(size)});
+    return true;
+  }
+  std::string Hex() { return digest_.Hex(); }
+
+ private:
+  Sha256Digest digest_;
+};
+
+// Empty if memory was short.
+std::string DigestOf(const Message& message) {
+  DigestStream digest;
+  {
+    google::protobuf::io::CopyingOutputStreamAdaptor stream(&digest);
+    if (!message.SerializeToZeroCopyStream(&stream)) return "";
+  }
+  return digest.Hex();
+}
+
 // Digests the answer without the fields that differ from call to call or are stated beside its digest. Moves
 // them out and back, because a result can be large.
 std::string AnswerDigest(v1::PredictResponse* answer) {
@@ -135,7 +161,7 @@ std::string AnswerDigest(v1::PredictResponse* answer) {
   answer->clear_version();
   answer->clear_batch_size();
   answer->clear_timings();
-  const std::string digest = DigestHex(answer->SerializeAsString());
+  const std::string digest = DigestOf(*answer);
   answer->set_allocated_model(beside.release_model());
   answer->set_version(beside.version());
   answer->set_allocated_request_id(beside.release_request_id());
