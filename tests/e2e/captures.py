@@ -73,12 +73,12 @@ def call_by_http(daemon):
     return 3
 
 
-def replay(saccade, folder, daemon, output, *more):
-    """Runs the command to its end."""
+def replay(saccade, folder, daemon, output, *more, seconds=120):
+    """Runs the command to its end, which is expected within so many seconds."""
     line = [sys.executable, "-m", "saccade", "replay", str(folder), "--url", daemon.grpc_address,
             "--http-url", f"127.0.0.1:{daemon.http_port}", "-o", str(output), "--speed", "max", *more]
     environment = {"PYTHONPATH": str(pathlib.Path(saccade.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
-    return subprocess.run(line, capture_output=True, text=True, timeout=120, env=environment)
+    return subprocess.run(line, capture_output=True, text=True, timeout=seconds, env=environment)
 
 
 def report(output):

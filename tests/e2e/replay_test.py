@@ -1,6 +1,7 @@
 """`saccade replay`: the same build answers bit for bit the same, and a change of the weights is found. Reads captures that
 are cut or damaged anywhere."""
 
+import concurrent.futures
 import io
 import json
 import os
@@ -11,9 +12,13 @@ import pytest
 import torch
 
 import captures
+import pictures
 from captures import calls_of, replay, report
-from harness import Daemon
-from tiny_models import tiny_detector, tiny_segmenter, tiny_stereo, write_model
+from harness import DEADLINE_SECONDS, Daemon
+from messages import predict_request
+from tiny_models import TinyModel, tiny_detector, tiny_segmenter, tiny_stereo, write_model
+
+CLIENTS = 8
 
 
 def write_repository(root, change=0.0):
@@ -65,6 +70,37 @@ def test_the_same_build_answers_bit_for_bit_the_same(saccade, capture, daemon, t
     assert all(one["computes_alike"] for one in found["models"].values())
     assert f"{CALLS} answers are bit for bit the same" in done.stdout
     assert "none differs" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_many_answers_in_other_batches_are_the_same(saccade, start, tmp_path):
+    """Eight clients send, and the replay sends as fast as it can, so requests share their passes with others than before.
+    SACCADE_LONG=1 sends 100,000."""
+    count = 100_000 if "SACCADE_LONG" in os.environ else 800
+    write_model(tmp_path / "models", "classifier", TinyModel(classes=5, seed=3), max_batch_size=8)
+    write_model(tmp_path / "models", "detector", tiny_detector(), max_batch_size=8)
+    files = [pictures.encoded(pictures.pixels(seed, 40 + 9 * (seed % 7), 40 + 11 * (seed % 5)), "JPEG") for seed in range(64)]
+    flags = (f"--capture={tmp_path / 'calls'}", "--lame-duck-seconds=0")
+    daemon = start(tmp_path / "models", *flags).await_ready()
+
+    def send(client):
+        shared = set()
+        with daemon.vision() as vision:
+            for number in range(client, count, CLIENTS):
+                model = "detector" if number % 20 == 0 else "classifier"
+                answer = vision.predict(predict_request(model=model, encoded=files[number % len(files)]), timeout=DEADLINE_SECONDS)
+                shared.add(answer.batch_size)
+        return shared
+
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
+        sizes = set().union(*clients.map(send, range(CLIENTS)))
+    assert len(sizes) > 1, "some requests share a pass"
+    daemon.terminate()
+    assert daemon.exit_code() == 0
+    daemon = start(tmp_path / "models").await_ready()
+    done = replay(saccade, tmp_path / "calls", daemon, tmp_path / "out", "--expect", "exact", seconds=1800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = report(tmp_path / "out")
+    assert (found["compared"], found["equal"], found["different"], found["skipped"]) == (count, count, 0, {})
 
 
 def test_other_weights_are_found_and_drawn(saccade, capture, tmp_path, start):

@@ -397,6 +397,14 @@ constexpr char kWrittenSchemas[] = R"json({
       "id": {"type": "string"},
       "model_name": {"type": "string"},
       "model_version": {"type": "string"},
+      "parameters": {
+        "type": "object",
+        "properties": {
+          "attestation": {"type": "string"},
+          "attestation_signature": {"type": "string", "contentEncoding": "base64"},
+          "attestation_public_key": {"type": "string", "contentEncoding": "base64"}
+        }
+      },
       "outputs": {
         "type": "array",
         "items": <output tensor>
