@@ -187,4 +187,4 @@ def model(types, task, classes=0, labels=(), options=(), max_frames=0, architect
 def answer(kind, types, height=12, width=16, **fields):
     """An answer of the client for a picture of this size."""
     return kind(model="any", version=3, request_id="", timings=types.Timings(0, 0, 0, 0, 0), batch_size=1, width=width,
-                height=height, explanation=None, **fields)
+                height=height, explanation=None, attested=b"", **fields)
