@@ -5,11 +5,10 @@
 namespace saccade::models {
 
 std::vector<TensorSpec> MobileParameters(const MobilePlan& plan) {
-  using Kind = LayerSpec::Kind;
   std::vector<TensorSpec> specs;
   for (const LayerSpec& layer : MobileLayers(plan)) {
     const std::string prefix = layer.name + ".";
-    if (layer.kind == Kind::kClassifier) {
+    if (layer.kind == LayerSpec::Kind::kClassifier) {
       specs.push_back({prefix + "weight", {layer.outputs, layer.inputs}});
       specs.push_back({prefix + "bias", {layer.outputs}});
       continue;
@@ -19,7 +18,7 @@ std::vector<TensorSpec> MobileParameters(const MobilePlan& plan) {
       specs.push_back({prefix + "excite.weight", {layer.outputs, layer.squeezed}});
       continue;
     }
-    if (layer.kind == Kind::kAttention) {
+    if (layer.kind == LayerSpec::Kind::kAttention) {
       specs.push_back({prefix + "value.weight", {layer.outputs, layer.inputs}});
       if (layer.learned) specs.push_back({prefix + "w", {layer.inputs}});
     } else {
@@ -32,7 +31,7 @@ std::vector<TensorSpec> MobileParameters(const MobilePlan& plan) {
       }
       if (layer.radius) specs.push_back({prefix + "sigma", {}});
     }
-    const bool coefficients = layer.kind == Kind::kAttention && NormsCoefficients(layer.attention);
+    const bool coefficients = layer.kind == LayerSpec::Kind::kAttention && NormsCoefficients(layer.attention);
     for (const char* part : {"weight", "bias", "running_mean", "running_var"}) {
       specs.push_back({prefix + (coefficients ? "coefficients." : "bn.") + part, {NormedChannels(layer)}});
     }
