@@ -49,11 +49,6 @@ inline double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-inline std::string Big(uint64_t value, int bytes) {
-  const std::string text = Little(value, bytes);
-  return {text.rbegin(), text.rend()};
-}
-
 inline Picture File(const std::string& bytes) {
   return EncodedPicture{.data = {.owner = nullptr, .bytes = bytes}};
 }

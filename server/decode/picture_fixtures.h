@@ -41,6 +41,12 @@ inline std::string Little(uint64_t value, int bytes) {
   return text;
 }
 
+// The same in big-endian order.
+inline std::string Big(uint64_t value, int bytes) {
+  const std::string text = Little(value, bytes);
+  return {text.rbegin(), text.rend()};
+}
+
 // Inserts a segment directly after the JPEG's start marker.
 inline std::string WithSegment(const std::string& jpeg, char marker, const std::string& payload) {
   const size_t length = payload.size() + 2;

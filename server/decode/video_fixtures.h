@@ -30,4 +30,18 @@ inline std::string MotionJpegAvi(models::Size claimed, const std::vector<std::st
                                RiffChunk("LIST", movie));
 }
 
+// A grey baseline JPEG of two bits for each block.
+inline std::string LargeJpeg(int side) {
+  using namespace std::string_literals;
+  const auto segment = [](char marker, const std::string& data) {
+    return "\xFF"s + marker + Big(data.size() + 2, 2) + data;
+  };
+  const auto table = [](char kind) { return kind + "\x01"s + std::string(16, '\0'); };
+  const int64_t blocks = int64_t{(side + 7) / 8} * ((side + 7) / 8);
+  return "\xFF\xD8"s + segment('\xDB', "\0"s + std::string(64, '\1')) +
+         segment('\xC0', "\x08"s + Big(side, 2) + Big(side, 2) + "\x01\x01\x11\0"s) +
+         segment('\xC4', table('\0')) + segment('\xC4', table('\x10')) +
+         segment('\xDA', "\x01\x01\0\0\x3F\0"s) + std::string(blocks / 4 + 1, '\0') + "\xFF\xD9";
+}
+
 }  // namespace saccade::server

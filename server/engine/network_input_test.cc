@@ -13,7 +13,6 @@
 #include "server/core/fake_clock.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
-#include "server/decode/picture_fixtures.h"
 #include "server/decode/video_fixtures.h"
 #include "server/engine/fake_model.h"
 #include "server/engine/predict_call.h"
@@ -339,7 +338,7 @@ TEST_F(NetworkInputTest, TheFramesOfAVideoAreBoundedTogether) {
   admission_ = *Admission::Create({.max_decoded_bytes = 16 << 20}, Clock::Real());
   models::ImageInput input = Clips(2);
   input.clip.frames_per_second = 2;  // every 12th or 13th frame of the file
-  const std::string frame = Encode(".jpg", SmoothPicture(32, 32));
+  const std::string frame = LargeJpeg(32);
   const auto video = [&frame](size_t frames) {
     return std::vector<Picture>{
         EncodedPicture{.data = Shared(MotionJpegAvi({32, 32}, std::vector<std::string>(frames, frame)))}};
