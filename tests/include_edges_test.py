@@ -58,6 +58,8 @@ ROOMS = {
     "server": "server std absl",
     "server/core": "server/core models/tasks/result.h models/tasks/tiles.h models/api/attention_probe.h models/api/data_type.h "
     "models/api/description.h std absl",
+    "server/core/sha256.cc": "server/core std absl openssl",
+    "server/core/sha256.h": "server/core std absl openssl",
     "server/batching": "server/core server/batching std absl",
     "server/simulation": "server/core server/batching server/admission server/simulation std absl",
     # The front's clients and services on virtual time.

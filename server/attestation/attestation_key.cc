@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "server/attestation/digest.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -37,7 +37,7 @@ class Ed25519Key final : public AttestationKey {
   Ed25519Key(Key key, std::string public_bytes)
       : key_(std::move(key)),
         public_bytes_(std::move(public_bytes)),
-        fingerprint_(DigestHex(absl::HexStringToBytes(kPublicDerPrefix) + public_bytes_)) {}
+        fingerprint_(Sha256Hex(absl::HexStringToBytes(kPublicDerPrefix) + public_bytes_)) {}
 
   absl::StatusOr<std::string> Sign(absl::string_view bytes) const override {
     const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());

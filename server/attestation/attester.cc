@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/attestation/digest.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -61,12 +61,12 @@ absl::StatusOr<Attestation> Attester::Attest(const AttestedCall& call, const Ser
   if (call.request.size() <= kMaxRequestText) {
     writer.Add("request", call.request);
   } else {
-    writer.AddText("request_sha256", DigestHex(call.request));
+    writer.AddText("request_sha256", Sha256Hex(call.request));
   }
   if (call.inputs_sha256.size() <= kMaxInputDigests) {
     writer.Add("inputs_sha256", inputs);
   } else {
-    writer.AddText("all_inputs_sha256", DigestHex(inputs));
+    writer.AddText("all_inputs_sha256", Sha256Hex(inputs));
   }
   writer.AddText("answer_sha256", call.answer_sha256);
   Attestation attestation;

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "server/attestation/digest.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -29,7 +29,7 @@ std::string RequestText(const std::vector<Tensor>& inputs, const std::vector<Wan
 std::string AnswerText(const std::vector<Tensor>& outputs) {
   Json json = Json::array();
   for (const Tensor& output : outputs) {
-    const std::string sum = DigestHex(output.data);
+    const std::string sum = Sha256Hex(output.data);
     if (sum.empty()) return "";
     Json described = ToJson(output);
     described["sha256"] = sum;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/attestation/digest.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -25,7 +25,7 @@ TEST(TensorsTextTest, AnswersHaveTheDigestOfTheirBytes) {
       {.name = "labels", .type = DataType::kUint8, .shape = {1, 3}, .data = pieces}};
   EXPECT_EQ(AnswerText(outputs),
             std::string(R"([{"name":"labels","datatype":"UINT8","shape":[1,3],"sha256":")") + kAbc + "\"}]");
-  EXPECT_EQ(DigestHex("abc"), kAbc);
+  EXPECT_EQ(Sha256Hex("abc"), kAbc);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/capture/record_format.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -39,7 +40,7 @@ std::string Metadata(const CapturedCall& call, const Headers& headers, const Cap
     json["saccade-precision"] = list(identity->precision);
     json["saccade-instruction-set"] = list(identity->instruction_set);
   }
-  if (options.pixels == CapturedPixels::kHash) json["saccade-sha256"] = list(Sha256(body));
+  if (options.pixels == CapturedPixels::kHash) json["saccade-sha256"] = list(Sha256Hex(body));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

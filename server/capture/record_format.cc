@@ -1,6 +1,5 @@
 #include "server/capture/record_format.h"
 
-#include <openssl/evp.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -10,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -39,16 +38,6 @@ std::string TimeText(absl::Time time) {
 }
 
 }  // namespace
-
-std::string Sha256(absl::string_view bytes) {
-  std::string sum(EVP_MAX_MD_SIZE, '\0');
-  unsigned size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(sum.data()), &size,
-                 EVP_sha256(), nullptr) != 1)
-    return "";
-  sum.resize(size);
-  return absl::BytesToHexString(sum);
-}
 
 std::string DescribeCall(const CapturedCall& call, CapturedPixels pixels, const std::string& build) {
   const auto microseconds = [](absl::Duration time) { return absl::ToInt64Microseconds(time); };
@@ -81,8 +70,8 @@ std::string DescribeCall(const CapturedCall& call, CapturedPixels pixels, const 
     json["instruction_set"] = identity->instruction_set;
   }
   if (pixels == CapturedPixels::kHash) {
-    json["request_sha256"] = Sha256(call.request);
-    json["answer_sha256"] = Sha256(call.answer);
+    json["request_sha256"] = Sha256Hex(call.request);
+    json["answer_sha256"] = Sha256Hex(call.answer);
   }
   // Names that are not UTF-8 come from clients' paths.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

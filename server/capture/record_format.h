@@ -18,9 +18,6 @@ namespace saccade::server {
 inline constexpr absl::string_view kSegmentMagic = "saccade capture 1\n";
 inline constexpr size_t kFrameHead = 8;
 
-// SHA-256 in hexadecimal digits.
-std::string Sha256(absl::string_view bytes);
-
 // The JSON that describes the call, on one line; it has hashes instead of bodies unless `pixels` is kFull.
 std::string DescribeCall(const CapturedCall& call, CapturedPixels pixels, const std::string& build);
 

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/core/sha256.h"
+
 namespace saccade::server {
 namespace {
 
@@ -73,8 +75,8 @@ TEST(RecordFormat, HashesReplaceTheBodies) {
   EXPECT_THAT(record, Not(HasSubstr("pixels of")));
   EXPECT_THAT(record, Not(HasSubstr("it is a cat")));
   const Json json = Json::parse(record.substr(4));
-  EXPECT_EQ(json["request_sha256"], Sha256("pixels of a cat"));
-  EXPECT_EQ(json["answer_sha256"], Sha256("it is a cat"));
+  EXPECT_EQ(json["request_sha256"], Sha256Hex("pixels of a cat"));
+  EXPECT_EQ(json["answer_sha256"], Sha256Hex("it is a cat"));
   EXPECT_EQ(json["request_bytes"], 15);
 }
 
@@ -83,12 +85,12 @@ TEST(RecordFormat, SizesAloneRemainOfTheBodies) {
   const std::string record = Unpack(MakeFrame(call, CapturedPixels::kNone, "1.2"));
   EXPECT_THAT(record, Not(HasSubstr("cat is")));
   EXPECT_THAT(record, Not(HasSubstr("pixels of")));
-  EXPECT_THAT(record, Not(HasSubstr("sha256\":\"" + Sha256(call.request))));
+  EXPECT_THAT(record, Not(HasSubstr("sha256\":\"" + Sha256Hex(call.request))));
   EXPECT_EQ(Json::parse(record.substr(4))["request_bytes"], 15);
 }
 
 TEST(RecordFormat, Sha256IsTheStandards) {
-  EXPECT_EQ(Sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(RecordFormat, NamesThatAreNoUtf8DoNotBreakTheJson) {

@@ -14,6 +14,7 @@
 #include "server/catalog/instance_trial.h"
 #include "server/catalog/served_model.h"
 #include "server/core/free_memory.h"
+#include "server/core/sha256.h"
 #include "server/drift/drift_json.h"
 #include "server/logging/log.h"
 #include "server/repository/answer_settings.h"
@@ -215,7 +216,7 @@ ModelIdentity ServedModel::MakeIdentity() const {
   if (ensemble_ != nullptr) return identity;
   identity.instruction_set = options_.settings.gpus.empty() ? models::InstructionSet() : "cuda";
   if (precision_) identity.precision = models::PrecisionName(precision_->precision);
-  identity.configuration_sha256 = TextSum(AnswerSettings(options_.settings));
+  identity.configuration_sha256 = Sha256Hex(AnswerSettings(options_.settings));
   if (options_.settings.attest) identity.attestation_key_sha256 = options_.permissions.attestation_key_sha256;
   const std::string& path =
       precision_ ? WeightsFor(options_.version, precision_->precision) : options_.version.weights_path;

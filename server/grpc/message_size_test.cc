@@ -16,14 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::InPieces;
-
-// `count` times `part`.
-std::string Repeated(const std::string& part, int count) {
-  std::string bytes;
-  bytes.reserve(part.size() * static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) bytes += part;
-  return bytes;
-}
+using testing::Repeated;
 
 // Parses `bytes` and expects that the estimate is not below what protobuf says that it uses.
 template <typename Message>

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/device/libtorch_version.h"
-#include "server/attestation/digest.h"
+#include "server/core/sha256.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "server/attestation/attester.h"
-#include "server/attestation/digest.h"
 #include "server/attestation/tensors_text.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 
@@ -21,9 +21,9 @@ absl::Status Attest(const CallScope& scope, const AskedTensors& asked, TensorAns
   if (attester == nullptr || is_shared) return absl::OkStatus();
   AttestedCall call{
       .protocol = "inference", .model = answer->model, .request = RequestText(asked.inputs, asked.outputs)};
-  for (const Tensor& input : asked.inputs) call.inputs_sha256.push_back(DigestHex(input.data));
+  for (const Tensor& input : asked.inputs) call.inputs_sha256.push_back(Sha256Hex(input.data));
   const std::string text = AnswerText(answer->outputs);
-  if (!text.empty()) call.answer_sha256 = DigestHex(text);
+  if (!text.empty()) call.answer_sha256 = Sha256Hex(text);
   auto attested = attester->Attest(call, scope.served());
   if (!attested.ok()) return attested.status();
   answer->attestation = *std::move(attested);

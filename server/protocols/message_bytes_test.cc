@@ -12,14 +12,7 @@ namespace saccade::server {
 namespace {
 
 using testing::InPieces;
-
-// `count` times `part`.
-std::string Repeated(const std::string& part, int count) {
-  std::string bytes;
-  bytes.reserve(part.size() * static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) bytes += part;
-  return bytes;
-}
+using testing::Repeated;
 
 TEST(ParseMessageTest, WhatParsingTakesIsCharged) {
   const auto admission = *Admission::Create({}, Clock::Real());

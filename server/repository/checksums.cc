@@ -1,7 +1,5 @@
 #include "server/repository/checksums.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -9,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/core/sha256.h"
 #include "server/repository/files.h"
 
 namespace saccade::server {
@@ -25,10 +23,6 @@ constexpr size_t kMaxSumsBytes = size_t{4} << 20;
 constexpr size_t kMaxFiles = 100'000;
 constexpr int kMaxDepth = 8;
 constexpr size_t kHexDigits = 64;
-
-struct Free {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
 
 absl::Status Refused(const std::string& file, absl::string_view problem) {
   return absl::FailedPreconditionError(absl::StrCat(file, ": ", problem));
@@ -92,20 +86,16 @@ absl::StatusOr<std::string> SumOfFile(const std::string& path, const std::string
   // Reading a FIFO or a device could block or never end.
   if (!std::filesystem::is_regular_file(path, error)) return Refused(shown, "expected a regular file");
   std::ifstream file(path, std::ios::binary);
-  const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
-  if (context == nullptr || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
-    return absl::ResourceExhaustedError("out of memory while checking checksums");
+  Sha256Digest digest;
   std::vector<char> piece(size_t{1} << 20);
   while (file) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    EVP_DigestUpdate(context.get(), piece.data(), static_cast<size_t>(file.gcount()));
+    digest.Add({piece.data(), static_cast<size_t>(file.gcount())});
   }
   if (!file.eof()) return Refused(shown, "cannot be read");
-  std::string sum(EVP_MAX_MD_SIZE, '\0');
-  unsigned size = 0;
-  EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(sum.data()), &size);
-  sum.resize(size);
-  return absl::BytesToHexString(sum);
+  std::string sum = digest.Hex();
+  if (sum.empty()) return absl::ResourceExhaustedError("out of memory while checking checksums");
+  return sum;
 }
 
 absl::StatusOr<std::string> SumOf(const RepositoryPath& path) {
@@ -141,16 +131,6 @@ absl::Status CheckSignature(const RepositoryPath& folder, const std::string& sum
 }
 
 }  // namespace
-
-std::string TextSum(absl::string_view text) {
-  std::string sum(EVP_MAX_MD_SIZE, '\0');
-  unsigned size = 0;
-  if (EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(sum.data()), &size, EVP_sha256(),
-                 nullptr) != 1)
-    return "";
-  sum.resize(size);
-  return absl::BytesToHexString(sum);
-}
 
 absl::StatusOr<std::string> FileSum(const std::string& path) { return SumOfFile(path, path); }
 

@@ -11,9 +11,6 @@
 
 namespace saccade::server {
 
-// The SHA-256 of a text, in hexadecimal digits; empty if memory was short.
-std::string TextSum(absl::string_view text);
-
 // The SHA-256 of a regular file, in hexadecimal digits. Blocks on the file system. Thread-safe.
 // FAILED_PRECONDITION names the file.
 absl::StatusOr<std::string> FileSum(const std::string& path);

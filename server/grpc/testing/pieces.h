@@ -27,6 +27,14 @@ inline BytePieces InPieces(const google::protobuf::MessageLite& message, size_t 
   return InPieces(message.SerializeAsString(), max);
 }
 
+// `count` times `part`.
+inline std::string Repeated(const std::string& part, int count) {
+  std::string bytes;
+  bytes.reserve(part.size() * static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) bytes += part;
+  return bytes;
+}
+
 inline std::string Joined(const BytePieces& pieces) {
   std::string bytes(pieces.size(), '\0');
   pieces.CopyTo(bytes.data());

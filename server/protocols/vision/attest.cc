@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "server/attestation/attester.h"
-#include "server/attestation/digest.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -70,7 +70,7 @@ class RequestWriter {
         const std::string& text = one ? r.GetStringReference(message, field, &scratch)
                                       : r.GetRepeatedStringReference(message, field, index, &scratch);
         const bool is_input = field->type() == FieldDescriptor::TYPE_BYTES;
-        if (is_input) digests_.push_back(DigestHex(text.empty() ? file_ : absl::string_view(text)));
+        if (is_input) digests_.push_back(Sha256Hex(text.empty() ? file_ : absl::string_view(text)));
         text_ += JsonText(is_input ? absl::string_view() : absl::string_view(text));
         return;
       }

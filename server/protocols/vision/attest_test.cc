@@ -7,9 +7,9 @@
 #include <string>
 
 #include "server/attestation/attester.h"
-#include "server/attestation/digest.h"
 #include "server/core/fake_clock.h"
 #include "server/core/served_by.h"
+#include "server/core/sha256.h"
 
 namespace saccade::server {
 namespace {
@@ -61,7 +61,7 @@ TEST_F(AttestTest, ARequestIsStatedWithoutItsInputsAndWithoutWhatChangesNoAnswer
   EXPECT_EQ(statement["version"], 3);
   EXPECT_EQ(statement["request"].dump(),
             R"({"encoded":"","detection":{"score_threshold":0.1,"classes":["4"]},"region":{"x":7}})");
-  EXPECT_EQ(statement["inputs_sha256"], nlohmann::ordered_json({DigestHex("a picture")}));
+  EXPECT_EQ(statement["inputs_sha256"], nlohmann::ordered_json({Sha256Hex("a picture")}));
 }
 
 TEST_F(AttestTest, EveryKindOfInputIsDigested) {
@@ -101,7 +101,7 @@ TEST_F(AttestTest, EveryKindOfInputIsDigested) {
     const auto statement = Sign(one.request, &answer);
     EXPECT_EQ(statement["request"].dump(), one.stated);
     nlohmann::ordered_json sums = nlohmann::ordered_json::array();
-    for (const std::string& input : one.inputs) sums.push_back(DigestHex(input));
+    for (const std::string& input : one.inputs) sums.push_back(Sha256Hex(input));
     EXPECT_EQ(statement["inputs_sha256"], sums) << one.stated;
   }
 }
@@ -110,14 +110,14 @@ TEST_F(AttestTest, ABodyIsTheInput) {
   v1::PredictRequest request;
   request.set_encoded("");
   v1::PredictResponse answer;
-  EXPECT_EQ(Sign(request, &answer, "a file")["inputs_sha256"], nlohmann::ordered_json({DigestHex("a file")}));
+  EXPECT_EQ(Sign(request, &answer, "a file")["inputs_sha256"], nlohmann::ordered_json({Sha256Hex("a file")}));
 }
 
 TEST_F(AttestTest, TheDigestIsOfTheResultAlone) {
   v1::PredictResponse result;
   result.mutable_embedding()->add_values(0.5F);
   result.set_picture_width(9);
-  const std::string expected = DigestHex(result.SerializeAsString());
+  const std::string expected = Sha256Hex(result.SerializeAsString());
   v1::PredictResponse answer = result;
   answer.set_model("detector");
   answer.set_version(3);

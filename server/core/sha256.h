@@ -30,7 +30,7 @@ class Sha256Digest {
 };
 
 // The same for the whole. Empty if memory was short.
-std::string DigestHex(absl::string_view bytes);
-std::string DigestHex(const BytePieces& bytes);
+std::string Sha256Hex(absl::string_view bytes);
+std::string Sha256Hex(const BytePieces& bytes);
 
 }  // namespace saccade::server

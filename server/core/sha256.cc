@@ -1,4 +1,4 @@
-#include "server/attestation/digest.h"
+#include "server/core/sha256.h"
 
 #include <cstddef>
 
@@ -23,13 +23,13 @@ std::string Sha256Digest::Hex() {
   return absl::BytesToHexString(sum);
 }
 
-std::string DigestHex(absl::string_view bytes) {
+std::string Sha256Hex(absl::string_view bytes) {
   Sha256Digest digest;
   digest.Add(bytes);
   return digest.Hex();
 }
 
-std::string DigestHex(const BytePieces& bytes) {
+std::string Sha256Hex(const BytePieces& bytes) {
   Sha256Digest digest;
   for (const std::string_view piece : bytes.pieces()) digest.Add({piece.data(), piece.size()});
   return digest.Hex();
