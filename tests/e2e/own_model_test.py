@@ -26,7 +26,7 @@ def parts(text):
 def assert_same(found, expected):
     (words, numbers), (expected_words, expected_numbers) = parts(found), parts(expected)
     assert words == expected_words, "run ./dev docs"
-    # Of random weights, probabilities may differ between processors; other numbers are counts and sizes.
+    # Probabilities of networks with random weights may differ between processors; all other numbers are counts and sizes.
     assert numbers == pytest.approx(expected_numbers, rel=0.02, abs=0.5), "run ./dev docs"
 
 

@@ -22,7 +22,7 @@ void AddCell(const BenchOptions& options, Report& report, double beta_ms, double
   } else {
     report.Note(absl::StrCat(cell, ": of the optimum"), Rounded(ours / optimum, 3));
   }
-  // Of gaps that vary more, the program's policy makes less than Saccade's does.
+  // The dynamic program bounds nothing where arrivals vary more than this.
   if (cv <= 4) {
     const double online = OnlineGoodput(experiment);
     report.Note(absl::StrCat(cell, ": without foresight, of the optimum"), Rounded(online / optimum, 3));
