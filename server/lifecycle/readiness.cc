@@ -10,12 +10,12 @@ namespace saccade::server {
 namespace {
 
 constexpr char kLiveness[] = "liveness";
-// "" stands for the whole daemon.
-constexpr const char* kServices[] = {"", "saccade.v1.Vision", "inference.GRPCInferenceService"};
+constexpr char kWholeDaemon[] = "";
+constexpr const char* kServices[] = {"saccade.v1.Vision", "inference.GRPCInferenceService"};
 
 // A model may have the name of a service; the service's status then takes precedence.
 bool IsServiceName(const std::string& model) {
-  return model == kLiveness ||
+  return model == kLiveness || model == kWholeDaemon ||
          std::find(std::begin(kServices), std::end(kServices), model) != std::end(kServices);
 }
 
@@ -38,8 +38,12 @@ bool Readiness::live() const {
   return live_;
 }
 
+// The whole daemon is SERVING only while each service is.
 void Readiness::PublishServices() {
-  for (const char* service : kServices) publish_(service, models_ready_ && !draining_);
+  const bool serving = models_ready_ && !draining_;
+  if (!serving) publish_(kWholeDaemon, false);
+  for (const char* service : kServices) publish_(service, serving);
+  if (serving) publish_(kWholeDaemon, true);
 }
 
 void Readiness::PublishModel(const std::string& model, bool ready) { publish_(model, ready && !draining_); }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
 #include <thread>
 
 #include "server/lifecycle/testing.h"
@@ -39,6 +41,23 @@ TEST_F(ReadinessTest, TheServicesAreReadyWhileTheRequiredModelsAre) {
     for (const char* service : {"", "saccade.v1.Vision", "inference.GRPCInferenceService"})
       EXPECT_EQ(health_.all().at(service), ready) << service;
   }
+}
+
+// Who has seen "" SERVING may ask for a service at once.
+TEST_F(ReadinessTest, TheWholeDaemonIsNeverServingBeforeItsServices) {
+  std::map<std::string, bool> health;
+  Readiness readiness;
+  readiness.Attach([&](const std::string& service, bool serving) {
+    health[service] = serving;
+    if (!health[""]) return;
+    EXPECT_THAT(health, Each(Pair(testing::_, true))) << "after " << service;
+  });
+  readiness.ModelsReady(true);
+  readiness.ModelsReady(false);
+  readiness.ModelsReady(true);
+  EXPECT_TRUE(health[""]);
+  readiness.StartDraining();
+  EXPECT_FALSE(health[""]);
 }
 
 TEST_F(ReadinessTest, EachModelHasAHealthOfItsOwn) {

@@ -222,7 +222,9 @@ def test_a_deadline_ends_all_crops(daemon, vision):
     request = predict_request(model="late", encoded=pictures.encoded(pictures.pixels(4, 64, 64)))
     with pytest.raises(grpc.RpcError) as caught:
         vision.predict(request, timeout=1)
-    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    # RESOURCE_EXHAUSTED: on a busy machine the queue foresees that the last crops would be late.
+    assert caught.value.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    assert "deadline" in caught.value.details().lower()
     eventually(lambda: in_flight(daemon) == 0, "the crops end")
 
 
