@@ -5,6 +5,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -30,6 +31,14 @@ def write(folder, share):
     else:
         shadows.write_versions(folder, "m", model, model, rule=f"version=2,share={share}")
     return folder
+
+
+def copied_state(root, number):
+    """A folder of its own for each daemon, with what the first has measured."""
+    state = root / f"state-{number}"
+    if number > 0:
+        shutil.copytree(root / "state-0", state)
+    return state
 
 
 def load(arguments, daemon, rate, clients):
@@ -65,7 +74,9 @@ def main():
         root = pathlib.Path(folder)
         daemons = {}
         for number, (name, share) in enumerate(SHARES.items()):
-            daemons[name] = Daemon(write(root / f"models-{number}", share), log_folder=folder).await_ready()
+            # What the first one measures, all use: they must not differ in their instances and threads.
+            daemons[name] = Daemon(write(root / f"models-{number}", share), f"--state-folder={copied_state(root, number)}",
+                                   log_folder=folder).await_ready()  # fmt: skip
         most = max(load(arguments, daemons["no shadow"], 0, 8)[3] for _ in range(2))
         for share in LOADS:
             found = {name: [] for name in daemons}
