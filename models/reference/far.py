@@ -14,15 +14,15 @@ import statistics
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from models.reference import build
-from models.reference.metrics import confusion, mean_iou
 from models.reference.scenes import HELD_OUT_SEED, far
+from models.reference.training.far_answers import ANSWERS
 
 SIZE, BATCH, HELD_OUT, RATE = 64, 16, 256, 2e-3
 KEPT = pathlib.Path("build/far")
-KINDS = (*far.CLASSES, "legend map")
+# Of the network's answers, by the kind of scenes, where it has classes.
+CLASSES = {**far.CLASSES, "legend map": far.LEGEND_CLASSES + 1, "cue": 3}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,40 +43,31 @@ FAMILIES = {
     "GSA": Family("gsa_resnet50", RESIDUAL, {"attention": "none"}),
     "DeepLabV2": Family("deeplabv2_kao_kv", {"width": 0.25, "blocks": "1,1,1,1", "head_channels": 32},
                         {"head": "aspp"}, ("legend map",)),
+    "R-C3D": Family("ea_rc3d", {"width": 0.25, "blocks": "1,1,1,1", "key_channels": 16, "value_channels": 16, "frames": far.FRAMES,
+                                "size": far.CLIP_SIZE, "anchors": "2,3,4", "proposals": 20},
+                    {"attention": "none"}, ("cue",)),
+    "projection": Family("unet3d_sao_project", {"width": 0.25, "normalize": "none"}, {"attention": "none"}, ("switch",)),
 }
 
 
-def answers(network: nn.Module, kind: str, pictures: torch.Tensor) -> torch.Tensor:
-    """Scores of the classes, [B, classes] or for maps [B, classes, H, W]."""
-    scores = network(pictures)
-    if kind != "legend map":
-        return scores
-    return functional.interpolate(scores, size=pictures.shape[2:], mode="bilinear", align_corners=False)
-
-
 def score(network: nn.Module, kind: str) -> float:
-    """The share of right answers on held-out scenes, or the mean IoU."""
+    """The figure on held-out scenes."""
     network.eval()
     with torch.inference_mode():
-        pictures, wanted = far.batch(kind, HELD_OUT, SIZE, HELD_OUT_SEED, 0)
-        found = torch.cat([answers(network, kind, part).argmax(dim=1) for part in pictures.split(32)])
-    if kind == "legend map":
-        return mean_iou(confusion(wanted.numpy(), found.numpy(), far.LEGEND_CLASSES + 1))
-    return (found == wanted).float().mean().item()
+        return ANSWERS[kind].score(network, *far.batch(kind, HELD_OUT, SIZE, HELD_OUT_SEED, 0))
 
 
 def train(family: Family, kind: str, attention: bool, seed: int, steps: int) -> dict[str, float]:
     """Returns the figure, and the first and the last loss."""
     torch.manual_seed(seed)
-    classes = far.LEGEND_CLASSES + 1 if kind == "legend map" else far.CLASSES[kind]
-    network = build(family.architecture, **family.options, classes=classes, **({} if attention else family.without))
+    classes = {} if kind not in CLASSES else {"classes": CLASSES[kind]}
+    network = build(family.architecture, **family.options, **classes, **({} if attention else family.without))
     network.train()
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
     losses = []
     for step in range(steps):
-        pictures, wanted = far.batch(kind, BATCH, SIZE, seed, step)
-        loss = functional.cross_entropy(answers(network, kind, pictures), wanted)
+        loss = ANSWERS[kind].loss(network, *far.batch(kind, BATCH, SIZE, seed, step), seed=step)
         if not torch.isfinite(loss):
             raise ArithmeticError(f"the loss of step {step} is {loss.item()}; train with a smaller rate")
         optimizer.zero_grad()
@@ -110,9 +101,9 @@ def table(names: list[str], scenes: list[str], seeds: int, steps: int) -> str:
         for kind in (kind for kind in family.scenes if kind in scenes):
             figures = {attention: [measured(name, kind, attention, seed, steps)["figure"] for seed in range(seeds)]
                        for attention in (True, False)}
-            chance = "-" if kind == "legend map" else f"{1 / far.CLASSES[kind]:.3f}"
-            lines.append(f"| {name} | `{family.architecture}` | {kind} | "
-                         f"{'mIoU' if kind == 'legend map' else 'top-1'} | {chance} | {cell(figures[True])} | "
+            answer = ANSWERS[kind]
+            chance = "-" if answer.chance is None else f"{answer.chance:.3f}"
+            lines.append(f"| {name} | `{family.architecture}` | {kind} | {answer.figure} | {chance} | {cell(figures[True])} | "
                          f"{cell(figures[False])} |")
     return "\n".join(lines) + "\n"
 
@@ -122,14 +113,14 @@ def main():
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", help="families, separated by commas", default=",".join(FAMILIES))
-    parser.add_argument("--scenes", help="kinds of scenes, separated by commas", default=",".join(KINDS))
+    parser.add_argument("--scenes", help="kinds of scenes, separated by commas", default=",".join(ANSWERS))
     options = parser.parse_args()
     names = options.only.split(",")
     if unknown := [name for name in names if name not in FAMILIES]:
         parser.error(f"unknown families {', '.join(unknown)}; the families are: {', '.join(FAMILIES)}")
     scenes = options.scenes.split(",")
-    if unknown := [kind for kind in scenes if kind not in KINDS]:
-        parser.error(f"unknown scenes {', '.join(unknown)}; the scenes are: {', '.join(KINDS)}")
+    if unknown := [kind for kind in scenes if kind not in ANSWERS]:
+        parser.error(f"unknown scenes {', '.join(unknown)}; the scenes are: {', '.join(ANSWERS)}")
     if options.steps < 10 or options.seeds < 1:
         parser.error("--steps must be at least 10 and --seeds at least 1")
     torch.set_num_threads(1)
