@@ -127,7 +127,9 @@ def slow(start, tmp_path, hang):
 
     def serve(**drills):
         write_cached(tmp_path, "slow", Identity(hang_file=str(hang), **drills), max_batch_size=1)
-        return start(tmp_path, "--cache-config=local,size=10485760", "--allow-drills").await_ready()
+        # One thread that hashes large inputs: they are looked for in the order in which they came.
+        flags = ("--cache-config=local,size=10485760", "--allow-drills", "--decode-threads=1")
+        return start(tmp_path, *flags).await_ready()
 
     return serve
 
@@ -142,12 +144,16 @@ def test_equal_requests_in_flight_are_computed_once(slow, hang, values):
     daemon = slow(hang_at="5")
     with daemon.inference() as inference:
         calls = [inference.model_infer.future(request(5, values)) for _ in range(20)]
-        await_in_flight(daemon, 20)
+        # A request that joins no other one. It waits for the instance, so those before it have been looked for.
+        last = inference.model_infer.future(request(6, values))
+        eventually(lambda: daemon.metrics().total("nv_inference_pending_request_count") == 1, "the last one waits")
+        await_in_flight(daemon, 21)
         hang.unlink()
         for call in calls:
             assert call.result().raw_output_contents[0] == volume(5, values).tobytes()
+        assert last.result().raw_output_contents[0] == volume(6, values).tobytes()
     # Hits, misses, successes, items and passes.
-    assert counts(daemon, "slow") == [19, 1, 20, 1, 1]
+    assert counts(daemon, "slow") == [19, 2, 21, 2, 2]
     assert daemon.metrics().total("saccade_response_cache_joined_total", model="slow") == 19
 
 
