@@ -297,13 +297,17 @@ def test_what_cannot_be_run_is_unavailable_and_says_why(start, tiny, tmp_path):
             "wrong": "ensemble 'wrong' cannot be run: step of model 'identity' that makes 'middle': input 'image' takes",
             "wide": "the model's max_batch_size is 4, lower than the ensemble's 5",
         }
-        for model, reason in reasons.items():
-            assert not client.is_model_ready(model)
+
+        def says_why(model, reason):
             status, message = refused(client, model, sent(batch))
             assert status == "UNAVAILABLE"
-            assert reason in message
             with daemon.vision() as vision:
-                assert reason in vision.get_model(get_model_request(model)).reason
+                return reason in message and reason in vision.get_model(get_model_request(model)).reason
+
+        for model, reason in reasons.items():
+            assert not client.is_model_ready(model)
+            # The daemon tries to load it again now and then, and is loading it meanwhile.
+            eventually(lambda model=model, reason=reason: says_why(model, reason), f"{model} says why it is not served")
             assert daemon.metrics().total("saccade_model_ready", model=model) == 0
 
 

@@ -48,8 +48,16 @@ def listed(daemon):
 def refusal(daemon):
     """Returns why the model `coarse` is not served."""
     daemon.await_ports()
-    eventually(lambda: "coarse" in listed(daemon) and listed(daemon)["coarse"].reason, "the model is refused")
-    return listed(daemon)["coarse"].reason
+    reasons = []
+
+    def is_refused():
+        # While the daemon tries it again, it has no reason.
+        found = listed(daemon).get("coarse")
+        reasons.append(found.reason if found else "")
+        return reasons[-1]
+
+    eventually(is_refused, "the model is refused")
+    return reasons[-1]
 
 
 def best(daemon, name, picture):
