@@ -38,7 +38,7 @@ def state(process):
     """The letter of the process's state; None once it has ended and its parent knows."""
     try:
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
 
 
