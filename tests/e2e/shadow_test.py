@@ -124,8 +124,9 @@ def test_a_hanging_shadow_version_hangs_alone(trapped):
 
 
 def test_under_overload_copies_are_dropped_and_requests_are_not(start, tmp_path):
-    clients, each = 8, 40
-    write_versions(tmp_path / "models", "m", Identity(delay_ms=5), Identity(delay_ms=5), max_batch_size=1)
+    clients, each = 8, 25
+    # The passes take longer than a busy machine's clients need to send again, so that requests wait.
+    write_versions(tmp_path / "models", "m", Identity(delay_ms=20), Identity(delay_ms=20), max_batch_size=1)
     daemon = start(tmp_path / "models", "--allow-drills").await_ready()
 
     def call(client):
