@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import json_format
 
 import pictures
-from harness import DEADLINE_SECONDS, ROOT, Daemon
+from harness import DEADLINE_SECONDS, ROOT, Daemon, eventually
 from messages import message, predict_request
 from tiny_models import smooth_volumes, tiny_actions, tiny_restorer, write_model
 
@@ -220,4 +220,4 @@ def test_requests_are_counted(tasks_daemon):
     assert post(tasks_daemon, "blind")[0] == 200
     assert post(tasks_daemon, "blind", b"no picture")[0] == 400
     assert (count("OK"), count("INVALID_ARGUMENT")) == (before[0] + 1, before[1] + 1)
-    assert tasks_daemon.metrics().total("saccade_inflight_requests") == 0
+    eventually(lambda: tasks_daemon.metrics().total("saccade_inflight_requests") == 0, "nothing is in flight")

@@ -131,7 +131,8 @@ def models(tmp_path_factory):
     write(root, "unknown", Log(), of_one() + "parameters { key: 'colour' value { string_value: 'red' } }")
     for name in ("unused", "quiet"):
         write(root, name, Log(), of_one())
-    for name, policy in (("slow", "max_queue_size: 2 default_timeout_microseconds: 100000"),
+    # On a busy machine it takes a while until an idle instance's thread runs; the slow pass takes longer.
+    for name, policy in (("slow", "max_queue_size: 2 default_timeout_microseconds: 250000"),
                          ("patient", "allow_timeout_override: true")):
         # The delay and the free dimension make the model's own thread compute requests, not the network's.
         batching = f"max_queue_delay_microseconds: 20000 default_queue_policy {{ {policy} }}"
