@@ -124,7 +124,11 @@ void Catalog::Load(const std::string& name, std::optional<std::string> config_js
   if (!refused.ok()) return std::move(done)(refused);
   Order(
       [this, name, config = std::move(config_json), done = std::move(done)](absl::Status cancelled) mutable {
-        std::move(done)(cancelled.ok() ? LoadByName(name, config, 0) : cancelled);
+        if (!cancelled.ok()) return std::move(done)(cancelled);
+        const absl::Status loaded = LoadByName(name, config, 0);
+        // Who is told that the load ended finds the model's health changed.
+        TellChanges();
+        std::move(done)(loaded);
       });
 }
 

@@ -1,6 +1,9 @@
 #include "server/catalog/catalog.h"
 
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -277,6 +280,35 @@ TEST_F(CatalogTest, OrdersNeedTheModeForThem) {
   EXPECT_EQ(Load("m").code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Unload("m").code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Served("m"), 1);
+}
+
+TEST_F(CatalogTest, WhoIsToldThatALoadEndedFindsItsReadiness) {
+  Write("m", 1);
+  // Written and read on the catalog's thread only.
+  std::map<std::string, bool> ready;
+  Catalog catalog({.repositories = {repository_.string()}, .control = ModelControl::kExplicit, .cores = 2},
+                  &clock_, &metrics_);
+  ASSERT_TRUE(catalog.Scan().ok());
+  Told started;
+  catalog.Start({.model_changed = [&](const std::string& model, bool now) { ready[model] = now; },
+                 .loaded = [&](const absl::Status& first_failure) { started.Done()(first_failure); }});
+  ASSERT_TRUE(started.Await().ok());
+  bool was_ready = false;
+  Told loaded;
+  catalog.Load("m", std::nullopt, [&](const absl::Status& status) {
+    was_ready = ready["m"];
+    loaded.Done()(status);
+  });
+  ASSERT_TRUE(loaded.Await().ok());
+  EXPECT_TRUE(was_ready);
+  bool is_ready = true;
+  Told unloaded;
+  catalog.Unload("m", false, [&](const absl::Status& status) {
+    is_ready = ready["m"];
+    unloaded.Done()(status);
+  });
+  ASSERT_TRUE(unloaded.Await().ok());
+  EXPECT_FALSE(is_ready);
 }
 
 TEST_F(CatalogTest, ARequestsConfigurationHoldsUntilTheNextLoad) {
