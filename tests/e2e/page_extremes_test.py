@@ -4,7 +4,6 @@ daemon that ends under it, no models and hundreds of them, and words from right 
 import io
 import re
 import shutil
-import socket
 
 import numpy
 import pytest
@@ -14,6 +13,7 @@ from playwright.sync_api import expect
 from harness import DEADLINE_SECONDS, Daemon
 from page_fixtures import DEMO, SCENE, ask, browser, colours, daemon, open_page, repository, shots, wait_for
 from page_workbench_test import png
+from tools.rollout.network import free_port
 
 __all__ = ["browser", "daemon", "open_page", "repository", "shots"]
 STAR = DEMO / "pictures" / "star.jpg"
@@ -27,12 +27,6 @@ WATCH = """() => {
     [window.longest, last] = [Math.max(window.longest, now - last), now];
   }, 5);
 }"""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_thirty_megapixels(open_page, tmp_path):
@@ -89,7 +83,7 @@ def test_a_slow_network(open_page, tmp_path):
 
 def test_a_daemon_that_is_restarted(browser, repository, tmp_path):
     """With a request on its way, which is told to have failed; the page works again as soon as the daemon does."""
-    ports = ("0", str(free_port()), "0")
+    ports = ("0", str(free_port("127.0.0.1")), "0")
     flags = ["--warm-up-seconds=0"]
     page = browser.new_page()
     with Daemon(repository, *flags, log_folder=tmp_path, ports=ports) as first:

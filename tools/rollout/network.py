@@ -1,8 +1,10 @@
 """Addresses for the replicas: each has a network namespace and an address of its own, like a pod; or, if namespaces
 cannot be created, an address of its own in 127.0.0.0/8."""
 
+import contextlib
 import itertools
 import os
+import random
 import re
 import socket
 import subprocess
@@ -102,9 +104,16 @@ def choose():
 
 
 def free_port(address):
-    with socket.socket() as listener:
-        listener.bind((address, 0))
-        return listener.getsockname()[1]
+    """Below the ports that the system gives to whoever names none, if there are any: nobody gets it by chance before it is
+    used."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as given:
+        first = int(given.read().split()[0])
+    below = range(11_000, first)
+    for port in [*random.sample(below, min(100, len(below))), 0]:
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind((address, port))
+            return listener.getsockname()[1]
+    raise OSError(f"{address} has no free port")
 
 
 def _names(mark):
