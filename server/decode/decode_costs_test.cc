@@ -126,6 +126,20 @@ TEST(DecodeCostsTest, PngsWhoseTextsInflate) {
   EXPECT_GT(unchecked.growth(), 400 * kMebibyte) << "this test tests nothing";
 }
 
+// Data beyond the last row.
+TEST(DecodeCostsTest, PngsWhosePixelsInflateToMoreThanTheirSize) {
+  const std::string small = Encode(".png", SmoothPicture(1, 1));
+  const std::string pixels = "\0\x01\x02\x03"s + std::string(size_t{256} << 20, '\0');
+  const std::string attack = small.substr(0, 33) + Chunk("IDAT", Deflated(pixels)) + Chunk("IEND", "");
+  EXPECT_LT(attack.size(), 300'000u);
+  const double start = CpuSeconds();
+  const cv::Mat decoded = Decoded(attack);
+  EXPECT_LT(CpuSeconds() - start, 0.05);
+  ASSERT_EQ(decoded.size(), cv::Size(1, 1));
+  EXPECT_EQ(decoded.at<cv::Vec3b>(0, 0), cv::Vec3b(3, 2, 1));
+  EXPECT_TRUE(Same(decoded, DecodedByOpenCv(attack)));
+}
+
 TEST(DecodeCostsTest, PngsWithLargeExif) {
   const std::string exif = GreedyExif(4'100'000);
   const std::string small = Encode(".png", SmoothPicture(1, 1));

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -15,14 +14,11 @@
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
 #include "server/decode/prepare.h"
+#include "server/decode/still_wanted.h"
 #include "server/decode/video.h"
 #include "server/decode/volume.h"
 
 namespace saccade::server {
-
-// Asked while a call's input is decoded: OK while its answer is needed, else the error that ends the call.
-// Called on the thread that decodes. A null one means always.
-using StillWanted = std::function<absl::Status()>;
 
 // A picture that is too large to be decoded whole. Not thread-safe.
 class PictureRegions {
@@ -76,8 +72,7 @@ class Decoder {
   const DecodeLimits limits_;
 };
 
-// Decodes on the calling thread. Only TIFFs are interrupted within a picture: OpenCV's decoders take no
-// callback.
+// Decodes on the calling thread. A BMP is not interrupted, because it is copied rather than decoded.
 class ThreadDecoder final : public Decoder {
  public:
   using Decoder::Decoder;

@@ -48,6 +48,15 @@ constexpr int64_t kMaxScansOfFrame = 16;
 // Frames that cannot be decoded, without one that can, after which the video ends.
 constexpr int kMaxDamagedFrames = 64;
 
+// Pixels of frames that are decoded without one that is shown. A decoder shows its first frame up to 16
+// frames later, and not before a frame that needs no other one.
+constexpr int64_t kMaxHiddenPixels = int64_t{1} << 29;
+
+// Bytes that the frames and pieces of sound of a file have on average, at least, and how many times the
+// file's bytes they may have together: some containers store once what all of them begin with.
+constexpr int64_t kMinPacketBytes = 2;
+constexpr int64_t kMaxPacketGrowth = 64;
+
 constexpr char kCodecs[] =
     "H.264, H.265, VP8, VP9, AV1, MPEG-1, MPEG-2, MPEG-4, DivX 3, Motion JPEG, ProRes, FFV1 and raw "
     "frames";
@@ -182,10 +191,19 @@ class FrameMemory {
   // format raises it.
   int64_t max_bytes() const { return max_frames_ * frame_bytes_; }
 
+  // Pixels of all frames that were allocated so far.
+  int64_t pixels() const { return pixels_; }
+  // Whether the frames since the last one that is shown have too many pixels. Then none is allocated.
+  bool hides_too_many() const { return pixels_ - shown_pixels_ > kMaxHiddenPixels; }
+  // A frame is shown.
+  void Show() { shown_pixels_ = pixels_; }
+
   // A decoder's get_buffer2; its `opaque` is a FrameMemory, which outlives all frames.
   static int Allocate(AVCodecContext* codec, AVFrame* frame, int flags) {
     auto* const self = static_cast<FrameMemory*>(codec->opaque);
     if (int64_t{frame->width} > self->max_pixels_ / std::max(1, frame->height)) return AVERROR(EINVAL);
+    if (self->hides_too_many()) return AVERROR(EINVAL);
+    self->pixels_ += int64_t{frame->width} * frame->height;
     if (const int failed = avcodec_default_get_buffer2(codec, frame, flags); failed < 0) return failed;
     return self->Count(frame);
   }
@@ -228,12 +246,18 @@ class FrameMemory {
   int64_t frame_bytes_;
   // Bytes of the frames that exist.
   int64_t held_ = 0;
+  // Pixels of all frames so far, and of those until one was shown.
+  int64_t pixels_ = 0;
+  int64_t shown_pixels_ = 0;
 };
 
 class FfmpegVideo final : public Video {
  public:
-  explicit FfmpegVideo(std::string_view bytes)
-      : bytes_(bytes), input_(bytes), packet_(Owned(av_packet_alloc(), FreePacket())) {}
+  FfmpegVideo(std::string_view bytes, StillWanted wanted)
+      : bytes_(bytes),
+        wanted_(std::move(wanted)),
+        input_(bytes),
+        packet_(Owned(av_packet_alloc(), FreePacket())) {}
 
   absl::Status Start(const char* container, const DecodeLimits& limits) {
     limits_ = limits;
@@ -267,6 +291,8 @@ class FfmpegVideo final : public Video {
   }
   models::Size size() const override { return size_; }
   int64_t memory_bytes() const override { return memory_->max_bytes(); }
+  // Some decoders allocate their frames themselves, or show packets as they are.
+  int64_t decoded_pixels() const override { return std::max(memory_->pixels(), shown_pixels_); }
 
   absl::Status status() const override { return status_; }
 
@@ -274,9 +300,12 @@ class FfmpegVideo final : public Video {
     if (!status_.ok()) return false;
     if (!NextFrame()) {
       // FFmpeg sets the size to zero at a frame of more pixels than the decoder may allocate.
-      if (codec_->width == 0) status_ = TooLarge();
+      if (status_.ok() && codec_->width == 0) status_ = TooLarge();
+      if (status_.ok() && memory_->hides_too_many()) status_ = TooManyHidden();
       return false;
     }
+    memory_->Show();
+    shown_pixels_ += int64_t{frame_->width} * frame_->height;
     // Decoders may allocate more pixels than the limit, because they round sides up. No frame may show more.
     status_ = CheckPixels(frame_->width, frame_->height, limits_);
     if (status_.ok() && !std::exchange(any_frame_, true)) SetSize(frame_->width, frame_->height);
@@ -326,13 +355,26 @@ class FfmpegVideo final : public Video {
     return true;
   }
 
-  // Reads the next packet of the stream. False at the end of the file.
+  // Reads the next packet of the stream. False at the end of the file, and if status_ is an error.
   bool ReadPacket() {
     do {
       av_packet_unref(packet_.get());
       if (av_read_frame(format_.get(), packet_.get()) < 0) return false;
+      status_ = CountPacket();
+      if (!status_.ok()) return false;
     } while (packet_->stream_index != stream_->index);
     return true;
+  }
+
+  absl::Status CountPacket() {
+    ++packets_;
+    packet_bytes_ += packet_->size;
+    const auto size = static_cast<int64_t>(bytes_.size());
+    if (packets_ <= size / kMinPacketBytes && packet_bytes_ <= kMaxPacketGrowth * size)
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the video cannot be read: ", packets_,
+                                                   " of its frames and pieces of sound have ", packet_bytes_,
+                                                   " bytes, but the file only ", size, "; write it again"));
   }
 
   // For MPEG-4, FFmpeg ignores the size that MP4 files give. Reads it from the header of the first frame.
@@ -372,7 +414,9 @@ class FfmpegVideo final : public Video {
 
   // Decodes the next frame. False at the end of the video, and where it is damaged.
   bool NextFrame() {
-    for (int damaged = 0; damaged <= kMaxDamagedFrames;) {
+    for (int damaged = 0; damaged <= kMaxDamagedFrames && !memory_->hides_too_many();) {
+      if (status_.ok() && wanted_) status_ = wanted_();
+      if (!status_.ok()) return false;
       const int received = avcodec_receive_frame(codec_.get(), frame_.get());
       if (received >= 0) return true;
       if (received == AVERROR_EOF) return false;
@@ -386,6 +430,12 @@ class FfmpegVideo final : public Video {
     return absl::InvalidArgumentError(absl::StrCat(
         "a frame of the video is damaged, or larger than ", stream_->codecpar->width, " x ",
         stream_->codecpar->height, " pixels, the size that the file's header gives; try H.264 in MP4"));
+  }
+
+  absl::Status TooManyHidden() const {
+    return absl::InvalidArgumentError(
+        absl::StrCat("frames of the video that follow each other and are not shown have more than ",
+                     kMaxHiddenPixels, " pixels together; write it again"));
   }
 
   void ReadRotation() {
@@ -441,6 +491,7 @@ class FfmpegVideo final : public Video {
   }
 
   const std::string_view bytes_;
+  const StillWanted wanted_;
   DecodeLimits limits_;
   // Destroyed after everything that refers to them.
   const MemoryInput input_;
@@ -459,17 +510,21 @@ class FfmpegVideo final : public Video {
   models::Size size_;
   // True once a frame was decoded, whose size then is the video's.
   bool any_frame_ = false;
+  int64_t shown_pixels_ = 0;
+  // Of all streams.
+  int64_t packets_ = 0;
+  int64_t packet_bytes_ = 0;
   absl::Status status_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Video>> OpenWithFfmpeg(std::string_view bytes, const char* container,
-                                                      const DecodeLimits& limits) {
+                                                      const DecodeLimits& limits, const StillWanted& wanted) {
   SetUpOpenCv();
   // Errors are returned to the client; by default FFmpeg would also print each of them.
   av_log_set_level(AV_LOG_QUIET);
-  auto video = std::make_unique<FfmpegVideo>(bytes);
+  auto video = std::make_unique<FfmpegVideo>(bytes, wanted);
   if (absl::Status started = video->Start(container, limits); !started.ok()) return started;
   return video;
 }

@@ -12,6 +12,6 @@ namespace saccade::server {
 // Opens `bytes`, which must outlive the result, as `container`, FFmpeg's name of the format. Nothing but
 // these bytes is read, and nothing is decoded yet. Errors as for Video::Open. May throw std::bad_alloc.
 absl::StatusOr<std::unique_ptr<Video>> OpenWithFfmpeg(std::string_view bytes, const char* container,
-                                                      const DecodeLimits& limits);
+                                                      const DecodeLimits& limits, const StillWanted& wanted);
 
 }  // namespace saccade::server

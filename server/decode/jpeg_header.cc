@@ -66,6 +66,19 @@ size_t SkipScan(const PictureBytes& bytes, size_t at) {
 
 }  // namespace
 
+std::optional<std::pair<int64_t, int64_t>> JpegFrameSize(std::string_view encoded) {
+  const PictureBytes bytes(encoded);
+  for (size_t at = 2;;) {
+    at = bytes.find('\xFF', at);
+    while (bytes.has(at, 1) && bytes.u8(at) == 0xFF) ++at;
+    const uint32_t marker = bytes.u8(at++);
+    if (!bytes.has(at, 2) || marker == kEndOfPicture) return std::nullopt;
+    if (marker == 0 || marker == kTemporary || marker == kStartOfPicture || IsRestart(marker)) continue;
+    if (IsStartOfFrame(marker)) return std::pair<int64_t, int64_t>(bytes.big16(at + 5), bytes.big16(at + 3));
+    at += bytes.big16(at);
+  }
+}
+
 // A thumbnail is a whole JPEG inside a segment. Segments are skipped by their length, so its markers are
 // never mistaken for the picture's.
 absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/bad_field.h"
+#include "server/decode/coded_picture.h"
 #include "server/decode/opencv.h"
 #include "server/decode/picture_formats.h"
 #include "server/decode/seen_part.h"
@@ -40,19 +41,6 @@ int Reduction(const PictureHeader& header, const models::ImageInput& input) {
   return 1;
 }
 
-int ReadMode(int reduction) {
-  switch (reduction) {
-    case 8:
-      return cv::IMREAD_REDUCED_COLOR_8;
-    case 4:
-      return cv::IMREAD_REDUCED_COLOR_4;
-    case 2:
-      return cv::IMREAD_REDUCED_COLOR_2;
-    default:
-      return cv::IMREAD_COLOR;
-  }
-}
-
 absl::Status Damaged(const PictureHeader& header, size_t bytes) {
   return absl::InvalidArgumentError(absl::StrCat("the ", FormatName(header.format),
                                                  " picture is damaged: its header "
@@ -61,17 +49,30 @@ absl::Status Damaged(const PictureHeader& header, size_t bytes) {
                                                  bytes, " bytes do not decode to a picture of that size"));
 }
 
-cv::Mat DecodeWithOpenCv(std::string_view bytes, int factor) {
+cv::Mat DecodeBmp(std::string_view bytes) {
   // OpenCV reads from the buffer and does not write to it, but its interface is not const-correct.
   const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));
-  return cv::imdecode(encoded, ReadMode(factor));
+  return cv::imdecode(encoded, cv::IMREAD_COLOR);
 }
 
 absl::StatusOr<cv::Mat> DecodeFile(std::string_view bytes, const PictureHeader& header, int factor,
                                    const std::function<absl::Status()>& wanted) {
-  if (header.format == PictureFormat::kTiff) return DecodeTiff(bytes, wanted);
-  if (header.copied_bytes > 0) return DecodeWithOpenCv(WithoutExtraChunks(bytes), factor);
-  return DecodeWithOpenCv(bytes, factor);
+  switch (header.format) {
+    case PictureFormat::kJpeg:
+      return DecodeJpeg(bytes, factor, wanted);
+    case PictureFormat::kPng:
+      return header.copied_bytes > 0 ? DecodePng(WithoutExtraChunks(bytes), header, wanted)
+                                     : DecodePng(bytes, header, wanted);
+    case PictureFormat::kWebp:
+      return DecodeWebp(bytes, header, wanted);
+    case PictureFormat::kTiff:
+      return DecodeTiff(bytes, wanted);
+    case PictureFormat::kBmp:
+      return DecodeBmp(bytes);
+    case PictureFormat::kRaw:
+      break;
+  }
+  return absl::InternalError("raw pixels are not decoded");
 }
 
 DecodedPicture Owned(std::shared_ptr<const cv::Mat> mat) {

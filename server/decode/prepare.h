@@ -43,8 +43,8 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
 // With `region`, returns only that part of the upright picture, with exactly the pixels of the whole picture
 // and without shrinking. INVALID_ARGUMENT if the region extends beyond the picture.
 //
-// `wanted`, if not null, is asked between the strips or tiles of a TIFF, and its error ends decoding. The
-// libraries for the other formats take no callback.
+// `wanted`, if not null, is asked between the strips or tiles of a TIFF and the rows of other formats, and
+// its error ends decoding. A BMP is not interrupted.
 //
 // INVALID_ARGUMENT for a picture that is read by regions.
 //

@@ -53,8 +53,8 @@ absl::StatusOr<std::unique_ptr<PictureRegions>> ThreadDecoder::OpenRegions(const
 }
 
 absl::StatusOr<std::unique_ptr<Video>> ThreadDecoder::OpenVideo(std::string_view bytes,
-                                                                const StillWanted& /*wanted*/) const {
-  return Video::Open(bytes, limits());
+                                                                const StillWanted& wanted) const {
+  return Video::Open(bytes, limits(), wanted);
 }
 
 absl::StatusOr<VolumeHeader> ThreadDecoder::ReadVolume(const Picture& volume, int64_t max_voxels,

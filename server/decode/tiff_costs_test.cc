@@ -11,6 +11,7 @@
 #include "server/decode/costs_fixtures.h"
 #include "server/decode/picture_fixtures.h"
 #include "server/decode/prepare.h"
+#include "server/decode/video_fixtures.h"
 #include "server/decode/volume.h"
 
 namespace saccade::server {
@@ -192,6 +193,29 @@ TEST(TiffCostsTest, TiffsWhoseStripsShareData) {
   const auto refused = ReadVolumeHeader(File(TiffOf(page, strip, 3000)), kMebibyte);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("they must not share their data"));
   EXPECT_LT(CpuSeconds() - start, 0.5);
+}
+
+// A picture of `rows` rows in one strip, which is this grey JPEG of 8184 columns.
+std::string JpegStrip(const std::string& jpeg, int rows) {
+  std::vector<Tag> tags = OnePixel(7);
+  tags[0].value = 8184;
+  tags[1].value = tags[7].value = static_cast<uint64_t>(rows);
+  tags[8].value = jpeg.size();
+  return TiffOf(tags, jpeg);
+}
+
+TEST(TiffCostsTest, TiffsWhoseJpegsAreTallerThanTheirStrip) {
+  const std::string jpeg = ManyScans(8184, 3);
+  const std::string attack = JpegStrip(jpeg, 32);
+  EXPECT_LT(attack.size(), 200'000u);
+  const PeakMemory memory;
+  EXPECT_THAT(Refusal(attack), HasSubstr("the JPEG of its strip 0 has 8184 rows; at most 48 are expected"));
+  EXPECT_THAT(std::string(ReadVolumeHeader(File(attack), kMebibyte).status().message()),
+              HasSubstr("the JPEG of its strip 0 has 8184 rows"));
+  EXPECT_LT(memory.growth(), 16 * kMebibyte);
+  EXPECT_EQ(Decoded(JpegStrip(LargeJpeg(8184), 8184)).size(), cv::Size(8184, 8184));
+  // The last strip may hold a whole block.
+  EXPECT_EQ(Decoded(JpegStrip(LargeJpeg(8184), 8170)).size(), cv::Size(8184, 8170));
 }
 
 TEST(TiffCostsTest, TiffsOfManySamples) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/decode/picture_formats.h"
 #include "server/decode/tiff_directory.h"
 #include "server/decode/voxels.h"
 
@@ -38,6 +39,10 @@ constexpr uint64_t kMaxSharing = 4;
 // Tiles of a picture that is read by regions may share their bytes, as those of an empty background do. Each
 // may have this many bytes, and twice those of its pixels: a decoder could search more for pixels for long.
 constexpr uint64_t kMaxExcessOfTile = 4096;
+
+// libtiff decodes all of a JPEG in the last strip, also what is below the picture. Rows that fill up a block
+// may be there.
+constexpr int64_t kMaxExcessOfStrip = 16;
 
 absl::Status BrokenTiff(const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("the TIFF cannot be read: ", why));
@@ -258,6 +263,20 @@ int64_t TiffFile::StoredPixels() const {
   return int64_t{width} * height;
 }
 
+absl::Status TiffFile::CheckJpegOfStrip(uint32_t strip) const {
+  TIFF* const tiff = source_->tiff;
+  const uint64_t offset = TIFFGetStrileOffset(tiff, strip);
+  if (offset >= source_->bytes.size()) return absl::OkStatus();
+  const auto frame = JpegFrameSize(source_->bytes.substr(offset, TIFFGetStrileByteCount(tiff, strip)));
+  uint32_t height = 0, rows = 0;
+  TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows);
+  const int64_t most = std::min(rows, height) + kMaxExcessOfStrip;
+  if (!frame || frame->second <= most) return absl::OkStatus();
+  return BrokenTiff(absl::StrCat("the JPEG of its strip ", strip, " has ", frame->second, " rows; at most ",
+                                 most, " are expected, so save it again"));
+}
+
 absl::Status TiffFile::CountStoredBytes() {
   TIFF* const tiff = source_->tiff;
   uint16_t compression = COMPRESSION_NONE;
@@ -265,7 +284,8 @@ absl::Status TiffFile::CountStoredBytes() {
   // Without compression, the pixels bound what is read.
   if (compression == COMPRESSION_NONE) return absl::OkStatus();
   const uint64_t size = source_->bytes.size();
-  const uint32_t count = TIFFIsTiled(tiff) ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+  const bool is_tiled = TIFFIsTiled(tiff) != 0;
+  const uint32_t count = is_tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
   for (uint32_t strile = 0; strile < count; ++strile) {
     const uint64_t offset = std::min<uint64_t>(size, TIFFGetStrileOffset(tiff, strile));
     stored_bytes_ += std::min<uint64_t>(size - offset, TIFFGetStrileByteCount(tiff, strile));
@@ -274,6 +294,8 @@ absl::Status TiffFile::CountStoredBytes() {
                                      " bytes together, but the file only ", size,
                                      "; they must not share their data, so save it again"));
     }
+    if (is_tiled || compression != COMPRESSION_JPEG) continue;
+    if (absl::Status fits = CheckJpegOfStrip(strile); !fits.ok()) return fits;
   }
   return absl::OkStatus();
 }

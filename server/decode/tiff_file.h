@@ -64,7 +64,8 @@ class TiffFile {
   // REQUIRES: Page() or Picture() accepted the page.
   int64_t StoredPixels() const;
   // Adds the compressed bytes of the current page to those counted before. INVALID_ARGUMENT if they are
-  // together many times the file, because strips or tiles share bytes, which are decoded for each of them.
+  // together many times the file, because strips or tiles share bytes, which are decoded for each of them, or
+  // if a strip holds a JPEG that is taller.
   // REQUIRES: Page() or Picture() accepted the page.
   absl::Status CountStoredBytes();
   // Writes the picture's pixels, as stored, to `out`, which has room for all of them: 4 bytes each, red,
@@ -83,6 +84,8 @@ class TiffFile {
 
   TiffFile(std::unique_ptr<Source> source, std::function<absl::Status()> wanted);
   absl::Status IsWanted() const { return wanted_ ? wanted_() : absl::OkStatus(); }
+  // INVALID_ARGUMENT if the strip is a JPEG that is taller than it.
+  absl::Status CheckJpegOfStrip(uint32_t strip) const;
   // INVALID_ARGUMENT if the tile at this place has far more bytes than pixels.
   absl::Status CheckBytesOfTile(const Region& tile) const;
   absl::Status ReadStrips(const TiffPage& page, float* out);

@@ -11,32 +11,13 @@
 #include "absl/strings/string_view.h"
 #include "server/decode/picture_formats.h"
 #include "server/decode/tiff_file.h"
+#include "server/decode/upright.h"
 
 namespace saccade::server {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
               "libtiff's pixels are words, red in the lowest byte");
-
-void TurnUpright(cv::Mat& picture, int orientation) {
-  if (orientation >= 5) cv::transpose(picture, picture);
-  switch (orientation) {
-    case 2:
-    case 6:
-      cv::flip(picture, picture, 1);
-      return;
-    case 3:
-    case 7:
-      cv::flip(picture, picture, -1);
-      return;
-    case 4:
-    case 8:
-      cv::flip(picture, picture, 0);
-      return;
-    default:
-      return;
-  }
-}
 
 bool IsTurned(const TiffPicture& picture) { return picture.orientation >= ORIENTATION_LEFTTOP; }
 

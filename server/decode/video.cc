@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/decode/ffmpeg_video.h"
+#include "server/decode/matroska_frames.h"
 #include "server/decode/mp4_samples.h"
 #include "server/decode/opencv.h"
 #include "server/decode/picture_bytes.h"
@@ -16,9 +17,11 @@ bool IsMp4(const PictureBytes& bytes) {
          !bytes.tag(8, "mif1");
 }
 
+bool IsMatroska(const PictureBytes& bytes) { return bytes.tag(0, "\x1A\x45\xDF\xA3"); }
+
 // FFmpeg's name of the container that the first bytes are those of; null if there is none.
 const char* ContainerOf(const PictureBytes& bytes) {
-  if (bytes.tag(0, "\x1A\x45\xDF\xA3")) return "matroska";
+  if (IsMatroska(bytes)) return "matroska";
   if (bytes.tag(0, "RIFF") && bytes.tag(8, "AVI ")) return "avi";
   return IsMp4(bytes) ? "mov" : nullptr;
 }
@@ -27,7 +30,8 @@ const char* ContainerOf(const PictureBytes& bytes) {
 
 bool IsVideo(std::string_view encoded) { return ContainerOf(PictureBytes(encoded)) != nullptr; }
 
-absl::StatusOr<std::unique_ptr<Video>> Video::Open(std::string_view encoded, const DecodeLimits& limits) {
+absl::StatusOr<std::unique_ptr<Video>> Video::Open(std::string_view encoded, const DecodeLimits& limits,
+                                                   const StillWanted& wanted) {
   const PictureBytes bytes(encoded);
   const char* const container = ContainerOf(bytes);
   if (container == nullptr) {
@@ -37,8 +41,10 @@ absl::StatusOr<std::unique_ptr<Video>> Video::Open(std::string_view encoded, con
   }
   if (IsMp4(bytes)) {
     if (absl::Status few = CheckMp4Samples(encoded); !few.ok()) return few;
+  } else if (IsMatroska(bytes)) {
+    if (absl::Status few = CheckMatroskaFrames(encoded); !few.ok()) return few;
   }
-  return CatchExceptions("the video", [&] { return OpenWithFfmpeg(encoded, container, limits); });
+  return CatchExceptions("the video", [&] { return OpenWithFfmpeg(encoded, container, limits, wanted); });
 }
 
 }  // namespace saccade::server

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/decode/prepare.h"
+#include "server/decode/still_wanted.h"
 
 namespace saccade::server {
 
@@ -23,9 +24,11 @@ bool IsVideo(std::string_view bytes);
 class Video {
  public:
   // Reads the header; `bytes` must outlive the result. Decodes nothing, and does not throw. INVALID_ARGUMENT
-  // if the format or the codec is not accepted, if the file cannot be decoded, if its tables claim more than
-  // it holds, or if its frames exceed `limits`; RESOURCE_EXHAUSTED if out of memory.
-  static absl::StatusOr<std::unique_ptr<Video>> Open(std::string_view bytes, const DecodeLimits& limits);
+  // if the format or the codec is not accepted, if the file cannot be decoded, if its tables or blocks claim
+  // more than it holds, or if its frames exceed `limits`; RESOURCE_EXHAUSTED if out of memory. `wanted` is
+  // copied, and asked by Skip() before each of the file's frames.
+  static absl::StatusOr<std::unique_ptr<Video>> Open(std::string_view bytes, const DecodeLimits& limits,
+                                                     const StillWanted& wanted = nullptr);
 
   virtual ~Video() = default;
 
@@ -38,11 +41,15 @@ class Video {
   // format with more bytes for each pixel.
   virtual int64_t memory_bytes() const = 0;
 
-  // Decodes the next frame; false at the end of the video, and at a frame that is damaged, larger than the
-  // file's header claims, or larger than the limits.
+  // Pixels of all frames that were decoded so far, also of those that are not shown.
+  virtual int64_t decoded_pixels() const = 0;
+
+  // Decodes the next frame that is shown; false at the end of the video, and at a frame that is damaged,
+  // larger than the file's header claims, or larger than the limits.
   virtual bool Skip() = 0;
   // Why Skip() returned false: OK at the end of the video and at damage; INVALID_ARGUMENT if a frame is too
-  // large; else an error whose reason lies outside of the video.
+  // large, if too many are not shown, or if the container has far more of them than bytes; else an error
+  // whose reason lies outside of the video.
   virtual absl::Status status() const = 0;
   // Converts the frame to which Skip() advanced. The result is valid until the next call of Skip() or Last().
   virtual absl::StatusOr<DecodedPicture> Last() = 0;

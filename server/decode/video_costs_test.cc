@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/decode/costs_fixtures.h"
+#include "server/decode/matroska_frames.h"
 #include "server/decode/video.h"
 #include "server/decode/video_fixtures.h"
 
@@ -103,6 +104,144 @@ TEST(VideoCostsTest, VideosThatClaimManySamples) {
   // The name of a table inside of the data is none.
   EXPECT_THAT(refusal(start + Box("mdat", Box("stsz", flags + Big(1, 4) + Big(170'000'000, 4)))),
               HasSubstr("cannot be decoded"));
+}
+
+// A frame of VP8, which is what a lossy WebP holds; `is_shown` is a bit of it.
+std::string Vp8(int side, bool is_shown) {
+  const std::string webp =
+      Encode(".webp", cv::Mat(side, side, CV_8UC3, cv::Scalar::all(9)), {cv::IMWRITE_WEBP_QUALITY, 1});
+  std::string frame = webp.substr(webp.find("VP8 ") + 8);
+  if (!is_shown) frame[0] = static_cast<char>(frame[0] & ~0x10);
+  return frame;
+}
+
+std::string Vp8Avi(int side, const std::vector<std::string>& frames) {
+  std::string avi = MotionJpegAvi({side, side}, frames);
+  for (size_t at = avi.find("MJPG"); at != avi.npos; at = avi.find("MJPG")) avi.replace(at, 4, "VP80");
+  return avi;
+}
+
+TEST(VideoCostsTest, FramesThatAreNotShownCount) {
+  const std::string shown = Vp8(2048, true), hidden = Vp8(2048, false);
+  const int64_t pixels = 2048 * 2048;
+  const std::string bytes = Vp8Avi(2048, {shown, hidden, hidden, shown});
+  auto video = Video::Open(bytes, {});
+  ASSERT_TRUE(video.ok()) << video.status();
+  ASSERT_TRUE((*video)->Skip());
+  EXPECT_EQ((*video)->decoded_pixels(), pixels);
+  ASSERT_TRUE((*video)->Skip());
+  EXPECT_EQ((*video)->decoded_pixels(), 4 * pixels);
+  EXPECT_FALSE((*video)->Skip());
+  EXPECT_TRUE((*video)->status().ok());
+}
+
+TEST(VideoCostsTest, VideosThatShowNothing) {
+  const std::string frame = Vp8(4096, false);
+  const std::string bytes = Vp8Avi(4096, std::vector<std::string>(1000, frame));
+  auto video = Video::Open(bytes, {});
+  ASSERT_TRUE(video.ok()) << video.status();
+  EXPECT_FALSE((*video)->Skip());
+  EXPECT_EQ((*video)->status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string((*video)->status().message()), HasSubstr("are not shown have more than 536870912"));
+  EXPECT_LT((*video)->decoded_pixels(), int64_t{600} << 20);
+}
+
+TEST(VideoCostsTest, VideosEndWithTheirCall) {
+  const std::string bytes = Vp8Avi(256, std::vector<std::string>(100, Vp8(256, false)));
+  int asked = 0;
+  auto video = Video::Open(bytes, {}, [&] {
+    return ++asked == 50 ? absl::CancelledError("the client has left") : absl::OkStatus();
+  });
+  ASSERT_TRUE(video.ok()) << video.status();
+  EXPECT_FALSE((*video)->Skip());
+  EXPECT_TRUE(absl::IsCancelled((*video)->status())) << (*video)->status();
+  EXPECT_FALSE((*video)->Skip());
+  EXPECT_EQ(asked, 50);
+  EXPECT_LT((*video)->decoded_pixels(), 51 * 256 * 256);
+}
+
+// An element of Matroska, whose size is given in four bytes.
+std::string Ebml(const std::string& id, const std::string& data) {
+  return id + Big(0x10000000 | data.size(), 4) + data;
+}
+
+// A Matroska file of Motion JPEG, with more in its only track.
+std::string Matroska(const std::string& in_track, const std::string& cluster) {
+  const std::string header = Ebml("\x1A\x45\xDF\xA3", Ebml("\x42\x82", "matroska"));
+  const std::string size = Ebml("\xB0", Big(64, 2)) + Ebml("\xBA", Big(64, 2));
+  const std::string track = Ebml("\xD7", "\1") + Ebml("\x73\xC5", "\1") + Ebml("\x83", "\1") +
+                            Ebml("\x86", "V_MJPEG") + Ebml("\x23\xE3\x83", Big(40'000'000, 4)) +
+                            Ebml("\xE0", size) + in_track;
+  return header + Ebml("\x18\x53\x80\x67", Ebml("\x16\x54\xAE\x6B", Ebml("\xAE", track)) +
+                                               Ebml("\x1F\x43\xB6\x75", Ebml("\xE7", "\1"s) + cluster));
+}
+
+// A block at this time; `lacing` and what follows it as in its flags.
+std::string Block(int time, const std::string& data, char flags = '\x80') {
+  return Ebml("\xA3", "\x81" + Big(static_cast<uint64_t>(time), 2) + flags + data);
+}
+
+std::string Stripped(const std::string& settings) {
+  const std::string compression = Ebml("\x42\x54", "\3") + Ebml("\x42\x55", settings);
+  return Ebml("\x6D\x80", Ebml("\x62\x40", Ebml("\x50\x34", compression)));
+}
+
+int CountFrames(const std::string& bytes) {
+  auto video = Video::Open(bytes, {});
+  EXPECT_TRUE(video.ok()) << video.status();
+  int frames = 0;
+  while (video.ok() && (*video)->Skip()) ++frames;
+  EXPECT_TRUE(!video.ok() || (*video)->status().ok()) << (*video)->status();
+  return frames;
+}
+
+TEST(VideoCostsTest, MatroskaFilesAreRead) {
+  const std::string jpeg = LargeJpeg(64);
+  const std::string two = Block(0, jpeg) + Block(40, jpeg);
+  EXPECT_EQ(CountFrames(Matroska("", two)), 2);
+  // Two frames of one size in a block.
+  EXPECT_EQ(CountFrames(Matroska("", Block(0, "\1" + jpeg + jpeg, '\x84'))), 2);
+  std::string begin = jpeg.substr(0, 4), rest = jpeg.substr(4);
+  EXPECT_EQ(CountFrames(Matroska(Stripped(begin), Block(0, rest) + Block(40, rest))), 2);
+}
+
+TEST(VideoCostsTest, MatroskaBlocksOfFramesWithoutBytes) {
+  std::string blocks;
+  for (int i = 0; i < 2000; ++i) blocks += Block(i, "\xFF", '\x84');
+  const auto refusal = [](const std::string& bytes) {
+    const double start = CpuSeconds();
+    const PeakMemory memory;
+    const absl::Status refused = Video::Open(bytes, {}).status();
+    EXPECT_LT(CpuSeconds() - start, 0.05);
+    EXPECT_LT(memory.growth(), 16 * kMebibyte);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(refused.message());
+  };
+  EXPECT_THAT(refusal(Matroska("", blocks)), HasSubstr("its blocks have 10240 frames or more; at most 10"));
+  // Each frame would have a mebibyte more than the block.
+  EXPECT_THAT(refusal(Matroska(Stripped(std::string(1 << 20, 'x')), Block(0, "\xFF", '\x84'))),
+              HasSubstr("1048576 bytes are left out of each of its frames; at most 64"));
+  const std::string zlib = Ebml("\x6D\x80", Ebml("\x62\x40", Ebml("\x50\x34", "")));
+  EXPECT_THAT(refusal(Matroska(zlib, Block(0, Deflated(LargeJpeg(64))))), HasSubstr("(ContentCompression)"));
+}
+
+// What the reader of elements passes over, FFmpeg may still find: it looks for tracks behind an element whose
+// size is unknown. Such frames are counted as they are read.
+TEST(VideoCostsTest, MatroskaFramesThatAreFoundLater) {
+  std::string jpeg = LargeJpeg(64);
+  jpeg.insert(2, "\xFF\xFE" + Big(20'002, 2) + std::string(20'000, 'x'));
+  const std::string begin = jpeg.substr(0, jpeg.size() - 20);
+  std::string frames;
+  for (int i = 0; i < 256; ++i) frames += jpeg.substr(begin.size());
+  std::string bytes = Matroska(Stripped(begin), Block(0, "\xFF" + frames, '\x84'));
+  bytes.insert(bytes.find("\x16\x54\xAE\x6B"), "\xEC\xFF");
+  const PeakMemory memory;
+  auto video = Video::Open(bytes, {});
+  ASSERT_TRUE(video.ok()) << video.status();
+  while ((*video)->Skip()) {
+  }
+  EXPECT_THAT(std::string((*video)->status().message()), HasSubstr("of its frames and pieces of sound have"));
+  EXPECT_LT(memory.growth(), 16 * kMebibyte);
 }
 
 }  // namespace

@@ -149,10 +149,9 @@ absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
 // A video may have many more frames than the model takes, which are decoded and left out; a few bytes
 // describe a frame in which nothing changes. Together they may have as many pixels as the model's clip of the
 // largest pictures.
-absl::Status CheckDecoded(int64_t pixels, const Video& video, const models::ClipInput& clip,
-                          const DecodeLimits& limits) {
+absl::Status CheckDecoded(const Video& video, const models::ClipInput& clip, const DecodeLimits& limits) {
   const int64_t max = clip.max_frames * limits.max_pixels;
-  if (pixels <= max) return absl::OkStatus();
+  if (video.decoded_pixels() <= max) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the frames of the video have more than ", max, " pixels together: it has ", video.frames_per_second(),
       " frames of ", video.size().width, " x ", video.size().height, " in a second, of which the model sees ",
@@ -180,11 +179,9 @@ absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, cons
   };
   std::optional<Frames> frames;
   int64_t seen = 0;  // number of the file's frames so far
-  int64_t pixels = 0;
   for (; video.Skip(); ++seen) {
     if (absl::Status alive = wanted(); !alive.ok()) return alive;
-    pixels += video.size().height * video.size().width;
-    if (absl::Status few = CheckDecoded(pixels, video, clip, decoder.limits()); !few.ok())
+    if (absl::Status few = CheckDecoded(video, clip, decoder.limits()); !few.ok())
       return AtItem(few, request, "clip", item);
     if (const int64_t more = video.memory_bytes() - held; more > 0) {
       if (absl::Status taken = sink.AddDecodedBytes(more); !taken.ok()) return taken;

@@ -30,6 +30,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
  public:
   struct Setup {
     std::shared_ptr<const GrpcHandler::Options> options;
+    // For the head, in `start` and in the exchange.
+    ByteCharge memory = {};
     CallStart start;
     GrpcForm form = GrpcForm::kGrpc;
     MessageEncoding encoding = MessageEncoding::kIdentity;

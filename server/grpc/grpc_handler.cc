@@ -9,6 +9,7 @@
 #include "server/grpc/grpc_exchange.h"
 #include "server/grpc/grpc_response.h"
 #include "server/grpc/grpc_web.h"
+#include "server/http/head_memory.h"
 
 namespace saccade::server {
 namespace {
@@ -124,9 +125,15 @@ std::unique_ptr<ExchangeReceiver> GrpcHandler::Begin(Exchange* exchange) {
   }
   const auto rejection = CheckForm(head, form);
   if (rejection) return Reject(exchange, form.value_or(GrpcForm::kGrpc), *rejection);
+  auto memory = ChargeHead(options_->ledger, caller->client, head);
+  if (!memory.ok()) {
+    Count(Refusal::kBytes);
+    return Reject(exchange, *form, {memory.status()});
+  }
   auto prepared = Prepare(head, *caller);
   if (!prepared.ok()) return Reject(exchange, *form, {prepared.status()});
   prepared->setup.form = *form;
+  prepared->setup.memory = *std::move(memory);
   const auto call = std::make_shared<GrpcCall>(std::move(prepared->setup), exchange);
   auto receiver = std::make_unique<CallReceiver>(call);
   call->Begin(std::move(prepared->handler));

@@ -49,7 +49,8 @@ class GrpcHandler final : public ExchangeHandler {
     // How long a call of a method with one message may wait for that message to begin, and for the
     // half-close.
     absl::Duration silence_timeout = absl::Seconds(10);
-    // Messages are charged here before they are read. Null: not charged.
+    // Heads are charged here as long as their calls are open, and messages before they are read. Null: not
+    // charged.
     ByteLedger* ledger = nullptr;
     // Null: no arrival is an error.
     ArrivalCheck check_arrival;

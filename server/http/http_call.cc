@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/http/head_memory.h"
 
 namespace saccade::server {
 namespace {
@@ -62,6 +63,12 @@ std::optional<HttpResponse> HttpCall::CheckHead() {
   auto caller = CheckArrival(options.check_arrival, head, exchange_->peer());
   if (!caller.ok()) return options.to_http(caller.status());
   caller_ = *std::move(caller);
+  auto memory = ChargeHead(options.ledger, caller_.client, head);
+  if (!memory.ok()) {
+    core_->Count(Refusal::kBytes);
+    return options.to_http(memory.status());
+  }
+  memory_ = *std::move(memory);
   if (auto refusal = CheckOrigin(options.origins, head, exchange_->peer())) {
     core_->Count(Refusal::kHost);
     return refusal;

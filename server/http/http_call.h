@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/core/byte_ledger.h"
 #include "server/core/cancellation.h"
 #include "server/http/caller.h"
 #include "server/http/exchange.h"
@@ -55,6 +56,8 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   const std::shared_ptr<ReplyPath> path_;
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
   Caller caller_;
+  // For the head.
+  ByteCharge memory_;
   Routes::Match match_;
   ContentCoding coding_ = ContentCoding::kIdentity;
   std::shared_ptr<RequestBody> body_;

@@ -44,7 +44,8 @@ class HttpService final : public ExchangeHandler {
     HttpGuard guard;
     // Which hosts and origins may ask (browsers).
     OriginPolicy origins;
-    // Bodies are charged here before they are read. Null: not charged.
+    // Heads are charged here as long as their requests are open, and bodies before they are read. Null: not
+    // charged.
     ByteLedger* ledger = nullptr;
     // Must outlive the service and its exchanges. REQUIRES: not null.
     WorkPool* pool = nullptr;

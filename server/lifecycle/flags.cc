@@ -268,8 +268,8 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--max-inflight-requests", flags.admission.max_inflight_requests, kAny,
         "Maximum requests that are accepted and not yet answered");
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,
-        "Maximum bytes of messages that are being received, of such requests, and of large answers that "
-        "clients have not read yet; one client may hold half of it");
+        "Maximum bytes of messages that are being received, of such requests, of large answers that clients "
+        "have not read yet, and of open calls with their headers; one client may hold half of it");
   bound("--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
         "Maximum bytes of decoded pictures and network inputs of such requests");
   CLI::Option* const rate =

@@ -276,6 +276,29 @@ def test_bodies_where_memory_is_bounded(begin):
     serves(daemon)
 
 
+def test_open_calls_count_to_what_a_client_may_hold(begin):
+    """A watch needs no token and has no end. Each of these has 12 kB of head, of which 10 bytes are sent."""
+    daemon = begin(f"--max-inflight-bytes={64 * MIB}", f"--max-message-bytes={16 * MIB}")
+    serves(daemon)
+    before, calls = daemon.resident_bytes(), 20 * 256
+    fields = h2.block(h2.grpc_fields(WATCH))
+    with contextlib.ExitStack() as stack:
+        for _ in range(calls // 256):
+            one = stack.enter_context(h2.Connection(daemon.grpc_port, polite=False, source="127.0.2.4"))
+            heads = [fields + h2.literal("a", "b" * 3900, indexed=True) + h2.reference(62) * 2]
+            heads += [fields + h2.reference(62) * 3] * 255
+            one.send(*(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * number + 1, head) + h2.data(2 * number + 1, h2.message(b""), end=False)
+                       for number, head in enumerate(heads)))
+        # Half of the bound, at 28 kB for each.
+        eventually(lambda: refused(daemon, "bytes") > calls * 0.7, "most of them are rejected")
+        assert refused(daemon, "bytes") < calls
+        assert daemon.metrics().total("saccade_inflight_bytes") > 31 * MIB
+        assert daemon.resident_bytes() - before < 80 * MIB
+        serves(daemon)
+        assert daemon.get("/v2/health/live", daemon.metrics_port)[0] == 200
+    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for them")
+
+
 def test_what_is_not_tls_at_a_port_with_tls(begin, tmp_path_factory):
     authority = Authority(tmp_path_factory.mktemp("authority"))
     pair = authority.issue("here")

@@ -3,7 +3,7 @@
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config ca-certificates python3 python3-venv
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
-  libopencv-dev libfreetype-dev fonts-dejavu-core libtiff-dev libavformat-dev libswscale-dev prometheus-cpp-dev libspdlog-dev libboost-dev
+  libopencv-dev libfreetype-dev fonts-dejavu-core libjpeg-dev libpng-dev libtiff-dev libwebp-dev libavformat-dev libswscale-dev prometheus-cpp-dev libspdlog-dev libboost-dev
   nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev libcurl4-openssl-dev libzstd-dev libssl-dev libre2-dev libc-ares-dev zlib1g-dev
   libgoogle-perftools-dev libnghttp2-dev patchelf)
 # curl, nghttp and h2load as clients, perf_analyzer's library, network namespaces for ./dev rollout, the linter for shell scripts, and what makes the package.

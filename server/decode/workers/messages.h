@@ -78,6 +78,7 @@ struct WorkerVideo {
   int64_t width = 0;
   int64_t height = 0;
   int64_t memory_bytes = 0;
+  int64_t decoded_pixels = 0;
   bool has_frame = false;
 };
 

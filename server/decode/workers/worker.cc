@@ -168,6 +168,7 @@ class Worker {
     told.width = video_->size().width;
     told.height = video_->size().height;
     told.memory_bytes = video_->memory_bytes();
+    told.decoded_pixels = video_->decoded_pixels();
   }
 
   const int statm_;

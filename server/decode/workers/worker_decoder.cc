@@ -100,6 +100,7 @@ class WorkerVideoFile final : public Video {
   int64_t claimed_frames() const override { return now_.claimed_frames; }
   models::Size size() const override { return {now_.height, now_.width}; }
   int64_t memory_bytes() const override { return now_.memory_bytes; }
+  int64_t decoded_pixels() const override { return now_.decoded_pixels; }
   absl::Status status() const override { return status_; }
 
   bool Skip() override {
@@ -143,7 +144,8 @@ class WorkerVideoFile final : public Video {
     if (!(told.frames_per_second > 0 && std::isfinite(told.frames_per_second)) || told.claimed_frames < 0 ||
         told.width < 1 || told.height < 1 || std::max(told.width, told.height) > kMaxSide ||
         told.width > limits_.max_pixels / told.height || told.memory_bytes < 0 ||
-        told.memory_bytes > int64_t{1024} * MaxAllocatedPixels(limits_))
+        told.memory_bytes > int64_t{1024} * MaxAllocatedPixels(limits_) ||
+        told.decoded_pixels < now_.decoded_pixels)
       return BadReply();
     now_ = told;
     return absl::OkStatus();
