@@ -12,7 +12,8 @@
 namespace saccade::models {
 namespace {
 
-// The cells along one axis whose centres are needed to interpolate between two positions of the picture.
+// The cells along one axis whose centres are needed to interpolate between two positions of the picture. At
+// least one, also for a box that ends before it starts.
 struct Cells {
   int64_t first = 0;
   int64_t count = 0;
@@ -22,7 +23,7 @@ Cells CellsBetween(float low, float high, float start, float cell, int64_t cells
   const auto last = static_cast<float>(cells - 1);
   const auto first = static_cast<int64_t>(std::clamp(std::floor((low - start) / cell - 0.5F), 0.0F, last));
   const auto end = static_cast<int64_t>(std::clamp(std::floor((high - start) / cell - 0.5F) + 1, 0.0F, last));
-  return {first, end - first + 1};
+  return {first, std::max(end, first) - first + 1};
 }
 
 // `frame` is that of the whole grid; `prototypes` is [K, h, w].

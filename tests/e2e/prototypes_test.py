@@ -297,3 +297,34 @@ def test_masks_that_are_not_finite_are_an_error_of_that_picture_alone(tmp_path):
         with pytest.raises(grpc.RpcError) as failure:
             ask(daemon, "infinite", encoded(numpy.maximum(picture(192, 256, 6), 180)))
         assert "the program computed a mask that is not finite" in failure.value.details()
+
+
+class Inverted(Labelled):
+    """Three of four boxes end before they start: along x, along y, or both."""
+
+    def forward(self, x):
+        boxes, scores, labels, coefficients, prototypes = super().forward(x)
+        swapped = (boxes[:, :, (2, 1, 0, 3)], boxes[:, :, (0, 3, 2, 1)], boxes[:, :, (2, 3, 0, 1)])
+        kind = torch.arange(boxes.shape[1])[:, None] % 4
+        for n, one in enumerate(swapped):
+            boxes = torch.where(kind == n, one, boxes)
+        return boxes, scores, labels, coefficients, prototypes
+
+
+def test_boxes_that_end_before_they_start_have_empty_masks(networks, tmp_path):
+    inverted = Inverted()
+    inverted.load_state_dict(networks["grid"].state_dict())
+    description = changed(LABELLED, head={"nms": 1})
+    write(tmp_path / "models", "inverted", inverted, description, torch.zeros(1, 3, 192, 256))
+    write(tmp_path / "models", "labelled", networks["labelled"], description, torch.zeros(1, 3, 192, 256))
+    file = encoded(picture(301, 467, 6))
+    with Daemon(tmp_path / "models", ALLOW, log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        found, expected = (ask(daemon, model, file, detection={"masks": "RLE"}).detections.detections for model in ("inverted", "labelled"))
+    assert len(found) == len(expected)
+    wrong = set()
+    for one, other in zip(found, expected):
+        kind = (one.box.x_max < one.box.x_min, one.box.y_max < one.box.y_min)
+        wrong.add(kind)
+        assert (not coco.mask(one.mask).any()) if any(kind) else one == other
+    assert wrong == {(False, False), (True, False), (False, True), (True, True)}
