@@ -1,0 +1,57 @@
+"""SAHI as a candidate: it cuts the picture, has PyTorch compute the detector's twin for each tile, and merges the detections."""
+
+import io
+import time
+
+import numpy
+import PIL.Image
+import torch
+from sahi.models.torchvision import TorchVisionDetectionModel
+from sahi.predict import get_sliced_prediction
+from sahi.utils.torch_utils import to_float_tensor
+
+from models.reference.scenes import objects
+from models.reference.training import evaluation, export
+from models.reference.training.recipes import RECIPES
+from tools.bench_tiles.sheets import TILE, Found
+
+
+class InBatches(TorchVisionDetectionModel):
+    """SAHI's own class for torchvision's detectors gives the network tile after tile; this one gives it several at once."""
+
+    def perform_batch_inference(self, images):
+        self.computed = self.model([to_float_tensor(image) for image in images])
+
+    def _create_object_prediction_list_from_original_predictions(self, shift_amount_list=None, full_shape_list=None):
+        found = []
+        for one, shift, shape in zip(self.computed, shift_amount_list, full_shape_list):
+            self._original_predictions = [one]
+            super()._create_object_prediction_list_from_original_predictions([shift], [shape])
+            found += self._object_prediction_list_per_image
+        self._object_prediction_list_per_image = found
+
+
+class Sahi:
+    """`batch` tiles are computed at once; `more` are SAHI's own options of how detections are merged."""
+
+    def __init__(self, overlap: int, score: float, masks: bool = True, batch: int = 1, **more) -> None:
+        recipe = RECIPES["detector"]
+        network = evaluation.load(recipe, export.path(recipe, True, 0))
+        if not masks:
+            network.roi_heads.mask_roi_pool = None
+        kind = TorchVisionDetectionModel if batch == 1 else InBatches
+        self.model = kind(model=network, device="cpu", confidence_threshold=score,
+                          category_mapping={str(n): name for n, name in enumerate(objects.LABELS)})
+        self.options = {"slice_height": TILE, "slice_width": TILE, "overlap_height_ratio": overlap / TILE,
+                        "overlap_width_ratio": overlap / TILE, "perform_standard_pred": False, "verbose": 0, "batch_size": batch, **more}
+
+    def __call__(self, file: bytes) -> Found:
+        picture = numpy.array(PIL.Image.open(io.BytesIO(file)))
+        with torch.inference_mode():
+            answer = get_sliced_prediction(picture, self.model, **self.options).object_prediction_list
+        answer.sort(key=lambda one: -one.score.value)
+        boxes = numpy.array([one.bbox.to_xyxy() for one in answer], numpy.float32).reshape(-1, 4)
+        return Found(boxes, numpy.array([one.category.id for one in answer], numpy.int64))
+
+    def processor(self) -> float:
+        return time.process_time()
