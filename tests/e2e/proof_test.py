@@ -77,6 +77,7 @@ def test_a_run_with_an_unanswered_query_is_invalid():
 def test_the_report_needs_nothing_else_and_escapes_what_it_is_given():
     runs = [made(INVALID, {"<script>alert(1)</script>": 1}, noise.Noise(0.4, [0.9, 1.0]))]
     page = report.page("title", [("commit", "a&b")], "./dev proof", runs, [plots.percentiles({"one": runs[0].summary.latencies})], ["<b>"])
+    assert "<th></th>" not in page and "<tr><th>what</th><th>value</th></tr>" in page
     assert not re.search(r"https?://|<script|<link|src=|@import|<b>", page)
     assert '<span class="invalid">INVALID</span>' in page and "a&amp;b" in page and "&lt;b&gt;" in page
     assert report.NOT_VERIFIED in page and "The machine was not quiet: during 1 of 1 runs" in page

@@ -97,7 +97,7 @@ def page(title, about, command, runs, sections, faults, remarks=()):
         f"<p>{html.escape(busy(runs))}</p>" if runs else "",
         *(f"<p>{html.escape(remark)}</p>" for remark in remarks),
         *(f'<p class="fault">{html.escape(fault)}</p>' for fault in faults),
-        "<h2>What was run</h2>", table(("", ""), about),
+        "<h2>What was run</h2>", table(("what", "value"), about),
         *sections,
         "<h2>Every run</h2>", runs_table(runs),
         "<h2>Load of the machine</h2>", "<details><summary>Each run, second by second</summary>", *load, "</details>",
