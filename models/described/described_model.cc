@@ -65,6 +65,8 @@ class DescribedModel : public Model {
     const Size size = placement.bucket;
     const Batch batch{.pixels = at::zeros({1, 3, size.height, size.width}), .placements = {placement}};
     const std::vector<PictureOutputs> outputs = Outputs(batch);
+    if (std::string remark = program_->remark(); !remark.empty())
+      description_.notes.push_back(std::move(remark));
     const int64_t classes = ClassesOf(pictures_, outputs.front(), size);
     const auto labels = static_cast<int64_t>(description_.labels.size());
     description_.classes = classes < 0 ? labels : classes;

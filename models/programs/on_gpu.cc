@@ -18,6 +18,7 @@ class OnGpu : public TensorProgram {
 
   const Signature& signature() const override { return program_->signature(); }
   const std::vector<std::string>& notes() const override { return program_->notes(); }
+  std::string remark() const override { return program_->remark(); }
 
   std::vector<Value> Run(std::vector<Value> inputs) const override {
     const at::NoGradGuard no_gradients;

@@ -14,6 +14,7 @@
 
 #include "models/api/error.h"
 #include "models/api/error_text.h"
+#include "models/programs/error_output.h"
 #include "models/programs/positions.h"
 #include "models/programs/program_options.h"
 #include "models/programs/values.h"
@@ -117,6 +118,12 @@ class Package : public TensorProgram {
 
   const Signature& signature() const override { return options_.signature; }
   const std::vector<std::string>& notes() const override { return notes_; }
+  std::string remark() const override {
+    if (!twice_.load(std::memory_order_relaxed)) return "";
+    return "the package was compiled for two rows or more, so a single row is computed twice; compile it "
+           "with "
+           "inductor_configs={'aot_inductor.check_lowerbound': False} to avoid that";
+  }
 
   std::vector<Value> Run(std::vector<Value> inputs) const override {
     const c10::InferenceMode inference;
@@ -131,14 +138,15 @@ class Package : public TensorProgram {
 
  private:
   std::vector<at::Tensor> RunAll(std::vector<at::Tensor> tensors) const {
+    ErrorOutput written;
     try {
       // The loader's functions are not const, but its container accepts any number of threads.
       return loader_.boxed_run(std::move(tensors));
     } catch (const std::exception& error) {
-      throw std::runtime_error(
-          "the package failed, or was not compiled for these shapes; its message is on the "
-          "daemon's standard error: " +
-          ErrorText(error));
+      // The exception tells where LibTorch has called the package, and the package has written why it failed.
+      const std::string why = written.Take();
+      throw std::runtime_error("the package failed, or was not compiled for these shapes: " +
+                               (why.empty() ? ErrorText(error) : why));
     }
   }
 

@@ -27,6 +27,8 @@ class TensorProgram {
   virtual const Signature& signature() const = 0;
   // Remarks for the operator of the daemon.
   virtual const std::vector<std::string>& notes() const = 0;
+  // A remark that Run() has brought; empty if there is none.
+  virtual std::string remark() const { return ""; }
 
   // `inputs` has one value per input of the signature, in its order: None for a missing optional one, the
   // others of its types and dims (the caller must check this, as some programs read beyond tensors that are

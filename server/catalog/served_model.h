@@ -153,10 +153,13 @@ class ServedModel final : public ReadyModel {
   // the model stays UNAVAILABLE with the reason.
   absl::Status Load();
 
-  // Checks, without computing, whether Load() would succeed: the weights exist, are valid, and fit the
-  // configuration. Of a model for GPUs, only the configuration is checked; of an ensemble, nothing. Blocks.
+  // Checks whether Load() would succeed: the weights exist, are valid, and fit the configuration. A program
+  // also computes an item of zeros; what is odd about its answer, but does not keep it from being served, is
+  // added to `warnings`, which may be null. Of a model for GPUs, only the configuration is checked; of an
+  // ensemble, nothing. Blocks.
   static absl::Status Check(const ModelSettings& settings, const ModelVersion& version,
-                            const ModelPermissions& permissions);
+                            const ModelPermissions& permissions,
+                            std::vector<std::string>* warnings = nullptr);
 
   const ModelSettings& settings() const override { return options_.settings; }
   int64_t version() const override { return options_.version.version; }

@@ -134,7 +134,7 @@ void ServedModel::TellStep(LoadStep::Kind kind, int64_t done, int64_t of) const 
 }
 
 absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
-                                const ModelPermissions& permissions) {
+                                const ModelPermissions& permissions, std::vector<std::string>* warnings) {
   if (!version.status.ok()) return version.status;
   if (absl::Status attested = CheckAttested(settings, permissions); !attested.ok()) return attested;
   absl::Status whole = CheckFiles(settings, permissions.checksums);
@@ -148,7 +148,9 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
   options.version = version;
   options.permissions = permissions;
   ServedModel model(std::move(options), nullptr, Clock::Real(), nullptr);
-  return model.LoadWeights();
+  absl::Status loaded = model.LoadWeights();
+  if (loaded.ok() && warnings != nullptr) *warnings = model.engine().Try();
+  return loaded;
 }
 
 absl::Status ServedModel::LoadOnNode() {

@@ -67,6 +67,10 @@ class Engine {
   // Computes batches like those of requests. Blocks, and computes on this thread.
   virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
 
+  // Computes an item of zeros once, and returns warnings for whoever has written the configuration. Empty if
+  // all is well, if only requests determine the item's shape, or if loading has checked it. Blocks.
+  virtual std::vector<std::string> Try() const { return {}; }
+
   // Ends every share of the batch except those in PassEnd::failed, like ComputeShares. `advanced` is called
   // when a long pass makes progress. REQUIRES: all shares are of one bucket.
   virtual PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* metrics,

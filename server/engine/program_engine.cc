@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,7 +53,24 @@ class ProgramEngine final : public Engine {
   }
 
   absl::Status WarmUp(const WarmUpOptions& options) const override {
-    return WarmUpProgram(*program_, settings_, options);
+    const absl::Status warm = WarmUpProgram(*program_, settings_, options);
+    if (const std::string remark = program_->remark(); !remark.empty())
+      Log(LogLevel::kWarning, "model note", {{"model", settings_.name}, {"note", remark}});
+    return warm;
+  }
+
+  std::vector<std::string> Try() const override {
+    const auto outputs = ComputeRowOfZeros(*program_, settings_);
+    if (!outputs) return {};
+    std::vector<std::string> warnings;
+    if (!outputs->ok()) {
+      warnings.push_back(absl::StrCat("the program fails for a row of zeros: ", outputs->status().message(),
+                                      "; it is served, and such requests fail"));
+    } else if (auto warning = OtherShape(**outputs)) {
+      warnings.push_back(*std::move(warning));
+    }
+    if (std::string remark = program_->remark(); !remark.empty()) warnings.push_back(std::move(remark));
+    return warnings;
   }
 
   PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* metrics,
@@ -61,22 +80,26 @@ class ProgramEngine final : public Engine {
   }
 
  private:
-  // Logs the first answer with an output whose shape is not the configuration's.
-  void NoteShapes(const std::vector<Tensor>& outputs) const {
-    if (noted_.load(std::memory_order_relaxed)) return;
+  // A warning about the first output whose shape is not the configuration's; nullopt if there is none.
+  std::optional<std::string> OtherShape(const std::vector<Tensor>& outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const TensorSpec& spec = settings_.outputs[i];
       if (FitsShape(outputs[i].shape, spec, settings_.has_batch_dimension)) continue;
-      if (noted_.exchange(true)) return;
-      Log(LogLevel::kWarning, "model output",
-          {{"model", settings_.name},
-           {"warning",
-            absl::StrCat("output '", spec.name, "': the program returned ", ShapeText(outputs[i].shape),
-                         ", but the configuration says ", DescribeTensor(spec, settings_.has_batch_dimension),
-                         "; clients get it as it is. Correct the configuration, or set the parameter "
-                         "strict_output_shapes to have such requests fail")}});
-      return;
+      return absl::StrCat("output '", spec.name, "': the program returned ", ShapeText(outputs[i].shape),
+                          ", but the configuration says ",
+                          DescribeTensor(spec, settings_.has_batch_dimension),
+                          "; clients get it as it is. Correct the configuration, or set the parameter "
+                          "strict_output_shapes to have such requests fail");
     }
+    return std::nullopt;
+  }
+
+  // Logs the first answer with an output whose shape is not the configuration's.
+  void NoteShapes(const std::vector<Tensor>& outputs) const {
+    if (noted_.load(std::memory_order_relaxed)) return;
+    const std::optional<std::string> warning = OtherShape(outputs);
+    if (!warning || noted_.exchange(true)) return;
+    Log(LogLevel::kWarning, "model output", {{"model", settings_.name}, {"warning", *warning}});
   }
 
   absl::StatusOr<std::vector<ShareAnswer>> RunShares(const Shares& shares) const {

@@ -112,6 +112,18 @@ std::function<absl::Status()> ProgramPass(const models::TensorProgram& program, 
   };
 }
 
+std::optional<absl::StatusOr<std::vector<Tensor>>> ComputeRowOfZeros(const models::TensorProgram& program,
+                                                                     const ModelSettings& settings) {
+  int64_t bytes = 0;
+  const std::vector<WarmupInput> zeros = ZerosFor(settings, &bytes);
+  if (zeros.empty()) return std::nullopt;
+  const auto request = MakeRequest(zeros, settings, /*rows=*/1);
+  if (!request.ok()) return request.status();
+  auto outputs = RunTensors(program, settings, {&*request});
+  if (!outputs.ok()) return outputs.status();
+  return std::move(outputs->front());
+}
+
 absl::Status WarmUpProgram(const models::TensorProgram& program, const ModelSettings& settings,
                            const Engine::WarmUpOptions& options) {
   for (const Warmup& warmup : settings.warmups) {

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "models/programs/program.h"
 #include "server/engine/engine.h"
 
@@ -15,6 +18,11 @@ namespace saccade::server {
 // `program` and `settings`.
 std::function<absl::Status()> ProgramPass(const models::TensorProgram& program, const ModelSettings& settings,
                                           int64_t rows);
+
+// Computes a row of zeros once, and returns the outputs. Nullopt if the configuration leaves extents to
+// requests.
+std::optional<absl::StatusOr<std::vector<Tensor>>> ComputeRowOfZeros(const models::TensorProgram& program,
+                                                                     const ModelSettings& settings);
 
 // Computes the configuration's model_warmup; then, if all extents are fixed, batches of zeros: one of size
 // one and a full one, unless that exceeds 256 MiB. Returns the error of the first pass of model_warmup that

@@ -2,8 +2,10 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/catalog/served_model.h"
 #include "server/repository/repository.h"
 
@@ -43,8 +45,11 @@ class Checker {
     if (absl::Status unique = CheckUnique(settings.name, repository); !unique.ok())
       return Report(settings.name, unique, "");
     for (const ModelVersion& version : model.versions) {
-      Report(absl::StrCat(settings.name, " version ", version.version),
-             ServedModel::Check(settings, version, flags_.permissions),
+      const std::string what = absl::StrCat(settings.name, " version ", version.version);
+      std::vector<std::string> warnings;
+      const absl::Status status = ServedModel::Check(settings, version, flags_.permissions, &warnings);
+      for (const std::string& warning : warnings) Warn(what, warning);
+      Report(what, status,
              settings.backend == Backend::kSaccade ? settings.architecture : NameOf(settings.backend));
     }
   }
@@ -55,6 +60,11 @@ class Checker {
     if (is_new) return absl::OkStatus();
     return absl::AlreadyExistsError(
         absl::StrCat("is in both ", other->second, " and ", repository, "; keep only one of them"));
+  }
+
+  // Further lines of the warning, such as a program's stack, are indented.
+  void Warn(const std::string& what, const std::string& warning) {
+    out_ << "WARNING " << what << ": " << absl::StrReplaceAll(warning, {{"\n", "\n  "}}) << std::endl;
   }
 
   // Writes the line of one check.

@@ -201,6 +201,35 @@ def test_a_program_that_needs_an_input_has_none_that_is_optional(tmp_path):
     assert "input 'INPUT__1' is optional, but the program's argument 'b' is Tensor without a default" in checked.stdout
 
 
+def test_check_config_names_an_output_of_another_shape(tmp_path):
+    strict = "parameters { key: 'strict_output_shapes' value { string_value: 'true' } }"
+    taken = tensor("input", "x", "FP32", "[ 5 ]")
+    write(tmp_path, "right", Identity(), taken + tensor("output", "y", "FP32", "[ 5 ]"))
+    write(tmp_path, "wrong", Identity(), taken + tensor("output", "y", "FP32", "[ 4 ]"))
+    write(tmp_path, "strict", Identity(), taken + tensor("output", "y", "FP32", "[ 4 ]") + strict)
+    write(tmp_path, "free", Identity(), tensor("input", "x", "FP32", "[ -1 ]") + tensor("output", "y", "FP32", "[ 4 ]"))
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path}", ALLOW)
+    assert checked.returncode == 0, "the daemon serves them"
+    warnings = [line for line in checked.stdout.splitlines() if line.startswith("WARNING")]
+    assert len(warnings) == 2, checked.stdout
+    assert warnings[0].startswith("WARNING strict version 1: the program fails for a row of zeros: output 'y': "
+                                  "the program returned FP32 [1,5], but the configuration says FP32 [-1,4]")
+    assert warnings[1].startswith(
+        "WARNING wrong version 1: output 'y': the program returned [1,5], but the configuration says FP32 [-1,4]; ")
+
+
+TWICE = "the package was compiled for two rows or more, so a single row is computed twice"
+
+
+def test_a_package_for_two_rows_or_more_is_told_in_our_words(daemon, package, tmp_path):
+    """LibTorch and the package write lines of their own when a single row is tried."""
+    write(tmp_path, "packaged", package, of_add_sub("FP32"), file="model.pt2")
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path}", ALLOW)
+    assert checked.returncode == 0 and checked.stderr == ""
+    assert f"WARNING packaged version 1: {TWICE}" in checked.stdout
+    assert TWICE in daemon.log() and "Error: " not in daemon.log() and "API call failed" not in daemon.log()
+
+
 def at_once(calls):
     barrier = threading.Barrier(len(calls))
 
