@@ -431,6 +431,27 @@ ModelTiming FromProto(const v1::Timing& timing) {
   return result;
 }
 
+Promotion::State FromProto(v1::Promotion::State state) {
+  switch (state) {
+    case v1::Promotion::MEASURING:
+      return Promotion::State::kMeasuring;
+    case v1::Promotion::PROMOTED:
+      return Promotion::State::kPromoted;
+    case v1::Promotion::REFUSED:
+      return Promotion::State::kRefused;
+    default:
+      return Promotion::State::kUnknown;
+  }
+}
+
+Promotion FromProto(const v1::Promotion& promotion) {
+  return {.state = FromProto(promotion.state()),
+          .rule = promotion.rule(),
+          .shadow = promotion.shadow(),
+          .replaces = promotion.replaces(),
+          .reason = promotion.reason()};
+}
+
 Model FromProto(const v1::Model& model) {
   Model result;
   result.name = model.name();
@@ -457,6 +478,7 @@ Model FromProto(const v1::Model& model) {
   result.queued = model.queued();
   result.load_duration = FromProto(model.load_duration());
   if (model.has_timing()) result.timing = FromProto(model.timing());
+  if (model.has_promotion()) result.promotion = FromProto(model.promotion());
   return result;
 }
 

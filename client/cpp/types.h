@@ -303,6 +303,19 @@ struct ModelTiming {
   int64_t resident_bytes = 0;
 };
 
+// Whether a shadow version takes the place of another version of its model.
+struct Promotion {
+  enum class State { kUnknown, kMeasuring, kPromoted, kRefused };
+  State state = State::kUnknown;
+  // The parameter `promote` of the model's configuration.
+  std::string rule;
+  // The shadow version, and the version whose place it takes.
+  int64_t shadow = 0;
+  int64_t replaces = 0;
+  // How far the comparison is, or the measures that decided.
+  std::string reason;
+};
+
 struct Model {
   std::string name;
   int64_t version = 0;
@@ -341,6 +354,8 @@ struct Model {
   absl::Duration load_duration;
   // Returned by GetModel only, for models that are ready.
   std::optional<ModelTiming> timing = std::nullopt;
+  // Set for the version that a rule may replace with its shadow version, and for one that was promoted.
+  std::optional<Promotion> promotion = std::nullopt;
 };
 
 enum class Health { kUnknown, kServing, kNotServing };

@@ -113,6 +113,7 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
     last_used_.store(now, std::memory_order_relaxed);
   };
   advanced();
+  batch = Apart(std::move(batch));
   const size_t handed_out = batch.size();
   DropDead(batch, clock_->Now());
   for (const auto& share : batch) share->EndWait();
@@ -222,8 +223,20 @@ ModelSnapshot ServedModel::Snapshot() const {
       snapshot.precision_reason = precision_->reason;
     }
     snapshot.identity = *identity_;
+    snapshot.promotion = Promotion();
   }
   return snapshot;
+}
+
+std::optional<PromotionState> ServedModel::Promotion() const {
+  if (shadow_ != nullptr) return shadow_->Promotion();
+  const std::optional<server::Promotion>& kept = options_.settings.promotion;
+  if (!kept || kept->shadow != version()) return std::nullopt;
+  return PromotionState{.rule = kept->rule,
+                        .replaces = kept->replaces,
+                        .shadow = kept->shadow,
+                        .promoted = kept->decision.promoted,
+                        .reason = kept->decision.reason};
 }
 
 std::optional<ModelTiming> ServedModel::Timing() const {

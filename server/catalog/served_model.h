@@ -137,6 +137,8 @@ struct ModelSnapshot {
   bool ensemble = false;
   // Set if the model is ready.
   ModelIdentity identity = {};
+  // Set for the version that a shadow version is to replace, and for one that was promoted.
+  std::optional<PromotionState> promotion = std::nullopt;
   // Only where it was asked for, of a model that is ready and not an ensemble.
   std::optional<ModelTiming> timing = std::nullopt;
 };
@@ -245,6 +247,7 @@ class ServedModel final : public ReadyModel {
   void OpenShadow();
   // Reads the weights once more.
   ModelIdentity MakeIdentity() const;
+  std::optional<PromotionState> Promotion() const;
   void StartInstances();
   void RunInstance(int index);
   // `next` is the `tiny` argument of DeviceModel::Finished.

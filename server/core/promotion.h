@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -12,7 +13,7 @@ namespace saccade::server {
 
 struct GateMeasures {
   int64_t compared = 0;
-  // How many of them were timed. Without any, p50 and p99 are not known.
+  // Passes that were timed. Without any, p50 and p99 are not known.
   int64_t timed = 0;
   // By ShadowMeasure. Infinite if answers cannot be measured, such as maps of different sizes or an error.
   std::array<double, kShadowMeasures.size()> values = {};
@@ -35,6 +36,19 @@ struct Promotion {
   int64_t replaces = 0;
   int64_t shadow = 0;
   GateDecision decision = {};
+};
+
+// What a rule has come to, for those who look at the model.
+struct PromotionState {
+  // PromoteRule::text.
+  std::string rule = {};
+  // The version that the shadow version is compared with.
+  int64_t replaces = 0;
+  int64_t shadow = 0;
+  // Nullopt until it is decided.
+  std::optional<bool> promoted = std::nullopt;
+  // GateDecision::reason, or how far the comparison is: "compared 120 of 1000, timed 15 of 100 passes".
+  std::string reason = {};
 };
 
 }  // namespace saccade::server

@@ -31,12 +31,22 @@ int64_t Held(const models::Failure& /*result*/) { return 0; }
 
 }  // namespace
 
-int64_t Response::bytes() const {
+int64_t BytesOf(const std::vector<models::TaskResult>& results) {
   int64_t bytes = 0;
   for (const models::TaskResult& result : results) {
     bytes += std::visit([](const auto& kind) { return Held(kind); }, result);
   }
+  return bytes;
+}
+
+int64_t BytesOf(const std::vector<Tensor>& outputs) {
+  int64_t bytes = 0;
   for (const Tensor& output : outputs) bytes += static_cast<int64_t>(output.data.size());
+  return bytes;
+}
+
+int64_t Response::bytes() const {
+  int64_t bytes = BytesOf(results) + BytesOf(outputs);
   if (explanation) {
     for (const models::AttentionMap& map : explanation->maps)
       bytes += static_cast<int64_t>(map.values.size());

@@ -169,4 +169,8 @@ struct Response {
   int64_t bytes() const;
 };
 
+// Size of results, and of tensors.
+int64_t BytesOf(const std::vector<models::TaskResult>& results);
+int64_t BytesOf(const std::vector<Tensor>& outputs);
+
 }  // namespace saccade::server

@@ -1,6 +1,7 @@
 #include "server/engine/call_share.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/core/passes_here.h"
@@ -26,6 +27,13 @@ BatchTask::Traits TraitsOfTensors(const PredictCall& call) {
   return traits;
 }
 
+BatchTask::Traits TraitsOfParts(const Shares& parts) {
+  BatchTask::Traits traits = parts.front()->traits();
+  traits.size = 0;
+  for (const auto& part : parts) traits.size += part->size();
+  return traits;
+}
+
 }  // namespace
 
 CallShare::CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> items)
@@ -34,6 +42,8 @@ CallShare::CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> item
 CallShare::CallShare(std::shared_ptr<PredictCall> call)
     : BatchTask(TraitsOfTensors(*call)), call_(std::move(call)) {}
 
+CallShare::CallShare(Shares parts) : BatchTask(TraitsOfParts(parts)), parts_(std::move(parts)) {}
+
 CallShare::~CallShare() {
   if (call_ == nullptr) return;
   Reject(
@@ -41,11 +51,14 @@ CallShare::~CallShare() {
 }
 
 void CallShare::BeginWait(std::atomic<int64_t>* requests) {
+  for (const auto& part : parts_) part->BeginWait(requests);
+  if (call_ == nullptr) return;
   waiting_in_ = requests;
   call_->ShareWaits(requests);
 }
 
 void CallShare::EndWait() {
+  for (const auto& part : parts_) part->EndWait();
   if (auto* const requests = std::exchange(waiting_in_, nullptr); requests != nullptr)
     call_->ShareWaitsNoLonger(requests);
 }
@@ -62,6 +75,8 @@ void CallShare::Answer(ShareAnswer answer, const ForwardPass& pass) {
 void CallShare::FailComputed(absl::Status why) { TakeCall()->FailShare(std::move(why), /*computed=*/true); }
 
 void CallShare::Reject(absl::Status why) {
+  for (const auto& part : parts_) part->Reject(why);
+  if (call_ == nullptr) return;
   if (!failure_.ok() && !absl::IsCancelled(why)) return FailComputed(failure_);
   TakeCall()->FailShare(std::move(why), /*computed=*/false);
 }
@@ -87,6 +102,27 @@ Shares ShareOut(std::shared_ptr<PredictCall> call, int64_t max_items) {
   call->ExpectShares(static_cast<int>(groups.size()));
   for (Group& group : groups) shares.push_back(std::make_unique<CallShare>(call, std::move(group.items)));
   return shares;
+}
+
+Shares Joined(Shares shares) {
+  auto joined = std::make_unique<CallShare>(std::move(shares));
+  Shares one;
+  one.push_back(std::move(joined));
+  return one;
+}
+
+Shares Apart(Shares shares) {
+  Shares apart;
+  apart.reserve(shares.size());
+  for (auto& share : shares) {
+    Shares parts = share->TakeParts();
+    if (parts.empty()) {
+      apart.push_back(std::move(share));
+    } else {
+      std::move(parts.begin(), parts.end(), std::back_inserter(apart));
+    }
+  }
+  return apart;
 }
 
 void SubmitShares(ReadyModel& model, Shares shares) {

@@ -25,8 +25,20 @@ class CallShare final : public BatchTask {
   CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> items);
   // The only share of a call with named tensors.
   explicit CallShare(std::shared_ptr<PredictCall> call);
+  // Shares of one bucket that are queued together, so that one pass computes all of them. TakeParts() takes
+  // them out for the pass; until then only BeginWait(), EndWait() and Reject() may be called, which apply to
+  // each of them. REQUIRES: there is at least one.
+  explicit CallShare(std::vector<std::unique_ptr<CallShare>> parts);
   // Fails its call with INTERNAL if the share was not ended.
   ~CallShare() override;
+
+  // Those that are queued together; empty if the share is one by itself.
+  std::vector<std::unique_ptr<CallShare>> TakeParts() { return std::move(parts_); }
+
+  // REQUIRES: the share has not ended.
+  const PredictCall& call() const { return *call_; }
+  // Whether no other share computes a part of the call.
+  bool is_whole_call() const { return items_.size() == call_->items().size(); }
 
   // The share's i-th item, 0 <= i < size().
   const Item& item(int64_t i) const { return call_->items()[items_[i]]; }
@@ -36,9 +48,6 @@ class CallShare final : public BatchTask {
 
   // The call's record; null if the call is not recorded.
   CallRecord* record() const { return call_->request().record.get(); }
-
-  // See ReadyModel::times_passes().
-  bool is_timed() const { return call_->is_timed(); }
 
   // The attention maps that the call asks for; nullopt if none.
   const std::optional<models::ExplanationWish>& explain() const { return call_->request().explain; }
@@ -67,9 +76,10 @@ class CallShare final : public BatchTask {
   // Returns the call, for its end.
   std::shared_ptr<PredictCall> TakeCall();
 
-  // Null once the share has ended.
+  // Null once the share has ended, and if it has parts.
   std::shared_ptr<PredictCall> call_;
   const std::vector<size_t> items_;
+  std::vector<std::unique_ptr<CallShare>> parts_;
   absl::Status failure_;
   // Null unless it waits.
   std::atomic<int64_t>* waiting_in_ = nullptr;
@@ -80,6 +90,12 @@ using Shares = std::vector<std::unique_ptr<CallShare>>;
 // Splits the call into shares of at most `max_items` items of one bucket, in the order of the buckets' first
 // items. A call with named tensors has one share. REQUIRES: the call has at least one item, or named tensors.
 Shares ShareOut(std::shared_ptr<PredictCall> call, int64_t max_items = std::numeric_limits<int64_t>::max());
+
+// Makes one share of several, to be queued together. REQUIRES: they are of one bucket, and have at most as
+// many items as a pass.
+Shares Joined(Shares shares);
+// Replaces shares that are queued together by their parts.
+Shares Apart(Shares shares);
 
 // Submits a call's shares to its model, and rejects those that it does not take. None of them waits for
 // another's pass.

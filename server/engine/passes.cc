@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "server/core/core_wait.h"
 #include "server/core/passes_here.h"
 #include "server/engine/device_lost.h"
+#include "server/engine/pass_copies.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -74,7 +76,7 @@ void Passes::Compute(Shares shares) {
   ++tried_;
   const int64_t size = SizeOf(shares);
   // All shares are of one model.
-  const bool is_timed = shares.front()->is_timed();
+  const bool is_timed = shares.front()->call().model()->times_passes();
   const absl::Duration waited_before = is_timed ? TimeWithoutCore() : absl::ZeroDuration();
   const absl::Time started = clock_.Now();
   auto answers = Run(shares);
@@ -84,12 +86,15 @@ void Passes::Compute(Shares shares) {
   if (answers.ok()) {
     end_.part = true;
     metrics_.RecordBatch(size, ended - started);
+    const std::unique_ptr<PassCopies> copies = PassCopies::Choose(shares, *answers);
+    const ForwardPass pass = {size, started, ended, waited, copies.get()};
     for (size_t i = 0; i < shares.size(); ++i) {
       // The other answers do not wait for what this one starts.
       const LimitPassesHere limit(i + 1 < shares.size() ? PassesHere::kNone : PassesHere::kOwn);
-      shares[i]->Answer(std::move((*answers)[i]), {size, started, ended, waited});
+      shares[i]->Answer(std::move((*answers)[i]), pass);
       shares[i].reset();
     }
+    if (copies != nullptr) copies->Send();
     return;
   }
   if (IsDeviceLost(answers.status())) lost_ = answers.status();

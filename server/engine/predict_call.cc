@@ -120,7 +120,7 @@ void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer,
     ++number_of_passes_;
     last = EndOne();
   }
-  if (last) AnswerShares();
+  if (last) AnswerShares(pass.copies);
 }
 
 void PredictCall::FailShare(absl::Status why, bool computed) {
@@ -131,7 +131,7 @@ void PredictCall::FailShare(absl::Status why, bool computed) {
     last = EndOne();
   }
   if (last) {
-    AnswerShares();
+    AnswerShares(/*copies=*/nullptr);
   } else if (request_.cancellation != nullptr) {
     // The call has failed, so its other shares need not be computed.
     request_.cancellation->Cancel();
@@ -141,7 +141,7 @@ void PredictCall::FailShare(absl::Status why, bool computed) {
 bool PredictCall::EndOne() { return --outstanding_ == 0; }
 
 // Runs on the thread of the last share; no other thread uses the call any more.
-void PredictCall::AnswerShares() {
+void PredictCall::AnswerShares(PassCopies* copies) {
   std::optional<ShareFailure> failure;
   std::vector<models::TaskResult> results;
   std::vector<Tensor> outputs;
@@ -157,6 +157,7 @@ void PredictCall::AnswerShares() {
     passes = passes_;
     number_of_passes = number_of_passes_;
   }
+  passes.copies = copies;
   if (failure && !failure->computed) {
     Refuse(std::move(failure->why));
     return;
@@ -200,7 +201,7 @@ void PredictCall::WatchDrift(const Response& response) const {
 void PredictCall::Answer(Response response, const ForwardPass& passes) {
   WatchDrift(response);
   answer_bytes_ = response.bytes();
-  ShadowCopy copy = CopyForShadow(deps_, request_, response, items_, bucket_);
+  ShadowCopies copies = CopyForShadow({deps_, request_, response, items_, bucket_}, passes.copies);
   const absl::Status encoded = request_.encode ? request_.encode(response) : absl::OkStatus();
   if (!encoded.ok()) {
     Finish(encoded, /*computed=*/true);
@@ -208,7 +209,7 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
     response.timings.encode = deps_.clock->Now() - passes.ended;
     Finish(std::move(response), /*computed=*/true);
   }
-  if (copy.call != nullptr) deps_.model->shadow_sender()->Send(std::move(copy));
+  if (!copies.calls.empty()) deps_.model->shadow_sender()->Send(std::move(copies));
 }
 
 void PredictCall::Refuse(absl::Status why) {

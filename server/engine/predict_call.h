@@ -35,6 +35,8 @@ using PredictDone = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
 // A share's part of a forward pass: a result for each of its items, or a program's outputs.
 using ShareAnswer = std::variant<std::vector<models::TaskResult>, std::vector<Tensor>>;
 
+class PassCopies;
+
 // A forward pass that computed items of a call.
 struct ForwardPass {
   // Items of all calls in the batch.
@@ -43,6 +45,8 @@ struct ForwardPass {
   absl::Time ended;
   // Timings::core_wait.
   absl::Duration core_wait = absl::ZeroDuration();
+  // Takes copies of the pass's requests as they are answered. Null if the pass is not copied.
+  PassCopies* copies = nullptr;
 };
 
 // Not thread-safe, and owned by one stage at a time, until ExpectShares(). Afterwards it is owned by its
@@ -88,8 +92,7 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // For a request with named tensors, which has no items: calls with equal buckets may share a batch.
   void UseBucket(int64_t bucket) { bucket_ = bucket; }
   int64_t bucket() const { return bucket_; }
-  // See ReadyModel::times_passes().
-  bool is_timed() const { return deps_.model->times_passes(); }
+  const std::shared_ptr<const ReadyModel>& model() const { return deps_.model; }
   // Marks the end of decoding or of a tensor's checks. From here on the call waits for an instance.
   void MarkPrepared();
 
@@ -136,7 +139,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // True if the server decoded or copied the input.
   bool was_worked_on() const { return !items_.empty() && items_[0].owned != nullptr; }
   bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AnswerShares() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `copies` is that of the last share's pass; null if that failed.
+  void AnswerShares(PassCopies* copies) ABSL_LOCKS_EXCLUDED(mutex_);
   // Before the answer is encoded, which may move from the response.
   void WatchDrift(const Response& response) const;
   void Answer(Response response, const ForwardPass& passes);

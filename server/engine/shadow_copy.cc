@@ -8,17 +8,11 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
+#include "server/engine/pass_copies.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
 namespace {
-
-int64_t CopiedBytes(const Request& request, const std::vector<Item>& items) {
-  if (std::holds_alternative<NamedTensors>(request.input)) return request.bytes();
-  int64_t bytes = 0;
-  for (const Item& item : items) bytes += static_cast<int64_t>(item.pixels.size());
-  return bytes;
-}
 
 int LowestPriority(const BatcherOptions& options) {
   return options.priority_levels > 0 ? -options.priority_levels : std::numeric_limits<int>::min();
@@ -58,8 +52,10 @@ Request RequestOfCopy(const Request& request, const ReadyModel& shadow, absl::Ti
   return copy;
 }
 
-// The file of a request with one picture; empty if it was not sent as a file, or is too large to be kept.
-std::string_view PictureOf(const Request& request) {
+// The file of a request with one picture; empty if it was not sent as a file, is too large to be kept, or is
+// not wanted.
+std::string_view PictureFor(const Shadow& shadow, const Request& request) {
+  if (!shadow.wants_pictures()) return {};
   const auto* const pictures = std::get_if<std::vector<Picture>>(&request.input);
   if (pictures == nullptr || pictures->size() != 1) return {};
   const auto* const encoded = std::get_if<EncodedPicture>(&pictures->front());
@@ -73,23 +69,10 @@ PassTime PassOf(const Response& response) {
   return {.batch_size = response.batch_size, .took = response.timings.infer - response.timings.core_wait};
 }
 
-// A copy's room, from Shadow::Enter() to the end of its call.
-class Room {
- public:
-  Room(std::shared_ptr<Shadow> shadow, int64_t bytes) : shadow_(std::move(shadow)), bytes_(bytes) {}
-  ~Room() { shadow_->Leave(bytes_); }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-
- private:
-  const std::shared_ptr<Shadow> shadow_;
-  const int64_t bytes_;
-};
-
 // What the answer to a copy is compared with, and who is told.
 struct Comparing {
   std::shared_ptr<Shadow> shadow;
-  std::unique_ptr<Room> room;
+  std::shared_ptr<ShadowRoom> room;
   Shadow::Original original;
   ComparedAnswer answer;
   Clock* clock;
@@ -103,21 +86,22 @@ struct Comparing {
 };
 
 // Throws std::bad_alloc.
-std::shared_ptr<PredictCall> MakeCopy(const PredictCall::Deps& deps, std::shared_ptr<ReadyModel> model,
-                                      std::unique_ptr<Room> room, const Request& request,
-                                      const Response& response, std::string_view picture,
-                                      std::vector<Item>& items, int64_t bucket) {
+std::shared_ptr<PredictCall> MakeCopy(const AnsweredRequest& answered, std::shared_ptr<ReadyModel> model,
+                                      std::shared_ptr<ShadowRoom> room, const PassTime& pass) {
+  const auto& [deps, request, response, items, bucket] = answered;
+  const std::shared_ptr<Shadow> shadow = deps.model->shadow();
+  const std::string_view picture = PictureFor(*shadow, request);
   for (Item& item : items) {
     if (item.owned == nullptr) CopyPixels(item);
   }
   auto comparing = std::make_shared<Comparing>(Comparing{
-      .shadow = deps.model->shadow(),
+      .shadow = shadow,
       .room = std::move(room),
       .original = {.id = request.id,
                    .span = request.record == nullptr ? SampledSpan{} : request.record->sampled_span(),
                    .shadow = model->identity(),
                    .picture = picture.empty() ? nullptr : std::make_shared<const std::string>(picture),
-                   .pass = PassOf(response)},
+                   .pass = pass},
       .answer = {response.results, response.outputs},
       .clock = deps.clock});
   Request copy = RequestOfCopy(request, *model, deps.clock->Now());
@@ -131,24 +115,43 @@ std::shared_ptr<PredictCall> MakeCopy(const PredictCall::Deps& deps, std::shared
   return call;
 }
 
+void AddTo(PassCopies& pass, const AnsweredRequest& answered) {
+  try {
+    pass.Add(MakeCopy(answered, pass.shadow(), pass.room(), pass.Timed(PassOf(answered.response))));
+  } catch (const std::bad_alloc&) {
+    answered.deps.model->shadow()->Drop(ShadowLoss::kTooLarge);
+  }
+}
+
 }  // namespace
 
-ShadowCopy CopyForShadow(const PredictCall::Deps& deps, const Request& request, const Response& response,
-                         std::vector<Item>& items, int64_t bucket) {
+int64_t BytesOfCopy(const Request& request, absl::Span<const Item> items, const Shadow& shadow) {
+  auto bytes = static_cast<int64_t>(PictureFor(shadow, request).size());
+  if (std::holds_alternative<NamedTensors>(request.input)) return bytes + request.bytes();
+  for (const Item& item : items) bytes += static_cast<int64_t>(item.pixels.size());
+  return bytes;
+}
+
+ShadowCopies CopyForShadow(const AnsweredRequest& answered, PassCopies* pass) {
+  const auto& [deps, request, response, items, bucket] = answered;
   const std::shared_ptr<Shadow> shadow = deps.model->shadow();
-  if (shadow == nullptr || request.is_copy || !shadow->Wants(deps.model->has_waiting())) return {};
+  if (shadow == nullptr || request.is_copy) return {};
+  if (shadow->copies_passes() && response.passes == 1) {
+    if (pass != nullptr) AddTo(*pass, answered);
+    return {};
+  }
+  if (!shadow->Wants(deps.model->has_waiting())) return {};
   auto model = deps.model->FindShadow();
   if (!model.ok()) {
     shadow->Drop(ShadowLoss::kUnavailable);
     return {};
   }
-  const std::string_view picture = shadow->wants_pictures() ? PictureOf(request) : std::string_view();
-  const int64_t bytes = CopiedBytes(request, items) + response.bytes() + static_cast<int64_t>(picture.size());
+  const int64_t bytes = BytesOfCopy(request, items, *shadow) + response.bytes();
   if (!shadow->Enter(bytes)) return {};
   try {
-    auto room = std::make_unique<Room>(shadow, bytes);
-    auto call = MakeCopy(deps, *model, std::move(room), request, response, picture, items, bucket);
-    return {*std::move(model), std::move(call)};
+    auto room = std::make_shared<ShadowRoom>(shadow, bytes, /*requests=*/1);
+    auto call = MakeCopy(answered, *model, std::move(room), PassOf(response));
+    return {*std::move(model), {std::move(call)}};
   } catch (const std::bad_alloc&) {
     shadow->Drop(ShadowLoss::kTooLarge);
     return {};

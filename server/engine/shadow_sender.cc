@@ -10,13 +10,26 @@
 namespace saccade::server {
 namespace {
 
-void Submit(ShadowCopy copy) {
-  copy.call->MarkPrepared();
-  SubmitShares(*copy.model, ShareOut(std::move(copy.call), copy.model->max_batch_size()));
+void Submit(ShadowCopies copies) {
+  const int max_batch = copies.model->max_batch_size();
+  Shares shares;
+  int64_t size = 0;
+  for (std::shared_ptr<PredictCall>& call : copies.calls) {
+    call->MarkPrepared();
+    for (auto& share : ShareOut(std::move(call), max_batch)) {
+      size += share->size();
+      shares.push_back(std::move(share));
+    }
+  }
+  // The version may have been loaded with another configuration than the one that the requests were copied
+  // from.
+  const bool together = copies.calls.size() > 1 && size <= max_batch;
+  SubmitShares(*copies.model, together ? Joined(std::move(shares)) : std::move(shares));
 }
 
-void Drop(const ShadowCopy& copy) {
-  copy.call->Refuse(absl::UnavailableError("the version that the request was copied from was unloaded"));
+void Drop(const ShadowCopies& copies) {
+  for (const std::shared_ptr<PredictCall>& call : copies.calls)
+    call->Refuse(absl::UnavailableError("the version that the request was copied from was unloaded"));
 }
 
 }  // namespace
@@ -25,40 +38,40 @@ ShadowSender::ShadowSender() : thread_([this] { Run(); }) {}
 
 ShadowSender::~ShadowSender() { Close(); }
 
-void ShadowSender::Send(ShadowCopy copy) {
+void ShadowSender::Send(ShadowCopies copies) {
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) {
-      copies_.push_back(std::move(copy));
+      waiting_.push_back(std::move(copies));
       return;
     }
   }
-  Drop(copy);
+  Drop(copies);
 }
 
 void ShadowSender::Close() {
-  std::deque<ShadowCopy> left;
+  std::deque<ShadowCopies> left;
   {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
-    left.swap(copies_);
+    left.swap(waiting_);
   }
-  for (const ShadowCopy& copy : left) Drop(copy);
+  for (const ShadowCopies& copies : left) Drop(copies);
   if (thread_.joinable()) thread_.join();
 }
 
 void ShadowSender::Run() {
   pthread_setname_np(pthread_self(), "shadow");
   while (true) {
-    ShadowCopy next;
+    ShadowCopies next;
     {
       absl::MutexLock lock(&mutex_);
       const auto has_work = [this]()
-                                ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !copies_.empty(); };
+                                ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !waiting_.empty(); };
       mutex_.Await(absl::Condition(&has_work));
       if (closed_) return;
-      next = std::move(copies_.front());
-      copies_.pop_front();
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
     }
     Submit(std::move(next));
   }

@@ -21,7 +21,7 @@ class ShadowSender {
   ShadowSender& operator=(const ShadowSender&) = delete;
 
   // Does not block. The number of copies is bounded by the Shadow that admitted them.
-  void Send(ShadowCopy copy) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Send(ShadowCopies copies) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops what was not handed over, and what comes later. Idempotent.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -30,7 +30,7 @@ class ShadowSender {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
-  std::deque<ShadowCopy> copies_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ShadowCopies> waiting_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -122,6 +122,9 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
                    "Compared requests whose answers are the same bit for bit."),
       shadow_failed(registry, "saccade_shadow_failed_total",
                     "Compared requests that the shadow version failed to answer."),
+      shadow_timed_passes(registry, "saccade_shadow_timed_passes_total",
+                          "Passes whose time was compared with that of the shadow version's pass over the "
+                          "same requests."),
       shadow_dropped(registry, "saccade_shadow_dropped_total",
                      "Requests that were chosen for the shadow version and not compared, by reason."),
       shadow_difference(

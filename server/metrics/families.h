@@ -79,6 +79,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Counter> shadow_agreed;
   SeriesPool<prometheus::Counter> shadow_equal;
   SeriesPool<prometheus::Counter> shadow_failed;
+  SeriesPool<prometheus::Counter> shadow_timed_passes;
   SeriesPool<prometheus::Counter> shadow_dropped;
   SeriesPool<prometheus::Histogram> shadow_difference;
   SeriesPool<prometheus::Gauge> shadow_promotion;

@@ -15,6 +15,7 @@ struct ShadowMetrics::Series {
   Counter agreed;
   Counter equal;
   Counter failed;
+  Counter timed_passes;
   std::vector<Counter> dropped;  // by ShadowLoss
   // By kGateStates; empty without a rule for promotions.
   std::vector<::saccade::server::Series<prometheus::Gauge>> gate;
@@ -32,6 +33,7 @@ ShadowMetrics::ShadowMetrics(Families* families, std::string_view model, int64_t
                                             ours.shadow_agreed.Get(labels),
                                             ours.shadow_equal.Get(labels),
                                             ours.shadow_failed.Get(labels),
+                                            ours.shadow_timed_passes.Get(labels),
                                             {},
                                             {},
                                             ours.shadow_difference.Get(labels),
@@ -74,6 +76,10 @@ void ShadowMetrics::SetDecision(std::optional<bool> promoted) {
     series_->gate.at(state)->Set(kGateStates.at(state) == now ? 1 : 0);
 }
 
-void ShadowMetrics::AddDropped(ShadowLoss why) { series_->dropped[static_cast<size_t>(why)]->Increment(); }
+void ShadowMetrics::AddDropped(ShadowLoss why, int64_t requests) {
+  series_->dropped[static_cast<size_t>(why)]->Increment(static_cast<double>(requests));
+}
+
+void ShadowMetrics::AddTimedPass() { series_->timed_passes->Increment(); }
 
 }  // namespace saccade::server

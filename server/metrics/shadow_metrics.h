@@ -41,7 +41,9 @@ class ShadowMetrics {
   void AddCompared(bool equal, bool agreed, double difference, const SampledSpan& request, absl::Time now);
   // Also counts as compared.
   void AddFailed();
-  void AddDropped(ShadowLoss why);
+  void AddDropped(ShadowLoss why, int64_t requests);
+  // A pass whose time was compared with that of the shadow version's pass over the same requests.
+  void AddTimedPass();
   // Whether the shadow version was promoted; nullopt until that is decided. REQUIRES: `gated` was true.
   void SetDecision(std::optional<bool> promoted);
 

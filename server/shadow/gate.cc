@@ -38,6 +38,13 @@ bool IsDue(const PromoteRule& rule, int64_t compared, int64_t timed) {
   return compared >= rule.after && timed >= TimedFor(rule);
 }
 
+std::string ProgressOf(const PromoteRule& rule, int64_t compared, int64_t timed) {
+  std::string text = absl::StrCat("compared ", compared, " of ", rule.after);
+  if (const int64_t of = TimedFor(rule); of > 0)
+    absl::StrAppend(&text, ", timed ", timed, " of ", of, " passes");
+  return text;
+}
+
 GateDecision Decide(const PromoteRule& rule, const GateMeasures& measures, absl::Time now) {
   std::vector<std::string> held;
   std::vector<std::string> missed;

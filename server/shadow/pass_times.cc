@@ -24,6 +24,7 @@ void PassTimes::Add(const PassTime& answered, const PassTime& shadow) {
   if (answered.batch_size == 0 || answered.batch_size != shadow.batch_size) return;
   answered_.push_back(absl::ToDoubleSeconds(answered.took));
   shadow_.push_back(absl::ToDoubleSeconds(shadow.took));
+  requests_ += answered.requests;
 }
 
 double PassTimes::RatioAt(double quantile) const {

@@ -24,29 +24,29 @@ bool WasNotComputed(const absl::Status& status) {
 
 Shadow::Shadow(const ShadowRule& rule, std::unique_ptr<ShadowMetrics> metrics, std::function<void()> decided)
     : rule_(rule),
-      max_copies_(rule.promote && TimedFor(*rule.promote) > 0 ? 1 : kMaxCopies),
+      copies_passes_(rule.promote && TimedFor(*rule.promote) > 0),
       metrics_(std::move(metrics)),
       decided_(std::move(decided)),
       report_{.rule = rule} {}
 
-bool Shadow::Wants(bool waiting) {
+bool Shadow::Wants(bool waiting, int64_t requests) {
   if (promoted_.load(std::memory_order_relaxed) || !Happens(rule_.share)) return false;
   if (!waiting) return true;
-  Drop(ShadowLoss::kBusy);
+  Drop(ShadowLoss::kBusy, requests);
   return false;
 }
 
-bool Shadow::Enter(int64_t bytes) {
+bool Shadow::Enter(int64_t bytes, int64_t requests) {
   if (bytes > kMaxBytes) {
-    Drop(ShadowLoss::kTooLarge);
+    Drop(ShadowLoss::kTooLarge, requests);
     return false;
   }
   // Both are counted first, so that threads that enter at the same time do not exceed the bounds together.
-  const int64_t copies = ++in_flight_;
+  const int64_t copies = in_flight_ += requests;
   const int64_t all_bytes = in_flight_bytes_ += bytes;
-  if (copies <= max_copies_ && all_bytes <= kMaxBytes) return true;
-  Leave(bytes);
-  Drop(ShadowLoss::kBehind);
+  if (copies <= (copies_passes_ ? requests : kMaxCopies) && all_bytes <= kMaxBytes) return true;
+  Leave(bytes, requests);
+  Drop(ShadowLoss::kBehind, requests);
   return false;
 }
 
@@ -63,7 +63,10 @@ void Shadow::EndAnswered(const Original& original, const ComparedAnswer& answer,
     StartReport(original);
     ++report_.compared;
     report_.task = comparison.task;
-    times_.Add(original.pass, pass_of_shadow);
+    const int64_t timed_before = times_.size();
+    // Without a rule nobody measures how long threads waited for a core (ReadyModel::times_passes()).
+    if (rule_.promote) times_.Add(original.pass, pass_of_shadow);
+    if (metrics_ != nullptr && times_.size() > timed_before) metrics_->AddTimedPass();
     if (comparison.equal) ++report_.equal;
     if (measured) {
       ++report_.measured;
@@ -78,6 +81,7 @@ void Shadow::EndAnswered(const Original& original, const ComparedAnswer& answer,
       NoteDisagreement(original, std::move(found));
     }
     decided = DecideIfDue(now);
+    ShowPromotion();
   }
   if (decided && decided_) decided_();
 }
@@ -93,13 +97,14 @@ void Shadow::EndFailed(const Original& original, const absl::Status& why, absl::
     ++report_.failed;
     NoteDisagreement(original, {.at = now, .error = std::string(why.message())});
     decided = DecideIfDue(now);
+    ShowPromotion();
   }
   if (decided && decided_) decided_();
 }
 
-void Shadow::Drop(ShadowLoss why) {
-  if (metrics_ != nullptr) metrics_->AddDropped(why);
-  ++dropped_.at(static_cast<size_t>(why));
+void Shadow::Drop(ShadowLoss why, int64_t requests) {
+  if (metrics_ != nullptr) metrics_->AddDropped(why, requests);
+  dropped_.at(static_cast<size_t>(why)) += requests;
 }
 
 ShadowReport Shadow::Report() const {
@@ -109,6 +114,7 @@ ShadowReport Shadow::Report() const {
     report = report_;
     report.differing = differing_.worst();
     report.timed = times_.size();
+    report.timed_requests = times_.requests();
     if (report.timed > 0) {
       report.p50 = times_.RatioAt(kMedian);
       report.p99 = times_.RatioAt(kSlowest);
@@ -121,8 +127,8 @@ ShadowReport Shadow::Report() const {
   return report;
 }
 
-void Shadow::Leave(int64_t bytes) {
-  --in_flight_;
+void Shadow::Leave(int64_t bytes, int64_t requests) {
+  in_flight_ -= requests;
   in_flight_bytes_ -= bytes;
 }
 
@@ -176,8 +182,35 @@ bool Shadow::DecideIfDue(absl::Time now) {
 void Shadow::Adopt(std::optional<GateDecision> earlier) {
   absl::MutexLock lock(&mutex_);
   adopted_ = std::move(earlier);
+  ShowPromotion();
   if (!rule_.promote || report_.decision || metrics_ == nullptr) return;
   metrics_->SetDecision(adopted_ ? std::optional<bool>(adopted_->promoted) : std::nullopt);
+}
+
+void Shadow::ShowPromotion() {
+  if (!rule_.promote) return;
+  shown_compared_ = report_.compared;
+  shown_timed_ = times_.size();
+  const std::optional<GateDecision>& decision = report_.decision ? report_.decision : adopted_;
+  const GateDecision* const shown = shown_decision_;
+  if (!decision) {
+    shown_decision_ = nullptr;
+  } else if (shown == nullptr || shown->at != decision->at || shown->promoted != decision->promoted) {
+    shown_decision_ = &decisions_.emplace_back(*decision);
+  }
+}
+
+std::optional<PromotionState> Shadow::Promotion() const {
+  if (!rule_.promote) return std::nullopt;
+  PromotionState state = {
+      .rule = rule_.promote->text, .replaces = rule_.promote->replaces, .shadow = rule_.version};
+  if (const GateDecision* const decision = shown_decision_; decision != nullptr) {
+    state.promoted = decision->promoted;
+    state.reason = decision->reason;
+  } else {
+    state.reason = ProgressOf(*rule_.promote, shown_compared_, shown_timed_);
+  }
+  return state;
 }
 
 std::optional<GateDecision> Shadow::TakeDecision() {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,9 +46,10 @@ struct ShadowReport {
   int64_t measured = 0;
   double sum_of_differences = 0;
   double largest_difference = 0;
-  // Requests whose passes were timed, and quantiles of the shadow version's times over the other's; 0
-  // without.
+  // Passes that were timed, the requests in them, and quantiles of the shadow version's times over the
+  // other's; 0 without.
   int64_t timed = 0;
+  int64_t timed_requests = 0;
   double p50 = 0;
   double p99 = 0;
   // The latest request whose answers do not agree, without its picture.
@@ -61,8 +63,8 @@ struct ShadowReport {
 // Thread-safe. Shared by the version and by its copies, which may outlive it.
 class Shadow {
  public:
-  // Copies that are in flight at the same time, and their memory. With a rule that names times only one:
-  // copies that wait for each other would share a pass, and could not be timed.
+  // Copies that are in flight at the same time, and their memory. With a rule that names times only those of
+  // one pass: others would share the shadow version's pass with them, which could not be timed then.
   static constexpr int64_t kMaxCopies = 4;
   static constexpr int64_t kMaxBytes = int64_t{64} << 20;
 
@@ -74,7 +76,7 @@ class Shadow {
     std::shared_ptr<const ModelIdentity> shadow = nullptr;
     // Null if it is not kept.
     std::shared_ptr<const std::string> picture = nullptr;
-    // What it took to compute it.
+    // What it took to compute it; not timed unless the request stands for all of its pass.
     PassTime pass = {};
   };
 
@@ -85,18 +87,21 @@ class Shadow {
 
   const ShadowRule& rule() const { return rule_; }
 
-  // Chooses by chance whether a request that was just answered is copied. `waiting` tells that requests of
-  // the version wait for a pass, in which case a chosen request is dropped. Of a version that another one has
-  // taken the place of, none is.
-  bool Wants(bool waiting);
+  // Whether passes are copied whole, because the rule for promotions compares their times.
+  bool copies_passes() const { return copies_passes_; }
+
+  // Chooses by chance whether a request that was just answered is copied, or all `requests` of a pass.
+  // `waiting` tells that requests of the version wait for a pass, in which case those that were chosen are
+  // dropped. Of a version that another one has taken the place of, none is.
+  bool Wants(bool waiting, int64_t requests = 1);
 
   // Whether pictures of copied requests are to be kept, for those that differ.
   bool wants_pictures() const { return rule_.promote.has_value(); }
 
-  // Makes room for a copy of this size, or counts it as dropped and returns false. After true, Leave() must
-  // be called once, when its memory is free again.
-  bool Enter(int64_t bytes);
-  void Leave(int64_t bytes);
+  // Makes room for a copy of this size, or for the copies of a pass that have it together; or counts them as
+  // dropped and returns false. After true, Leave() must be called once, when their memory is free again.
+  bool Enter(int64_t bytes, int64_t requests = 1);
+  void Leave(int64_t bytes, int64_t requests = 1);
   // Compares the answers. Takes as long as reading both.
   void EndAnswered(const Original& original, const ComparedAnswer& answer, const ComparedAnswer& of_shadow,
                    const PassTime& pass_of_shadow, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -105,10 +110,14 @@ class Shadow {
   void EndFailed(const Original& original, const absl::Status& why, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Counts a request for which no copy could be made.
-  void Drop(ShadowLoss why);
+  // Counts requests of which no copy could be made.
+  void Drop(ShadowLoss why, int64_t requests = 1);
 
   ShadowReport Report() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What the rule has come to; nullopt without one. Takes no lock, so that a list of models does not wait for
+  // threads that run only on idle cores.
+  std::optional<PromotionState> Promotion() const;
 
   // Called when the versions were loaded, or looked at again: what was decided earlier about the same files,
   // and is not decided again; nullopt if nothing was.
@@ -124,15 +133,22 @@ class Shadow {
   GateMeasures Measures() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Decides, if there is a rule, it is time, and nothing was decided. Returns whether it has.
   bool DecideIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the report's counts and decision what Promotion() returns.
+  void ShowPromotion() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShadowRule rule_;
-  const int64_t max_copies_;
+  const bool copies_passes_;
   const std::unique_ptr<ShadowMetrics> metrics_;
   const std::function<void()> decided_;
   std::atomic<bool> promoted_{false};
   std::atomic<int64_t> in_flight_{0};
   std::atomic<int64_t> in_flight_bytes_{0};
   std::array<std::atomic<int64_t>, kShadowLosses.size()> dropped_ = {};
+  // For Promotion().
+  std::atomic<int64_t> shown_compared_{0};
+  std::atomic<int64_t> shown_timed_{0};
+  // One of `decisions_`; null until it is decided.
+  std::atomic<const GateDecision*> shown_decision_{nullptr};
   // Held by the shadow version's threads, which run only on idle cores and may hold it for long: what answers
   // requests never takes it.
   mutable absl::Mutex mutex_;
@@ -144,6 +160,9 @@ class Shadow {
   std::optional<GateDecision> adopted_ ABSL_GUARDED_BY(mutex_);
   // Whether TakeDecision() has yet to return the report's decision.
   bool untold_ ABSL_GUARDED_BY(mutex_) = false;
+  // All that were shown, of which a reader may still read an earlier one: at most one for each load of a
+  // version and for each rule.
+  std::deque<GateDecision> decisions_ ABSL_GUARDED_BY(mutex_);
   // What the report is about: another load of the shadow version begins another report.
   std::shared_ptr<const ModelIdentity> compared_with_ ABSL_GUARDED_BY(mutex_);
 };

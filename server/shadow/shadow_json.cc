@@ -55,14 +55,6 @@ Json AsJson(const std::string& rule, const std::optional<GateDecision>& decision
   return json;
 }
 
-// What a rule that is not decided waits for.
-std::string Progress(const PromoteRule& rule, const ShadowReport& report) {
-  std::string text = absl::StrCat("compared ", report.compared, " of ", rule.after);
-  if (const int64_t timed = TimedFor(rule); timed > 0)
-    absl::StrAppend(&text, ", timed ", report.timed, " of ", timed);
-  return text;
-}
-
 // Names and errors may hold what a client sent, which need not be UTF-8.
 std::string TextOf(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -93,12 +85,14 @@ std::string ToJson(const ShadowReport& report, const std::string& model, int64_t
   if (report.last_disagreement) json["last_disagreement"] = AsJson(*report.last_disagreement);
   if (report.timed > 0) {
     json["timed"] = report.timed;
+    json["timed_requests"] = report.timed_requests;
     json["p50"] = report.p50;
     json["p99"] = report.p99;
   }
   if (report.rule.promote) {
     json["promote"] = AsJson(report.rule.promote->text, report.decision);
-    if (!report.decision) json["promote"]["reason"] = Progress(*report.rule.promote, report);
+    if (!report.decision)
+      json["promote"]["reason"] = ProgressOf(*report.rule.promote, report.compared, report.timed);
     json["differing"] = AsJson(report.differing);
   }
   return TextOf(json);

@@ -34,9 +34,11 @@ class ShadowTest : public ::testing::Test {
   // A copy that was computed with this best class, where the version itself found 0.
   void Compare(Shadow& shadow, int best) {
     ASSERT_TRUE(shadow.Enter(10));
-    shadow.EndAnswered(
-        {.id = "r", .shadow = loaded_, .picture = picture_, .pass = {1, absl::Milliseconds(10)}}, Best(0),
-        Best(best), pass_, absl::UnixEpoch());
+    shadow.EndAnswered({.id = "r",
+                        .shadow = loaded_,
+                        .picture = picture_,
+                        .pass = {.batch_size = 1, .took = absl::Milliseconds(10)}},
+                       Best(0), Best(best), pass_, absl::UnixEpoch());
     shadow.Leave(10);
   }
 
@@ -44,7 +46,7 @@ class ShadowTest : public ::testing::Test {
   Shadow shadow_{{.version = 4, .share = 1}, metrics_.ForShadowOf("m", 3, 4)};
   std::shared_ptr<const ModelIdentity> loaded_ = std::make_shared<const ModelIdentity>();
   std::shared_ptr<const std::string> picture_ = std::make_shared<const std::string>("picture");
-  PassTime pass_ = {1, absl::Milliseconds(10)};
+  PassTime pass_ = {.batch_size = 1, .took = absl::Milliseconds(10)};
 };
 
 // A rule for promotions after ten requests.
@@ -81,6 +83,8 @@ TEST_F(ShadowTest, ChoosesItsShare) {
 TEST_F(ShadowTest, ARequestIsDroppedWhereOthersWait) {
   EXPECT_FALSE(shadow_.Wants(/*waiting=*/true));
   EXPECT_EQ(Lost(shadow_, ShadowLoss::kBusy), 1);
+  EXPECT_FALSE(shadow_.Wants(/*waiting=*/true, /*requests=*/4));
+  EXPECT_EQ(Lost(shadow_, ShadowLoss::kBusy), 5);
   EXPECT_EQ(shadow_.Report().compared, 0);
 }
 
@@ -216,11 +220,14 @@ TEST_F(ShadowGateTest, ASlowerVersionIsRefused) {
   EXPECT_EQ(gated_.Report().decision->reason, "p99 is 1.6, expected <= 1.5");
 }
 
-// Copies that are computed in one pass cannot be compared with requests that were not.
-TEST_F(ShadowGateTest, CopiesThatAreTimedAreComputedOneAtATime) {
-  EXPECT_TRUE(gated_.Enter(1));
-  EXPECT_FALSE(gated_.Enter(1));
-  gated_.Leave(1);
+// Copies of several passes that are computed in one cannot be compared with them.
+TEST_F(ShadowGateTest, CopiesThatAreTimedAreThoseOfOnePassAtATime) {
+  EXPECT_TRUE(gated_.copies_passes());
+  EXPECT_TRUE(gated_.Enter(1, /*requests=*/7));
+  EXPECT_EQ(gated_.Report().in_flight, 7);
+  EXPECT_FALSE(gated_.Enter(1, /*requests=*/3));
+  EXPECT_EQ(Lost(gated_, ShadowLoss::kBehind), 3);
+  gated_.Leave(1, /*requests=*/7);
   EXPECT_TRUE(gated_.Enter(1));
   ShadowRule rule = Rule();
   rule.promote->conditions = {{.measure = ShadowMeasure::kAgreement, .bound = 0.9}};
@@ -234,10 +241,31 @@ TEST_F(ShadowGateTest, WaitsUntilEnoughWasTimed) {
   for (int i = 0; i < 50; ++i) Compare(gated_, 0);
   EXPECT_EQ(State(gated_), "measuring") << "batches of different sizes are not timed";
   EXPECT_EQ(Json::parse(ToJson(gated_.Report(), "m", 3))["promote"]["reason"],
-            "compared 50 of 10, timed 0 of 10");
+            "compared 50 of 10, timed 0 of 10 passes");
   pass_.batch_size = 1;
   for (int i = 0; i < 10; ++i) Compare(gated_, 0);
   EXPECT_EQ(State(gated_), "promoted");
+}
+
+TEST_F(ShadowGateTest, ShowsWhatTheRuleHasComeTo) {
+  EXPECT_FALSE(shadow_.Promotion()) << "it has no rule";
+  const auto before = gated_.Promotion();
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->rule, Rule().promote->text);
+  EXPECT_EQ(before->replaces, 3);
+  EXPECT_EQ(before->shadow, 4);
+  EXPECT_EQ(before->reason, "compared 0 of 10, timed 0 of 10 passes");
+  for (int i = 0; i < 9; ++i) Compare(gated_, 1);
+  EXPECT_FALSE(gated_.Promotion()->promoted);
+  EXPECT_EQ(gated_.Promotion()->reason, "compared 9 of 10, timed 9 of 10 passes");
+  Compare(gated_, 1);
+  EXPECT_EQ(gated_.Promotion()->promoted, false);
+  EXPECT_EQ(gated_.Promotion()->reason, "agreement is 0, expected >= 0.9");
+  loaded_ = std::make_shared<const ModelIdentity>();
+  Compare(gated_, 0);
+  EXPECT_EQ(gated_.Promotion()->reason, "compared 1 of 10, timed 1 of 10 passes") << "another load";
+  gated_.Adopt(GateDecision{.promoted = false, .reason = "earlier"});
+  EXPECT_EQ(gated_.Promotion()->reason, "earlier");
 }
 
 TEST_F(ShadowGateTest, AnErrorIsNoAgreementAndCannotBeMeasured) {
@@ -299,18 +327,18 @@ TEST(DifferingTest, KeepsThoseThatDifferMost) {
 TEST(PassTimesTest, ComparesQuantilesOfBoth) {
   PassTimes times;
   for (int i = 1; i <= 100; ++i)
-    times.Add({1, absl::Milliseconds(i)}, {1, absl::Milliseconds(i <= 98 ? i : 10 * i)});
+    times.Add({1, 3, absl::Milliseconds(i)}, {1, 1, absl::Milliseconds(i <= 98 ? i : 10 * i)});
   EXPECT_DOUBLE_EQ(times.RatioAt(0.5), 1);
   EXPECT_DOUBLE_EQ(times.RatioAt(0.98), 1);
   EXPECT_DOUBLE_EQ(times.RatioAt(0.99), 10);
-  times.Add({0, absl::Seconds(1)}, {0, absl::Seconds(9)});
+  times.Add({0, 1, absl::Seconds(1)}, {0, 1, absl::Seconds(9)});
   EXPECT_EQ(times.size(), 100) << "it was not timed";
+  EXPECT_EQ(times.requests(), 300);
 }
 
 TEST(PassTimesTest, AreBounded) {
   PassTimes times;
-  for (size_t i = 0; i < PassTimes::kMaxPairs + 10; ++i)
-    times.Add({1, absl::ZeroDuration()}, {1, absl::ZeroDuration()});
+  for (size_t i = 0; i < PassTimes::kMaxPairs + 10; ++i) times.Add({.batch_size = 1}, {.batch_size = 1});
   EXPECT_EQ(times.size(), PassTimes::kMaxPairs);
   EXPECT_EQ(times.RatioAt(0.99), 1) << "what the clock does not see is as fast";
 }

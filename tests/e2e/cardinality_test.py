@@ -61,7 +61,8 @@ LABELS = {
     "saccade_drift": VERSION | {"feature"},
     **dict.fromkeys(("saccade_drift_items_total", "saccade_drift_repeated_total"), VERSION),
     **dict.fromkeys((f"saccade_shadow_{what}" for what in
-                     ("compared_total", "agreed_total", "equal_total", "failed_total", "difference")),
+                     ("compared_total", "agreed_total", "equal_total", "failed_total", "timed_passes_total",
+                      "difference")),
                     VERSION | {"shadow"}),
     "saccade_shadow_dropped_total": VERSION | {"shadow", "reason"},
     "saccade_shadow_promotion": VERSION | {"shadow", "state"},

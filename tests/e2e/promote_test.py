@@ -1,6 +1,10 @@
 """Tests that a shadow version which answers the same takes the place of the version that answers, that every seeded
 regression is stopped, and that the decision is told, explained and kept."""
 
+import concurrent.futures
+import contextlib
+import itertools
+import json
 import os
 import threading
 import urllib.request
@@ -10,8 +14,8 @@ import pytest
 import torch
 
 from harness import DEADLINE_SECONDS, eventually
-from messages import infer_request, predict_request
-from shadows import picture, report, until_decided, write_versions
+from messages import get_model_request, infer_request, predict_request
+from shadows import PATIENCE_SECONDS, picture, report, until_decided, write_programs, write_versions
 from tiny_models import STD, TinyModel, write_model
 
 AFTER = 40
@@ -93,10 +97,18 @@ def state_metric(daemon):
             for state in ("measuring", "promoted", "refused")}
 
 
-def test_an_equal_version_is_promoted_and_stays_so(start, tmp_path):
+def promotion(vision, version=0):
+    """What GetModel says of the rule: its state and reason."""
+    said = vision.get_model(get_model_request("m", version), timeout=DEADLINE_SECONDS).promotion
+    assert (said.rule, said.shadow, said.replaces) == (RULE, 2, 1)
+    return type(said).State.Name(said.state), said.reason
+
+
+def test_an_equal_version_is_promoted_and_stays_so(start, tmp_path, saccade):
     daemon = start_trial(start, tmp_path, lambda model: model)
     assert state_metric(daemon) == {"measuring": 1, "promoted": 0, "refused": 0}
     with daemon.vision() as vision:
+        assert promotion(vision) == ("MEASURING", f"compared 0 of {AFTER}")
         assert answering(vision) == answering(vision, "stable") == 1
         found = until_decided(daemon, sender(vision))
         promote = found["promote"]
@@ -105,6 +117,10 @@ def test_an_equal_version_is_promoted_and_stays_so(start, tmp_path):
         eventually(lambda: answering(vision, "stable") == 2, "the label moved")
         assert answering(vision) == 2
         assert answering(vision, version=1) == 1, "the version that was replaced still answers those that name it"
+        assert promotion(vision, 1) == promotion(vision, 2) == ("PROMOTED", "agreement is 1")
+    with saccade.Client(daemon.grpc_address) as client:
+        said = {one.version: one.promotion for one in client.models()}
+    assert said[1] == said[2] == saccade.Promotion(saccade.PromotionState.PROMOTED, RULE, 2, 1, "agreement is 1")
     assert state_metric(daemon) == {"measuring": 0, "promoted": 1, "refused": 0}
     daemon.await_log("shadow version promoted")
     assert report(daemon)["promote"]["state"] == "promoted"
@@ -113,6 +129,7 @@ def test_an_equal_version_is_promoted_and_stays_so(start, tmp_path):
     daemon = start(tmp_path / "models", f"--state-folder={tmp_path / 'state'}").await_ready()
     with daemon.vision() as vision:
         assert answering(vision) == answering(vision, "stable") == 2, "from the first request on"
+        assert promotion(vision) == ("PROMOTED", "agreement is 1")
         assert answering(vision, version=1) == 1
     again = report(daemon)
     assert again["promote"] == promote and again["version"] == 1 and again["shadow"] == 2
@@ -136,6 +153,10 @@ def test_a_regression_is_stopped(start, tmp_path, regression):
         assert promote["reason"] == f"agreement is {promote['measures']['agreement']:.10g}, expected >= 0.995"
         eventually(lambda: "shadow version refused" in daemon.log(), "the refusal was logged")
         assert answering(vision) == answering(vision, "stable") == 1
+        assert promotion(vision) == ("REFUSED", promote["reason"])
+        assert not vision.get_model(get_model_request("m", 2), timeout=DEADLINE_SECONDS).HasField("promotion")
+    models = json.loads(daemon.get("/v1/models")[2])["models"]
+    assert [one.get("promotion", {}).get("state") for one in models] == ["REFUSED", None]
     assert state_metric(daemon) == {"measuring": 0, "promoted": 0, "refused": 1}
 
     # The pictures that differ, as they were sent. Copies in flight may yet take the place of some.
@@ -161,34 +182,6 @@ def test_a_regression_is_stopped(start, tmp_path, regression):
         assert answering(vision, "stable") == 1
 
 
-class Work(torch.nn.Module):
-    """Doubles, and multiplies matrices for a while."""
-
-    def __init__(self, rounds: int):
-        super().__init__()
-        self.rounds = rounds
-        self.matrix = torch.nn.Parameter(torch.eye(96))
-
-    def forward(self, x):
-        product = self.matrix
-        for _ in range(self.rounds):
-            product = product @ self.matrix
-        return 2 * x * product[0, 0]
-
-
-def write_programs(folder, rounds, rule):
-    model = folder / "models" / "m"
-    for version, count in (("1", 20), ("2", rounds)):
-        (model / version).mkdir(parents=True)
-        torch.jit.script(Work(count)).save(model / version / "model.pt")
-    (model / "config.pbtxt").write_text(
-        "backend: 'pytorch' max_batch_size: 1 version_policy { all { } } instance_group { count: 1 }\n"
-        "input { name: 'x' data_type: TYPE_FP32 dims: [ 4 ] } output { name: 'y' data_type: TYPE_FP32 dims: [ 4 ] }\n"
-        "parameters { key: 'threads' value { string_value: '1' } }\n"
-        "parameters { key: 'shadow' value { string_value: 'version=2,share=1' } }\n"
-        f"parameters {{ key: 'promote' value {{ string_value: '{rule}' }} }}\n")
-
-
 def send_values(inference):
     def send(seed):
         values = numpy.full((1, 4), seed, numpy.float32)
@@ -207,6 +200,48 @@ def test_a_slower_network_is_stopped_and_one_as_fast_is_not(start, tmp_path, rou
     assert promote["state"] == state, promote
     if state == "refused":
         assert promote["reason"] == f"p50 is {promote['measures']['p50']:.10g}, expected <= 4"
+
+
+CLIENTS = 8
+
+
+@pytest.mark.parametrize("rounds, state", [(3000, "refused"), (200, "promoted")])
+def test_a_rule_on_times_decides_while_every_pass_has_several_requests(start, tmp_path, rounds, state):
+    """Eight clients send at the same time, again and again, so that hardly a request is alone in its pass."""
+    write_programs(tmp_path, rounds, f"agreement >= 1 and p99 <= 5 after {AFTER} requests", first_rounds=200,
+                   max_batch_size=CLIENTS)
+    daemon = start(tmp_path / "models", "--allow-executable-models").await_ready()
+    together = threading.Barrier(CLIENTS)
+
+    def send_together(inference):
+        def send(seed):
+            together.wait(PATIENCE_SECONDS)
+            send_values(inference)(seed)
+        return send
+
+    def call():
+        with daemon.inference() as inference, contextlib.suppress(threading.BrokenBarrierError):
+            for seed in itertools.count():
+                send_together(inference)(seed)
+
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS - 1) as pool, daemon.inference() as inference:
+        others = [pool.submit(call) for _ in range(CLIENTS - 1)]
+        try:
+            until_decided(daemon, send_together(inference))
+        finally:
+            together.abort()
+    for other in others:
+        other.result()
+    found = report(daemon)
+    promote = found["promote"]
+    assert promote["state"] == state, promote
+    assert promote["timed"] >= AFTER and promote["measures"]["agreement"] == 1
+    assert found["timed_requests"] >= 3 * found["timed"], "the passes that were timed had several requests each"
+    assert found["dropped"]["unavailable"] == 0, "no pass of copies was evicted"
+    if state == "refused":
+        assert promote["reason"] == f"p99 is {promote['measures']['p99']:.10g}, expected <= 5"
+    timed = daemon.metrics().value("saccade_shadow_timed_passes_total", model="m", version="1", shadow="2")
+    assert timed == found["timed"]
 
 
 def test_no_request_fails_while_a_version_is_promoted(start, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import pictures
 from harness import DEADLINE_SECONDS, eventually
 from messages import predict_request
-from shadows import picture, report, write_versions
+from shadows import Noisy, picture, report, write_versions
 from tiny_models import TinyModel, smooth_volumes, tiny_actions, tiny_detector, tiny_restorer, tiny_segmenter, tiny_stereo
 
 PICTURES = 12
@@ -30,20 +30,6 @@ def volume(seed):
     values = (400 + 120 * smooth_volumes(1, 1, 8, 16, 16, seed=seed)[0, 0].numpy()).astype("<f4")
     return {"volume": {"raw": {"shape": {"depth": 8, "height": 16, "width": 16, "type": "FLOAT32"},
                                "voxels": values.tobytes()}}}
-
-
-class Noisy:
-    """The model with other weights, by so much of each layer's deviation."""
-
-    def __init__(self, model, amount):
-        generator = numpy.random.default_rng(1)
-        self.weights = {name: tensor + amount * (tensor.std() if tensor.numel() > 1 else 0)
-                        * tensor.new_tensor(generator.standard_normal(tensor.shape))
-                        if tensor.is_floating_point() and "running" not in name else tensor
-                        for name, tensor in model.state().items()}
-
-    def state(self):
-        return {name: tensor.contiguous().clone() for name, tensor in self.weights.items()}
 
 
 # The options ask for all that the network found, in the form that loses nothing.

@@ -6,7 +6,7 @@ Called by ./dev docs, which has built everything. tests/e2e/reference_test.py fa
 import pathlib
 import tempfile
 
-from tools.reference import demo, own_model, readme, session
+from tools.reference import demo, own_model, readme, session, shadow
 from tools.reference.pages import FOLDER, pages
 
 
@@ -19,7 +19,8 @@ def main():
     demo.write()
     own_model.write()
     readme.write()
-    print(f"wrote {session.PAGE.name}, {own_model.PAGE.name} and {readme.README.parent.name}/{readme.README.name}, {demo.SHEET.name}")
+    shadow.write()
+    print(f"wrote {session.PAGE.name}, {own_model.PAGE.name}, {shadow.PAGE.name} and {readme.README.parent.name}/{readme.README.name}, {demo.SHEET.name}")
 
 
 if __name__ == "__main__":

@@ -252,6 +252,26 @@ TEST(Models, ShowThePrecisionIfOneIsLower) {
   EXPECT_EQ(json["models"][0]["precision_reason"], "set in the configuration");
 }
 
+TEST(Models, ShowWhatARuleHasComeTo) {
+  FakeDaemon daemon;
+  std::vector<Model> models = TwoModels();
+  models[0].promotion = Promotion{.state = Promotion::State::kRefused,
+                                  .rule = "agreement >= 0.995 after 1000 requests",
+                                  .shadow = 4,
+                                  .replaces = 3,
+                                  .reason = "agreement is 0.5, expected >= 0.995"};
+  daemon.SetModels(models);
+  const std::string line = "shadow version 4 refused: agreement is 0.5, expected >= 0.995";
+  EXPECT_THAT(RunWith({"models", "--url", daemon.url()}).out, HasSubstr(line));
+  EXPECT_THAT(RunWith({"status", "--url", daemon.url()}).out, HasSubstr(line));
+  for (const char* const command : {"models", "status"}) {
+    const auto json = nlohmann::json::parse(RunWith({command, "--json", "--url", daemon.url()}).out);
+    EXPECT_EQ(json["models"][0]["promotion"]["state"], "refused");
+    EXPECT_EQ(json["models"][0]["promotion"]["rule"], "agreement >= 0.995 after 1000 requests");
+    EXPECT_FALSE(json["models"][1].contains("promotion"));
+  }
+}
+
 TEST(Models, AreJson) {
   FakeDaemon daemon;
   daemon.SetModels(TwoModels());

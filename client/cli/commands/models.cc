@@ -34,6 +34,7 @@ nlohmann::ordered_json ToJson(const Model& model) {
                                  {"queued", model.queued},
                                  {"load_ms", Milliseconds(model.load_duration)}};
   if (!model.reason.empty()) json["reason"] = model.reason;
+  if (model.promotion) json["promotion"] = ToJson(*model.promotion);
   return json;
 }
 
@@ -74,8 +75,9 @@ void PrintModels(Console& console, const std::vector<Model>& models) {
   }
   PrintTable(console, columns, rows);
   for (const Model& model : models) {
-    if (model.reason.empty()) continue;
-    console.out << Printable(absl::StrCat(model.name, " ", model.version, ": ", model.reason)) << '\n';
+    const std::string which = absl::StrCat(model.name, " ", model.version, ": ");
+    if (!model.reason.empty()) console.out << Printable(which + model.reason) << '\n';
+    if (model.promotion) console.out << Printable(which + TextOf(*model.promotion)) << '\n';
   }
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "client/cli/output/names.h"
+
 namespace saccade::client {
 
 std::string Dump(const nlohmann::ordered_json& document) {
@@ -18,6 +20,14 @@ double Shortest(float value) {
   char text[64] = {};
   std::to_chars(text, text + sizeof(text) - 1, value);
   return std::strtod(text, nullptr);
+}
+
+nlohmann::ordered_json ToJson(const Promotion& promotion) {
+  return {{"state", StateName(promotion.state)},
+          {"rule", promotion.rule},
+          {"shadow", promotion.shadow},
+          {"replaces", promotion.replaces},
+          {"reason", promotion.reason}};
 }
 
 double Milliseconds(absl::Duration duration) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "client/cpp/types.h"
 
 namespace saccade::client {
 
@@ -17,6 +18,9 @@ std::string DumpLine(const nlohmann::ordered_json& document);
 
 // Returns the number with the shortest decimal that is this float, e.g. 0.1 and not 0.10000000149011612.
 double Shortest(float value);
+
+// As `saccade models` and `saccade status` print it.
+nlohmann::ordered_json ToJson(const Promotion& promotion);
 
 // Rounded to microseconds.
 double Milliseconds(absl::Duration duration);

@@ -18,6 +18,25 @@ std::string StateName(ModelState state) {
   return "unknown";
 }
 
+std::string StateName(Promotion::State state) {
+  switch (state) {
+    case Promotion::State::kMeasuring:
+      return "measuring";
+    case Promotion::State::kPromoted:
+      return "promoted";
+    case Promotion::State::kRefused:
+      return "refused";
+    case Promotion::State::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string TextOf(const Promotion& promotion) {
+  return absl::StrCat("shadow version ", promotion.shadow, " ", StateName(promotion.state), ": ",
+                      promotion.reason);
+}
+
 std::string HealthName(Health health) {
   switch (health) {
     case Health::kServing:

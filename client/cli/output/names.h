@@ -10,6 +10,12 @@ namespace saccade::client {
 std::string StateName(ModelState state);
 std::string HealthName(Health health);
 
+// Returns "measuring", "promoted" or "refused".
+std::string StateName(Promotion::State state);
+
+// Returns for example "shadow version 4 measuring: compared 120 of 1000".
+std::string TextOf(const Promotion& promotion);
+
 // Returns "uint8", "uint16" or "float32".
 std::string NameOf(VoxelType type);
 

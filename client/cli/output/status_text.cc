@@ -108,8 +108,10 @@ std::vector<std::string> FiguresOf(const ModelStatus& item, const std::optional<
           BatchSizes(done)};
 }
 
-// Why a version is unavailable, and which version of the model serves in its place.
+// Why a version is unavailable, and which version of the model serves in its place; or what the rule that may
+// promote its shadow version has come to.
 std::string ReasonOf(const Model& model, const DaemonStatus& status) {
+  if (model.promotion && model.reason.empty()) return TextOf(*model.promotion);
   if (model.state != ModelState::kUnavailable) return model.reason;
   for (auto other = status.models.rbegin(); other != status.models.rend(); ++other) {
     if (other->model.name != model.name || other->model.state != ModelState::kReady) continue;
@@ -152,6 +154,7 @@ std::string StatusJson(const std::string& url, const DaemonStatus& status, bool 
                                    {"health", HealthName(item.health)},
                                    {"queued", item.model.queued}};
     if (!item.model.reason.empty()) json["reason"] = item.model.reason;
+    if (item.model.promotion) json["promotion"] = ToJson(*item.model.promotion);
     if (item.done) json.update(ToJson(*item.done, status.interval));
     document["models"].push_back(std::move(json));
   }

@@ -292,6 +292,17 @@ v1::Timing ToProto(const ModelTiming& timing) {
   return result;
 }
 
+v1::Promotion ToProto(const Promotion& promotion) {
+  v1::Promotion result;
+  // Both have the same order.
+  result.set_state(static_cast<v1::Promotion::State>(promotion.state));
+  result.set_rule(promotion.rule);
+  result.set_shadow(promotion.shadow);
+  result.set_replaces(promotion.replaces);
+  result.set_reason(promotion.reason);
+  return result;
+}
+
 v1::Model ToProto(const Model& model) {
   v1::Model result;
   result.set_name(model.name);
@@ -316,6 +327,7 @@ v1::Model ToProto(const Model& model) {
   result.set_queued(model.queued);
   ToProto(model.load_duration, result.mutable_load_duration());
   if (model.timing) *result.mutable_timing() = ToProto(*model.timing);
+  if (model.promotion) *result.mutable_promotion() = ToProto(*model.promotion);
   return result;
 }
 

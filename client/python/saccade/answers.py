@@ -146,6 +146,16 @@ def restoration(message: pb.PredictResponse, voxels: Any) -> types.Restoration:
     return types.Restoration(**_facts(message), volume=values, min=found.min, max=found.max)
 
 
+def promotion(message: pb.Promotion) -> types.Promotion:
+    return types.Promotion(
+        state=types.PromotionState(pb.Promotion.State.Name(message.state)),
+        rule=message.rule,
+        shadow=message.shadow,
+        replaces=message.replaces,
+        reason=message.reason,
+    )
+
+
 def model(message: pb.Model) -> types.Model:
     return types.Model(
         name=message.name,
@@ -171,6 +181,7 @@ def model(message: pb.Model) -> types.Model:
         attention_by_position=message.attention_by_position,
         precision=message.precision,
         precision_reason=message.precision_reason,
+        promotion=promotion(message.promotion) if message.HasField("promotion") else None,
     )
 
 

@@ -233,6 +233,26 @@ class ModelState(enum.Enum):
     UNAVAILABLE = "UNAVAILABLE"
 
 
+class PromotionState(enum.Enum):
+    MEASURING = "MEASURING"
+    PROMOTED = "PROMOTED"
+    REFUSED = "REFUSED"
+
+
+@dataclasses.dataclass(frozen=True)
+class Promotion:
+    """What the rule that may promote a model's shadow version has come to."""
+
+    state: PromotionState
+    # The parameter `promote` of the model's configuration.
+    rule: str
+    # The shadow version, and the version whose place it takes.
+    shadow: int
+    replaces: int
+    # How far the comparison is, or the measures that decided.
+    reason: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Model:
     """A version of a model, ready or not."""
@@ -269,3 +289,5 @@ class Model:
     # In which the network is computed ("fp32", "bf16"), and why; empty for programs and ensembles.
     precision: str
     precision_reason: str
+    # Set for the version that a rule may replace with its shadow version, and for one that was promoted.
+    promotion: Promotion | None = None

@@ -285,6 +285,20 @@ absl::Status SetAnswer(const Response& response, const v1::PredictRequest& reque
   return CheckSize(*message, max, around + kMaxTimings);
 }
 
+namespace {
+
+void ToMessage(const PromotionState& promotion, v1::Promotion* message) {
+  auto state = v1::Promotion::MEASURING;
+  if (promotion.promoted) state = *promotion.promoted ? v1::Promotion::PROMOTED : v1::Promotion::REFUSED;
+  message->set_state(state);
+  message->set_rule(promotion.rule);
+  message->set_shadow(promotion.shadow);
+  message->set_replaces(promotion.replaces);
+  message->set_reason(promotion.reason);
+}
+
+}  // namespace
+
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   message->set_name(snapshot.name);
   message->set_version(snapshot.version);
@@ -333,6 +347,7 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   message->set_instruction_set(snapshot.identity.instruction_set);
   message->set_configuration_sha256(snapshot.identity.configuration_sha256);
   message->set_attestation_key_sha256(snapshot.identity.attestation_key_sha256);
+  if (snapshot.promotion) ToMessage(*snapshot.promotion, message->mutable_promotion());
 }
 
 }  // namespace saccade::server
