@@ -158,7 +158,7 @@ def test_there_are_as_many_as_is_documented(daemon, asked):
     found = series(daemon)
     requests = sum(name == "saccade_requests_total" for name, _ in found)
     of_daemon, of_version = documented()
-    cached, watched, shadowed, cache, traces = 5, 9, 29, 2, 4
+    cached, watched, shadowed, cache, traces = 5, 9, 30, 2, 4
     versions = len(MODELS) + 1
     assert len(found) - requests == of_daemon + of_version * versions + cached + watched + shadowed + cache + traces
     assert requests == 8
