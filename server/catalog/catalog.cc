@@ -122,21 +122,21 @@ void Catalog::Load(const std::string& name, std::optional<std::string> config_js
   absl::Status refused = CheckModelName(name);
   if (refused.ok() && options_.control != ModelControl::kExplicit) refused = NotControlled();
   if (!refused.ok()) return std::move(done)(refused);
-  Order(
-      [this, name, config = std::move(config_json), done = std::move(done)](absl::Status cancelled) mutable {
-        if (!cancelled.ok()) return std::move(done)(cancelled);
-        const absl::Status loaded = LoadByName(name, config, 0);
-        // Who is told that the load ended finds the model's health changed.
-        TellChanges();
-        std::move(done)(loaded);
-      });
+  Order([this, name, config = std::move(config_json),
+         done = std::move(done)](const absl::Status& cancelled) mutable {
+    if (!cancelled.ok()) return std::move(done)(cancelled);
+    const absl::Status loaded = LoadByName(name, config, 0);
+    // Who is told that the load ended finds the model's health changed.
+    TellChanges();
+    std::move(done)(loaded);
+  });
 }
 
 void Catalog::Unload(const std::string& name, bool with_dependents, Done done) {
   absl::Status refused = CheckModelName(name);
   if (refused.ok() && options_.control != ModelControl::kExplicit) refused = NotControlled();
   if (!refused.ok()) return std::move(done)(refused);
-  Order([this, name, with_dependents, done = std::move(done)](absl::Status cancelled) mutable {
+  Order([this, name, with_dependents, done = std::move(done)](const absl::Status& cancelled) mutable {
     if (!cancelled.ok()) return std::move(done)(cancelled);
     DoUnload(name, with_dependents, std::move(done));
   });
@@ -158,9 +158,10 @@ void Catalog::Order(Job job) {
           kMaxOrders, " requests to load or unload models are already pending; try again later"));
     } else {
       orders_->jobs.push_back(std::move(job));
+      return;
     }
   }
-  if (!refused.ok()) std::move(job)(refused);
+  std::move(job)(refused);
 }
 
 void Catalog::Run() {
