@@ -67,7 +67,8 @@ def test_pings_find_a_silent_daemon(saccade, two):
 
 
 def test_short_attempts_pass_by_a_silent_daemon(saccade, two):
-    retry = saccade.Retry(attempt_timeout=1.0)
+    # Longer than a busy machine says that a pass takes: the daemon refuses what cannot end in time.
+    retry = saccade.Retry(attempt_timeout=5.0)
 
     async def several(address):
         async with saccade.AsyncClient(address, retry=retry, timeout=60) as client:
@@ -80,7 +81,7 @@ def test_short_attempts_pass_by_a_silent_daemon(saccade, two):
             for _ in range(4):
                 client.classify("tiny", PICTURE)
             # Of the four about two go to the silent one first. Without attempts of their own they would take a minute.
-            assert 1 < time.monotonic() - begun < DEADLINE_SECONDS
+            assert 5 < time.monotonic() - begun < DEADLINE_SECONDS
             assert len(asyncio.run(several(address_of(two)))) == 4
 
 
