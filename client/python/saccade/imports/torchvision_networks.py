@@ -33,7 +33,11 @@ class Classifier(Author):
         self.network, self.transforms = network, transforms
 
     def __call__(self, picture: Tensor) -> Any:
-        return self.network(self.transforms(picture)[None])[0].softmax(0).numpy()
+        prepared = self.transforms(picture)
+        mean, std = (torch.tensor(one)[:, None, None] for one in (self.transforms.mean, self.transforms.std))
+        # As with 8-bit pictures: a bicubic filter overshoots.
+        prepared = prepared.clamp((0 - mean) / std, (1 - mean) / std)
+        return self.network(prepared[None])[0].softmax(0).numpy()
 
 
 class Segmenter(Author):
