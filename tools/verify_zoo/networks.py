@@ -20,7 +20,6 @@ OTHERS = [
     "torchvision:vit_b_16",
     "torchvision:deeplabv3_mobilenet_v3_large",
     "torchvision:fcn_resnet50",
-    "torchvision:ssdlite320_mobilenet_v3_large",
     "torchvision:retinanet_resnet50_fpn",
     "torchvision:maskrcnn_resnet50_fpn",
     "timm:convnext_atto",
