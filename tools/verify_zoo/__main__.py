@@ -17,6 +17,11 @@ from saccade.imports import random_weights
 from tools.verify_zoo import networks
 
 SIZES = [(301, 467), (467, 301), (240, 320), (97, 151), (480, 640)]
+# lucid-yolo cuts masks on its input of 640 x 640, and gives each pixel of the picture the nearest one of those. The daemon computes masks at
+# the picture's own pixels. They are the same ones in pictures that are not scaled.
+LUCIDS_SIZES = [(640, 640), (480, 640), (640, 480), (427, 640), (640, 361)]
+# A mask ends at its box. If the box's edge lies at a pixel's centre but for rounding, the mask has a row more or less, which is much of a thin one.
+LUCIDS_TOLERANCE = ["--mask-tolerance", 0.2]
 SEED = 3
 # OpenMP's threads sleep soon, so that both processes do not wait for each other's spinning threads.
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "GOMP_SPINCOUNT": "1000"}
@@ -27,15 +32,18 @@ HEAD = """| network | head | results compared | box, px | score | mask | label m
 """
 
 
-def write_pictures(folder: pathlib.Path) -> None:
+def write_pictures(folder: pathlib.Path, sizes: list[tuple[int, int]]) -> None:
     """Smooth shapes, because what a filter makes of noise is no matter of the network."""
-    for seed, (height, width) in enumerate(SIZES):
+    folder.mkdir()
+    for seed, (height, width) in enumerate(sizes):
         shown = 255 * random_weights.pictures(1, height, width, seed)[0]
         PIL.Image.fromarray(shown.byte().permute(1, 2, 0).numpy()).save(folder / f"{seed}.png")
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess:
-    words = [sys.executable, "-m", "saccade", *map(str, arguments)]
+def command(kind: str, *arguments: object) -> subprocess.CompletedProcess:
+    # The one source that the package itself does not have.
+    program = "tools.verify_zoo.lucid" if kind == "lucid" else "saccade"
+    words = [sys.executable, "-m", program, *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, timeout=900, env={**os.environ, **ENVIRONMENT})
 
 
@@ -50,10 +58,11 @@ def verify(source: str, work: pathlib.Path, saccaded: str) -> tuple[dict | None,
     if kind == "transformers":
         source = f"transformers:{networks.write_transformers(work / 'folders', name)}"
     model = work / "models" / re.sub(r"[^A-Za-z0-9_]", "_", f"{kind}_{name}")
-    done = command("import", source, "--random", SEED, "-o", model)
+    done = command(kind, "import", source, "--random", SEED, "-o", model)
     if done.returncode != 0:
         return None, why(done)
-    done = command("verify", model, "--pictures", work / "pictures", "--saccaded", saccaded, "--json")
+    shown, more = ("lucids", LUCIDS_TOLERANCE) if kind == "lucid" else ("pictures", [])
+    done = command(kind, "verify", model, "--pictures", work / shown, *more, "--saccaded", saccaded, "--start-seconds", 600, "--json")
     try:
         found = json.loads(done.stdout)
     except ValueError:
@@ -78,7 +87,7 @@ def write(path: pathlib.Path, source: str, new: str | None) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev verify-zoo")
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", help="torchvision:NAME, timm:NAME or transformers:NAME")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", help="torchvision:NAME, timm:NAME, transformers:NAME or lucid:NAME")
     parser.add_argument("--small", action="store_true", help=f"only {', '.join(networks.SMALL)}")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="write the rows of networks that are within the tolerances into the table of this document; others stay")
     given = parser.parse_args()
@@ -87,8 +96,8 @@ def main() -> int:
     bad = []
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        (work / "pictures").mkdir()
-        write_pictures(work / "pictures")
+        write_pictures(work / "pictures", SIZES)
+        write_pictures(work / "lucids", LUCIDS_SIZES)
         for source in chosen:
             started = time.monotonic()
             found, reason = verify(source, work, saccaded)

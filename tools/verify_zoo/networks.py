@@ -31,6 +31,7 @@ OTHERS = [
     "transformers:segformer",
     "transformers:dinov2",
     "transformers:dpt",
+    "lucid:n",
 ]
 _MEAN, _STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
