@@ -125,7 +125,7 @@ std::unique_ptr<ExchangeReceiver> GrpcHandler::Begin(Exchange* exchange) {
   }
   const auto rejection = CheckForm(head, form);
   if (rejection) return Reject(exchange, form.value_or(GrpcForm::kGrpc), *rejection);
-  auto memory = ChargeHead(options_->ledger, caller->client, head);
+  auto memory = ChargeHead(options_->head_ledger, caller->client, head);
   if (!memory.ok()) {
     Count(Refusal::kBytes);
     return Reject(exchange, *form, {memory.status()});

@@ -49,9 +49,10 @@ class GrpcHandler final : public ExchangeHandler {
     // How long a call of a method with one message may wait for that message to begin, and for the
     // half-close.
     absl::Duration silence_timeout = absl::Seconds(10);
-    // Heads are charged here as long as their calls are open, and messages before they are read. Null: not
-    // charged.
+    // Messages are charged here before they are read. Null: not charged.
     ByteLedger* ledger = nullptr;
+    // Heads are charged here as long as their calls are open. Null: not charged.
+    ByteLedger* head_ledger = nullptr;
     // Null: no arrival is an error.
     ArrivalCheck check_arrival;
     // Checks a call before anything of its body is read; also for methods that do not exist. Null: every call

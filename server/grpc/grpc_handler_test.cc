@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "server/grpc/testing/handler_fixture.h"
 #include "server/grpc/unary.h"
+#include "server/http/head_memory.h"
 
 namespace saccade::server {
 namespace {
@@ -356,6 +357,23 @@ TEST_F(GrpcHandlerTest, RefusesAMessageByItsPrefix) {
   EXPECT_EQ(ledger_.peak(), 0);
   script_.call->Finish({});
   loop_.RunUntilIdle();
+}
+
+TEST_F(GrpcHandlerTest, AnOpenCallsHeadIsCharged) {
+  FakeLedger heads(kOpenRequestBytes + 5000);
+  options_.head_ledger = &heads;
+  auto first = Begin({{"a", std::string(2000, 'x')}});
+  Call* const call = script_.call;
+  EXPECT_GT(heads.charged(), kOpenRequestBytes + 4000) << "it is held twice";
+  auto second = Begin();
+  EXPECT_EQ(Code(*second), "8");
+  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kBytes));
+  call->Finish({});
+  loop_.RunUntilIdle();
+  second.reset();
+  first.reset();
+  loop_.RunUntilIdle();
+  EXPECT_EQ(heads.charged(), 0);
 }
 
 class SmallLedgerTest : public GrpcHandlerTest {

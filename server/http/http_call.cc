@@ -63,7 +63,7 @@ std::optional<HttpResponse> HttpCall::CheckHead() {
   auto caller = CheckArrival(options.check_arrival, head, exchange_->peer());
   if (!caller.ok()) return options.to_http(caller.status());
   caller_ = *std::move(caller);
-  auto memory = ChargeHead(options.ledger, caller_.client, head);
+  auto memory = ChargeHead(options.head_ledger, caller_.client, head);
   if (!memory.ok()) {
     core_->Count(Refusal::kBytes);
     return options.to_http(memory.status());

@@ -44,9 +44,10 @@ class HttpService final : public ExchangeHandler {
     HttpGuard guard;
     // Which hosts and origins may ask (browsers).
     OriginPolicy origins;
-    // Heads are charged here as long as their requests are open, and bodies before they are read. Null: not
-    // charged.
+    // Bodies are charged here before they are read. Null: not charged.
     ByteLedger* ledger = nullptr;
+    // Heads are charged here as long as their requests are open. Null: not charged.
+    ByteLedger* head_ledger = nullptr;
     // Must outlive the service and its exchanges. REQUIRES: not null.
     WorkPool* pool = nullptr;
     // May be null.

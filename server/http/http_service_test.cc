@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/http/head_memory.h"
 #include "server/http/testing/frames.h"
 #include "server/http/testing/test_service.h"
 
@@ -300,6 +301,23 @@ TEST(HttpReplyTest, MayComeFromAnotherThread) {
     service.loop.RunUntilIdle();
     EXPECT_EQ(connection->TakeOutput(), "") << "only the first call counts";
   }
+}
+
+TEST(HttpServiceTest, AnOpenRequestsHeadIsCharged) {
+  Held held;
+  BoundedLedger heads(kOpenRequestBytes + 5000);
+  TestService service({{"GET", "/wait", held.handler()}});
+  service.options.head_ledger = &heads;
+  service.options.to_http = [](const absl::Status& status) { return HttpError(429, status.message()); };
+  const std::string request = "GET /wait HTTP/1.1\r\nHost: a\r\nx: " + std::string(2000, 'x') + "\r\n\r\n";
+  auto first = service.Connect();
+  first->Send(request);
+  EXPECT_GT(heads.charged(), kOpenRequestBytes + 4000) << "it is held twice";
+  EXPECT_THAT(service.Ask(request), HasSubstr("HTTP/1.1 429 "));
+  held.reply({});
+  service.loop.RunUntilIdle();
+  EXPECT_EQ(heads.charged(), 0);
+  EXPECT_THAT(first->TakeOutput(), HasSubstr("HTTP/1.1 200 "));
 }
 
 TEST(HttpReplyTest, IsDroppedIfTheClientHasGone) {

@@ -100,7 +100,7 @@ std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods
   GrpcHandler::Options options;
   options.max_message_bytes = max_message_bytes;
   options.min_bytes_per_second = options_.limits.min_bytes_per_second;
-  options.ledger = ledger;
+  options.ledger = options.head_ledger = ledger;
   options.origins = options_.origins;
   options.refusals = refusals_.get();
   options.clock = deps_.clock;
@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<ExchangeHandler>> Front::MakeHttp(std::vector<Htt
   options.max_body_bytes = static_cast<size_t>(max_message_bytes);
   options.min_bytes_per_second = options_.limits.min_bytes_per_second;
   options.origins = options_.origins;
-  options.ledger = ledger;
+  options.ledger = options.head_ledger = ledger;
   options.pool = pool;
   options.check_arrival = CheckArrivalsAt(ledger);
   options.refusals = refusals_.get();
