@@ -303,7 +303,7 @@ TEST(HttpReplyTest, MayComeFromAnotherThread) {
   }
 }
 
-TEST(HttpServiceTest, AnOpenRequestsHeadIsCharged) {
+TEST(HttpReplyTest, AnOpenRequestsHeadIsCharged) {
   Held held;
   BoundedLedger heads(kOpenRequestBytes + 5000);
   TestService service({{"GET", "/wait", held.handler()}});
