@@ -39,6 +39,8 @@ class Worker {
 
   // Maps the shared memory if the job needs more of it than before, and does the job.
   void Do(const WorkerJob& job, WorkerReply& reply) {
+    // The limit of the last job may be less than what this one maps.
+    LimitJob(statm_, job.memory_bytes + job.max_more_bytes, job.max_cpu_seconds);
     absl::Status done = Map(job.memory_bytes);
     if (done.ok()) {
       LimitJob(statm_, job.max_more_bytes, job.max_cpu_seconds);
