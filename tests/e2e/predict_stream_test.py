@@ -177,7 +177,9 @@ def test_an_item_has_a_deadline_of_its_own(volumes):
         sent = volume(HANG), volume(1, timeout=0.1), volume(2, timeout=DEADLINE_SECONDS)
         answers = list(Stream(channel).send(*sent).end().answers)
     assert [answer.WhichOneof("outcome") for answer in answers] == ["answer", "error", "answer"]
-    assert answers[1].error.code == DEADLINE_EXCEEDED
+    # RESOURCE_EXHAUSTED: the queue may know by now how long such a request takes.
+    assert answers[1].error.code in (DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED)
+    assert "deadline" in answers[1].error.message
 
 
 def test_the_streams_deadline_ends_it(volumes):
