@@ -168,6 +168,14 @@ def test_flags_are_checked(flags, complaint, capsys):
     assert complaint in capsys.readouterr().err
 
 
+def test_triton_has_to_be_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SACCADE_BENCH_PEERS", str(tmp_path))
+    with pytest.raises(SystemExit):
+        command.parsed([])
+    assert f"Triton cannot be measured: no tritonserver in {tmp_path}" in capsys.readouterr().err
+    assert "Triton" not in command.parsed(["--quick"]).system
+
+
 def test_a_short_run(tmp_path, capsys):
     """Figures depend on what else the machine does, and so does whether LoadGen calls them valid: the exit code must say so."""
     code = command.main(["--quick", "--seconds", "0.5", "--output", str(tmp_path)])

@@ -1,4 +1,5 @@
-"""Writes the same models for Triton's Python backend."""
+"""Writes the same models for Triton's Python backend. Their tensors come and go by DLPack: with numpy 2, pb.Tensor's own conversions
+lose all values but the first."""
 
 import pathlib
 
@@ -7,16 +8,19 @@ from safetensors.torch import load_file
 
 from models.reference import build
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 IDENTITY = '''
 import triton_python_backend_utils as pb
+from torch.utils.dlpack import from_dlpack, to_dlpack
 
 
 class TritonPythonModel:
     def execute(self, requests):
         answers = []
         for request in requests:
-            values = pb.get_input_tensor_by_name(request, "image").as_numpy()[:, 0]
-            answers.append(pb.InferenceResponse([pb.Tensor("restored", values)]))
+            values = from_dlpack(pb.get_input_tensor_by_name(request, "image").to_dlpack())[:, 0]
+            answers.append(pb.InferenceResponse([pb.Tensor.from_dlpack("restored", to_dlpack(values))]))
         return answers
 '''
 
@@ -24,9 +28,9 @@ class TritonPythonModel:
 NETWORK = '''
 import pathlib
 
-import numpy
 import torch
 import triton_python_backend_utils as pb
+from torch.utils.dlpack import from_dlpack, to_dlpack
 
 
 class TritonPythonModel:
@@ -35,27 +39,57 @@ class TritonPythonModel:
         self.network = torch.jit.load(str(pathlib.Path(__file__).parent / "network.pt")).eval()
 
     def execute(self, requests):
-        tensors = [pb.get_input_tensor_by_name(request, "image").as_numpy() for request in requests]
+        tensors = [from_dlpack(pb.get_input_tensor_by_name(request, "image").to_dlpack()) for request in requests]
         with torch.inference_mode():
-            logits = self.network(torch.from_numpy(numpy.concatenate(tensors))).numpy()
+            logits = self.network(torch.cat(tensors))
         answers, begin = [], 0
         for tensor in tensors:
             own = logits[begin : begin + len(tensor)]
             begin += len(tensor)
-            answers.append(pb.InferenceResponse([pb.Tensor("logits", own)]))
+            answers.append(pb.InferenceResponse([pb.Tensor.from_dlpack("logits", to_dlpack(own))]))
         return answers
 '''
 
 
-def write(root, name, source, dims, output, output_dims, max_batch_size=8):
+# Files of one size of picture in, logits out.
+JPEG = '''
+import pathlib
+import sys
+
+import torch
+import torchvision
+import triton_python_backend_utils as pb
+from torch.utils.dlpack import from_dlpack, to_dlpack
+
+sys.path.insert(0, "ROOT")
+
+from models.reference.training.classification import prepare
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        torch.set_num_threads(THREADS)
+        self.network = torch.jit.load(str(pathlib.Path(__file__).parent / "network.pt")).eval()
+
+    def execute(self, requests):
+        files = [from_dlpack(pb.get_input_tensor_by_name(request, "file").to_dlpack())[0] for request in requests]
+        decoded = torch.stack([torchvision.io.decode_jpeg(file) for file in files])
+        with torch.inference_mode():
+            logits = self.network(prepare(decoded))
+        rows = [to_dlpack(logits[i : i + 1]) for i in range(len(requests))]
+        return [pb.InferenceResponse([pb.Tensor.from_dlpack("logits", row)]) for row in rows]
+'''
+
+
+def write(root, name, source, dims, output, output_dims, max_batch_size=8, given='name: "image" data_type: TYPE_FP32', instances=1):
     folder = pathlib.Path(root) / name / "1"
     folder.mkdir(parents=True)
     (folder / "model.py").write_text(source)
     (folder.parent / "config.pbtxt").write_text(
         f'backend: "python"\nmax_batch_size: {max_batch_size}\ndynamic_batching {{ }}\n'
-        f'input {{ name: "image" data_type: TYPE_FP32 dims: {dims} }}\n'
+        f'input {{ {given} dims: {dims} }}\n'
         f'output {{ name: "{output}" data_type: TYPE_FP32 dims: {output_dims} }}\n'
-        "instance_group { kind: KIND_CPU count: 1 }\n")
+        f"instance_group {{ kind: KIND_CPU count: {instances} }}\n")
     return folder
 
 
@@ -71,3 +105,11 @@ def write_network(root, name, architecture, options, weights, shape, threads):
         traced = torch.jit.freeze(torch.jit.trace(network, torch.zeros(1, *shape)))
     folder = write(root, name, NETWORK.replace("THREADS", str(threads)), list(shape), "logits", [-1])
     traced.save(folder / "network.pt")
+
+
+def write_jpeg(root, name, traced, threads, instances):
+    """A model that takes the bytes of one JPEG in each request, and computes those of a batch together."""
+    source = JPEG.replace("ROOT", str(ROOT)).replace("THREADS", str(threads))
+    given = 'name: "file" data_type: TYPE_UINT8 allow_ragged_batch: true'
+    folder = write(root, name, source, [-1], "logits", [-1], given=given, instances=instances)
+    torch.jit.freeze(traced).save(folder / "network.pt")

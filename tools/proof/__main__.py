@@ -1,4 +1,4 @@
-"""Has MLPerf's LoadGen measure the daemon beside a bare loop of PyTorch and OpenVINO, and writes build/proof/report.html.
+"""Has MLPerf's LoadGen measure the daemon beside a bare loop of PyTorch, OpenVINO and Triton, and writes build/proof/report.html.
 
 Called by ./dev proof, which has built everything. The exit code is 1 if LoadGen calls a result INVALID, a picture was not
 answered, or answers differ."""
@@ -15,7 +15,6 @@ import sys
 import torch
 
 from tools.bench_server.page import machine
-from tools.bench_server.servers import Peers
 from tools.proof import drive, experiment, pictures, plots, report, scenarios, systems
 from tools.proof.campaign import Campaign
 
@@ -43,6 +42,8 @@ def parsed(arguments):
     if not 1 <= flags.rounds <= 100:
         parser.error(f"--rounds is {flags.rounds}, expected 1 to 100")
     flags.system = flags.system or (["saccaded", "PyTorch"] if flags.quick else list(systems.SYSTEMS))
+    if "Triton" in flags.system and not flags.experiment and (missing := systems.peers().missing()):
+        parser.error(f"Triton cannot be measured: {missing}; name the other systems with --system")
     return flags
 
 
@@ -63,15 +64,15 @@ def about(flags, command):
         ("saccaded", "over gRPC on this machine, JPEG in and classes out, with its defaults; LoadGen and the client share the processors"),
         ("PyTorch, OpenVINO", f"in LoadGen's process, without a network between; batches of what waits, at most {systems.MAX_BATCH}; "
                               "one thread decodes and computes in turn"),
+        ("Triton", "nvidia-pytriton's tritonserver over gRPC on this machine, JPEG in and logits out: its Python backend does what the loop of "
+                   f"PyTorch does, {torch.get_num_threads()} instances of one thread, dynamic batching"),
         *((name, importlib.metadata.version(name)) for name in PACKAGES),
     ]
 
 
-def triton_remark():
-    """LoadGen does not drive Triton yet; ./dev bench server measures its binary, where one is installed."""
-    missing = Peers(pathlib.Path(sys.prefix).parent / "triton").missing()
-    return ("Triton was not measured: " + (missing + "." if missing else "this command does not drive it yet.")
-            + " docs/benchmarks/server.md compares both by another load generator.")
+def remarks(flags):
+    left_out = [name for name in systems.SYSTEMS if name not in flags.system]
+    return [f"Not measured, because the command names other systems: {', '.join(left_out)}."] if left_out else []
 
 
 def tell(words):
@@ -138,8 +139,8 @@ def main(arguments=None):
     campaign.check_agreement()
     sections = ["<h2>Results</h2>", report.results(campaign, length), report.accuracy(campaign), costs]
     path = flags.output / "report.html"
-    path.write_text(report.page("The daemon beside a bare loop and OpenVINO, by LoadGen", about(flags, command), command, campaign.runs,
-                                sections, campaign.faults, [triton_remark()]))
+    path.write_text(report.page("The daemon beside a bare loop, OpenVINO and Triton, by LoadGen", about(flags, command), command, campaign.runs,
+                                sections, campaign.faults, remarks(flags)))
     for name, found in campaign.answers.items():
         if found:
             print(f"accuracy     {name:9} {campaign.accuracy(name):.3f}")

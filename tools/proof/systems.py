@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import queue
+import sys
+import tempfile
 import threading
 
 import grpc
@@ -18,7 +20,7 @@ import messages
 from models.reference.training import evaluation, export
 from models.reference.training.classification import prepare
 from models.reference.training.recipes import RECIPES
-from tools.bench_server import servers
+from tools.bench_server import servers, triton_models
 
 MODEL = "sanet_shapes"
 RECIPE = RECIPES[MODEL]
@@ -168,6 +170,24 @@ def saccaded(files):
         yield made
 
 
+def peers():
+    """Triton, from the environment that ./dev makes."""
+    return servers.Peers(os.environ.get("SACCADE_BENCH_PEERS", pathlib.Path(sys.prefix).parent / "triton"))
+
+
+@contextlib.contextmanager
+def by_triton(files):
+    """The real Triton: its Python backend decodes, prepares and computes as the bare loop does, with dynamic batching and an
+    instance of one thread for each core."""
+    requests = [messages.infer_request(MODEL, [1, len(file)], file, "UINT8", name="file") for file in files]
+    with tempfile.TemporaryDirectory() as root:
+        triton_models.write_jpeg(root, MODEL, traced(), threads=1, instances=torch.get_num_threads())
+        with peers().serve(root) as server, contextlib.closing(Clients(
+                server.url, "/inference.GRPCInferenceService/ModelInfer", requests, messages.message("inference.ModelInferResponse"),
+                lambda answer: numpy.frombuffer(answer.raw_output_contents[0], numpy.float32))) as made:
+            yield made
+
+
 class Instant:
     """Answers at once: what is measured of it is what LoadGen and its adapter cost by themselves."""
 
@@ -190,7 +210,7 @@ def echo(files):
         yield made
 
 
-SYSTEMS = {"saccaded": saccaded, "PyTorch": bare, "OpenVINO": by_openvino}
+SYSTEMS = {"saccaded": saccaded, "PyTorch": bare, "OpenVINO": by_openvino, "Triton": by_triton}
 # What limits a measurement if no system does.
 STAND_IN_SAMPLES = 10_000
 STAND_INS = {"at once": instant, "echo": echo}
