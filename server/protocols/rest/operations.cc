@@ -303,6 +303,7 @@ constexpr char kWrittenSchemas[] = R"json({
       },
       "inflight": {
         "type": "object",
+        "description": "What open requests hold; `bytes` has those of this one, too.",
         "required": ["requests", "bytes", "decoded_bytes"],
         "additionalProperties": {"type": "integer"}
       },
