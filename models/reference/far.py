@@ -21,7 +21,7 @@ from models.reference.training.far_answers import ANSWERS
 
 SIZE, BATCH, HELD_OUT, RATE = 64, 16, 256, 2e-3
 KEPT = pathlib.Path("build/far")
-# Of the network's answers, by the kind of scenes, where it has classes.
+# How many classes a network answers with, by the kind of scenes; other kinds have none.
 CLASSES = {**far.CLASSES, "legend map": far.LEGEND_CLASSES + 1, "cue": 3}
 
 

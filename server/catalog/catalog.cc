@@ -126,7 +126,7 @@ void Catalog::Load(const std::string& name, std::optional<std::string> config_js
          done = std::move(done)](const absl::Status& cancelled) mutable {
     if (!cancelled.ok()) return std::move(done)(cancelled);
     const absl::Status loaded = LoadByName(name, config, 0);
-    // Who is told that the load ended finds the model's health changed.
+    // The health changes first: a client that is told of the load's end may ask for it at once.
     TellChanges();
     std::move(done)(loaded);
   });

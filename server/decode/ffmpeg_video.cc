@@ -511,7 +511,7 @@ class FfmpegVideo final : public Video {
   // True once a frame was decoded, whose size then is the video's.
   bool any_frame_ = false;
   int64_t shown_pixels_ = 0;
-  // Of all streams.
+  // Packets that were read so far, of all streams, and their bytes.
   int64_t packets_ = 0;
   int64_t packet_bytes_ = 0;
   absl::Status status_;

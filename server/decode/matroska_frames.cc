@@ -147,7 +147,7 @@ class FrameCounter {
   const PictureBytes bytes_;
   const uint64_t max_frames_;
   uint64_t frames_ = 0;
-  // Of the track that was begun last and has not ended.
+  // Whether the track that was begun last, and has not ended, has pictures, and whether they are compressed.
   bool has_pictures_ = false;
   bool is_compressed_ = false;
 };

@@ -43,7 +43,7 @@ TEST_F(ReadinessTest, TheServicesAreReadyWhileTheRequiredModelsAre) {
   }
 }
 
-// Who has seen "" SERVING may ask for a service at once.
+// A client that has seen "" SERVING may ask for a service at once.
 TEST_F(ReadinessTest, TheWholeDaemonIsNeverServingBeforeItsServices) {
   std::map<std::string, bool> health;
   Readiness readiness;
