@@ -98,7 +98,7 @@ ROOMS = {
     "server/catalog": "server/core server/batching server/cache server/logging server/metrics server/repository "
     "server/drift server/shadow server/engine server/ensembles server/catalog models std absl",
     # Passes are timed on LibTorch's threads.
-    "server/catalog/fastest_threads_test.cc": "server/core server/catalog std absl torch",
+    "server/catalog/thread_trial_test.cc": "server/core server/catalog std absl torch",
     "server/catalog/instance_trial_test.cc": "server/core server/catalog server/repository std absl torch",
     # Finds and computes the models of steps through functions.
     "server/ensembles": "server/core server/repository server/tracing server/engine server/ensembles std absl",

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
-#include "server/catalog/fastest_threads.h"
+#include "server/catalog/thread_trial.h"
 #include "server/core/clock.h"
 #include "server/repository/model_settings.h"
 

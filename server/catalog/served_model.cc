@@ -32,8 +32,10 @@ bool IsShadow(const ServedModelOptions& options) {
 
 int MaxInstances(const ServedModelOptions& options) {
   const ModelSettings& settings = options.settings;
-  const bool chosen = settings.optimize && !settings.has_instances;
-  return chosen ? std::max(1, options.cores) : settings.instances;
+  if (settings.has_instances || !settings.gpus.empty()) return settings.instances;
+  if (settings.optimize) return std::max(1, options.cores);
+  const bool fill = options.fewer_threads && !settings.pin && !IsShadow(options);
+  return fill ? std::min(kMaxFillingInstances, options.threads_per_instance) : settings.instances;
 }
 
 ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* clock, Metrics* metrics)

@@ -20,8 +20,8 @@
 #include "models/api/description.h"
 #include "server/batching/device_model.h"
 #include "server/cache/response_cache.h"
-#include "server/catalog/fastest_threads.h"
 #include "server/catalog/model_kinds.h"
+#include "server/catalog/thread_trial.h"
 #include "server/core/clock.h"
 #include "server/core/numa_nodes.h"
 #include "server/engine/answer_order.h"
@@ -72,7 +72,7 @@ struct ServedModelOptions {
   int threads_per_instance = 1;
   // Cores that all instances together may use, for settings.optimize.
   int cores = 1;
-  // Use fewer threads if that makes passes faster.
+  // Use fewer threads if that suits the passes better, and instances for the cores that they leave.
   bool fewer_threads = false;
   // For pinned instances: the first core of the first instance, as an index into the cores available.
   int first_core = 0;
@@ -94,6 +94,10 @@ struct ServedModelOptions {
 
 // Whether the version computes copies of others' requests.
 bool IsShadow(const ServedModelOptions& options);
+
+// The most instances that a model has because its passes leave cores free. Each has a thread and its own
+// activations, which a node with hundreds of models must be able to hold.
+constexpr int kMaxFillingInstances = 8;
 
 // The most instances that the model can have.
 int MaxInstances(const ServedModelOptions& options);
@@ -237,6 +241,8 @@ class ServedModel final : public ReadyModel {
   absl::Status LoadOnCpu();
   // Loads the engine for `devices_`, and returns what makes its passes.
   absl::StatusOr<PassMaker> LoadEngineOnCpu();
+  // The instances that fit onto the cores of a pass if each has so many threads.
+  size_t InstancesBeside(int threads) const;
   // Chooses the instances and threads by trial, for settings.optimize.
   absl::Status LoadForItsGoal();
   BatcherOptions BatchingOfQueue() const;

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "models/device/instruction_set.h"
 #include "models/device/use_threads.h"
-#include "server/catalog/fastest_threads.h"
 #include "server/catalog/instance_trial.h"
 #include "server/catalog/served_model.h"
+#include "server/catalog/thread_trial.h"
 #include "server/core/free_memory.h"
 #include "server/core/sha256.h"
 #include "server/drift/drift_json.h"
@@ -84,7 +84,8 @@ std::string KindOf(const ServedModelOptions& options) {
   const ModelSettings& settings = options.settings;
   std::string kind = KindOf(settings, options.version, options.threads_per_instance);
   if (kind.empty()) return kind;
-  if (options.fewer_threads) kind += "\nthreads by trial";
+  if (options.fewer_threads)
+    kind += MaxInstances(options) > 1 ? "\nthreads and instances by trial" : "\nthreads by trial";
   if (settings.optimize) {
     absl::StrAppend(&kind, "\n", NameOf(*settings.optimize),
                     settings.has_instances ? " of these instances on " : " on ", options.cores);
@@ -282,21 +283,29 @@ absl::Status ServedModel::LoadOnCpu() {
     models::UseThreads(threads_);
     return LoadEngineOnCpu().status();
   }
-  const auto load_and_try = [this] {
+  const auto load_and_try = [this](int threads) {
+    if (MaxInstances(options_) > options_.settings.instances) devices_ = Devices(InstancesBeside(threads));
     auto loaded = LoadEngineOnCpu();
     // The passes that are timed, and a further load, follow.
     TellStep(LoadStep::Kind::kTrial);
     return loaded;
   };
-  const auto fastest = LoadForFastest(load_and_try, options_.threads_per_instance,
-                                      options_.settings.batching.max_batch_size, clock_);
-  if (!fastest.ok()) return fastest.status();
-  threads_ = *fastest;
+  const auto best = LoadForBestThreads(load_and_try, options_.threads_per_instance,
+                                       options_.settings.batching.max_batch_size, clock_);
+  if (!best.ok()) return best.status();
+  threads_ = *best;
   if (threads_ < options_.threads_per_instance) {
-    Log(LogLevel::kInfo, "passes are faster with fewer threads",
-        {{"model", name()}, {"threads", threads_}, {"cores", options_.threads_per_instance}});
+    Log(LogLevel::kInfo, "passes take fewer threads",
+        {{"model", name()},
+         {"threads", threads_},
+         {"instances", devices_.size()},
+         {"cores", options_.threads_per_instance}});
   }
   return absl::OkStatus();
+}
+
+size_t ServedModel::InstancesBeside(int threads) const {
+  return static_cast<size_t>(std::clamp(options_.threads_per_instance / threads, 1, MaxInstances(options_)));
 }
 
 absl::Status ServedModel::LoadForItsGoal() {

@@ -376,6 +376,62 @@ TEST_F(ServedModelTest, ALoadTellsItsSteps) {
   EXPECT_THAT(warm, ElementsAre(0, 1, 2));
 }
 
+// A pass takes a millisecond with any number of threads.
+class UnsharedEngine final : public AnsweringEngine {
+ public:
+  explicit UnsharedEngine(FakeClock* clock) : clock_(clock) {}
+
+  absl::Status WarmUp(const WarmUpOptions& /*options*/) const override { return absl::OkStatus(); }
+  std::function<absl::Status()> WarmUpPass(int64_t /*size*/) const override {
+    return [clock = clock_] {
+      clock->Advance(absl::Milliseconds(1));
+      return absl::OkStatus();
+    };
+  }
+
+ private:
+  void Pass() const override {}
+
+  FakeClock* const clock_;
+};
+
+// The instances and the threads of each that a model with such passes gets on so many cores.
+class FillingTest : public ServedModelTest {
+ protected:
+  ModelTiming Loaded(int cores, const std::function<void(ServedModelOptions*)>& set = nullptr) {
+    ServedModelOptions options = Options({});
+    options.settings.instances = 1;
+    options.threads_per_instance = cores;
+    options.fewer_threads = true;
+    if (set != nullptr) set(&options);
+    int last = 0;
+    options.load_engine = [&](const ModelSettings&, const EngineOptions& wanted) {
+      last = wanted.instances;
+      return std::make_unique<UnsharedEngine>(&clock_);
+    };
+    DeviceGroup group({.cores = cores}, &clock_);
+    ServedModel model(std::move(options), &group, &clock_, &metrics_);
+    EXPECT_TRUE(model.Load().ok());
+    EXPECT_EQ(model.Timing()->instances, last) << "the engine was loaded for them";
+    return *model.Timing();
+  }
+};
+
+TEST_F(FillingTest, InstancesTakeTheCoresThatPassesLeave) {
+  const ModelTiming timing = Loaded(4);
+  EXPECT_EQ(timing.threads, 1);
+  EXPECT_EQ(timing.instances, 4);
+  EXPECT_EQ(Loaded(64).instances, kMaxFillingInstances);
+}
+
+TEST_F(FillingTest, WhatWasConfiguredIsKept) {
+  const ModelTiming configured = Loaded(4, [](auto* options) { options->settings.has_instances = true; });
+  EXPECT_EQ(configured.threads, 1);
+  EXPECT_EQ(configured.instances, 1);
+  EXPECT_EQ(Loaded(4, [](auto* options) { options->settings.pin = true; }).instances, 1);
+  EXPECT_EQ(Loaded(4, [](auto* options) { options->fewer_threads = false; }).instances, 1);
+}
+
 TEST_F(ServedModelTest, OneBrokenGpuCostsNoAnswerAndIsSetAside) {
   ServedModelOptions options = Options({0, 1});
   options.load_engine = [](const ModelSettings&,

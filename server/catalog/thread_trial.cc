@@ -1,9 +1,8 @@
-#include "server/catalog/fastest_threads.h"
+#include "server/catalog/thread_trial.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <set>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -18,10 +17,10 @@ constexpr absl::Duration kLong = absl::Milliseconds(20);
 constexpr int64_t kFull = 8;
 // The pause between two passes, as between two requests, so that the other threads go to sleep.
 constexpr absl::Duration kPause = absl::Milliseconds(3);
-// Once a number of threads is slower than the best by this factor, smaller numbers are not tried.
-constexpr double kMuchSlower = 1.5;
+// Once a number of threads costs more than the best by this factor, smaller numbers are not tried.
+constexpr double kMuchMore = 1.5;
 
-// The median of five passes after the first, which allocates and chooses algorithms. Infinite if one of them
+// The median of nine passes after the first, which allocates and chooses algorithms. Infinite if one of them
 // takes longer than `at_most`, or the first longer than ten times that; no further pass is then computed.
 absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pass, absl::Duration at_most,
                                         Clock* clock) {
@@ -34,7 +33,7 @@ absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pas
   auto first = time();
   if (!first.ok()) return first.status();
   if (*first > 10 * at_most) return absl::InfiniteDuration();
-  std::array<absl::Duration, 5> took;
+  std::array<absl::Duration, 9> took;
   for (absl::Duration& each : took) {
     absl::SleepFor(kPause);
     const auto again = time();
@@ -46,12 +45,11 @@ absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pas
   return took[took.size() / 2];
 }
 
-// The product of the times of a batch of one and a full batch, so that a relative change of either counts the
-// same. nullopt if a pass takes too long, fails or cannot be made.
-std::optional<double> Slowness(const PassMaker& make, int64_t max_batch_size, Clock* clock) {
-  const int64_t full = std::min(kFull, max_batch_size);
-  double product = 1;
-  for (const int64_t size : std::set<int64_t>{1, full}) {
+// The time of a batch of one, times the processor time of a full batch with so many threads, so that a
+// relative change of either counts the same. nullopt if a pass takes too long, fails or cannot be made.
+std::optional<double> CostOf(const PassMaker& make, int threads, int64_t max_batch_size, Clock* clock) {
+  double product = threads;
+  for (const int64_t size : {int64_t{1}, std::min(kFull, max_batch_size)}) {
     const std::function<absl::Status()> pass = make(size);
     if (pass == nullptr) return std::nullopt;
     const auto took = MedianOf(pass, kLong * size, clock);
@@ -63,30 +61,30 @@ std::optional<double> Slowness(const PassMaker& make, int64_t max_batch_size, Cl
 
 }  // namespace
 
-absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int max, int64_t max_batch_size,
-                                   Clock* clock) {
-  int fastest = max;
+absl::StatusOr<int> LoadForBestThreads(const LoadForThreads& load, int max, int64_t max_batch_size,
+                                       Clock* clock) {
+  int best = max;
   int loaded = 0;
   std::optional<double> min;
   for (int threads = max; threads >= 1; threads /= 2) {
     models::UseThreads(threads);
-    const auto make = load();
+    const auto make = load(threads);
     if (!make.ok()) return make.status();
     loaded = threads;
     if (max == 1) break;
-    const std::optional<double> slowness = Slowness(*make, max_batch_size, clock);
-    if (!slowness) break;
-    if (!min || *slowness < *min) {
-      min = slowness;
-      fastest = threads;
-    } else if (*slowness > *min * kMuchSlower) {
+    const std::optional<double> cost = CostOf(*make, threads, max_batch_size, clock);
+    if (!cost) break;
+    if (!min || *cost < *min) {
+      min = cost;
+      best = threads;
+    } else if (*cost > *min * kMuchMore) {
       break;
     }
   }
-  models::UseThreads(fastest);
-  if (loaded == fastest) return fastest;
-  if (const auto make = load(); !make.ok()) return make.status();
-  return fastest;
+  models::UseThreads(best);
+  if (loaded == best) return best;
+  if (const auto make = load(best); !make.ok()) return make.status();
+  return best;
 }
 
 }  // namespace saccade::server
