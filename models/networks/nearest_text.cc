@@ -10,7 +10,7 @@
 namespace saccade::models {
 namespace {
 
-// How many tensors a sentence names, and how many changed beginnings of names are told.
+// Maximum number of tensors that a sentence names, and of changed beginnings of names that are listed.
 constexpr size_t kMaxNamed = 3;
 constexpr size_t kMaxChanges = 6;
 // From this share on, other shapes are those of another network, and no mistake.

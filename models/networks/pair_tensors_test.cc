@@ -67,7 +67,7 @@ TEST(PairTensors, CommonEndingsComeBeforeTheOrder) {
   EXPECT_EQ(fit.missing.size(), 1U);
 }
 
-// Which of three is meant cannot be told.
+// Three tensors of the file fit equally well, so none is paired.
 TEST(PairTensors, WhatIsNotToldApartIsNotPaired) {
   const WeightsFit fit =
       Paired({{"a.weight", {4}}}, {{"x.weight", {4}}, {"y.weight", {4}}, {"z.weight", {4}}});

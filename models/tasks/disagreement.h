@@ -1,5 +1,5 @@
-// How much two results for the same item differ, in the task's own terms: what a lower precision costs where
-// nobody knows the right answer.
+// Measures how much two results for the same item differ, by a measure of the task. Shows what a lower
+// precision costs, without knowing the right answer.
 #pragma once
 
 #include "models/tasks/result.h"

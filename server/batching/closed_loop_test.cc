@@ -75,7 +75,8 @@ class ClosedLoopTest : public ::testing::Test {
   int64_t passes_ = 0;
 };
 
-// Its rate is that of an instance that is always busy, which is no reason to wait: nobody else comes.
+// One client that sends its requests one after the other keeps an instance busy all the time. A high arrival
+// rate alone is no reason to wait for a larger batch, because no other client sends requests.
 TEST_F(ClosedLoopTest, ALoneClientNeverWaits) {
   for (int i = 0; i < 1000; ++i) {
     Push(1);

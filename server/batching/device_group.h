@@ -26,8 +26,8 @@ struct TinyBatch {
 };
 
 // A Scheduler behind a lock, for threads. Models are added and used through DeviceModel. Thread-safe; calls
-// BatchTask::Reject without holding the lock. Threads that wait cost the others nothing: each batch wakes the
-// thread of its instance alone, and one thread waits for what becomes due with time.
+// BatchTask::Reject without holding the lock. A batch wakes only the thread of its instance, and one timer
+// thread waits for batches that become due with time, so idle threads do not slow down busy ones.
 class DeviceGroup {
  public:
   // `clock` must outlive this object.
@@ -53,12 +53,12 @@ class DeviceGroup {
   using Dropped = std::vector<Scheduler::Dropped>;
 
   struct Instance {
-    // What its thread has not fetched yet; guarded by the group's mutex.
+    // A batch that its thread has not fetched yet; guarded by the group's mutex.
     Tasks batch;
     // Set when there is a batch, and when the model is closed and drained.
     Signal signal;
   };
-  // They do not move while their model exists.
+  // Instances keep their addresses while their model exists.
   using Instances = std::vector<std::unique_ptr<Instance>>;
 
   static void RejectAll(Dropped dropped);
@@ -70,7 +70,7 @@ class DeviceGroup {
                std::optional<TinyBatch<BatchTask>>* tiny = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Wakes the threads of drained models.
   void EndDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What the timer's thread does: hands out what becomes due with time.
+  // The timer thread's loop: hands out the batches that become due with time.
   void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int cores_;
@@ -80,7 +80,7 @@ class DeviceGroup {
   // The scheduler's.
   Demand* const demand_;
   absl::flat_hash_map<Scheduler::ModelId, Instances> instances_ ABSL_GUARDED_BY(mutex_);
-  // Closed models whose threads were not told yet that they are drained.
+  // Closed models that are not drained yet, or whose threads EndDrained() has not woken.
   std::vector<Scheduler::ModelId> closing_ ABSL_GUARDED_BY(mutex_);
   // When the timer's thread wakes by itself.
   absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

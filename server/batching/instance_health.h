@@ -12,7 +12,7 @@ namespace saccade::server {
 // the same items afterwards. Not thread-safe.
 class InstanceHealth {
  public:
-  // So many failures without a success in between set the instance aside.
+  // Number of failures, without a success in between, after which the instance is set aside.
   static constexpr int kMaxFailures = 3;
   // How long it is set aside before its first probe. Each failed probe doubles the time.
   static constexpr Nanos kMinPause = kSecond;

@@ -24,8 +24,8 @@ constexpr int64_t kRetargetPushes = 16;
 // Maximum number of buckets; above it, an empty one is forgotten. Priority levels are bounded as well
 // (model_queue_push.cc).
 constexpr size_t kMaxBuckets = 256;
-// Maximum number of batch sizes that Learned() returns of a bucket. It bounds what is copied under the
-// group's lock, and the answer that tells it.
+// Maximum number of batch sizes that Learned() returns for a bucket. Bounds the copying under the group's
+// lock, and the size of the response that lists them.
 constexpr int64_t kMaxLearnedSizes = 128;
 // How long after a batch that ran out of memory no larger batches are tried.
 constexpr Nanos kReduceFor = 30 * kSecond;

@@ -102,7 +102,7 @@ absl::Status Scheduler::Consider(ModelId id, const BatchTask::Traits& traits,
   absl::Status said = model.queue.Consider(traits, buckets, time, Impl::ExpectedWait(model, time),
                                            impl_->UsableInstances(model), dropped);
   impl_->CountDemand(model);
-  // A full queue was swept.
+  // Consider() may have dropped tasks of a full queue.
   impl_->Track(model);
   return said;
 }

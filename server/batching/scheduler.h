@@ -133,14 +133,14 @@ class Scheduler {
   // The time at which Next may return a batch even if nothing else happens.
   absl::Time wake_at() const;
 
-  // Returns the time of one instance that the requests need which were pushed or considered since the last
-  // call, rejected ones included: what is asked for, however little of it can be done.
+  // Returns the demand since the last call: the time of one instance that all requests need that were pushed
+  // or considered, including rejected ones. May exceed what the instances can do.
   absl::Duration TakeDemand(ModelId model);
-  // The same of all models, as time in which all devices compute for them.
+  // The demand of all models since the last call, as time for which all devices together are busy.
   absl::Duration TakeDemand();
 
-  // For readers on other threads, which need not keep the scheduler from being used meanwhile. The first is
-  // valid until the model is removed, the second as long as the scheduler.
+  // May be read on other threads while the scheduler is in use. The gauges are valid until the model is
+  // removed, the demand as long as the scheduler.
   ModelGauges* gauges(ModelId model) const;
   Demand* demand() const;
 

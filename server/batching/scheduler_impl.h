@@ -226,7 +226,7 @@ struct Scheduler::Impl {
   // The next choice begins with a look at the model.
   void LookLater(Model& model);
   void LookNow(Model& model, NanoTime now, std::vector<Dropped>* dropped);
-  // Looks at the models that changed, whose batch is due now, or that nobody looked at for long.
+  // Looks at the models that changed, whose batch is due now, or whose last look is too old.
   void LookAround(NanoTime now, std::vector<Dropped>* dropped);
   void ForgetLook(Model& model);
   void Pause(Instance& instance, NanoTime until);

@@ -1,5 +1,6 @@
-// Decides when models are loaded, replaced and unloaded: at start, when their files change, or on request. A
-// ModelHost does it, a ModelTable tells which versions serve, and a ServedModel is one version at work.
+// Decides when models are loaded, replaced and unloaded: at start, when their files change, or on request.
+// The ModelHost loads and unloads them, the ModelTable lists the versions that serve, and a ServedModel is
+// one version.
 #pragma once
 
 #include <atomic>
@@ -108,7 +109,7 @@ class Catalog final : public ModelFinder {
   // Updates the models' gauges of what is queued. Called by the metrics' scrape hook.
   void RefreshGauges();
 
-  // Adds to the metrics what the requests of all models have asked for since the last call.
+  // Adds the demand of all models since the last call (Scheduler::TakeDemand) to the metrics.
   void CountDemand() { host_.CountDemand(); }
 
   // Calls DeviceGroup::Sweep() of the CPU and GPU devices, and LoadQueue::Sweep(), and passes decisions about
@@ -149,7 +150,7 @@ class Catalog final : public ModelFinder {
     bool released ABSL_GUARDED_BY(mutex) = false;
     // Set when requests wait for a model to be loaded.
     bool wanted ABSL_GUARDED_BY(mutex) = false;
-    // Set when it was decided about a shadow version.
+    // Set when a shadow version was promoted or refused.
     bool decided ABSL_GUARDED_BY(mutex) = false;
     // The same, set by a thread that may not take the mutex; Sweep() passes it on.
     std::atomic<bool> just_decided{false};
@@ -171,8 +172,8 @@ class Catalog final : public ModelFinder {
   ReadFiles Read(const std::string& repository, const std::string& name,
                  const std::optional<std::string>& config_json) const;
   absl::StatusOr<std::string> RepositoryOf(const std::string& name) const;
-  // `depth` is the number of ensembles around the model; `overridden` tells that a request brought the
-  // configuration.
+  // `depth` is the number of ensembles around the model. `overridden` is true if the configuration comes from
+  // a request and not from the repository.
   absl::Status Apply(const std::string& repository, const std::string& name, ReadFiles files, bool overridden,
                      ModelHost::Progress progress, int depth);
   absl::Status Apply(const std::string& repository, const std::string& name,

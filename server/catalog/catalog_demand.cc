@@ -1,5 +1,5 @@
-// The catalog's loads that no order asks for: of models that requests need, and of those that failed to load.
-// Also what makes room for them.
+// The catalog's loads without an order: of models that requests wait for, and of models whose last load
+// failed. Also unloads other models to make room for them.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,4 +1,5 @@
-// Finds out how many instances of a model, with how many threads each, suit what it is optimized for.
+// Measures how many instances of a model, with how many threads each, are best for the goal in its
+// configuration.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,13 @@ struct InstanceTrial {
   Clock* clock = nullptr;
 };
 
-// Tries all cores, a half of them, a quarter and so on for the threads of an instance, however long its
-// passes take. For kLatency, returns the number with which a pass over one item takes the least time, for one
-// instance. For kThroughput, as many instances as fit onto the cores compute full batches at the same time,
-// and what computes the most items in a second is returned. If passes fail or cannot be made, returns all
-// cores divided by the instances. The network is loaded for the result on return. Errors are those of `load`.
-// Blocks for about half a second for each number tried, or two passes.
+// Tries passes with all cores (divided by trial.instances, if that is set), a half of them, a quarter and so
+// on as the threads of an instance, until a number is much worse than the best one, or a pass fails or cannot
+// be made. Returns the best number that was measured, or the first one if none was. For kLatency, the best is
+// the one with the shortest pass over one item, with one instance unless trial.instances is set. For
+// kThroughput, as many instances as fit onto the cores compute full batches at the same time, and the best
+// computes the most items per second. The network is loaded for the result on return. Errors are those of
+// `load`. Blocks for about half a second for each number tried, or two passes.
 absl::StatusOr<InstanceSplit> LoadForGoal(const LoadForSplit& load, const InstanceTrial& trial);
 
 }  // namespace saccade::server

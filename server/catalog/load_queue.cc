@@ -119,7 +119,8 @@ void LoadQueue::Loaded(const std::string& model, absl::Duration took) {
     failures_.erase(model);
     waiters = Take(model);
   }
-  // Neither the other requests nor the next load wait for their passes.
+  // The resumed requests' passes must not run on this thread: they would delay other requests and the next
+  // load.
   const LimitPassesHere limit(PassesHere::kNone);
   for (Waiter& waiter : waiters) std::move(waiter.resume)(absl::OkStatus());
 }

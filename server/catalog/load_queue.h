@@ -39,9 +39,8 @@ class LoadQueue {
 
   // Orders the model and lets the request wait for it. `resume` is called exactly once, possibly before this
   // returns: with OK once the model was loaded, or with the error that answers the request:
-  //   UNAVAILABLE         with a retry hint: its last load failed a moment ago, or the load is not expected
-  //   to
-  //                       end before the request's deadline; the model is loaded nevertheless
+  //   UNAVAILABLE         with a retry hint: the model's last load failed a moment ago, or the load is not
+  //                       expected to end before the request's deadline; the model is loaded nevertheless
   //   RESOURCE_EXHAUSTED  too many requests wait
   //   DEADLINE_EXCEEDED, CANCELLED  while it waited
   void Await(const CallHead& call, Resume resume);

@@ -198,7 +198,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettin
       return std::move(ahead->served);
     }
   }
-  // What is measured now should not be disturbed.
+  // Loads on other threads would disturb the measurements of this one.
   AwaitAhead();
   ServedModelOptions options = OptionsOf(settings, version, model);
   options.takes_over = model->versions.count(version.version) > 0;

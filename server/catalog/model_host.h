@@ -97,7 +97,7 @@ class ModelHost {
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. Calls DeviceGroup::Sweep() of the cores and of the GPUs.
   void Sweep();
-  // Any thread. Adds to the metrics what the requests of all models have asked for since the last call.
+  // Any thread. Adds the demand of all models since the last call (Scheduler::TakeDemand) to the metrics.
   void CountDemand();
   // Computes what is queued and stops every instance. Idempotent.
   void Close();
@@ -142,7 +142,7 @@ class ModelHost {
   // A version that is being loaded ahead. Its thread writes `status`.
   struct Ahead {
     std::unique_ptr<ServedModel> served;
-    // Of the files that it is loaded from.
+    // The stamp of the files that it is loaded from.
     ModelStamp stamp;
     absl::Status status;
     int64_t bytes = 0;
@@ -181,8 +181,8 @@ class ModelHost {
   ModelKinds kinds_;
   DeviceGroup cores_;
   DeviceGroup gpus_;
-  // The cores once more, for shadow versions: what they compute, or hang in, keeps no other model waiting.
-  // Their threads run only when these cores are idle.
+  // A second group of the same cores, for shadow versions: their passes delay no other model, even if they
+  // hang. Their threads run only when the cores are idle.
   DeviceGroup idle_cores_;
   std::map<std::string, Model> hosted_;
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<Ahead>> ahead_;

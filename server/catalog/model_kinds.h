@@ -1,5 +1,6 @@
-// What was measured while a model was loaded, for other models of the same kind: they differ in the values of
-// their weights alone, which decide neither the time of a pass nor the memory.
+// Measurements that were made while a model was loaded, and are reused for other models of the same kind.
+// Models of one kind differ only in the values of their weights, which affect neither the time of a pass nor
+// the memory.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ struct MeasuredKind {
 // Size of a version's weights in bytes; 0 if there are none. Blocks on the file system.
 int64_t WeightsBytes(const ModelVersion& version);
 
-// Names the kind of a model of our own networks on the CPU: everything but the values of its weights. Empty
-// for other models, whose cost their configuration does not tell.
+// Returns the kind of one of our own networks on the CPU, as text: everything that affects its cost except
+// the values of its weights. Empty for other models, whose cost does not follow from the configuration.
 std::string KindOf(const ModelSettings& settings, const ModelVersion& version, int max_threads);
 
 // Thread-safe.

@@ -24,8 +24,7 @@ inline constexpr size_t kMaxPromotionsBytes = size_t{4} << 20;
 
 // By model.
 std::string WritePromotions(const std::map<std::string, KeptPromotion>& promotions);
-// INVALID_ARGUMENT names the line that is damaged. The numbers are within their bounds, and the text comes
-// from a file that anybody may have written.
+// `text` is not trusted. INVALID_ARGUMENT names the first line that is damaged or has a number out of bounds.
 absl::StatusOr<std::map<std::string, KeptPromotion>> ReadPromotions(absl::string_view text);
 
 // Not thread-safe. A decision holds as long as the files of both versions, what they share, and the rule stay

@@ -124,7 +124,7 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
   const int64_t bucket = skipped ? 0 : batch[0]->bucket();
   PassEnd end;
   {
-    // An answer may start another call, which this instance waits for.
+    // An answer may start another call, whose pass may run on this thread, but no further ones.
     const LimitPassesHere limit(PassesHere::kOwn);
     end = engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
   }

@@ -116,8 +116,8 @@ struct ModelTiming {
   int64_t model_bytes = 0;
 };
 
-// Names the kind of the model as KindOf() of model_kinds.h, and what is tried while it is loaded: a start
-// that tries less must not decide for a later one.
+// Like KindOf() of model_kinds.h, but the text also says what is tried while the model is loaded, so that
+// measurements of a start that tried less are not reused by one that tries more.
 std::string KindOf(const ServedModelOptions& options);
 
 // What clients can see of a model.

@@ -39,7 +39,7 @@ bool Fits(const MeasuredKind& kind, const ServedModelOptions& options) {
          });
 }
 
-// Before anything reads the weights.
+// Checks the checksums of the model's files. Call it before anything reads the weights.
 absl::Status CheckFiles(const ModelSettings& settings, const ChecksumRules& rules) {
   if (settings.repository.empty()) return absl::OkStatus();
   if (rules.required && settings.from_request)
@@ -413,7 +413,7 @@ void ServedModel::WatchDrift() {
 void ServedModel::OpenShadow() {
   const std::optional<ShadowRule>& rule = options_.settings.shadow;
   if (!rule || is_shadow() || options_.deps.find_version == nullptr) return;
-  // Only the version that would be replaced has a say in that.
+  // The rule for promotions applies only to the version that the shadow version would replace.
   ShadowRule of_this = *rule;
   if (of_this.promote && of_this.promote->replaces != version()) of_this.promote.reset();
   shadow_ = std::make_shared<Shadow>(

@@ -18,13 +18,14 @@ using PassMaker = std::function<std::function<absl::Status()>(int64_t size)>;
 // many.
 using LoadForThreads = std::function<absl::StatusOr<PassMaker>(int threads)>;
 
-// Tries `max` and its successive halves, and returns the number of threads that suits this thread's passes
-// best: the product of how long a batch of one takes and how much processor time a full batch takes is the
-// least. So twice the threads are taken where they make passes at least 1.41 times as fast. Every parallel
-// loop wakes the other threads and waits for the last one, which costs more than it saves if a pass is short;
-// and cores that a pass leaves free serve other passes, decode and talk to clients. Returns `max` if a pass
-// is long, fails, or cannot be made. The network is loaded for the returned number on return. Errors are
-// those of `load`.
+// Measures passes on this thread with `max` threads and its successive halves. Returns the number with the
+// least cost: the time of a batch of one, times the processor time of a full batch. Twice as many threads
+// thus have to make passes at least 1.41 times as fast. Fewer threads may be better for two reasons: every
+// parallel loop wakes the other threads and waits for the last one, which costs more than it saves in a short
+// pass; and free cores compute other passes, decode and serve connections. The trial ends once a number costs
+// much more than the best, or at the first number at which a pass is long, fails, or cannot be made; in that
+// case the result is the best number before it, or `max` if it is the first. The network is loaded for the
+// returned number on return. Errors are those of `load`.
 absl::StatusOr<int> LoadForBestThreads(const LoadForThreads& load, int max, int64_t max_batch_size,
                                        Clock* clock);
 

@@ -38,7 +38,7 @@ struct Promotion {
   GateDecision decision = {};
 };
 
-// What a rule has come to, for those who look at the model.
+// The state of a rule for promotions, as a description of the model shows it.
 struct PromotionState {
   // PromoteRule::text.
   std::string rule = {};

@@ -9,8 +9,8 @@
 
 namespace saccade::server {
 
-// Immutable. Whatever sends the answer shares it, and destroys it on any thread once the answer is sent,
-// because some clients never read. The admission must outlive it.
+// Immutable. Shared by the objects that hold the answer; the last of them destroys it, on any thread. A
+// client that does not read its answer thus keeps the memory counted. The admission must outlive it.
 class AnswerCharge {
  public:
   explicit AnswerCharge(Admission::Ticket ticket) : ticket_(std::move(ticket)) {}

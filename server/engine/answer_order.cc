@@ -32,7 +32,8 @@ void AnswerOrder::End(int64_t number, Leave leave) {
     if (leaving_) return;
     leaving_ = true;
   }
-  // The other answers do not wait for what one of them starts.
+  // A callback may start another call. Its pass must not run on this thread, which would delay the other
+  // answers.
   const LimitPassesHere limit(PassesHere::kNone);
   // Without the lock, because the callback may call Enter(), and destroying it may free much.
   for (Leave next; TakeFirst(next);) {

@@ -92,7 +92,8 @@ Shares ShareOut(std::shared_ptr<PredictCall> call, int64_t max_items) {
   std::vector<Group> groups;
   for (size_t i = 0; i < call->items().size(); ++i) {
     const int64_t bucket = BucketId(call->items()[i].placement);
-    // Only tiles are more than a pass takes: a request holds at most max_batch_size items.
+    // A bucket has more than max_items items only for tiles: other requests have at most max_batch_size
+    // items.
     const auto same = [&](const Group& group) {
       return group.bucket == bucket && static_cast<int64_t>(group.items.size()) < max_items;
     };
@@ -113,7 +114,7 @@ Shares Joined(Shares shares) {
 }
 
 Shares Apart(Shares shares) {
-  // Each pass comes here, and nearly none has joined shares: those without allocate nothing.
+  // Called for every pass, and joined shares are rare: without them, nothing is allocated.
   for (size_t i = 0; i < shares.size(); ++i) {
     Shares parts = shares[i]->TakeParts();
     if (parts.empty()) continue;

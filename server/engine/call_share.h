@@ -32,7 +32,7 @@ class CallShare final : public BatchTask {
   // Fails its call with INTERNAL if the share was not ended.
   ~CallShare() override;
 
-  // Those that are queued together; empty if the share is one by itself.
+  // Returns the shares that are queued together in this one; empty if it has no parts.
   std::vector<std::unique_ptr<CallShare>> TakeParts() { return std::move(parts_); }
 
   // REQUIRES: the share has not ended.
@@ -56,8 +56,8 @@ class CallShare final : public BatchTask {
   // Reports progress of the share's i-th item, from 0 to 1. Returns false if the answer is no longer needed.
   bool Advance(int64_t i, double done) const { return call_->Advance(items_[i], done); }
 
-  // Marks the share as waiting for a forward pass, until EndWait() or its end. While a share of it waits, its
-  // call counts in `*requests`, which must outlive the call.
+  // Marks the share as waiting for a forward pass, until EndWait() or its end. While any share of a call
+  // waits, the call counts once in `*requests`, which must outlive the call.
   void BeginWait(std::atomic<int64_t>* requests);
   void EndWait();
 

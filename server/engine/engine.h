@@ -36,8 +36,8 @@ class Engine {
     // Called with the time of a pass. The first pass of a kind is only reported if it was long
     // (kLongWarmUpPass).
     std::function<void(int64_t bucket, int64_t batch_size, absl::Duration took)> learn;
-    // Called with the number of batches that were computed, and of all, of which the time limit may leave out
-    // some. May be null.
+    // Called with the number of batches computed so far and the number planned, some of which the time limit
+    // may leave out. May be null.
     std::function<void(int64_t done, int64_t of)> advanced = nullptr;
   };
 
@@ -48,7 +48,7 @@ class Engine {
 
   virtual const models::Description& description() const = 0;
 
-  // What errors call a request's items: "pictures", "rows".
+  // The word for a request's items in error messages: "pictures", "rows".
   virtual const char* items_name() const = 0;
 
   // Checks that cost nothing. INVALID_ARGUMENT describes the problem in terms of the client's request.
@@ -67,8 +67,8 @@ class Engine {
   // Computes batches like those of requests. Blocks, and computes on this thread.
   virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
 
-  // Computes an item of zeros once, and returns warnings for whoever has written the configuration. Empty if
-  // all is well, if only requests determine the item's shape, or if loading has checked it. Blocks.
+  // Computes an item of zeros once, and returns warnings for the author of the configuration. Empty if there
+  // is nothing to report, if only requests determine the item's shape, or if loading has checked it. Blocks.
   virtual std::vector<std::string> Try() const { return {}; }
 
   // Ends every share of the batch except those in PassEnd::failed, like ComputeShares. `advanced` is called

@@ -1,4 +1,4 @@
-// What makes items sees of whom it makes them for: a request's call, or a model's samples at load.
+// Receives the items that are made from a request's input or, at load, from a model's samples.
 #pragma once
 
 #include <cstdint>

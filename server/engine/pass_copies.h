@@ -15,22 +15,23 @@ namespace saccade::server {
 // Not thread-safe: used on the thread of the pass.
 class PassCopies {
  public:
-  // Chooses by chance whether the requests of a pass are copied, and makes room for all of them. Null if they
-  // are not, and for a version whose shadow version does not compute whole passes. Called before the first
+  // Decides at random whether to copy the requests of a pass, and reserves room for all of them. Null if they
+  // are not copied, or if the model has no shadow version that computes whole passes. Called before the first
   // of the requests is answered.
   static std::unique_ptr<PassCopies> Choose(const Shares& shares, const std::vector<ShareAnswer>& answers);
 
-  // What the copy of a request is made with.
+  // The shadow version, which computes the copies; and their room.
   const std::shared_ptr<ReadyModel>& shadow() const { return copies_.model; }
   const std::shared_ptr<ShadowRoom>& room() const { return room_; }
-  // The time of the pass, for the first request that is added, and not timed for the others: it counts once.
+  // Returns `pass` for the first request that is added, and an untimed pass for the others, so that the pass
+  // counts once.
   PassTime Timed(PassTime pass) const;
 
   void Add(std::shared_ptr<PredictCall> call) { copies_.calls.push_back(std::move(call)); }
 
-  // Hands the copies over once the requests are answered. Requests that failed meanwhile, and those that
-  // other passes have computed in part, are not among them: then the shadow version's pass is smaller, and is
-  // not timed. Called once.
+  // Passes the copies to the ShadowSender. Called once, after the requests were answered. Requests that
+  // failed meanwhile, or that other passes computed in part, have no copy: the shadow version's pass is then
+  // smaller and is not timed.
   void Send();
 
  private:

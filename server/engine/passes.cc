@@ -89,7 +89,8 @@ void Passes::Compute(Shares shares) {
     const std::unique_ptr<PassCopies> copies = PassCopies::Choose(shares, *answers);
     const ForwardPass pass = {size, started, ended, waited, copies.get()};
     for (size_t i = 0; i < shares.size(); ++i) {
-      // The other answers do not wait for what this one starts.
+      // An answer may start another call. Its pass must not run on this thread, which has more answers to
+      // give.
       const LimitPassesHere limit(i + 1 < shares.size() ? PassesHere::kNone : PassesHere::kOwn);
       shares[i]->Answer(std::move((*answers)[i]), pass);
       shares[i].reset();

@@ -11,7 +11,7 @@
 namespace saccade::server {
 
 // Adds the request's item of index `item`. Charges for every picture before it is decoded, and for the
-// network's input before it is allocated. `wanted` ends the decoding of a picture, as far as `decoder` can.
+// network's input before it is allocated. An error of `wanted` ends the decoding, if `decoder` supports that.
 // `maps` is whether the result is a map as large as the picture.
 absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
                              const StillWanted& wanted, int64_t item, bool maps);

@@ -59,7 +59,8 @@ class Pipeline {
   // requests are counted.
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> Admit(const Request& request, int64_t bytes);
 
-  // What `check_model` says of a call. The steps of an ensemble are computed for whoever may compute that.
+  // Returns the result of Deps::check_model for a call. OK for a step of an ensemble, because the ensemble
+  // itself was checked.
   absl::Status CheckModel(const CallHead& call) const;
 
   // Counts a message of a stream towards its client's rate; a stream's first message was counted as the

@@ -159,7 +159,7 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
     auto [choice, share] = measure(models::Precision::kInt8);
     if (!bfloat16) return choice;
     auto [other, other_share] = measure(models::Precision::kBFloat16);
-    // Whichever is chosen, the log tells about both.
+    // The reason, which is logged, describes both measurements.
     if (other_share < share) std::swap(choice, other);
     choice.reason = absl::StrCat(choice.reason, "; ", other.reason);
     return choice;

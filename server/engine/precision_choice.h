@@ -17,13 +17,14 @@ struct PrecisionChoice {
   std::string reason;
 };
 
-// Returns the option `precision`, unless it is auto: then computes the model's samples in float32 and in
-// bfloat16 and, if the version has quantized weights, in int8, and chooses the faster of them where the
-// processor multiplies it itself, the answers change by at most settings.max_precision_loss in the mean
-// (models/tasks/disagreement.h) and the passes are faster; float32 otherwise, and if there are no samples or
-// one cannot be read. A processor without int8 leaves quantized weights aside, with a warning in the log.
-// Loads the weights twice at a time, and frees both. Blocks, and computes on this thread. Errors are those of
-// loading the weights.
+// Returns the option `precision`, unless it is "auto". Then compares float32 with bfloat16 and, on the CPU
+// and if the version has quantized weights, with int8, as far as the processor has instructions for them. A
+// precision qualifies if the answers to the model's samples change by at most settings.max_precision_loss in
+// the mean (models/tasks/disagreement.h) and its passes are faster than float32's. Returns the fastest that
+// qualifies; float32 if none does, if there are no samples, or if one cannot be read. Quantized weights that
+// the processor has no int8 instructions for are ignored with a warning in the log. Holds the weights twice
+// while it compares, and frees both. Blocks, and computes on this thread. Errors are those of loading the
+// weights.
 absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, const EngineOptions& options,
                                                 Clock* clock);
 

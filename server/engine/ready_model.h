@@ -56,8 +56,8 @@ class ReadyModel {
   }
   // Null if shadow() is.
   virtual ShadowSender* shadow_sender() const { return nullptr; }
-  // Whether it is measured how long the threads of its passes wait for a core: where passes are compared with
-  // those of another version.
+  // Whether the time for which the threads of its passes wait for a core is measured, because passes are
+  // compared with those of another version.
   virtual bool times_passes() const { return false; }
   // Whether requests of this version wait for a pass.
   virtual bool has_waiting() const { return false; }

@@ -1,4 +1,4 @@
-// A model's samples: files in its folder that stand for what it will be sent.
+// A model's samples: files in its folder that are typical of the inputs of its requests.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ int LowestPriority(const BatcherOptions& options) {
   return options.priority_levels > 0 ? -options.priority_levels : std::numeric_limits<int>::min();
 }
 
-// The client may reuse its memory as soon as it is answered.
+// Makes the item own a copy of its pixels: the client may reuse its memory as soon as it has the answer.
 void CopyPixels(Item& item) {
   const size_t bytes = item.pixels.size();
   auto room = std::make_unique<float[]>((bytes + sizeof(float) - 1) / sizeof(float));
@@ -64,12 +64,13 @@ std::string_view PictureFor(const Shadow& shadow, const Request& request) {
 }
 
 PassTime PassOf(const Response& response) {
-  // Several passes may wait for each other.
+  // If several passes computed the request, its time includes waits between them, so it is not timed.
   if (response.passes != 1) return {};
   return {.batch_size = response.batch_size, .took = response.timings.infer - response.timings.core_wait};
 }
 
-// What the answer to a copy is compared with, and who is told.
+// Called with the answer to a copy: compares it with the original answer and reports the result to the
+// Shadow.
 struct Comparing {
   std::shared_ptr<Shadow> shadow;
   std::shared_ptr<ShadowRoom> room;

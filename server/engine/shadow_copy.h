@@ -15,14 +15,14 @@
 
 namespace saccade::server {
 
-// Calls that a shadow version is to compute, in one pass if there are several. Their answers go to nobody:
-// they are compared.
+// Calls for a shadow version to compute, in one pass if there are several. Their answers are compared with
+// the original ones and not sent to a client.
 struct ShadowCopies {
   std::shared_ptr<ReadyModel> model = nullptr;
   std::vector<std::shared_ptr<PredictCall>> calls = {};
 };
 
-// The room of copies, from Shadow::Enter() to the end of the last one's call.
+// The room that Shadow::Enter() reserved for copies, which share this object. The destructor gives it back.
 class ShadowRoom {
  public:
   ShadowRoom(std::shared_ptr<Shadow> shadow, int64_t bytes, int64_t requests)
@@ -37,23 +37,23 @@ class ShadowRoom {
   const int64_t requests_;
 };
 
-// A request that was just answered: what its copy is made of.
+// A request that was just answered, from which a copy is made.
 struct AnsweredRequest {
   const PredictCall::Deps& deps;
   const Request& request;
   const Response& response;
   std::vector<Item>& items;
-  // Of a request with named tensors.
+  // The bucket of a request with named tensors; unused for other requests, whose items have their buckets.
   int64_t bucket = 0;
 };
 
 // The memory that a copy of the request takes, without that of its answer.
 int64_t BytesOfCopy(const Request& request, absl::Span<const Item> items, const Shadow& shadow);
 
-// Copies the request, if it is chosen and there is room, with what is to be compared of the response. Takes
-// the pixels that the server has prepared out of `items`, and copies those that belong to the client. `pass`
-// is ForwardPass::copies: if the shadow version computes whole passes, the copy is added to it. Without calls
-// if there is no copy, or if it was added.
+// Copies the request, and the part of the response that is compared, if the request is chosen and there is
+// room. Moves pixels that the server owns out of `items`, and copies those that belong to the client. `pass`
+// is ForwardPass::copies: if passes are copied whole, the copy is added to it. The result has no calls if
+// there is no copy, or if it was added to `pass`.
 ShadowCopies CopyForShadow(const AnsweredRequest& answered, PassCopies* pass);
 
 }  // namespace saccade::server

@@ -21,8 +21,7 @@ void Submit(ShadowCopies copies) {
       shares.push_back(std::move(share));
     }
   }
-  // The version may have been loaded with another configuration than the one that the requests were copied
-  // from.
+  // The shadow version may have been loaded with another configuration, whose largest batch is smaller.
   const bool together = copies.calls.size() > 1 && size <= max_batch;
   SubmitShares(*copies.model, together ? Joined(std::move(shares)) : std::move(shares));
 }

@@ -11,7 +11,8 @@
 namespace saccade::server {
 
 // Thread-safe. The threads of a shadow version run only on idle cores, so that one of them may hold the lock
-// of its queue for long. The threads that compute for clients therefore never take that lock: this one does.
+// of its queue for long. Threads that compute for clients therefore never take that lock, and leave it to the
+// thread of this object.
 class ShadowSender {
  public:
   ShadowSender();
@@ -23,7 +24,8 @@ class ShadowSender {
   // Does not block. The number of copies is bounded by the Shadow that admitted them.
   void Send(ShadowCopies copies) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Drops what was not handed over, and what comes later. Idempotent.
+  // Drops copies that were not handed over yet, and all later ones. Blocks until the thread has ended.
+  // Idempotent.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -11,7 +11,7 @@
 namespace saccade::server {
 
 // Adds the request's item of index `item`. Charges for its floats and for an answer of the same size before
-// either is allocated. `wanted` ends the decoding.
+// either is allocated. An error of `wanted` ends the decoding.
 absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
                             const StillWanted& wanted, int64_t item);
 

@@ -14,7 +14,7 @@
 namespace saccade::server {
 
 // What the client sent with the call. INTERNAL for metadata that is not base64 although its name ends with
-// "-bin", and for a grpc-timeout that is none.
+// "-bin", and for a grpc-timeout that is not a valid timeout.
 absl::StatusOr<CallStart> ReadCallStart(const RequestHead& head, const Caller& caller, absl::Time arrival);
 
 // How the call's messages are compressed. UNIMPLEMENTED for an encoding that is not supported.

@@ -82,7 +82,7 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   // Ends the call for the client, and cancels it for the handler.
   void Fail(const absl::Status& status);
   void Fail(const MessageFailure& failure);
-  // Stops what waits for the client.
+  // Drops what was received and not delivered, and cancels the timers of the upload and of the deadline.
   void StopReading();
 
   void AllowBody();
@@ -131,7 +131,7 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
 
   Upload upload_ = Upload::kNothing;
   absl::Time message_begin_;
-  // For when the timer is set.
+  // The time that upload_timer_ is set to.
   absl::Time upload_due_;
   Timer upload_timer_;
   Timer deadline_timer_;

@@ -53,7 +53,7 @@ class GrpcHandler final : public ExchangeHandler {
     ByteLedger* ledger = nullptr;
     // Heads are charged here as long as their calls are open. Null: not charged.
     ByteLedger* head_ledger = nullptr;
-    // Null: no arrival is an error.
+    // Null: every call is accepted, and its client is named by its address (CallerAt()).
     ArrivalCheck check_arrival;
     // Checks a call before anything of its body is read; also for methods that do not exist. Null: every call
     // is allowed.

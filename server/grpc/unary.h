@@ -33,8 +33,8 @@ class UnaryCall {
 using UnaryFunction = std::function<void(std::shared_ptr<UnaryCall> call, BytePieces request)>;
 
 // `message` names the request's type in errors: "inference.ModelInferRequest". `no_message`, if given, is
-// told of each call that ended without a message, with its code: INVALID_ARGUMENT, CANCELLED or
-// DEADLINE_EXCEEDED if the client had gone before its message came, or the code with which the server refused
+// called for each call that ended without a message, with the call's code: INVALID_ARGUMENT; CANCELLED or
+// DEADLINE_EXCEEDED if the call ended before its message arrived; or the code with which the server rejected
 // the message.
 CallMethod UnaryMethod(std::string path, std::string message, UnaryFunction function,
                        std::function<void(absl::StatusCode)> no_message = nullptr);

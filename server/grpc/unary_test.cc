@@ -74,7 +74,7 @@ TEST_F(UnaryTest, IsCalledWhenTheRequestIsComplete) {
   EXPECT_THAT(requests_, IsEmpty());
   exchange->EndBody();
   EXPECT_THAT(requests_, ElementsAre("hello"));
-  // The request's memory belongs to who holds it.
+  // The request's memory stays charged as long as the request is held.
   EXPECT_EQ(ledger_.charged(), 5);
   call_->Respond(OwnedBytes("answer"));
   loop_.RunUntilIdle();

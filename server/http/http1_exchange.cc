@@ -53,7 +53,7 @@ void Http1Exchange::SendContinue() {
 }
 
 void Http1Exchange::SendHead(int status, HttpHeaders headers) {
-  // The rest of a body that nobody waits for would be taken for the next request.
+  // If the body was not received completely, its rest would be parsed as the next request.
   const bool keep_alive = parser_->keep_alive() && body_complete_ && connection_->StaysOpen();
   response_.AddHead(status, headers, keep_alive);
   connection_->transport().Flush();

@@ -95,8 +95,8 @@ class Http2Session final : public Session, public Http2Streams {
   void OnSilence();
   void OnAge();
   void OnDrained();
-  // Resets the streams whose answers the client does not take. What it takes too slowly from the socket is
-  // the connection's matter.
+  // Resets the streams whose responses are stalled by the client's windows. A client that reads too slowly
+  // from the socket is handled by the connection.
   void EndStalledAnswers();
   // Whether the client's windows keep a part of the answer back.
   bool IsHeld(const Http2Stream& stream) const {

@@ -90,12 +90,12 @@ class Http2Stream final : public Exchange {
   void MoveBody(size_t size, Output& output);
   // `size` bytes that were moved to the output have been written.
   void Written(size_t size);
-  // Begins a new interval of the session's look for stalled answers. Returns whether the stream was held, by
-  // the client's windows, at the beginning and at the end of the previous one, and no byte was moved between
-  // them or `all` is true.
+  // Called at the end of each interval in which the session checks for stalled responses. `is_held`: the
+  // client's windows now hold a part of the response back. Returns true if they did at the beginning of the
+  // interval too, and no byte was moved during it or `all` is true. Begins the next interval.
   bool HasStalled(bool is_held, bool all);
 
-  // Whether data was withheld from nghttp2 because there was none.
+  // True while nghttp2 waits for ResumeBody(), because ReadBody() had no data.
   bool deferred = false;
   bool changed = false;
   // nghttp2 has closed the stream.

@@ -29,13 +29,15 @@ struct HttpLimits {
   absl::Duration head_timeout = absl::Seconds(10);
   // How long a connection may stay open without a request.
   absl::Duration idle_timeout = absl::Minutes(5);
-  // The share of idle_timeout by which it is lengthened at most, at random for each connection.
+  // Maximum random extension of idle_timeout, as a share of it. Chosen anew for each connection.
   double idle_spread = 0;
   // A connection older than this accepts no new requests (spread by a tenth), so that clients reconnect and
   // spread over the servers.
   absl::Duration max_connection_age = absl::InfiniteDuration();
   absl::Duration max_connection_age_grace = absl::InfiniteDuration();
-  // A silent connection is asked for a sign of life after this time, and closed without one.
+  // A PING is sent on an HTTP/2 connection that has received nothing for keepalive_time and has open streams
+  // (or keepalive_without_calls is true). The connection is closed if nothing arrives within
+  // keepalive_timeout after that.
   absl::Duration keepalive_time = absl::Seconds(60);
   absl::Duration keepalive_timeout = absl::Seconds(20);
   bool keepalive_without_calls = false;

@@ -15,7 +15,7 @@
 
 namespace saccade::server {
 
-// Valid as long as somebody holds it.
+// Held by shared pointers; valid, with the body that it refers to, as long as one of them exists.
 struct HttpRequest {
   std::string method;
   // Without the query, as it was sent.
@@ -53,7 +53,7 @@ struct HttpResponse {
 using HttpReply = std::function<void(HttpResponse response)>;
 
 // Called on an event loop's thread, or on the work pool's if the route may block. An exception becomes a 500
-// that does not tell its text.
+// without the exception's text.
 using HttpHandler = std::function<void(std::shared_ptr<const HttpRequest> request, HttpReply reply)>;
 
 // A handler that responds with `handle`'s result.

@@ -19,13 +19,14 @@ class Responder {
   virtual void Respond(HttpResponse response) = 0;
 };
 
-// The way from replies to a responder. Thread-safe but for Cut().
+// Delivers responses from any thread to the responder on its loop's thread. Thread-safe, except for Cut().
 class ReplyPath {
  public:
   // `loop` and `responder` must stay until Cut().
   ReplyPath(Loop* loop, Responder* responder) : loop_(loop), responder_(responder) {}
 
-  // Calls Respond() on the loop's thread, from within if this is the loop's thread. Does nothing after Cut().
+  // Calls Respond() on the loop's thread: before it returns if this is the loop's thread, otherwise in a
+  // posted task. Does nothing after Cut().
   static void Deliver(const std::shared_ptr<ReplyPath>& path, HttpResponse response);
   // Loop's thread only.
   void Cut() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -37,7 +38,7 @@ class ReplyPath {
   Responder* responder_;
 };
 
-// What follows from the request for how its response is encoded.
+// How a response is compressed, as its request determines it.
 struct ReplyCoding {
   ContentCoding coding = ContentCoding::kIdentity;
   // Larger responses are compressed on the pool.

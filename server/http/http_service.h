@@ -38,9 +38,9 @@ class HttpService final : public ExchangeHandler {
     // A body must arrive at this rate, measured after the grace; else it is answered 408.
     int64_t min_bytes_per_second = 256 << 10;
     absl::Duration body_grace = absl::Seconds(10);
-    // Null: no arrival is an error.
+    // Null: every request is accepted, and its client is named by its address (CallerAt()).
     ArrivalCheck check_arrival;
-    // Null: every client may have everything.
+    // Null: every client may make every request.
     HttpGuard guard;
     // Which hosts and origins may ask (browsers).
     OriginPolicy origins;

@@ -77,7 +77,7 @@ class Daemon {
   const int cores_;
   Readiness readiness_;
   // In order of construction; each may refer to earlier ones.
-  // Null without TLS, and without tokens.
+  // certificates_ is null without TLS, tokens_ without a token file.
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Metrics> metrics_;

@@ -20,7 +20,7 @@ bool SetDefault(const char* name, const char* value) {
   return true;
 }
 
-// Told to the program that is executed again, which logs it.
+// The environment variable that passes the reason to the re-executed program, which logs it.
 constexpr char kSpinningReason[] = "SACCADE_SPINNING_REASON";
 
 void SetSpinning() {

@@ -65,7 +65,7 @@ class Front {
   };
   // All must outlive the front.
   struct Deps {
-    // Null without TLS, and without tokens.
+    // `certificates` is null without TLS, `tokens` without a token file.
     const Certificates* certificates = nullptr;
     const Tokens* tokens = nullptr;
     ByteLedger* ledger = nullptr;
@@ -157,7 +157,7 @@ class Front {
   std::unique_ptr<Port> grpc_port_;
   std::unique_ptr<Port> http_port_;
   std::unique_ptr<Port> metrics_port_;
-  // All ports are open. The first may bring requests before.
+  // True once all ports are open. Requests may arrive at the first port before that.
   std::atomic<bool> are_open_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Where the daemon keeps what it has measured, and of which machine and program that holds.
+// The folder for the daemon's measurements, and the names of the machine and program that they are valid for.
 #pragma once
 
 #include <string>

@@ -65,8 +65,9 @@ double Overlap(const models::Action& one, const models::Action& other) {
   return same ? 1 : models::SegmentIou(one, other);
 }
 
-// Best score first, each is matched with the one of its class that overlaps it most; one without a match
-// counts as its score.
+// Matches each object of `one`, best score first, with the object of its class in `other` that overlaps it
+// most. The difference of a pair is the larger of 1 - overlap and the difference of the scores; an object
+// without a match counts with its score. Returns the largest difference.
 template <typename T>
 double DifferenceOfFound(const std::vector<T>& one, const std::vector<T>& other) {
   std::vector<const T*> rest;

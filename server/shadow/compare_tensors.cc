@@ -46,7 +46,7 @@ double LargestDifference(std::string_view one, std::string_view other) {
     std::memcpy(&left, one.data() + at, sizeof(T));
     std::memcpy(&right, other.data() + at, sizeof(T));
     if (std::memcmp(&left, &right, sizeof(T)) == 0) {
-      // An infinity that both have is no scale for the others.
+      // An infinity that both tensors have must not become the scale of the other elements.
       if (const double size = std::abs(Value(left)); std::isfinite(size)) scale = std::max(scale, size);
       continue;
     }

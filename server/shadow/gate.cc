@@ -11,7 +11,7 @@
 namespace saccade::server {
 namespace {
 
-// Of fewer pairs the 99th percentile is the slowest one.
+// With fewer timed passes, the 99th percentile would be the slowest pass.
 constexpr int64_t kMinTimed = 100;
 
 bool Holds(const PromoteRule::Condition& condition, double value) {
@@ -21,7 +21,7 @@ bool Holds(const PromoteRule::Condition& condition, double value) {
   return high ? value > condition.bound : value < condition.bound;
 }
 
-// In full, so that 0.9949999 is not shown as the 0.995 that it misses.
+// Ten significant digits, so that 0.9949999, which misses a bound of 0.995, is not shown as 0.995.
 std::string TextOf(double value) { return absl::StrFormat("%.10g", value); }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace saccade::server {
 namespace {
 
-// A clock may not see a very short pass.
+// Minimum quantile in seconds: RatioAt() divides by it, and the clock may measure 0 for a very short pass.
 constexpr double kShortest = 1e-9;
 
 double QuantileOf(std::vector<double> seconds, double quantile) {

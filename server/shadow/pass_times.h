@@ -1,4 +1,4 @@
-// How long passes over the same requests took in two versions of a model.
+// Compares how long two versions of a model take for forward passes over the same requests.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +12,32 @@ namespace saccade::server {
 struct PassTime {
   // Items in the pass; 0 if it was not timed.
   int64_t batch_size = 0;
-  // Requests in the pass. Known only of the version that answers.
+  // Requests in the pass. Only set for a pass of the answering version.
   int64_t requests = 1;
-  // Without the time for which its thread waited for a core.
+  // Duration of the pass, without the time for which its thread waited for a core.
   absl::Duration took = absl::ZeroDuration();
 };
 
 // Not thread-safe.
 class PassTimes {
  public:
-  // Pairs beyond these are not kept: 160 KB.
+  // Maximum number of pairs, which take 160 KB; later ones are ignored.
   static constexpr size_t kMaxPairs = 10'000;
 
-  // Adds the times of a pass of the version that answers and of the shadow version's over the same requests.
-  // Of batches of different sizes the times say nothing: they are left out.
+  // Adds the times of two passes over the same requests: the answering version's and the shadow version's.
+  // Ignores them if either was not timed, or if the batch sizes differ and the times cannot be compared.
   void Add(const PassTime& answered, const PassTime& shadow);
 
   int64_t size() const { return static_cast<int64_t>(answered_.size()); }
   // Requests in the pairs of passes that were added.
   int64_t requests() const { return requests_; }
 
-  // The quantile of the shadow's times over that of the other's, each by its nearest rank. 0 < quantile <= 1.
-  // REQUIRES: size() > 0.
+  // The quantile of the shadow version's times, divided by the same quantile of the answering version's; both
+  // by the nearest rank. REQUIRES: size() > 0, 0 < quantile <= 1.
   double RatioAt(double quantile) const;
 
  private:
-  // Seconds, in the order in which they were added.
+  // The times of the pairs in seconds, in the order in which they were added.
   std::vector<double> answered_;
   std::vector<double> shadow_;
   int64_t requests_ = 0;

@@ -14,7 +14,7 @@ constexpr double kMedian = 0.5;
 constexpr double kSlowest = 0.99;
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
-// Whether the error says nothing about the version that was to compute the copy.
+// Whether the error means that the shadow version did not compute the copy.
 bool WasNotComputed(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsCancelled(status) ||
          absl::IsDeadlineExceeded(status);
@@ -64,7 +64,8 @@ void Shadow::EndAnswered(const Original& original, const ComparedAnswer& answer,
     ++report_.compared;
     report_.task = comparison.task;
     const int64_t timed_before = times_.size();
-    // Without a rule nobody measures how long threads waited for a core (ReadyModel::times_passes()).
+    // Without a rule the threads' waits for a core are not measured (ReadyModel::times_passes()), so the
+    // times are not comparable.
     if (rule_.promote) times_.Add(original.pass, pass_of_shadow);
     if (metrics_ != nullptr && times_.size() > timed_before) metrics_->AddTimedPass();
     if (comparison.equal) ++report_.equal;
@@ -134,7 +135,7 @@ void Shadow::Leave(int64_t bytes, int64_t requests) {
 
 void Shadow::StartReport(const Original& original) {
   if (original.shadow == compared_with_) return;
-  // What was found of an earlier load says nothing about this one. Before the first, nothing was found.
+  // The adopted decision is about the load that was compared first. Another load is decided anew.
   if (compared_with_ != nullptr) adopted_.reset();
   report_ = {.rule = rule_};
   times_ = {};

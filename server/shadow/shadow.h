@@ -1,5 +1,5 @@
-// Compares the answers of a version of a model with those of another one, its shadow, which computes copies
-// of some requests. Chooses the requests, bounds the copies, and counts what was found.
+// Compares the answers of a model's version with those of its shadow version, which computes copies of some
+// requests. Chooses the requests, limits the copies in flight, and counts the results.
 #pragma once
 
 #include <array>
@@ -28,7 +28,8 @@
 
 namespace saccade::server {
 
-// What was found since the version, or its shadow, was loaded. What was dropped counts since the version was.
+// Results of the comparison since the answering version or its shadow version was loaded, whichever was
+// later. `dropped` counts since the answering version was loaded.
 struct ShadowReport {
   ShadowRule rule;
   int64_t compared = 0;
@@ -40,31 +41,32 @@ struct ShadowReport {
   // Copies that are being computed, and the memory of their inputs and of the answers they are compared with.
   int64_t in_flight = 0;
   int64_t in_flight_bytes = 0;
-  // Empty until two answers were compared.
+  // The task of the compared answers; empty until the first comparison.
   std::string_view task = {};
-  // Of the answers that can be measured: how many, and the sum and the largest of their differences.
+  // Number of compared answers whose difference is finite, and the sum and the largest of those differences.
   int64_t measured = 0;
   double sum_of_differences = 0;
   double largest_difference = 0;
-  // Passes that were timed, the requests in them, and quantiles of the shadow version's times over the
-  // other's; 0 without.
+  // Number of timed passes, and of the requests in them. p50 and p99 are that quantile of the shadow
+  // version's times, divided by the same quantile of the answering version's; 0 if no pass was timed.
   int64_t timed = 0;
   int64_t timed_requests = 0;
   double p50 = 0;
   double p99 = 0;
-  // The latest request whose answers do not agree, without its picture.
+  // The latest request whose answers do not agree, or that the shadow version failed; without its picture.
   std::optional<Disagreement> last_disagreement = std::nullopt;
-  // Only with a rule for promotions: those that differ most, the worst first.
+  // The requests whose answers differ most, the worst first. Empty without a rule for promotions.
   std::vector<Disagreement> differing = {};
-  // Nullopt without a rule, and until it is decided.
+  // Whether the shadow version is promoted; nullopt without a rule, and until the decision is made.
   std::optional<GateDecision> decision = std::nullopt;
 };
 
-// Thread-safe. Shared by the version and by its copies, which may outlive it.
+// Thread-safe. Shared by the answering version and by the copies of its requests, which may outlive it.
 class Shadow {
  public:
-  // Copies that are in flight at the same time, and their memory. With a rule that names times only those of
-  // one pass: others would share the shadow version's pass with them, which could not be timed then.
+  // Maximum number of copies in flight, and of the bytes of their inputs and answers. If the rule names p50
+  // or p99, the copies of only one pass are in flight instead: copies of another pass could be computed
+  // together with them, and that pass could not be compared with the original one.
   static constexpr int64_t kMaxCopies = 4;
   static constexpr int64_t kMaxBytes = int64_t{64} << 20;
 
@@ -72,16 +74,17 @@ class Shadow {
   struct Original {
     std::string id = {};
     SampledSpan span = {};
-    // Of the version that computes the copy.
+    // Identity of the version that computes the copy.
     std::shared_ptr<const ModelIdentity> shadow = nullptr;
-    // Null if it is not kept.
+    // The file that the client sent; null if it is not kept.
     std::shared_ptr<const std::string> picture = nullptr;
-    // What it took to compute it; not timed unless the request stands for all of its pass.
+    // The pass that computed the request; batch_size is 0 if it was not timed. If passes are copied whole,
+    // only the first copied request of each pass has the time, so that the pass counts once.
     PassTime pass = {};
   };
 
-  // `metrics` may be null. `decided` is called once there is a decision, on a thread that runs only on idle
-  // cores: it must take no lock. It may be null.
+  // `metrics` and `decided` may be null. `decided` is called when the decision is made, on a thread that runs
+  // only on idle cores, so it must take no lock.
   Shadow(const ShadowRule& rule, std::unique_ptr<ShadowMetrics> metrics,
          std::function<void()> decided = nullptr);
 
@@ -90,23 +93,24 @@ class Shadow {
   // Whether passes are copied whole, because the rule for promotions compares their times.
   bool copies_passes() const { return copies_passes_; }
 
-  // Chooses by chance whether a request that was just answered is copied, or all `requests` of a pass.
-  // `waiting` tells that requests of the version wait for a pass, in which case those that were chosen are
-  // dropped. Of a version that another one has taken the place of, none is.
+  // Decides at random whether to copy a request that was just answered, or all `requests` of a pass.
+  // `waiting` is true if requests of the answering version wait for a pass: chosen requests are then counted
+  // as dropped, and the result is false. Always false once the shadow version was promoted.
   bool Wants(bool waiting, int64_t requests = 1);
 
-  // Whether pictures of copied requests are to be kept, for those that differ.
+  // Whether copied requests keep their pictures, which are shown if the answers differ.
   bool wants_pictures() const { return rule_.promote.has_value(); }
 
-  // Makes room for a copy of this size, or for the copies of a pass that have it together; or counts them as
-  // dropped and returns false. After true, Leave() must be called once, when their memory is free again.
+  // Reserves room for the copies of `requests` requests, of `bytes` bytes in all. Without room, counts them
+  // as dropped and returns false. After true, call Leave() once, with the same values, when their memory is
+  // free.
   bool Enter(int64_t bytes, int64_t requests = 1);
   void Leave(int64_t bytes, int64_t requests = 1);
-  // Compares the answers. Takes as long as reading both.
+  // Compares the answers and counts the result. Reads both answers completely.
   void EndAnswered(const Original& original, const ComparedAnswer& answer, const ComparedAnswer& of_shadow,
                    const PassTime& pass_of_shadow, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The shadow version did not answer. Errors that say nothing about it, such as a full queue, count as
-  // dropped.
+  // Counts a copy that ended with the error `why`: as dropped if the shadow version did not compute it (a
+  // full queue, for example), otherwise as failed.
   void EndFailed(const Original& original, const absl::Status& why, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -115,25 +119,26 @@ class Shadow {
 
   ShadowReport Report() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the rule has come to; nullopt without one. Takes no lock, so that a list of models does not wait for
-  // threads that run only on idle cores.
+  // The state of the promotion; nullopt without a rule. Takes no lock, because threads that run only on idle
+  // cores may hold the mutex for long, and a list of models must not wait for them.
   std::optional<PromotionState> Promotion() const;
 
-  // Called when the versions were loaded, or looked at again: what was decided earlier about the same files,
-  // and is not decided again; nullopt if nothing was.
+  // Sets the decision that was made earlier about the same files, so that no new one is made; nullopt if
+  // there is none. Called whenever the model's versions were loaded or its files were read again.
   void Adopt(std::optional<GateDecision> earlier) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What was decided here, once: later calls return nullopt.
+  // Returns the decision that this object made, on the first call after it was made; nullopt otherwise.
   std::optional<GateDecision> TakeDecision() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Begins another report if the shadow version is another load than before.
+  // Begins a new report if the shadow version was loaded again since the last copy.
   void StartReport(const Original& original) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes the request down as one whose answers do not agree.
+  // Records a request whose answers do not agree.
   void NoteDisagreement(const Original& original, Disagreement found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   GateMeasures Measures() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Decides, if there is a rule, it is time, and nothing was decided. Returns whether it has.
+  // Makes the decision if there is a rule, enough was compared and timed, and no decision was made before.
+  // Returns whether it made one.
   bool DecideIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the report's counts and decision what Promotion() returns.
+  // Publishes the report's counts and decision for Promotion().
   void ShowPromotion() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShadowRule rule_;
@@ -149,21 +154,21 @@ class Shadow {
   std::atomic<int64_t> shown_timed_{0};
   // One of `decisions_`; null until it is decided.
   std::atomic<const GateDecision*> shown_decision_{nullptr};
-  // Held by the shadow version's threads, which run only on idle cores and may hold it for long: what answers
-  // requests never takes it.
+  // Taken by the shadow version's threads, which run only on idle cores and may hold it for long. Threads
+  // that compute requests for clients never take it.
   mutable absl::Mutex mutex_;
-  // Without what the members above count.
+  // The report without the values that Report() adds from the other members.
   ShadowReport report_ ABSL_GUARDED_BY(mutex_);
   PassTimes times_ ABSL_GUARDED_BY(mutex_);
   Differing differing_ ABSL_GUARDED_BY(mutex_);
-  // What Adopt() brought.
+  // The decision that was passed to Adopt().
   std::optional<GateDecision> adopted_ ABSL_GUARDED_BY(mutex_);
   // Whether TakeDecision() has yet to return the report's decision.
   bool untold_ ABSL_GUARDED_BY(mutex_) = false;
-  // All that were shown, of which a reader may still read an earlier one: at most one for each load of a
-  // version and for each rule.
+  // Every decision that shown_decision_ has pointed to, because a reader may still read an earlier one. At
+  // most one for each load of a version and for each rule.
   std::deque<GateDecision> decisions_ ABSL_GUARDED_BY(mutex_);
-  // What the report is about: another load of the shadow version begins another report.
+  // The load of the shadow version that the report is about; another load begins a new report.
   std::shared_ptr<const ModelIdentity> compared_with_ ABSL_GUARDED_BY(mutex_);
 };
 

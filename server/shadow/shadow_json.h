@@ -1,4 +1,4 @@
-// What was found of a shadow version, as JSON.
+// The comparison with a shadow version, and its promotion, as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace saccade::server {
 
 std::string ToJson(const ShadowReport& report, const std::string& model, int64_t version);
-// Of a promotion before this start, whose trial is over.
+// For a promotion that was decided earlier, while no comparison is running.
 std::string ToJson(const Promotion& promotion, const std::string& model);
 
 }  // namespace saccade::server

@@ -23,7 +23,7 @@ class Server(typing.NamedTuple):
 
     url: str
     process: int
-    # For those who end it before its block ends; None of servers whose callers do not.
+    # The process, for callers that end it before the context manager does; None for servers that no caller ends.
     handle: subprocess.Popen | None = None
 
 

@@ -60,7 +60,7 @@ std::string What(const CLI::App& app, const CLI::Error& error) {
   if (!is_named && !left.empty() && !absl::StartsWith(left.front(), "-"))
     return absl::StrCat("'", left.front(), "' is no command of saccade",
                         MeantText(left.front(), CommandsOf(app)));
-  // A mistyped flag is also a missing one: it is told first.
+  // If a required flag is mistyped, CLI11 reports it as missing. Unknown flags are therefore reported first.
   for (const std::string& word : left) {
     if (!absl::StartsWith(word, "-") || word == "-") continue;
     const std::string flag = word.substr(0, word.find('='));

@@ -126,7 +126,7 @@ TEST(Rc3d, WeightsWithoutAttentionAnswerAsWithoutIt) {
   EXPECT_NE(Values(MakeRc3d(NarrowRc3d())->Run(batch)[0]), Values(without->Run(batch)[0]));
 }
 
-// Res4's samples are proposals, so its maps would be told as those of other clips.
+// The samples of res4 are proposals and not clips, so its maps would be returned for the wrong clips.
 TEST(Rc3d, MapsAreOfTheClipAndNotOfItsProposals) {
   const auto model = MakeRc3d(NarrowRc3d());
   EXPECT_THAT(model->description().attention_layers, ElementsAre("attention.res3"));

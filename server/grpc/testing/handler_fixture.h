@@ -19,7 +19,7 @@
 
 namespace saccade::server {
 
-// The time of a loop. Nobody waits for it.
+// A clock that shows the time of a ManualLoop. AwaitUntil() must not be called.
 class LoopClock final : public Clock {
  public:
   explicit LoopClock(const ManualLoop* loop) : loop_(loop) {}

@@ -15,7 +15,7 @@ from saccade.prove.failures import ProveError
 from saccade.prove.saved import Attestation, Saved, Statement, read, statement_of
 
 EXIT_PROVEN, EXIT_DIFFERS, EXIT_USAGE, EXIT_UNFINISHED = 0, 1, 2, 3
-# What another daemon has to have in common for the same bits, as members of statements, and how it is called.
+# Members of a statement that are compared between two daemons because they affect the bits of an answer, and their names in findings.
 _SAME = (
     ("weights_sha256", "weights"), ("configuration_sha256", "configuration"), ("build", "build"),
     ("instruction_set", "instruction set"), ("precision", "precision"),

@@ -51,7 +51,7 @@ class Answer:
 
 def _vision(message: pb.PredictResponse) -> Answer:
     version = message.version
-    # These differ from call to call, and the version is told beside the result.
+    # These fields differ from call to call. The version is kept beside the result.
     for field in ("timings", "batch_size", "version", "request_id", "attestation"):
         message.ClearField(field)
     return Answer("OK", result=message, version=version)

@@ -31,7 +31,7 @@ class Job:
     folder: pathlib.Path
     # 1 is the capture's own speed, infinity as fast as the daemon answers.
     speed: float
-    # Nothing: exact where both sides compute alike, else the task's own tolerance.
+    # The tolerance. None: 0 if both daemons compute alike, otherwise the tolerance of the task.
     expect: float | None
     exact: bool
     models: frozenset[str]
