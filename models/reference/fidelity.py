@@ -4,9 +4,10 @@
                                         [--model NAME]...
 
 Measures the weights in models/demo, with and without attention, in PyTorch. With --served, those in
-models/demo/repository are measured through the daemon as well, and their figures must agree to three digits; and once
-more with precision bf16, if this processor multiplies it, which may cost 0.5 % of a figure. Without --write the table is
-printed.
+models/demo/repository are measured through the daemon as well, and their figures must agree to three digits. They are
+measured once more with precision bf16 and int8, if this processor multiplies them; each may cost 0.5 % of a figure. For int8
+saccade-quantize, beside the daemon, measures the networks on scenes that are neither trained on nor held out. Without
+--write the table is printed.
 """
 
 import argparse
@@ -14,18 +15,26 @@ import contextlib
 import pathlib
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 
 import torch
 
-from models.reference.served import multiplies_bfloat16
+from models.reference import sample_files
+from models.reference.scenes import HELD_OUT_SEED
+from models.reference.served import multiplies_bfloat16, multiplies_int8
 from models.reference.training import evaluation, export
 from models.reference.training.daemon import serving
 from models.reference.training.recipes import RECIPES, Recipe
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 SEEDS = range(3)
+COARSER = ("bf16", "int8")
+# Scenes that networks are quantized on.
+CALIBRATION_SEED, CALIBRATION_COUNT = HELD_OUT_SEED + 2, 64
+# What a coarser precision may cost: a share of the figure, or this much of a small one.
+MAX_LOSS, MAX_SMALL_LOSS = 0.005, 0.001
 
 
 def straight(recipe: Recipe, attention: bool) -> list[dict[str, float]]:
@@ -48,41 +57,59 @@ def shown(values: list[float]) -> str:
     return f"{statistics.mean(values):.3f}{each}"
 
 
-def in_bfloat16(folder: pathlib.Path) -> pathlib.Path:
-    """Returns a copy of the demo's repository whose models are computed in bfloat16."""
+def in_precision(precision: str, folder: pathlib.Path) -> pathlib.Path:
+    """Returns a copy of the demo's repository, in `folder`, whose models are computed in that precision."""
     copy = folder / "repository"
     shutil.copytree(export.DEMO / "repository", copy)
     for config in copy.glob("*/config.pbtxt"):
-        config.write_text(config.read_text() + 'parameters { key: "precision" value { string_value: "bf16" } }\n')
+        config.write_text(config.read_text() + f'parameters {{ key: "precision" value {{ string_value: "{precision}" }} }}\n')
     return copy
 
 
-def rows(recipe: Recipe, daemon, coarse) -> tuple[list[str], list[str]]:
-    """Returns the table's rows, and the differences between the daemon and PyTorch."""
+def in_int8(recipes: list[Recipe], quantizer: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """As in_precision(), with the weights of the models quantized."""
+    copy = in_precision("int8", folder)
+    for recipe in recipes:
+        scenes = folder / recipe.name
+        scenes.mkdir()
+        for index in range(CALIBRATION_COUNT):
+            sample_files.write(recipe.task.sample(CALIBRATION_SEED, index), scenes, f"{index:03}")
+        subprocess.run([quantizer, "--model", copy / recipe.name, "--pictures", scenes], check=True, stdout=sys.stderr)
+    for model in copy.iterdir():
+        if model.name not in [recipe.name for recipe in recipes]:
+            shutil.rmtree(model)
+    return copy
+
+
+def rows(recipe: Recipe, daemon, coarser: dict) -> tuple[list[str], list[str]]:
+    """Returns the table's rows, and what differs more than it may. `coarser` has daemons by their precision."""
     with_attention, without = straight(recipe, True), straight(recipe, False)
     through = served(recipe, daemon) if daemon else {}
-    rounded = served(recipe, coarse) if coarse else {}
+    rounded = {precision: served(recipe, one) for precision, one in coarser.items()}
     lines, differences = [], []
     for figure, value in with_attention[0].items():
         got = f"{through[figure]:.3f}" if through else "-"
-        in_bf16 = f"{rounded[figure]:.3f}" if rounded else "-"
         if through and abs(through[figure] - value) > 0.0005:
             differences.append(f"{recipe.name}: {figure} is {through[figure]:.4f} through the daemon, {value:.4f} straight")
-        if rounded and abs(rounded[figure] - value) > max(0.005 * value, 0.001):
-            differences.append(f"{recipe.name}: {figure} is {rounded[figure]:.4f} in bf16, {value:.4f} in fp32")
+        cells = []
+        for precision in COARSER:
+            found = rounded.get(precision, {}).get(figure)
+            cells.append("-" if found is None else f"{found:.3f}")
+            if found is not None and abs(found - value) > max(MAX_LOSS * value, MAX_SMALL_LOSS):
+                differences.append(f"{recipe.name}: {figure} is {found:.4f} in {precision}, {value:.4f} in fp32")
         lines.append(f"| `{recipe.name}` | `{recipe.architecture}` | {figure} | {recipe.held_out} "
                      f"| {shown([each[figure] for each in with_attention])} "
-                     f"| {shown([each[figure] for each in without])} | {got} | {in_bf16} |")
+                     f"| {shown([each[figure] for each in without])} | {got} | {' | '.join(cells)} |")
     return lines, differences
 
 
-def table(recipes: list[Recipe], daemon, coarse) -> tuple[str, list[str]]:
+def table(recipes: list[Recipe], daemon, coarser: dict) -> tuple[str, list[str]]:
     lines = ["| model | network | figure | scenes | with attention | without | seed 0 with attention, served "
-             "| the same in bf16 |", "|---|---|---|---|---|---|---|---|"]
+             "| in bf16 | in int8 |", "|---|---|---|---|---|---|---|---|---|"]
     differences = []
     for recipe in recipes:
         print(f"measuring {recipe.name}", file=sys.stderr)
-        found, differ = rows(recipe, daemon, coarse)
+        found, differ = rows(recipe, daemon, coarser)
         lines += found
         differences += differ
     return "\n".join(lines), differences
@@ -97,14 +124,17 @@ def main():
     torch.set_num_threads(1)
     recipes = [recipe for recipe in RECIPES.values() if not options.model or recipe.name in options.model]
     recipes = [recipe for recipe in recipes if export.path(recipe, True, 0).exists()]
-    with contextlib.ExitStack() as daemons:
-        daemon, coarse = None, None
+    with contextlib.ExitStack() as stack:
+        daemon, coarser = None, {}
         if options.served:
-            daemon = daemons.enter_context(serving(options.served, export.DEMO / "repository"))
-        if options.served and multiplies_bfloat16():
-            copy = in_bfloat16(pathlib.Path(daemons.enter_context(tempfile.TemporaryDirectory())))
-            coarse = daemons.enter_context(serving(options.served, copy))
-        text, differences = table(recipes, daemon, coarse)
+            daemon = stack.enter_context(serving(options.served, export.DEMO / "repository"))
+            folders = {precision: pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) for precision in COARSER}
+            if multiplies_bfloat16():
+                coarser["bf16"] = stack.enter_context(serving(options.served, in_precision("bf16", folders["bf16"])))
+            if multiplies_int8():
+                quantized = in_int8(recipes, options.served.with_name("saccade-quantize"), folders["int8"])
+                coarser["int8"] = stack.enter_context(serving(options.served, quantized))
+        text, differences = table(recipes, daemon, coarser)
     if options.write:
         before, rest = options.write.read_text().split(BEGIN)
         options.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")

@@ -13,9 +13,9 @@ import pathlib
 
 import torch
 import torchvision
-from PIL import Image
 from torch import nn
 
+from models.reference import sample_files
 from models.reference.scenes import HELD_OUT_SEED, objects, shapes, stereo, volumes
 from models.reference.training import evaluation, export
 from models.reference.training.classification import prepare
@@ -48,14 +48,9 @@ def main():
     recipe = RECIPES["sanet_shapes"]
     write_pictures(evaluation.load(recipe, export.path(recipe, True, 0)), folders["pictures"])
     for index in range(COUNT):
-        Image.fromarray(objects.draw(SEED, index).picture).save(folders["scenes"] / f"{index}.png")
-        pair = stereo.draw(SEED, index)
-        Image.fromarray(pair.left).save(folders["pairs"] / f"{index}-left.png")
-        Image.fromarray(pair.right).save(folders["pairs"] / f"{index}-right.png")
-        counts = volumes.draw(SEED, index).noisy.round().clip(0).astype("uint16")
-        pages = [Image.fromarray(plane) for plane in counts]
-        pages[0].save(folders["volumes"] / f"{index}.tif", save_all=True, append_images=pages[1:],
-                      compression="tiff_adobe_deflate")
+        sample_files.write(objects.draw(SEED, index), folders["scenes"], str(index))
+        sample_files.write(stereo.draw(SEED, index), folders["pairs"], str(index))
+        sample_files.write(volumes.draw(SEED, index), folders["volumes"], str(index))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #include "server/capture/capture.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -140,8 +142,13 @@ void Capture::Add(CapturedCall call, absl::Span<const BytePieces> request,
   const int64_t held = call.held_bytes() + (copied ? call.request_bytes + call.answer_bytes : 0);
   if (!Reserve(held)) return hooks_.count(CaptureFate::kQueueFull, 0);
   if (copied) {
-    call.request = Copy(request, call.request_bytes);
-    call.answer = Copy(answer, call.answer_bytes);
+    try {
+      call.request = Copy(request, call.request_bytes);
+      call.answer = Copy(answer, call.answer_bytes);
+    } catch (const std::bad_alloc&) {
+      held_bytes_ -= held;
+      return hooks_.count(CaptureFate::kQueueFull, 0);
+    }
   }
   {
     const absl::MutexLock lock(&mutex_);
@@ -185,7 +192,12 @@ void Capture::Run() {
       if (late) {
         hooks_.count(CaptureFate::kQueueFull, 0);
       } else {
-        Keep(std::move(call));
+        // Whatever a call needs more memory for than there is, the thread goes on with the next one.
+        try {
+          Keep(std::move(call));
+        } catch (const std::exception&) {
+          hooks_.count(CaptureFate::kWriteFailed, 0);
+        }
       }
       held_bytes_ -= held;
     }

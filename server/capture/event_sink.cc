@@ -1,6 +1,7 @@
 #include "server/capture/event_sink.h"
 
 #include <algorithm>
+#include <exception>
 #include <random>
 #include <utility>
 
@@ -69,7 +70,12 @@ void EventSink::Run() {
       queue_.pop_front();
       queued_bytes_ -= call.held_bytes();
     }
-    Send(std::move(call));
+    // Whatever a call needs more memory for than there is, the thread goes on with the next one.
+    try {
+      Send(std::move(call));
+    } catch (const std::exception&) {
+      hooks_.count(EventFate::kFailed, 1);
+    }
   }
 }
 

@@ -1,8 +1,8 @@
 #include "server/catalog/thread_trial.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -20,7 +20,12 @@ constexpr absl::Duration kPause = absl::Milliseconds(3);
 // Once a number of threads costs more than the best by this factor, smaller numbers are not tried.
 constexpr double kMuchMore = 1.5;
 
-// The median of nine passes after the first, which allocates and chooses algorithms. Infinite if one of them
+// Passes of which the median is taken: all of them, or fewer once they have taken so long together.
+constexpr size_t kMinPasses = 5;
+constexpr size_t kMaxPasses = 15;
+constexpr absl::Duration kEnough = absl::Milliseconds(100);
+
+// The median of some passes after the first, which allocates and chooses algorithms. Infinite if one of them
 // takes longer than `at_most`, or the first longer than ten times that; no further pass is then computed.
 absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pass, absl::Duration at_most,
                                         Clock* clock) {
@@ -33,15 +38,16 @@ absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pas
   auto first = time();
   if (!first.ok()) return first.status();
   if (*first > 10 * at_most) return absl::InfiniteDuration();
-  std::array<absl::Duration, 9> took;
-  for (absl::Duration& each : took) {
+  std::vector<absl::Duration> took;
+  absl::Duration all;
+  while (took.size() < kMinPasses || (took.size() < kMaxPasses && all < kEnough)) {
     absl::SleepFor(kPause);
     const auto again = time();
     if (!again.ok()) return again.status();
     if (*again > at_most) return absl::InfiniteDuration();
-    each = *again;
+    all += took.emplace_back(*again);
   }
-  std::nth_element(took.begin(), took.begin() + took.size() / 2, took.end());
+  std::nth_element(took.begin(), took.begin() + static_cast<int64_t>(took.size() / 2), took.end());
   return took[took.size() / 2];
 }
 

@@ -120,6 +120,9 @@ struct Request : CallHead {
   // most once, before the call is answered, so that its time is part of the timings and the metrics.
   std::function<absl::Status(Response& response)> encode;
 
+  // Memory that encode() takes for a map of a size that the client chose, in bytes; charged before the pass.
+  int64_t map_bytes = 0;
+
   // Number of items: pictures, pairs of pictures, clips, or rows of tensors.
   int64_t size() const;
   // Size of the input as received, in bytes.
@@ -161,6 +164,8 @@ struct Response {
   int64_t batch_size = 0;
   // Number of forward passes.
   int passes = 0;
+  // Size of the protocol's answer, where encode() knows it; it may be larger than the results.
+  int64_t answer_bytes = 0;
   // Keeps the bytes of a large answer counted as in flight; null for a small one. The sender holds it until
   // the answer is sent, because some clients never read.
   std::shared_ptr<const AnswerCharge> charge = nullptr;

@@ -1,6 +1,7 @@
 #include "server/engine/call_share.h"
 
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -164,6 +165,22 @@ TEST_F(CallShareTest, AnAnswerThatCannotBeMadeFailsItsRequest) {
   ASSERT_EQ(outcome_->answers, 1);
   EXPECT_EQ(outcome_->status(), absl::ResourceExhaustedError("too large"));
   EXPECT_THAT(metrics_.Exposition(), HasSubstr("code=\"RESOURCE_EXHAUSTED\""));
+}
+
+// As when there is no memory for the answer. The thread that computes goes on.
+TEST_F(CallShareTest, AnExceptionInAnAnswerFailsItsRequestOnly) {
+  const auto other = std::make_shared<Outcome>();
+  const auto encode = [](Response&) -> absl::Status { throw std::bad_alloc(); };
+  Shares batch;
+  batch.push_back(std::move(ShareOut(Call({32}, outcome_, nullptr, encode)).at(0)));
+  batch.push_back(std::move(ShareOut(Call({32}, other)).at(0)));
+  ComputeShares(std::move(batch), &clock_, model_metrics_.get(), [](const Shares& shares) {
+    return std::vector<ShareAnswer>(
+        shares.size(), std::vector<models::TaskResult>(1, models::Classification{.logits = {1}}));
+  });
+  EXPECT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(other->status().ok()) << other->status();
 }
 
 TEST_F(CallShareTest, FirstFailureWinsAndCancelsTheRest) {

@@ -27,8 +27,8 @@ class Frames {
   // Makes the buffer hold at least `frames` frames.
   absl::Status Reserve(int64_t frames) {
     if (frames <= room_) return absl::OkStatus();
-    if (absl::Status taken = sink_.AddDecodedBytes(FloatBytes((frames - room_) * Floats())); !taken.ok())
-      return taken;
+    // While the frames are copied there are both buffers. A charge is returned only when the call ends.
+    if (absl::Status taken = sink_.AddDecodedBytes(FloatBytes(frames * Floats())); !taken.ok()) return taken;
     auto larger = Allocate(frames * Floats());
     if (!larger.ok()) return larger.status();
     if (count_ > 0) std::memcpy(larger->get(), values_.get(), count_ * Floats() * sizeof(float));

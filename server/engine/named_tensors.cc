@@ -12,6 +12,10 @@
 namespace saccade::server {
 namespace {
 
+// As many strings as a message's typed contents may have. An element of no bytes takes 4 in the message and
+// far more here.
+constexpr int64_t kMaxTexts = int64_t{1} << 18;
+
 std::vector<int64_t> WithBatch(absl::Span<const int64_t> dims, bool batched, int64_t batch = -1) {
   std::vector<int64_t> shape;
   if (batched) shape.push_back(batch);
@@ -59,6 +63,10 @@ absl::Status CheckNames(const NamedTensors& sent, const ModelSettings& settings)
 absl::Status CheckTexts(const Tensor& tensor, const std::string& subject) {
   const auto count = ElementCount(tensor.shape);
   if (!count.ok()) return Invalid(subject, absl::string_view(count.status().message()));
+  if (*count > kMaxTexts) {
+    return Invalid(subject, absl::StrCat("the shape is ", ShapeText(tensor.shape), ", more than ", kMaxTexts,
+                                         " elements of BYTES; send them in several requests"));
+  }
   const auto texts = SplitBytes(tensor.data, *count);
   return texts.ok() ? absl::OkStatus() : Invalid(subject, absl::string_view(texts.status().message()));
 }

@@ -45,6 +45,12 @@ TEST_F(NamedTensorsTest, EveryInputOnceInAnyOrder) {
   EXPECT_THAT(Why({a_, b_, a_}), HasSubstr("'a' is given more than once"));
 }
 
+TEST_F(NamedTensorsTest, TextsAreCountedBeforeTheyAreSplit) {
+  settings_.inputs = {{.name = "t", .type = DataType::kBytes, .dims = {-1}}};
+  EXPECT_THAT(Why({Sent("t", {1, (1 << 18) + 1}, DataType::kBytes)}, 1),
+              HasSubstr("more than 262144 elements of BYTES"));
+}
+
 TEST_F(NamedTensorsTest, OptionalInputsMayBeMissing) {
   settings_.inputs[0].optional = true;
   EXPECT_EQ(Why({b_}), "");

@@ -397,7 +397,7 @@ TEST_F(NetworkInputTest, VoxelsBecomeFloats) {
   EXPECT_EQ(item.placement, models::PlacementOfVolume({3, 4}, 2));
   const std::vector<float> pixels = PixelsOf(item, Volumes());
   for (size_t i = 0; i < 24; ++i) EXPECT_EQ(pixels[i], static_cast<float>(i));
-  EXPECT_EQ(admission_->inflight().decoded_bytes, 2 * 4 * 24) << "input and answer";
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 3 * 4 * 24) << "input, result and answer";
 }
 
 TEST_F(NetworkInputTest, VolumesAreBounded) {

@@ -13,6 +13,7 @@
 #include "server/core/passes_here.h"
 #include "server/engine/device_lost.h"
 #include "server/engine/pass_copies.h"
+#include "server/logging/log.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -22,6 +23,15 @@ int64_t SizeOf(const Shares& shares) {
   int64_t size = 0;
   for (const auto& share : shares) size += share->size();
   return size;
+}
+
+// A call whose answer cannot be made is answered with INTERNAL when it is destroyed; the pass goes on.
+void AnswerShare(CallShare& share, ShareAnswer answer, const ForwardPass& pass) {
+  try {
+    share.Answer(std::move(answer), pass);
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, "an answer could not be made", {{"what", error.what()}});
+  }
 }
 
 void WriteDown(const Shares& shares, PassFacts pass) {
@@ -92,7 +102,7 @@ void Passes::Compute(Shares shares) {
       // An answer may start another call. Its pass must not run on this thread, which has more answers to
       // give.
       const LimitPassesHere limit(i + 1 < shares.size() ? PassesHere::kNone : PassesHere::kOwn);
-      shares[i]->Answer(std::move((*answers)[i]), pass);
+      AnswerShare(*shares[i], std::move((*answers)[i]), pass);
       shares[i].reset();
     }
     if (copies != nullptr) copies->Send();

@@ -42,6 +42,7 @@ class PictureEngine final : public Engine {
   }
 
   absl::Status Prepare(PredictCall& call, const Decoder& decoder, Clock* clock) const override {
+    if (absl::Status taken = call.AddDecodedBytes(call.request().map_bytes); !taken.ok()) return taken;
     return MakeItems(call, input(), decoder, clock, TilesFor(call.request(), settings_.tiles),
                      HasMaps(description().task));
   }

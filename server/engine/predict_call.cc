@@ -206,6 +206,7 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   if (!encoded.ok()) {
     Finish(encoded, /*computed=*/true);
   } else {
+    answer_bytes_ = std::max(answer_bytes_, response.answer_bytes);
     response.timings.encode = deps_.clock->Now() - passes.ended;
     Finish(std::move(response), /*computed=*/true);
   }

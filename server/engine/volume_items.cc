@@ -16,7 +16,8 @@ absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, con
   const auto header = decoder.ReadVolume(volume, input.volume.max_voxels, wanted);
   if (!header.ok()) return AtItem(header.status(), request, "volume", item);
   const int64_t voxels = header->voxels();
-  const int64_t bytes = FloatBytes(2 * voxels) + decoder.CopiedVoxelBytes(volume, *header);
+  // The network's input, its result, and the result as it is sent.
+  const int64_t bytes = FloatBytes(3 * voxels) + decoder.CopiedVoxelBytes(volume, *header);
   if (absl::Status taken = sink.AddDecodedBytes(bytes); !taken.ok()) return taken;
   auto room = Allocate(voxels);
   if (!room.ok()) return room.status();

@@ -47,6 +47,9 @@ struct HttpResponse {
   HttpHeaders headers = {};
   // Whether a client that accepts compressed responses gets this one compressed.
   bool compressible = true;
+  // Lives until the response was sent, compressed or not; for example the charge of a large answer. May be
+  // null.
+  std::shared_ptr<const void> kept = nullptr;
 };
 
 // Sends the response. Call it exactly once, on any thread. Dropped if the client has gone.

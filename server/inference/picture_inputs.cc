@@ -15,6 +15,9 @@ namespace {
 
 constexpr absl::string_view kImage = "image";
 constexpr int64_t kMaxViews = 65535;
+// As many as a message of saccade.v1 may have. An element of no bytes takes 4 in the message and far more
+// here.
+constexpr int64_t kMaxPictures = 65536;
 
 absl::Status InvalidInput(absl::string_view problem) { return Invalid(kImageInput, problem); }
 
@@ -27,6 +30,10 @@ absl::StatusOr<InputPictures> FromBytes(const Tensor& tensor) {
                      ", expected [n] or [n,1] with one encoded picture, video or TIFF per element, "
                      "[n,2] with the left and right pictures of stereo pairs, or [n,frames] with the "
                      "frames of clips"));
+  }
+  if (tensor.shape[0] > kMaxPictures / views) {
+    return InvalidInput(absl::StrCat("the shape of BYTES is ", ShapeText(tensor.shape), ", more than ",
+                                     kMaxPictures, " pictures; send them in several requests"));
   }
   auto split = SplitBytes(tensor.data, tensor.shape[0] * views);
   if (!split.ok()) return InvalidInput(split.status().message());

@@ -33,6 +33,16 @@ void ExpectInvalid(const TensorCall& call, const char* hint) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(hint));
 }
 
+TEST(PictureInputsTest, PicturesAreCountedBeforeTheyAreKept) {
+  const std::string zeros(size_t{4} * 65537, '\0');
+  TensorCall call;
+  call.inputs.push_back(
+      {.name = "image", .type = DataType::kBytes, .shape = {65537}, .data = BytePieces(zeros)});
+  ExpectInvalid(call, "the shape of BYTES is [65537], more than 65536 pictures");
+  call.inputs[0].shape = {32769, 2};
+  ExpectInvalid(call, "more than 65536 pictures");
+}
+
 TEST(PictureInputsTest, AnElementAPicture) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2}, {2, 1}}) {
     const TensorCall call = Bytes(shape, 2);

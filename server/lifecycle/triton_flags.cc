@@ -37,8 +37,10 @@ constexpr auto kIgnored = TritonFlag::kIgnored;
 constexpr auto kRejected = TritonFlag::kRejected;
 
 constexpr TritonFlag kTritonFlags[] = {
-    {"model-load-thread-count", nullptr, kIgnored, "models are loaded one after the other"},
-    {"model-load-retry-count", "0", kIgnored, "loading a model is retried when its files change"},
+    {"model-load-thread-count", nullptr, kIgnored,
+     "models that were measured before are loaded at the same time, others one after the other"},
+    {"model-load-retry-count", "0", kIgnored,
+     "a load that fails at start or by poll is tried nine times in all"},
     {"model-namespacing", "false", kRejected, "models have no namespaces"},
     {"model-config-name", nullptr, kRejected, "a model has one configuration, its config.pbtxt"},
     {"allow-http", "true", kRejected, kAlwaysOpen},

@@ -140,6 +140,8 @@ class Machine {
 
   void Memoize(uint64_t slot) {
     if (stack_.empty()) Fail("the stack is empty");
+    if (memo_.size() == kMaxValues && memo_.count(slot) == 0)
+      Fail("its memo has more than " + std::to_string(kMaxValues) + " entries");
     memo_[slot] = stack_.back();
   }
 
@@ -277,6 +279,7 @@ class Machine {
       case '.':
         return true;
       case '(':
+        if (marks_.size() == kMaxValues) Fail("it has more than " + std::to_string(kMaxValues) + " marks");
         marks_.push_back(stack_.size());
         break;
       case 'c':

@@ -339,6 +339,15 @@ TEST(StateDict, RefusesCallsWithOtherArguments) {
 TEST(StateDict, RefusesPicklesWithoutBounds) {
   EXPECT_THAT(Error(WithPickle(std::string((size_t{64} << 20) + 1, 'N'))),
               HasSubstr("at most 67108864 are allowed"));
+  const std::string protocol = "\x80\x02";
+  EXPECT_THAT(Error(WithPickle(protocol + std::string(2'000'001, '('))),
+              HasSubstr("more than 2000000 marks"));
+  std::string puts = protocol + "N";
+  for (uint32_t slot = 0; slot < 2'000'001; ++slot) {
+    puts += 'r';
+    for (int byte = 0; byte < 4; ++byte) puts += static_cast<char>(slot >> (8 * byte));
+  }
+  EXPECT_THAT(Error(WithPickle(puts)), HasSubstr("memo has more than 2000000 entries"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
+#include "server/core/json_text.h"
 #include "server/logging/log.h"
 #include "server/protocols/log_calls.h"
 #include "server/protocols/rest/media.h"
@@ -15,6 +16,8 @@ namespace saccade::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
+// A sorted map: ordered_json compares each name with all before it.
+using ParsedJson = nlohmann::json;
 
 constexpr size_t kMaxBody = size_t{1} << 20;
 
@@ -37,7 +40,7 @@ HttpResponse Describe(const Capture& capture) {
   return response;
 }
 
-absl::Status TakeRates(const Json& value, CaptureChoice& choice) {
+absl::Status TakeRates(const ParsedJson& value, CaptureChoice& choice) {
   if (!value.is_object()) return Invalid("models", "expected an object with a rate for each model");
   choice.models.clear();
   for (const auto& [model, rate] : value.items()) {
@@ -47,7 +50,7 @@ absl::Status TakeRates(const Json& value, CaptureChoice& choice) {
   return absl::OkStatus();
 }
 
-absl::Status TakeMember(const std::string& name, const Json& value, CaptureChoice& choice) {
+absl::Status TakeMember(const std::string& name, const ParsedJson& value, CaptureChoice& choice) {
   if (name == "models") return TakeRates(value, choice);
   if (name == "enabled") {
     if (!value.is_boolean()) return Invalid(name, "expected true or false");
@@ -78,7 +81,9 @@ absl::StatusOr<HttpResponse> Update(Capture& capture, const HttpRequest& request
 
 absl::StatusOr<CaptureChoice> ChangedChoice(CaptureChoice now, absl::string_view text) {
   if (text.size() > kMaxBody) return Invalid("the body", "is longer than 1 MiB; name fewer models");
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (absl::Status few = CheckJsonValues(MaxJsonValuesIn(text)); !few.ok())
+    return Invalid("the body", few.message());
+  const auto json = ParsedJson::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Invalid("the body", R"(expected a JSON object such as {"enabled": true})");
   for (const auto& [name, value] : json.items()) {
     if (absl::Status taken = TakeMember(name, value, now); !taken.ok()) return taken;

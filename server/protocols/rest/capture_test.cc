@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "server/protocols/rest/capture.h"
 
 namespace saccade::server {
@@ -44,6 +45,14 @@ TEST(CaptureRest, TheBodyChangesWhatItNames) {
   ASSERT_TRUE(others.ok()) << others.status();
   EXPECT_EQ(others->rate, 0);
   EXPECT_THAT(others->models, ElementsAre(Pair("dog", 0.25)));
+}
+
+TEST(CaptureRest, ValuesAreCountedBeforeTheyAreParsed) {
+  std::string body = "{";
+  for (int i = 0; i < 90000; ++i) absl::StrAppend(&body, i > 0 ? "," : "", "\"", absl::Hex(i), "\":0");
+  const auto changed = ChangedChoice({}, body + "}");
+  EXPECT_TRUE(absl::IsInvalidArgument(changed.status())) << changed.status();
+  EXPECT_THAT(std::string(changed.status().message()), HasSubstr("values"));
 }
 
 TEST(CaptureRest, WrongBodiesAreErrorsThatNameTheMember) {

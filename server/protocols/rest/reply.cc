@@ -1,10 +1,7 @@
 #include "server/protocols/rest/reply.h"
 
-#include <string>
-#include <string_view>
 #include <utility>
 
-#include "server/core/byte_pieces.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -41,20 +38,6 @@ void ReplyWith(WorkPool* pool, int64_t bytes, absl::AnyInvocable<HttpResponse() 
   // Shared, because a pool that is full destroys its task.
   const auto pending = std::make_shared<Pending>(Pending{std::move(make), std::move(reply)});
   if (!pool->Submit([pending] { Send(*pending); })) Send(*pending);
-}
-
-void KeepUntilSent(std::shared_ptr<const void> kept, HttpResponse& response) {
-  if (kept == nullptr) return;
-  if (response.attached.empty()) {
-    const auto body = std::make_shared<std::pair<std::string, std::shared_ptr<const void>>>(
-        std::move(response.body), std::move(kept));
-    response.body.clear();
-    response.attached.emplace_back(std::string_view(body->first), body);
-    return;
-  }
-  for (BytePieces& piece : response.attached) {
-    piece = piece.KeptBy(std::make_shared<std::pair<BytePieces, std::shared_ptr<const void>>>(piece, kept));
-  }
 }
 
 }  // namespace saccade::server

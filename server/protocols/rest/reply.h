@@ -18,7 +18,4 @@ inline constexpr int64_t kMaxTextHere = 16 << 10;
 // serves other connections; it runs here if `pool` is null or has too many tasks. An exception becomes a 500.
 void ReplyWith(WorkPool* pool, int64_t bytes, absl::AnyInvocable<HttpResponse() &&> make, HttpReply reply);
 
-// Keeps `kept`, which may be null, until the response has been sent.
-void KeepUntilSent(std::shared_ptr<const void> kept, HttpResponse& response);
-
 }  // namespace saccade::server

@@ -65,38 +65,5 @@ TEST(RestReplyTest, AnExceptionIsAnInternalError) {
   EXPECT_EQ(sent.body, R"({"error":"internal error"})");
 }
 
-TEST(RestReplyTest, WhatIsKeptIsReleasedWithTheBytes) {
-  for (const bool has_attached : {false, true}) {
-    auto kept = std::make_shared<int>(1);
-    const std::weak_ptr<int> watched = kept;
-    const auto tensor = std::make_shared<const std::string>("tensor");
-    HttpResponse response{.body = "json"};
-    if (has_attached) {
-      response.attached.emplace_back(std::string_view(*tensor), tensor);
-      response.attached.emplace_back(std::string_view(*tensor), tensor);
-    }
-    KeepUntilSent(std::move(kept), response);
-    std::string whole = response.body;
-    for (const BytePieces& piece : response.attached) {
-      std::string text(piece.size(), ' ');
-      piece.CopyTo(text.data());
-      whole += text;
-    }
-    EXPECT_EQ(whole, has_attached ? "jsontensortensor" : "json");
-    EXPECT_EQ(tensor.use_count(), has_attached ? 3 : 1);
-    EXPECT_FALSE(watched.expired());
-    response.attached.clear();
-    EXPECT_TRUE(watched.expired());
-    EXPECT_EQ(tensor.use_count(), 1);
-  }
-}
-
-TEST(RestReplyTest, NothingToKeepChangesNothing) {
-  HttpResponse response{.body = "json"};
-  KeepUntilSent(nullptr, response);
-  EXPECT_EQ(response.body, "json");
-  EXPECT_TRUE(response.attached.empty());
-}
-
 }  // namespace
 }  // namespace saccade::server

@@ -144,7 +144,7 @@ HttpResponse RestService::Write(const InferCall& call, absl::StatusOr<TensorAnsw
   auto made = outcome.ok() ? ToRestAnswer(*std::move(outcome), call.id, call.form, options_.max_message_bytes)
                            : absl::StatusOr<HttpResponse>(outcome.status());
   HttpResponse response = made.ok() ? *std::move(made) : ToHttp(made.status(), options_.retry_jitter);
-  KeepUntilSent(std::move(charge), response);
+  response.kept = std::move(charge);
   call.scope.End(made.status(), response, ValueIn(*call.request, "model"), call.id);
   return response;
 }

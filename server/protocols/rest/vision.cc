@@ -110,7 +110,7 @@ HttpResponse VisionRest::Write(const Call& call, const absl::Status& status,
   HttpResponse response;
   if (json.ok()) {
     response.body = *std::move(json);
-    KeepUntilSent(std::move(charge), response);
+    response.kept = std::move(charge);
   } else {
     response = ToHttp(json.status(), options_.retry_jitter);
   }

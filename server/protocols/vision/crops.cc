@@ -142,7 +142,9 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
         return absl::UnavailableError("the model was replaced by one that does not detect");
       response.model = ensemble_->name();
       response.version = ensemble_->version();
-      return ToMessage(response, *call_.message, call_.answer);
+      absl::Status made = ToMessage(response, *call_.message, call_.answer);
+      if (made.ok()) response.answer_bytes = static_cast<int64_t>(call_.answer->ByteSizeLong());
+      return made;
     };
     const std::shared_ptr<CallRecord> record = detect.record;
     pipeline_->Predict(std::move(detect),
@@ -418,8 +420,10 @@ struct Waiting {
 void PredictOn(Pipeline* pipeline, const Catalog& catalog, const FoundModel& model, Request request,
                const VisionCall& call, PredictDone done) {
   if (RunWithCrops(pipeline, catalog, model, request, call, done)) return;
-  request.encode = [call](const Response& made) {
-    return SetAnswer(made, *call.message, call.max_bytes, call.answer, call.around);
+  request.encode = [call](Response& made) {
+    absl::Status set = SetAnswer(made, *call.message, call.max_bytes, call.answer, call.around);
+    if (set.ok()) made.answer_bytes = static_cast<int64_t>(call.answer->ByteSizeLong());
+    return set;
   };
   pipeline->Predict(std::move(request), std::move(done));
 }

@@ -206,6 +206,14 @@ absl::StatusOr<Pictures> ReadInput(const v1::PredictRequest& message, Request& r
       "'stereo' to two pictures, 'clip' to a video or frames, or 'volume' to a TIFF or voxels");
 }
 
+// Memory for a map of the size that the request asks for, and for its encoding.
+int64_t MapBytes(const v1::PredictRequest& message) {
+  const auto pixels = [](const v1::OutputSize& size) { return int64_t{size.width()} * size.height(); };
+  if (message.has_segmentation()) return 2 * pixels(message.segmentation().size());
+  if (message.has_stereo_options()) return 2 * sizeof(float) * pixels(message.stereo_options().size());
+  return 0;
+}
+
 }  // namespace
 
 void SetDuration(absl::Duration duration, google::protobuf::Duration* message) {
@@ -230,6 +238,7 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message) {
   if (!checked.ok()) return checked.status();
   if (absl::Status options = CheckOptions(message); !options.ok()) return options;
   Request request = *std::move(checked);
+  request.map_bytes = MapBytes(message);
   request.accepts = [&message](const models::Description& model) { return CheckOptionsFit(message, model); };
   if (message.has_region()) {
     auto region = FromRegion(message);

@@ -110,7 +110,8 @@ TEST(VisionMessagesTest, AMapsSizeIsBounded) {
   ExpectInvalid(message, "segmentation.size", "0 x 0");
   size->set_width(16'384);
   size->set_height(4'096);
-  EXPECT_TRUE(FromMessage(message).ok());
+  ASSERT_TRUE(FromMessage(message).ok());
+  EXPECT_EQ(FromMessage(message)->map_bytes, int64_t{2} << 26) << "the map and its encoding";
   size->set_height(4'097);
   ExpectInvalid(message, "segmentation.size", "at most 67108864");
   message.mutable_stereo_options()->mutable_size()->set_width(1);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/tasks/classification.h"
 #include "models/tasks/mask.h"
@@ -16,6 +17,7 @@
 #include "server/encode/label_map.h"
 #include "server/encode/volume.h"
 #include "server/protocols/answer_size.h"
+#include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/masks.h"
 #include "server/protocols/vision/volumes.h"
 
@@ -78,9 +80,22 @@ void SetClasses(const models::Classification& result, const models::Description&
   }
 }
 
+// A mask is drawn with four bytes for each pixel of its box.
+constexpr double kMaxMaskPixels = double{1 << 26};
+
 // Draws the mask on the whole picture, of which `part` was seen.
 absl::Status DrawMask(const models::Detection& detection, const models::Detections& all, const Part& part,
                       const v1::DetectionOptions& options, v1::Detection* message) {
+  // The drawn part is a little larger than the box, which lies within the picture.
+  const double grown = 1 + 2.0 / static_cast<double>(std::max<int64_t>(1, all.mask_side));
+  const double width = std::min(double(all.width), grown * (double{detection.x_max} - detection.x_min) + 2);
+  const double height = std::min(double(all.height), grown * (double{detection.y_max} - detection.y_min) + 2);
+  if (width * height > kMaxMaskPixels) {
+    return InvalidField(
+        "detection.masks",
+        absl::StrCat("would have ", static_cast<int64_t>(width * height), " pixels for one finding; at most ",
+                     static_cast<int64_t>(kMaxMaskPixels), " are drawn, so ask for NONE or for a region"));
+  }
   models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
   region.x += part.x;
   region.y += part.y;

@@ -1,0 +1,41 @@
+#include "server/http/http_reply.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "server/net/testing/manual_loop.h"
+
+namespace saccade::server {
+namespace {
+
+class KeepingResponder final : public Responder {
+ public:
+  void Respond(HttpResponse response) override { last = std::move(response); }
+
+  std::optional<HttpResponse> last;
+};
+
+// Such as the charge of a large answer.
+TEST(HttpReplyTest, WhatAResponseKeepsLivesUntilItWasSent) {
+  for (const ContentCoding coding : {ContentCoding::kIdentity, ContentCoding::kGzip}) {
+    ManualLoop loop;
+    KeepingResponder responder;
+    const auto path = std::make_shared<ReplyPath>(&loop, &responder);
+    auto kept = std::make_shared<int>(1);
+    const std::weak_ptr<int> watched = kept;
+    HttpResponse response{.body = std::string(1000, 'a')};
+    response.kept = std::move(kept);
+    MakeReply(path, {.coding = coding, .max_bytes_here = 2000})(std::move(response));
+    ASSERT_TRUE(responder.last);
+    EXPECT_EQ(responder.last->body.size() < 1000, coding == ContentCoding::kGzip);
+    EXPECT_FALSE(watched.expired());
+    responder.last.reset();
+    EXPECT_TRUE(watched.expired());
+    path->Cut();
+  }
+}
+
+}  // namespace
+}  // namespace saccade::server
