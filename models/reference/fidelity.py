@@ -31,6 +31,8 @@ from models.reference.training.recipes import RECIPES, Recipe
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 SEEDS = range(3)
 COARSER = ("bf16", "int8")
+# What saccade-quantize says of networks of 3-D convolutions.
+NOTHING_TO_QUANTIZE = "has no convolution that can be quantized"
 # Scenes that networks are quantized on.
 CALIBRATION_SEED, CALIBRATION_COUNT = HELD_OUT_SEED + 2, 64
 # What a coarser precision may cost: a share of the figure, or this much of a small one.
@@ -67,25 +69,31 @@ def in_precision(precision: str, folder: pathlib.Path) -> pathlib.Path:
 
 
 def in_int8(recipes: list[Recipe], quantizer: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """As in_precision(), with the weights of the models quantized."""
+    """As in_precision(), with quantized weights. Has only models whose networks can be quantized."""
     copy = in_precision("int8", folder)
+    quantized = []
     for recipe in recipes:
         scenes = folder / recipe.name
         scenes.mkdir()
         for index in range(CALIBRATION_COUNT):
             sample_files.write(recipe.task.sample(CALIBRATION_SEED, index), scenes, f"{index:03}")
-        subprocess.run([quantizer, "--model", copy / recipe.name, "--pictures", scenes], check=True, stdout=sys.stderr)
+        ran = subprocess.run([quantizer, "--model", copy / recipe.name, "--pictures", scenes], capture_output=True, text=True)
+        if ran.returncode == 0:
+            quantized.append(recipe.name)
+        elif NOTHING_TO_QUANTIZE not in ran.stderr:
+            sys.exit(ran.stderr)
     for model in copy.iterdir():
-        if model.name not in [recipe.name for recipe in recipes]:
+        if model.name not in quantized:
             shutil.rmtree(model)
     return copy
 
 
 def rows(recipe: Recipe, daemon, coarser: dict) -> tuple[list[str], list[str]]:
-    """Returns the table's rows, and what differs more than it may. `coarser` has daemons by their precision."""
+    """Returns the table's rows, and what differs more than it may. `coarser` has repositories and their daemons by precision."""
     with_attention, without = straight(recipe, True), straight(recipe, False)
     through = served(recipe, daemon) if daemon else {}
-    rounded = {precision: served(recipe, one) for precision, one in coarser.items()}
+    rounded = {precision: served(recipe, one) for precision, (repository, one) in coarser.items()
+               if (repository / recipe.name).exists()}
     lines, differences = [], []
     for figure, value in with_attention[0].items():
         got = f"{through[figure]:.3f}" if through else "-"
@@ -129,11 +137,13 @@ def main():
         if options.served:
             daemon = stack.enter_context(serving(options.served, export.DEMO / "repository"))
             folders = {precision: pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) for precision in COARSER}
+            made = {}
             if multiplies_bfloat16():
-                coarser["bf16"] = stack.enter_context(serving(options.served, in_precision("bf16", folders["bf16"])))
+                made["bf16"] = in_precision("bf16", folders["bf16"])
             if multiplies_int8():
-                quantized = in_int8(recipes, options.served.with_name("saccade-quantize"), folders["int8"])
-                coarser["int8"] = stack.enter_context(serving(options.served, quantized))
+                made["int8"] = in_int8(recipes, options.served.with_name("saccade-quantize"), folders["int8"])
+            for precision, repository in made.items():
+                coarser[precision] = repository, stack.enter_context(serving(options.served, repository))
         text, differences = table(recipes, daemon, coarser)
     if options.write:
         before, rest = options.write.read_text().split(BEGIN)
