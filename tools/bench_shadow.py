@@ -74,7 +74,7 @@ def main():
         root = pathlib.Path(folder)
         daemons = {}
         for number, (name, share) in enumerate(SHARES.items()):
-            # What the first one measures, all use: they must not differ in their instances and threads.
+            # All daemons use the first one's measurements, so that their instances and threads are equal.
             daemons[name] = Daemon(write(root / f"models-{number}", share), f"--state-folder={copied_state(root, number)}",
                                    log_folder=folder).await_ready()  # fmt: skip
         most = max(load(arguments, daemons["no shadow"], 0, 8)[3] for _ in range(2))

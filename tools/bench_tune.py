@@ -65,7 +65,7 @@ def serve(folder, model, fields):
     if model in SLEEPING:
         once, each, batch = SLEEPING[model]
         write_model(repository, model, Identity(delay_ms=once, delay_ms_per_item=each), max_batch_size=batch)
-        # More than sleeping needs: it takes none of them.
+        # More cores than needed: passes that sleep use none.
         flags = ["--cores=8"]
     else:
         shutil.copytree(DEMO_REPOSITORY / model, repository / model)

@@ -18,7 +18,7 @@ const char* PrecisionName(Precision precision);
 // Value of the option `precision`, which every architecture has; kFloat32 if it is not given or "auto".
 // Throws a LoadError that lists the legal values.
 Precision PrecisionOf(const Options& options);
-// Whether the option is "auto": who loads the network measures which precision to load it with.
+// Whether the option is "auto": the code that loads the network measures which precision to load it with.
 bool IsPrecisionAuto(const Options& options);
 Options WithPrecision(Options options, Precision precision);
 Options WithoutPrecision(Options options);

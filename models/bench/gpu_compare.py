@@ -5,7 +5,7 @@ import dataclasses
 import torch
 from torchvision.ops import box_iou
 
-# At most so far off; at least that share of pixels of the same class, and of findings found again. An untrained network's
+# By precision: the maximum relative error, and the minimum shares of equal pixels and of findings found again. An untrained network's
 # classes and findings lie close together, so that rounding moves many of them (models/reference/precision_test.py).
 BOUNDS = {"fp32": (1e-3, 0.995, 0.9), "bf16": (0.5, 0.75, 0.4)}
 # Parts with one number for each class, pixel or voxel.

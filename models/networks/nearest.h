@@ -15,7 +15,7 @@ namespace saccade::models {
 struct NearestNetwork {
   // Empty if no network is near.
   std::string architecture = {};
-  // Those that the architecture has to be given (`classes`), with which `fit` was made.
+  // The options that the architecture needs (`classes`), with which `fit` was made.
   Options options = {};
   // What stands before the names in the file and not in the network; empty if nothing does.
   std::string prefix = {};

@@ -24,8 +24,8 @@ class Http1Response {
 
   // `keep_alive`: the connection may carry another request.
   void AddHead(int status, const HttpHeaders& headers, bool keep_alive);
-  // Appends bytes of the body, which are dropped if the response has none. Returns how many were appended,
-  // without what frames them.
+  // Appends bytes of the body, which are dropped if the response has none. Returns the number
+  // of appended bytes, without the heads of chunks.
   size_t AddBody(BytePieces bytes);
   void AddEnd(const HttpHeaders& trailers);
 

@@ -237,7 +237,7 @@ void Http1Session::AfterInput() {
   if (closing_) return;
   if (exchange_ == nullptr) {
     if (client_ended_) return Close();
-    // Idle connections are many.
+    // There may be many idle connections, so that each keeps little memory.
     if (input_.empty() && input_.capacity() > kMaxKept) input_ = std::string();
   } else if (!exchange_->over()) {
     const bool waits = exchange_->waits_for_permission();

@@ -194,7 +194,7 @@ TEST(HttpGuardTest, HeadIsAskedForAsGet) {
   EXPECT_THAT(service.Ask(Get("/empty")), EndsWith("{\"error\":\"GET\"}"));
 }
 
-// Paths that do not exist are told without asking who wants them: there is nothing to protect.
+// Paths that do not exist get 404 without a call of the guard: there is nothing to protect.
 TEST(HttpGuardTest, IsNotAskedForPathsThatDoNotExist) {
   TestService service(TestRoutes());
   service.options.guard = [](absl::string_view, absl::string_view, const HttpHeaders&) {

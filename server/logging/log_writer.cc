@@ -104,7 +104,7 @@ bool LogWriter::WriteLine(const std::string& line) {
   return WriteAll(line);
 }
 
-// Allocates nothing: an exception would end the process, because this thread has nobody to tell.
+// Allocates nothing, because an exception on this thread would end the process.
 bool LogWriter::WriteAll(absl::string_view text) {
   size_t done = 0;
   while (done < text.size()) {

@@ -14,7 +14,8 @@ struct Families;
 struct CacheTotals {
   int64_t hits = 0;
   int64_t misses = 0;
-  // Time spent finding answers; time spent searching in vain and storing the computed answer.
+  // The time of lookups that found an answer; the time of those that did not, and of storing the computed
+  // answer.
   absl::Duration hit_time = absl::ZeroDuration();
   absl::Duration miss_time = absl::ZeroDuration();
 };

@@ -20,7 +20,7 @@ namespace {
 constexpr double kMinWeight = 0.001;
 constexpr double kMaxWeight = 1000;
 constexpr int64_t kMaxThreads = 1024;
-// Of fewer items, chance alone differs as much as a change would.
+// With fewer items, random differences are as large as a real change.
 constexpr int64_t kMinDriftWindow = 100;
 constexpr int64_t kMaxDriftWindow = 1'000'000;
 

@@ -11,7 +11,7 @@ echo "installed: $(dpkg-query -W -f='${Version}, ${Installed-Size} KiB' saccade)
 saccaded --version
 bash /tmp/sbom.sh "$(dpkg-query -W -f='${Version}' saccade)" /usr/share/doc/saccade/libraries-from-pypi >/tmp/sbom.cdx.json
 
-# systemd does not run here, so that `systemctl cat` has nobody to ask.
+# systemd does not run here, so that `systemctl cat` does not work.
 grep -F ExecStart /lib/systemd/system/saccade.service
 systemd-analyze verify /lib/systemd/system/saccade.service
 [ "$(systemctl --root=/ is-enabled saccade.service)" = enabled ] || fail "the unit is not enabled"

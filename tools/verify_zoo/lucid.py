@@ -10,7 +10,7 @@ from saccade.imports import command, random_weights, sources
 from saccade.imports.network import Author, Found, Network
 from torch import Tensor, nn
 
-# What lucid-yolo counts operations with and scores data sets with. Nothing here does either.
+# Modules that lucid-yolo imports to count operations and to score data sets. They are not used here.
 for unused in ("fvcore", "fvcore.nn", "faster_coco_eval", "torchmetrics", "torchmetrics.detection"):
     sys.modules.setdefault(unused, unittest.mock.MagicMock())
 

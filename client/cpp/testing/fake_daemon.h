@@ -31,7 +31,7 @@ struct FakeRequest {
   // Frames of a clip; empty if the clip is a video, which is in `picture`.
   std::vector<std::string> frames;
   double frames_per_second = 0;
-  // Of a volume, whose bytes are in `picture`: the announced shape and size, and the sizes of the parts
+  // For a volume, whose bytes are in `picture`: the announced shape and size, and the sizes of the parts
   // received.
   std::optional<VolumeShape> raw;
   int64_t announced_bytes = 0;

@@ -134,7 +134,7 @@ struct saccade::models::SaccadeGraph {
   ov::CompiledModel compiled;
   std::vector<Port> inputs, outputs;
   std::mutex mutex;
-  // Guarded by `mutex`: requests whose outputs nobody holds.
+  // Guarded by `mutex`: requests whose outputs are no longer held.
   std::vector<ov::InferRequest> idle;
 
   ov::InferRequest Take() {

@@ -29,7 +29,7 @@ def proposal_loss(logits: torch.Tensor, offsets: torch.Tensor, anchors: torch.Te
     overlap = overlaps(anchors, action)
     positive = (overlap >= POSITIVE) | (overlap == overlap.max())
     judged = positive | (overlap < NEGATIVE)
-    # As many of the others as of the positive ones count, or the loss would be made of backgrounds.
+    # A mean over each group, so that the many backgrounds do not dominate the loss.
     each = functional.binary_cross_entropy_with_logits(logits, positive.float(), reduction="none")
     others = judged & ~positive
     found = functional.smooth_l1_loss(offsets[positive], offsets_to(anchors[positive], action, PROPOSAL_WEIGHTS))

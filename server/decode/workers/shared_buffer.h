@@ -18,8 +18,8 @@ class SharedBuffer {
   SharedBuffer(const SharedBuffer&) = delete;
   SharedBuffer& operator=(const SharedBuffer&) = delete;
 
-  // Makes it at least `bytes` large and keeps its content; data() may change. Pages that nobody wrote to take
-  // no memory. RESOURCE_EXHAUSTED if that is impossible.
+  // Makes it at least `bytes` large and keeps its content; data() may change. Pages that were not written
+  // take no memory. RESOURCE_EXHAUSTED if that is impossible.
   absl::Status Grow(uint64_t bytes);
   // Gives the memory beyond `bytes` back to the system.
   void Trim(uint64_t bytes);

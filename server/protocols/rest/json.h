@@ -24,7 +24,7 @@ struct RestTensor {
   std::optional<DataType> type;
   std::optional<std::vector<int64_t>> shape;
   RestParameters parameters;
-  // Of an input: the elements of "data" in the tensor's layout.
+  // For an input, the elements of "data" in the tensor's layout.
   std::optional<BytePieces> data;
 };
 

@@ -127,7 +127,7 @@ class RequestWriter {
 };
 
 // Digests what is written to it. A message that is serialised into a string first would take its own size of
-// memory, which nobody is charged for.
+// memory, which is not charged.
 class DigestStream final : public google::protobuf::io::CopyingOutputStream {
  public:
   bool Write(const void* bytes, int size) override {

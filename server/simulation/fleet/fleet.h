@@ -62,7 +62,7 @@ class Fleet final : private SimTask::Watcher {
   void Drain(int replica);
   // The daemon crashes: its connections are reset, and it leaves the lists at once.
   void Crash(int replica);
-  // The node vanishes: nobody is told, until it leaves the list after options.unnoticed.
+  // The node vanishes without notice. It leaves the list after options.unnoticed.
   void Vanish(int replica);
 
   // The numbers of the ready replicas.

@@ -6,7 +6,7 @@
 namespace saccade::server::simulation {
 namespace {
 
-// Of an encoded picture.
+// The size of an encoded picture.
 constexpr int64_t kRequestBytes = 100'000;
 
 std::vector<ModelOptions> OneModel(const FleetOptions& options) { return {{.latency = options.latency}}; }

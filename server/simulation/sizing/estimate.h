@@ -61,7 +61,7 @@ struct Configuration {
 };
 
 struct Estimate {
-  // Of answered requests; 0 if there are none.
+  // The median latency of answered requests; 0 if there are none.
   Nanos p50 = {};
   // Rejected requests count as slower than all others, so this is kNever if more than one in 100 is rejected.
   Nanos p99 = {};
