@@ -3,16 +3,21 @@
 import dataclasses
 import fcntl
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
+import threading
+from concurrent import futures
 
 import grpc
+import pyarrow.parquet
 import pytest
 
 from contents import check_each_once, rows_of
-from saccade.bulk import BulkError, run
+from saccade.bulk import BulkError, plan, run
+from saccade.bulk.worker import Part
 from sender_test import job_of
 from stand_in import failed
 
@@ -123,6 +128,52 @@ def test_a_disk_that_is_full_ends_the_job_without_a_broken_part(tmp_path, stand_
     again = subprocess.run(command(job, stand_in), capture_output=True, text=True, timeout=60)
     assert again.returncode == 0, again.stderr
     check_each_once(rows_of(tmp_path / "out"), 100)
+
+
+class Made:
+    """What a part asks of a plan."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+        os.makedirs(plan.scratch(self.folder))
+
+    def part(self, shard_id):
+        return os.path.join(self.folder, f"part-{shard_id:06}.parquet")
+
+
+def test_a_part_that_is_discarded_while_a_thread_writes_it_is_closed_after_that(tmp_path, monkeypatch):
+    part = Part(Made(tmp_path), 0, pyarrow.schema([("error_code", pyarrow.string())]))
+    part.add({"error_code": None})
+    writing, may_end, order = threading.Event(), threading.Event(), []
+    write = pyarrow.parquet.ParquetWriter.write_table
+
+    def slow(self, table):
+        writing.set()
+        assert may_end.wait(60)
+        write(self, table)
+        order.append("written")
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetWriter, "write_table", slow)
+    with futures.ThreadPoolExecutor(2) as threads:
+        finished = threads.submit(part.finish)
+        assert writing.wait(60)
+        discarded = threads.submit(lambda: (part.discard(), order.append("discarded")))
+        with pytest.raises(futures.TimeoutError):
+            discarded.result(0.2)
+        may_end.set()
+        finished.result(60)
+        discarded.result(60)
+    assert order == ["written", "discarded"]
+    assert os.path.exists(tmp_path / "part-000000.parquet")
+
+
+def test_a_part_that_was_discarded_does_not_appear(tmp_path):
+    part = Part(Made(tmp_path), 0, pyarrow.schema([("error_code", pyarrow.string())]))
+    part.discard()
+    part.add({"error_code": None})
+    part.finish()
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
+    assert os.listdir(plan.scratch(str(tmp_path))) == []
 
 
 @pytest.mark.parametrize(

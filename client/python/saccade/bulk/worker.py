@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import io
 import os
+import threading
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -81,7 +82,10 @@ class _Sink(io.RawIOBase):
 
 
 class Part:
-    """A Parquet file that appears under its name only when it is complete. A second attempt replaces it as a whole."""
+    """A Parquet file that appears under its name only when it is complete. A second attempt replaces it as a whole.
+
+    A task that is cancelled does not wait for its thread, so that `discard` may come while another thread writes, or
+    before a thread begins to: it waits for the first, and the second does nothing."""
 
     def __init__(self, made: plan.Plan, shard_id: int, schema: Any) -> None:
         import pyarrow.parquet
@@ -91,15 +95,20 @@ class Part:
         self._schema = schema
         self._rows: list[rows.Row] = []
         self.count = self.failed = 0
+        self._used = threading.Lock()
+        self._closed = False
         self._file = _Sink(self._unfinished)
         self._writer = pyarrow.parquet.ParquetWriter(self._file, schema, compression="zstd")
 
     def add(self, row: rows.Row) -> None:
-        self._rows.append(row)
-        self.count += 1
-        self.failed += row["error_code"] is not None
-        if len(self._rows) >= _ROWS_AT_ONCE:
-            self._write()
+        with self._used:
+            if self._closed:
+                return
+            self._rows.append(row)
+            self.count += 1
+            self.failed += row["error_code"] is not None
+            if len(self._rows) >= _ROWS_AT_ONCE:
+                self._write()
 
     def _write(self) -> None:
         import pyarrow
@@ -109,18 +118,23 @@ class Part:
         self._file.check()
 
     def finish(self) -> None:
-        if self._rows:
-            self._write()
-        self._writer.close()
-        self._file.finish()
-        os.replace(self._unfinished, self._path)
+        with self._used:
+            if self._closed:
+                return
+            if self._rows:
+                self._write()
+            self._writer.close()
+            self._file.finish()
+            os.replace(self._unfinished, self._path)
 
     def discard(self) -> None:
         """Closes the file; removes it if it is not finished."""
-        self._writer.close()
-        self._file.close()
-        if os.path.exists(self._unfinished):
-            os.unlink(self._unfinished)
+        with self._used:
+            self._closed = True
+            self._writer.close()
+            self._file.close()
+            if os.path.exists(self._unfinished):
+                os.unlink(self._unfinished)
 
 
 class Worker:
