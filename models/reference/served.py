@@ -1,8 +1,11 @@
 """Helpers for parity tests: pictures, weights that can be compared, and the C++ program that runs them."""
 
+import atexit
 import os
 import pathlib
 import subprocess
+import tempfile
+from typing import IO
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -100,13 +103,56 @@ def save_batch(path: pathlib.Path, pixels: torch.Tensor, placements):
               str(path))
 
 
+class Runner:
+    """The C++ program, which runs one model after another. A run that ends the process is answered by its exit code, and the
+    next run starts another."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen | None = None
+        self._errors: IO[bytes] | None = None
+        self._threads: str | None = None
+
+    def run(self, arguments: list[str]) -> subprocess.CompletedProcess:
+        # A process reads the number of its threads when it starts.
+        if self._process is not None and os.environ.get("OMP_NUM_THREADS") != self._threads:
+            self._process.stdin.close()
+            self._end()
+        if self._process is None:
+            self._start()
+        self._errors.seek(0)
+        self._errors.truncate()
+        self._process.stdin.write("\t".join(arguments) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        code = int(answer) if answer else self._end()
+        self._errors.seek(0)
+        return subprocess.CompletedProcess(arguments, code, stderr=self._errors.read().decode())
+
+    def _start(self) -> None:
+        self._threads = os.environ.get("OMP_NUM_THREADS")
+        # The program adds to the end of the file, which each run empties.
+        self._errors = tempfile.TemporaryFile("ab+")
+        self._process = subprocess.Popen([RUN_MODEL, "--lines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=self._errors, text=True)
+        # The program ends when its stdin does.
+        atexit.register(self._process.stdin.close)
+
+    def _end(self) -> int:
+        code = self._process.wait()
+        self._process = None
+        return code
+
+
+RUNNER = Runner()
+
+
 def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
               options: dict, paste: bool = False) -> subprocess.CompletedProcess:
     """Runs the C++ program; its output file is FOLDER/output."""
     save_batch(folder / "input", pixels, placements)
-    command = [RUN_MODEL, architecture, weights, folder / "input", folder / "output", *(["--paste"] if paste else [])]
-    command += [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    arguments = [architecture, str(weights), str(folder / "input"), str(folder / "output"), *(["--paste"] if paste else [])]
+    arguments += [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
+    return RUNNER.run(arguments)
 
 
 def served(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,

@@ -3,11 +3,17 @@
 // It computes on the GPU with that number, or on the CPU.
 // INPUT is a batch file (models/tools/batch_file.h), OUTPUT becomes a file of answers (answers_file.h).
 // The model's notes are printed to stderr.
+//   saccade_run_model --lines
+// runs one model after another: each line of stdin holds the arguments of one, with a tab between them, and
+// is answered by a line with its exit code. A process that runs many models loads LibTorch once.
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "models/api/model.h"
 #include "models/api/registry.h"
@@ -47,15 +53,35 @@ void Run(const Arguments& arguments) {
   WriteAnswers(model->Run(ReadBatch(arguments.input)), arguments.paste, arguments.output);
 }
 
-}  // namespace
-}  // namespace saccade::models
-
-int main(int argc, char** argv) {
+// Returns the exit code.
+int RunOnce(int argc, char** argv) {
   try {
-    saccade::models::Run(saccade::models::ParseArguments(argc, argv));
+    Run(ParseArguments(argc, argv));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "saccade_run_model: %s\n", error.what());
     return 1;
   }
+}
+
+void RunLines(char* program) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::vector<std::string> words;
+    std::istringstream text(line);
+    for (std::string word; std::getline(text, word, '\t');) words.push_back(word);
+    std::vector<char*> argv = {program};
+    for (std::string& word : words) argv.push_back(word.data());
+    std::printf("%d\n", RunOnce(static_cast<int>(argv.size()), argv.data()));
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+}  // namespace saccade::models
+
+int main(int argc, char** argv) {
+  if (argc != 2 || std::string(argv[1]) != "--lines") return saccade::models::RunOnce(argc, argv);
+  saccade::models::RunLines(argv[0]);
+  return 0;
 }

@@ -1,0 +1,127 @@
+"""A process that has imported what most tests import, which takes seconds, and forks itself for each test file:
+
+    python tests/warm_python.py SOCKET MODULE...
+
+run_pytest.py asks for a fork over SOCKET and waits for its exit status. If it is gone before that (ctest ends a test that takes
+too long), its fork is killed. The process ends with the process that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+
+# A message holds the arguments and the environment of a test.
+MESSAGE_BYTES = 1 << 20
+
+
+@dataclasses.dataclass
+class Fork:
+    """A test's process, and the connection of who waits for it."""
+
+    pid: int
+    ended: int
+    client: socket.socket
+
+
+def become_test(job: dict, files: list[int]) -> None:
+    """Makes this process what `python -m pytest` with the job's arguments would be."""
+    os.setsid()
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(job["folder"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    # Its own folder is first, which `python -m` replaces by the current one.
+    folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    sys.path[:1] = [job["folder"], *folders]
+    sys.argv = ["pytest", *job["arguments"]]
+
+
+def take_job(client: socket.socket) -> tuple[dict, list[int]] | None:
+    with contextlib.suppress(OSError, ValueError):
+        message, files, _, _ = socket.recv_fds(client, MESSAGE_BYTES, 3)
+        if message and len(files) == 3:
+            return json.loads(message), list(files)
+    return None
+
+
+def serve(listening: socket.socket) -> tuple[dict, list[int]] | None:
+    """Forks until the parent process is gone. Returns None in this process, and the job of a test in a fork."""
+    events = selectors.DefaultSelector()
+    events.register(listening, selectors.EVENT_READ)
+    parent = os.pidfd_open(os.getppid())
+    events.register(parent, selectors.EVENT_READ)
+    forks: list[Fork] = []
+    while True:
+        for key, _ in events.select():
+            if key.fileobj == parent:
+                return None
+            if key.fileobj is listening:
+                client, _ = listening.accept()
+                job = take_job(client)
+                if job is None:
+                    client.close()
+                    continue
+                pid = os.fork()
+                if pid == 0:
+                    events.close()
+                    listening.close()
+                    os.close(parent)
+                    for other in forks:
+                        os.close(other.ended)
+                        other.client.close()
+                    client.close()
+                    return job
+                for file in job[1]:
+                    os.close(file)
+                made = Fork(pid, os.pidfd_open(pid), client)
+                forks.append(made)
+                events.register(made.ended, selectors.EVENT_READ, made)
+                events.register(client, selectors.EVENT_READ, made)
+                continue
+            fork = key.data
+            if fork not in forks:
+                continue
+            if key.fileobj is fork.client:
+                # It says nothing more, so it is gone.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(fork.pid, signal.SIGKILL)
+            forks.remove(fork)
+            events.unregister(fork.ended)
+            events.unregister(fork.client)
+            _, status = os.waitpid(fork.pid, 0)
+            with contextlib.suppress(OSError):
+                fork.client.send(str(os.waitstatus_to_exitcode(status)).encode())
+            fork.client.close()
+            os.close(fork.ended)
+
+
+def main() -> int:
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        # The name appears when it can be connected to.
+        made = f"{sys.argv[1]}.new"
+        listening.bind(made)
+        listening.listen(64)
+        os.rename(made, sys.argv[1])
+        taken = serve(listening)
+    if taken is None:
+        return 0
+    become_test(*taken)
+    import pytest
+
+    return pytest.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
