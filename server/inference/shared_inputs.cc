@@ -1,5 +1,8 @@
 #include "server/inference/shared_inputs.h"
 
+#include <memory>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
 #include "server/inference/parameters.h"
@@ -17,8 +20,21 @@ absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& 
         absl::StrCat("with this input, the request's inputs in shared memory have ", taken_ + range->size,
                      " bytes, more than --max-message-bytes ", memory_.max_tensor_bytes()));
   }
+  if (ledger_ == nullptr) {
+    taken_ += range->size;
+    return memory_.Read(*range, client_);
+  }
+  auto charge = ledger_->Charge(client_, static_cast<int64_t>(range->size));
+  if (!charge.ok()) return charge.status();
+  auto copy = memory_.Read(*range, client_);
+  if (!copy.ok()) return copy;
   taken_ += range->size;
-  return memory_.Read(*range, client_);
+  struct Charged {
+    ByteCharge charge;
+    BytePieces copy;
+  };
+  auto charged = std::make_shared<const Charged>(Charged{*std::move(charge), *std::move(copy)});
+  return charged->copy.KeptBy(charged);
 }
 
 }  // namespace saccade::server

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/core/byte_ledger.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/tensor.h"
 #include "server/shared_memory/shared_memory.h"
@@ -16,17 +17,24 @@ namespace saccade::server {
 // that of a message; otherwise a small request that names one range many times could exhaust memory.
 class SharedInputs {
  public:
-  // `memory` and `client` must outlive this object. `client` is SharedMemory's.
-  explicit SharedInputs(const SharedMemory& memory, absl::string_view client = "")
-      : memory_(memory), client_(client) {}
+  // The arguments must outlive this object. `client` is SharedMemory's and the ledger's. Without a ledger
+  // nothing is charged.
+  explicit SharedInputs(const SharedMemory& memory, absl::string_view client = "",
+                        ByteLedger* ledger = nullptr)
+      : memory_(memory), client_(client), ledger_(ledger) {}
 
-  // Copies the input that the parameters locate, after all of them were applied. INVALID_ARGUMENT if a part
-  // of the range is missing, or the request's inputs are too large; other errors as SharedMemory::Read.
+  // Copies the input that the parameters locate, after all of them were applied. The copy is charged before
+  // it is made and as long as it exists. INVALID_ARGUMENT if a part of the range is missing, or the request's
+  // inputs are too large; other errors as SharedMemory::Read and ByteLedger::Charge.
   absl::StatusOr<BytePieces> Read(const std::optional<SharedRange>& range);
+
+  // Bytes that were charged so far: the call's charged_bytes.
+  int64_t charged() const { return ledger_ == nullptr ? 0 : static_cast<int64_t>(taken_); }
 
  private:
   const SharedMemory& memory_;
   const absl::string_view client_;
+  ByteLedger* const ledger_;
   uint64_t taken_ = 0;
 };
 

@@ -3,6 +3,7 @@ may be, and what a shutdown does to connections that are slow or silent."""
 
 import contextlib
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -297,6 +298,39 @@ def test_open_calls_count_to_what_a_client_may_hold(begin):
         serves(daemon)
         assert daemon.get("/v2/health/live", daemon.metrics_port)[0] == 200
     eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for them")
+
+
+def test_an_answer_in_json_is_charged_until_it_is_sent(begin):
+    """As text it is three times as large as its tensor."""
+    daemon = begin(f"--max-inflight-bytes={96 * MIB}", f"--max-message-bytes={32 * MIB}")
+    tensor = numpy.random.default_rng(1).standard_normal(1_500_000, numpy.float32).tobytes()
+    asked = json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 15, 100, 1000],
+                                    "parameters": {"binary_data_size": len(tensor)}}]}).encode()
+    head = f"POST /v2/models/served/infer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(asked) + len(tensor)}" \
+           f"\r\nInference-Header-Content-Length: {len(asked)}\r\n\r\n"
+
+    def ask(opened):
+        opened.settimeout(DEADLINE_SECONDS)
+        opened.connect(("127.0.0.1", daemon.http_port))
+        opened.sendall(head.encode() + asked + tensor)
+        return opened
+
+    def held():
+        return daemon.metrics().total("saccade_inflight_bytes")
+
+    with socket.socket() as unread:
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+        assert ask(unread).recv(15, socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
+        # Half of the bound is one client's; this answer and its text have 30 MB of it, the next call needs more than the rest.
+        assert held() > 24_000_000
+        with socket.socket() as second:
+            refusal = received(ask(second))
+        assert refusal.startswith(b"HTTP/1.1 429 ") and b"bytes in flight" in refusal
+        assert held() > 24_000_000
+    eventually(lambda: held() == 0, "nothing is held for an answer that nobody reads")
+    with socket.socket() as third:
+        answer = received(ask(third))
+    assert answer.startswith(b"HTTP/1.1 200 OK") and len(answer) > 2.5 * len(tensor)
 
 
 def test_what_is_not_tls_at_a_port_with_tls(begin, tmp_path_factory):

@@ -102,7 +102,7 @@ absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const Byt
   return tensor;
 }
 
-absl::Status ReadInputs(const InferenceRequest& received, SharedInputs shared, TensorCall& call) {
+absl::Status ReadInputs(const InferenceRequest& received, SharedInputs& shared, TensorCall& call) {
   if (absl::Status raws = CheckRaws(received); !raws.ok()) return raws;
   const Message& message = received.fields;
   call.inputs.reserve(message.inputs_size());
@@ -150,7 +150,7 @@ void SetAttestation(const Attestation& attestation, Parameters& parameters) {
 
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
                                        VersionReader version_of, absl::Time arrival, absl::Time deadline,
-                                       absl::string_view client) {
+                                       absl::string_view client, ByteLedger* ledger) {
   const Message& message = received.fields;
   if (message.model_name().size() > kMaxModelName) {
     return Invalid("model_name", absl::StrCat("has ", message.model_name().size(), " bytes; at most ",
@@ -165,7 +165,9 @@ absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const S
   auto version = version_of(message.model_name(), message.model_version());
   if (!version.ok()) return version.status();
   call.version = *version;
-  absl::Status status = ReadInputs(received, SharedInputs(shared_memory, client), call);
+  SharedInputs shared(shared_memory, client, ledger);
+  absl::Status status = ReadInputs(received, shared, call);
+  call.charged_bytes = shared.charged();
   if (status.ok()) status = ReadOutputs(message, call);
   if (status.ok()) status = ApplyAll(message.parameters(), call);
   if (!status.ok()) return status;

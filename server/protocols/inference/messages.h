@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
+#include "server/core/byte_ledger.h"
 #include "server/core/tensor_call.h"
 #include "server/inference/inference.h"
 #include "server/protocols/inference/answer.h"
@@ -21,12 +22,13 @@ using VersionReader =
     absl::FunctionRef<absl::StatusOr<int64_t>(absl::string_view model, absl::string_view version)>;
 
 // The result refers to `received`, which must outlive it; inputs in shared memory are copied,
-// from regions of `client`. The caller sets cancellation and client. INVALID_ARGUMENT names the tensor or
+// from regions of `client`, and charged to `ledger`, unless that is null. The caller sets cancellation and
+// client, and adds what it has charged for the message to charged_bytes. INVALID_ARGUMENT names the tensor or
 // field; UNIMPLEMENTED names an unsupported parameter that would change the answer; other errors are those of
 // `version_of` and of SharedInputs::Read.
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
                                        VersionReader version_of, absl::Time arrival, absl::Time deadline,
-                                       absl::string_view client = "");
+                                       absl::string_view client = "", ByteLedger* ledger = nullptr);
 
 InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id);
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "server/grpc/testing/fake_ledger.h"
 #include "server/grpc/testing/pieces.h"
 
 namespace saccade::server {
@@ -173,6 +174,44 @@ TEST(InferenceMessagesTest, SharedInputsTakeNoMoreTogetherThanOneMay) {
   const absl::Status third = read(message);
   EXPECT_EQ(third.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(third.message()), HasSubstr("12 bytes, more than --max-message-bytes 10"));
+}
+
+TEST(InferenceMessagesTest, SharedInputsAreChargedAsLongAsTheyExist) {
+  SharedMemory memory({.allowed = true, .folder = ::testing::TempDir()});
+  std::ofstream(::testing::TempDir() + "/shared_charged") << std::string(20, 'x');
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "/shared_charged", .size = 20}, "client").ok());
+  auto message = Tensor("FP32", {5});
+  auto& parameters = *message.mutable_inputs(0)->mutable_parameters();
+  parameters["shared_memory_region"].set_string_param("r");
+  parameters["shared_memory_byte_size"].set_int64_param(20);
+  FakeLedger ledger(50);
+  const auto read = [&](const inference::ModelInferRequest& request) {
+    InferenceRequest received;
+    EXPECT_TRUE(ReadInferenceRequest(testing::InPieces(request, 5), received).ok());
+    return FromMessage(received, memory, VersionOf, kArrival, absl::InfiniteFuture(), "client", &ledger);
+  };
+  {
+    auto call = read(message);
+    ASSERT_TRUE(call.ok()) << call.status();
+    EXPECT_EQ(call->charged_bytes, 20);
+    EXPECT_EQ(ledger.charged(), 20);
+    EXPECT_EQ(ledger.client(), "client");
+    std::string bytes(20, ' ');
+    const BytePieces kept = call->inputs[0].data;
+    call->inputs.clear();
+    kept.CopyTo(bytes.data());
+    EXPECT_EQ(bytes, std::string(20, 'x'));
+    EXPECT_EQ(ledger.charged(), 20);
+    // There is no room for the second input of this request, and the first is given back.
+    *message.add_inputs() = message.inputs(0);
+    EXPECT_EQ(read(message).status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(ledger.charged(), 20);
+  }
+  EXPECT_EQ(ledger.charged(), 0);
+  // What cannot be read is not charged.
+  std::ofstream(::testing::TempDir() + "/shared_charged") << "x";
+  EXPECT_FALSE(read(message).ok());
+  EXPECT_EQ(ledger.charged(), 0);
 }
 
 TEST(InferenceMessagesTest, SharedOutputsSayWhere) {

@@ -138,7 +138,7 @@ void InferenceService::ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces re
     return deps_.inference->VersionOf(model, version);
   };
   auto parsed = read.ok() ? FromMessage(infer->request, *deps_.shared_memory, version_of, scope.arrival(),
-                                        scope.deadline(), scope.client())
+                                        scope.deadline(), scope.client(), deps_.pipeline->deps().admission)
                           : absl::StatusOr<TensorCall>(read);
   if (!parsed.ok()) {
     deps_.pipeline->CountMalformed("oip", parsed.status().code());
@@ -147,7 +147,7 @@ void InferenceService::ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces re
   }
   scope.Describe(*parsed);
   infer->asked = AskedOf(scope, *parsed);
-  parsed->charged_bytes = static_cast<int64_t>(infer->request.received.size());
+  parsed->charged_bytes += static_cast<int64_t>(infer->request.received.size());
   parsed->cancellation = infer->call->cancellation();
   deps_.inference->Infer(*std::move(parsed), [this, infer](absl::StatusOr<TensorAnswer> outcome) {
     if (!outcome.ok()) return infer->Fail(outcome.status(), options_.retry_jitter);

@@ -45,16 +45,17 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
   const auto version_of = [this](absl::string_view model, absl::string_view version) {
     return server_.inference->VersionOf(model, version);
   };
-  auto call = received.ok() ? FromMessage(*request, *server_.shared_memory, version_of, scope.arrival(),
-                                          scope.deadline(), scope.client())
-                            : absl::StatusOr<TensorCall>(received);
+  auto call = received.ok()
+                  ? FromMessage(*request, *server_.shared_memory, version_of, scope.arrival(),
+                                scope.deadline(), scope.client(), server_.pipeline->deps().admission)
+                  : absl::StatusOr<TensorCall>(received);
   if (!call.ok()) {
     server_.pipeline->CountMalformed("oip", call.status().code());
     Answer(slot, request, call.status(), scope);
     return;
   }
   scope.Describe(*call);
-  call->charged_bytes = static_cast<int64_t>(request->received.size());
+  call->charged_bytes += static_cast<int64_t>(request->received.size());
   call->cancellation = slot->cancellation;
   AskedTensors asked = AskedOf(scope, *call);
   server_.inference->Infer(*std::move(call),

@@ -122,13 +122,13 @@ std::string NameOfTensor(absl::string_view kind, const RestTensor& tensor, size_
   return absl::StrCat(kind, " ", tensor.name ? Shown(*tensor.name) : absl::StrCat("number ", number + 1));
 }
 
-absl::Status ReadInputs(RestJson& request, Binary binary, SharedInputs shared, TensorCall& call) {
+absl::Status ReadInputs(RestJson& request, Binary binary, SharedInputs& shared, TensorCall& call) {
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     auto tensor = InputOf(request.inputs[i], binary, shared);
     if (!tensor.ok()) return About(NameOfTensor("input", request.inputs[i], i), tensor.status());
     call.inputs.push_back(*std::move(tensor));
   }
-  call.charged_bytes = static_cast<int64_t>(binary.taken());
+  call.charged_bytes = static_cast<int64_t>(binary.taken()) + shared.charged();
   if (binary.left() == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the body has ", binary.left(), " bytes more than the JSON and the inputs' ", kBinarySize, " say"));
@@ -195,8 +195,8 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
   const auto binary = FlagOf(request->parameters, kBinaryOutput);
   if (!binary.ok()) return binary.status();
   read.form.binary_by_default = binary->value_or(false);
-  absl::Status status =
-      ReadInputs(*request, Binary(body, *json_bytes), SharedInputs(shared_memory, limits.client), read.call);
+  SharedInputs shared(shared_memory, limits.client, limits.ledger);
+  absl::Status status = ReadInputs(*request, Binary(body, *json_bytes), shared, read.call);
   read.call.charged_bytes += static_cast<int64_t>(charged);
   if (status.ok()) status = ReadOutputs(*request, read.call, read.form);
   if (status.ok()) status = ApplyAll(request->parameters, read.call);

@@ -47,9 +47,8 @@ struct RestBody {
 
 // INVALID_ARGUMENT names the tensor or parameter, UNIMPLEMENTED what is not supported; other errors are those
 // of SharedInputs::Read. The caller sets model, version and cancellation, and what CallScope::Describe()
-// sets. Tensors in binary data are not copied. Elements in JSON and tensors in shared memory are copied. The
-// first two are the call's charged_bytes: the front has charged the body, and the elements are charged to
-// `limits.ledger`.
+// sets. Tensors in binary data are not copied. Elements in JSON and tensors in shared memory are copied, and
+// charged to `limits.ledger`. All three are the call's charged_bytes: the front has charged the body.
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
                                          const RestLimits& limits);
 

@@ -1,5 +1,6 @@
 #include "server/protocols/rest/service.h"
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -56,11 +57,29 @@ Json ToJson(const std::vector<TensorDescription>& tensors) {
   return described;
 }
 
+// What a response takes until it is sent.
+struct Kept {
+  std::shared_ptr<const AnswerCharge> answer;
+  ByteCharge text;
+};
+
 // The bytes of the outputs that are written as JSON.
 int64_t TextBytes(const TensorAnswer& answer, const RestForm& form) {
   int64_t bytes = 0;
   for (const Tensor& output : answer.outputs) {
     if (!output.shared && !form.BinaryOf(output.name)) bytes += static_cast<int64_t>(output.data.size());
+  }
+  return bytes;
+}
+
+// The largest size of those outputs as JSON. A byte becomes at most six: "false,", or a character that has to
+// be escaped; a number of several bytes at most four for each, as "-1.1754944e-38,".
+int64_t MaxJsonBytes(const TensorAnswer& answer, const RestForm& form) {
+  int64_t bytes = 0;
+  for (const Tensor& output : answer.outputs) {
+    if (output.shared || form.BinaryOf(output.name)) continue;
+    const bool bytewise = output.type == DataType::kBytes || SizeOf(output.type) == 1;
+    bytes += (bytewise ? 6 : 4) * static_cast<int64_t>(output.data.size());
   }
   return bytes;
 }
@@ -139,12 +158,27 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
   return read;
 }
 
+absl::StatusOr<ByteCharge> RestService::ChargeText(const InferCall& call, const TensorAnswer& answer) const {
+  const int64_t bytes = MaxJsonBytes(answer, call.form);
+  if (bytes <= kMaxTextHere) return ByteCharge();
+  return deps_.pipeline->deps().admission->Charge(call.request->client,
+                                                  std::min(bytes, options_.max_message_bytes));
+}
+
 HttpResponse RestService::Write(const InferCall& call, absl::StatusOr<TensorAnswer> outcome) const {
-  std::shared_ptr<const AnswerCharge> charge = outcome.ok() ? std::move(outcome->charge) : nullptr;
+  const auto kept = std::make_shared<Kept>();
+  if (outcome.ok()) {
+    kept->answer = std::move(outcome->charge);
+    auto text = ChargeText(call, *outcome);
+    if (text.ok())
+      kept->text = *std::move(text);
+    else
+      outcome = text.status();
+  }
   auto made = outcome.ok() ? ToRestAnswer(*std::move(outcome), call.id, call.form, options_.max_message_bytes)
                            : absl::StatusOr<HttpResponse>(outcome.status());
   HttpResponse response = made.ok() ? *std::move(made) : ToHttp(made.status(), options_.retry_jitter);
-  response.kept = std::move(charge);
+  response.kept = kept;
   call.scope.End(made.status(), response, ValueIn(*call.request, "model"), call.id);
   return response;
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/grpc/testing/fake_ledger.h"
 #include "server/protocols/rest/answer.h"
 #include "server/protocols/rest/request.h"
 
@@ -49,6 +50,23 @@ TEST_F(RestSharedTest, InputsAreCopiedFromThere) {
   ASSERT_EQ(read->call.inputs.at(0).data.size(), 4u);
   read->call.inputs[0].data.CopyTo(bytes.data());
   EXPECT_EQ(bytes, "abcd");
+}
+
+TEST_F(RestSharedTest, InputsAreChargedAsLongAsTheyExist) {
+  FakeLedger ledger;
+  const std::string json =
+      absl::StrCat(R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],)", kRange, "}]}");
+  const RestBody body{.bytes = json, .owner = nullptr, .json_length = std::nullopt};
+  const RestLimits limits{.max_bytes = kMax, .ledger = &ledger};
+  {
+    auto read = ReadRestRequest(body, memory_, limits);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->call.charged_bytes, 4);
+    const int64_t charged = ledger.charged();
+    read->call.inputs.clear();
+    EXPECT_EQ(ledger.charged(), charged - 4);
+  }
+  EXPECT_EQ(ledger.charged(), 0);
 }
 
 TEST_F(RestSharedTest, WhatDoesNotFitIsRefused) {
