@@ -14,13 +14,13 @@ namespace saccade::kernels {
 struct RoiAlignCuda {
   static constexpr int kThreads = 256;
   static constexpr int kLeastChannels = 32;
-  static constexpr int kMostChannels = 256;
+  static constexpr int kMaxChannels = 256;
   // As many blocks keep a large GPU busy. With more, fewer blocks compute the tables of the same region.
   static constexpr int64_t kBlocks = 512;
   static constexpr int64_t kMaxBins = int64_t{1} << 22;
 
   explicit RoiAlignCuda(const RoiAlignProblem& problem) : p(problem), bins(BinsOf(problem)) {
-    channels = kMostChannels;
+    channels = kMaxChannels;
     while (channels > kLeastChannels && p.regions * ChannelBlocks() < kBlocks) channels /= 2;
     words = 0;
     for (int d = 0; d < kMaxSpatialDims; ++d) {

@@ -10,7 +10,7 @@ from models.reference.training.recipes import RECIPES
 
 torch.set_num_threads(1)
 
-MOST_BYTES = 25_000_000
+MAX_BYTES = 25_000_000
 # For each model, a number of scenes that takes a second or two, and the required figure: a bit below that of the whole
 # set.
 EXPECTED = {"denoiser": (8, 6), "detector": (16, 0.85), "sanet_shapes": (100, 0.9), "segmenter": (16, 0.8), "stereo_matcher": (8, 1.25)}
@@ -48,4 +48,4 @@ def test_what_they_are_compared_with_is_of_the_same_kind():
 
 def test_all_weights_together_are_small():
     files = [*export.DEMO.rglob("*.safetensors")]
-    assert files and sum(pathlib.Path(file).stat().st_size for file in files) < MOST_BYTES
+    assert files and sum(pathlib.Path(file).stat().st_size for file in files) < MAX_BYTES

@@ -127,7 +127,7 @@ void Catalog::Load(const std::string& name, std::optional<std::string> config_js
     if (!cancelled.ok()) return std::move(done)(cancelled);
     const absl::Status loaded = LoadByName(name, config, 0);
     // The health changes first: a client that is told of the load's end may ask for it at once.
-    TellChanges();
+    ReportChanges();
     std::move(done)(loaded);
   });
 }
@@ -197,7 +197,7 @@ void Catalog::Run() {
     host_.FreeUnused();
     for (Job& job : jobs) {
       std::move(job)(refusing() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
-      TellChanges();
+      ReportChanges();
     }
     if (decided && !refusing()) ApplyDecisions();
     // One at a time, so that orders and the deadlines of unloads have their turn.
@@ -206,7 +206,7 @@ void Catalog::Run() {
       if (!refusing()) Look();
       next_look = schedule.After(clock_->Now());
     }
-    host_.TellLate(clock_->Now());
+    host_.ReportLate(clock_->Now());
   }
 }
 
@@ -237,24 +237,24 @@ void Catalog::LoadAtStart() {
     host_.DropAhead(name);
     PlanRetry(repository, name, applied);
     first.Update(applied);
-    TellChanges();
+    ReportChanges();
   }
   if (events_.loaded && !refusing()) events_.loaded(first);
 }
 
-void Catalog::TellChanges() {
+void Catalog::ReportChanges() {
   memory_in_use_ = host_.MemoryInUse();
   if (!events_.model_changed) return;
   std::map<std::string, bool> now;
   for (const IndexEntry& line : table_.Index()) now[line.name] |= line.state == State::kReady;
-  for (const auto& [name, ready] : told_) {
+  for (const auto& [name, ready] : reported_) {
     if (ready && now.count(name) == 0) events_.model_changed(name, false);
   }
   for (const auto& [name, ready] : now) {
-    const auto told = told_.find(name);
-    if (told == told_.end() || told->second != ready) events_.model_changed(name, ready);
+    const auto told = reported_.find(name);
+    if (told == reported_.end() || told->second != ready) events_.model_changed(name, ready);
   }
-  told_ = std::move(now);
+  reported_ = std::move(now);
 }
 
 void Catalog::RefreshGauges() {

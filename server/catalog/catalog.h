@@ -203,7 +203,7 @@ class Catalog final : public ModelFinder {
   void StopRetrying(const std::string& name);
   // Makes the attempts that are due, and returns when the next one is.
   absl::Time RetryFailed();
-  void TellChanges();
+  void ReportChanges();
 
   const CatalogOptions options_;
   Clock* const clock_;
@@ -233,7 +233,7 @@ class Catalog final : public ModelFinder {
   // By model, the attempts still to be made.
   std::map<std::string, Retry> retries_;
   // By model, the value last passed to model_changed.
-  std::map<std::string, bool> told_;
+  std::map<std::string, bool> reported_;
 };
 
 }  // namespace saccade::server

@@ -31,7 +31,7 @@ bool Catalog::LoadWanted() {
   }
   const absl::Time start = clock_->Now();
   absl::Status loaded = LoadByName(*name, std::nullopt, 0);
-  TellChanges();
+  ReportChanges();
   if (loaded.ok()) {
     load_queue_->Loaded(*name, clock_->Now() - start);
   } else {
@@ -95,7 +95,7 @@ absl::Time Catalog::UnloadIdle() {
     // The models of an ensemble's steps may follow it.
     next = now;
   }
-  if (next <= now) TellChanges();
+  if (next <= now) ReportChanges();
   return next;
 }
 
@@ -136,7 +136,7 @@ absl::Time Catalog::RetryFailed() {
   for (const auto& [name, repository] : due) {
     if (refusing()) break;
     PlanRetry(repository, name, Apply(repository, name, std::nullopt, {}, 0));
-    TellChanges();
+    ReportChanges();
   }
   absl::Time next = absl::InfiniteFuture();
   for (const auto& [name, retry] : retries_) next = std::min(next, retry.at);

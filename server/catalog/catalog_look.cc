@@ -12,7 +12,7 @@ namespace saccade::server {
 
 void Catalog::Look() {
   for (const std::string& repository : options_.repositories) LookAt(repository);
-  TellChanges();
+  ReportChanges();
   Log(LogLevel::kDebug, "scanned the repositories", {{"models", table_.Index().size()}});
 }
 

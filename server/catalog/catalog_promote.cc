@@ -16,7 +16,7 @@ void Catalog::ApplyDecisions() {
     if (shadow == nullptr) continue;
     if (auto decision = shadow->TakeDecision()) ApplyDecision(*model, *std::move(decision));
   }
-  TellChanges();
+  ReportChanges();
 }
 
 void Catalog::ApplyDecision(const ServedModel& replaced, GateDecision decision) {

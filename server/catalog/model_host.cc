@@ -307,7 +307,7 @@ std::vector<std::string> ModelHost::PartsOf(const std::string& name) const {
 
 void ModelHost::Dismiss(const std::string& name, std::optional<std::string> listed_as, absl::Time deadline,
                         Done done) {
-  auto farewell = std::make_shared<Farewell>(Farewell{name, deadline, std::move(done), 0});
+  auto dismissal = std::make_shared<Dismissal>(Dismissal{name, deadline, std::move(done), 0});
   const auto model = hosted_.find(name);
   std::map<int64_t, Version> versions;
   if (model != hosted_.end()) {
@@ -323,8 +323,8 @@ void ModelHost::Dismiss(const std::string& name, std::optional<std::string> list
                      serves ? "" : *listed_as);
   }
   if (!listed_as) table_->EraseModel(name);
-  for (auto& [number, version] : versions) LetGo(std::move(version.loaded), farewell, listed_as);
-  if (farewell->left == 0) std::exchange(farewell->done, nullptr)(absl::OkStatus());
+  for (auto& [number, version] : versions) LetGo(std::move(version.loaded), dismissal, listed_as);
+  if (dismissal->left == 0) std::exchange(dismissal->done, nullptr)(absl::OkStatus());
 }
 
 std::shared_ptr<ModelHost::Held> ModelHost::Hold(std::unique_ptr<ServedModel> model) {
@@ -341,11 +341,11 @@ std::shared_ptr<ModelHost::Held> ModelHost::Hold(std::unique_ptr<ServedModel> mo
   return loaded;
 }
 
-void ModelHost::LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Farewell> farewell,
+void ModelHost::LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Dismissal> dismissal,
                       std::optional<std::string> listed_as) {
-  if (farewell != nullptr) ++farewell->left;
+  if (dismissal != nullptr) ++dismissal->left;
   Held* const left = loaded.get();
-  leaving_.push_back({std::move(loaded), std::move(farewell), std::move(listed_as)});
+  leaving_.push_back({std::move(loaded), std::move(dismissal), std::move(listed_as)});
   left->handle.reset();
 }
 
@@ -403,17 +403,17 @@ void ModelHost::Free(Leaving left) {
   if (left.listed_as && !IsHosted(name))
     table_->Withdraw(name, version, State::kUnavailable, *left.listed_as);
   Log(LogLevel::kInfo, "model freed", {{"model", name}, {"version", version}});
-  Farewell* const farewell = left.farewell.get();
-  if (farewell == nullptr || --farewell->left > 0 || !farewell->done) return;
-  std::exchange(farewell->done, nullptr)(absl::OkStatus());
+  Dismissal* const dismissal = left.dismissal.get();
+  if (dismissal == nullptr || --dismissal->left > 0 || !dismissal->done) return;
+  std::exchange(dismissal->done, nullptr)(absl::OkStatus());
 }
 
-void ModelHost::TellLate(absl::Time now) {
+void ModelHost::ReportLate(absl::Time now) {
   for (const Leaving& leaving : leaving_) {
-    Farewell* const farewell = leaving.farewell.get();
-    if (farewell == nullptr || !farewell->done || farewell->deadline > now) continue;
-    std::exchange(farewell->done, nullptr)(absl::DeadlineExceededError(absl::StrCat(
-        "model '", farewell->name, "' no longer accepts requests, but is still computing those that ",
+    Dismissal* const dismissal = leaving.dismissal.get();
+    if (dismissal == nullptr || !dismissal->done || dismissal->deadline > now) continue;
+    std::exchange(dismissal->done, nullptr)(absl::DeadlineExceededError(absl::StrCat(
+        "model '", dismissal->name, "' no longer accepts requests, but is still computing those that ",
         "it has accepted; its memory is freed once they are answered")));
   }
 }
@@ -421,8 +421,8 @@ void ModelHost::TellLate(absl::Time now) {
 absl::Time ModelHost::NextDeadline() const {
   absl::Time next = absl::InfiniteFuture();
   for (const Leaving& leaving : leaving_) {
-    if (leaving.farewell != nullptr && leaving.farewell->done)
-      next = std::min(next, leaving.farewell->deadline);
+    if (leaving.dismissal != nullptr && leaving.dismissal->done)
+      next = std::min(next, leaving.dismissal->deadline);
   }
   return next;
 }
@@ -461,8 +461,8 @@ void ModelHost::Close() {
   ahead_.clear();
   for (const auto& loaded : All()) loaded->model->Close();
   for (const Leaving& leaving : leaving_) {
-    if (leaving.farewell == nullptr || !leaving.farewell->done) continue;
-    std::exchange(leaving.farewell->done, nullptr)(absl::UnavailableError("the daemon is shutting down"));
+    if (leaving.dismissal == nullptr || !leaving.dismissal->done) continue;
+    std::exchange(leaving.dismissal->done, nullptr)(absl::UnavailableError("the daemon is shutting down"));
   }
 }
 

@@ -87,7 +87,7 @@ class ModelHost {
   // Frees dismissed models that are no longer used.
   void FreeUnused();
   // Calls `done` of the dismissals whose deadline has passed.
-  void TellLate(absl::Time now);
+  void ReportLate(absl::Time now);
   // The earliest deadline of a pending dismissal; InfiniteFuture if there is none.
   absl::Time NextDeadline() const;
 
@@ -126,7 +126,7 @@ class ModelHost {
     std::pair<int, int> cores = {0, 0};
   };
   // A dismissal that waits until all versions of the model are freed.
-  struct Farewell {
+  struct Dismissal {
     std::string name;
     absl::Time deadline;
     // Null once it was called.
@@ -135,7 +135,7 @@ class ModelHost {
   };
   struct Leaving {
     std::shared_ptr<Held> loaded;
-    std::shared_ptr<Farewell> farewell;
+    std::shared_ptr<Dismissal> dismissal;
     std::optional<std::string> listed_as = std::nullopt;
   };
 
@@ -160,7 +160,7 @@ class ModelHost {
   DeviceGroup* DevicesOf(const ServedModelOptions& options);
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
   std::shared_ptr<Held> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
-  void LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Farewell> farewell,
+  void LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Dismissal> dismissal,
              std::optional<std::string> listed_as = std::nullopt);
   // "version 1, 3", or "nothing".
   static std::string OthersServing(const Model& model);

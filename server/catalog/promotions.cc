@@ -22,7 +22,7 @@ namespace saccade::server {
 namespace {
 
 constexpr char kFirstLine[] = "saccade promotions 1";
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxNumber = std::numeric_limits<int64_t>::max();
 // The longest text that is kept, before it is escaped. The stamp of very many files may be longer.
 constexpr size_t kMaxTextBytes = size_t{64} << 10;
 
@@ -65,20 +65,21 @@ absl::Status ReadPromotion(TextLines& lines, KeptPromotion* kept) {
   if (!lines.Take("rule", &value) || !Unescape(value, &promotion.rule) ||
       !ReadPromoteRule(promotion.rule).ok())
     return Damaged(lines.number(), "rule TEXT");
-  if (!lines.TakeNumber("replaces", 1, kMost, &promotion.replaces))
+  if (!lines.TakeNumber("replaces", 1, kMaxNumber, &promotion.replaces))
     return Damaged(lines.number(), "replaces N");
-  if (!lines.TakeNumber("shadow", 1, kMost, &promotion.shadow)) return Damaged(lines.number(), "shadow N");
+  if (!lines.TakeNumber("shadow", 1, kMaxNumber, &promotion.shadow))
+    return Damaged(lines.number(), "shadow N");
   int64_t promoted = 0;
   if (!lines.TakeNumber("promoted", 0, 1, &promoted)) return Damaged(lines.number(), "promoted 0 or 1");
   decision.promoted = promoted == 1;
   int64_t at = 0;
-  if (!lines.TakeNumber("at", 0, kMost, &at)) return Damaged(lines.number(), "at NANOSECONDS");
+  if (!lines.TakeNumber("at", 0, kMaxNumber, &at)) return Damaged(lines.number(), "at NANOSECONDS");
   decision.at = absl::FromUnixNanos(at);
   if (!lines.Take("reason", &value) || !Unescape(value, &decision.reason))
     return Damaged(lines.number(), "reason TEXT");
-  if (!lines.TakeNumber("compared", 1, kMost, &decision.measures.compared))
+  if (!lines.TakeNumber("compared", 1, kMaxNumber, &decision.measures.compared))
     return Damaged(lines.number(), "compared N");
-  if (!lines.TakeNumber("timed", 0, kMost, &decision.measures.timed))
+  if (!lines.TakeNumber("timed", 0, kMaxNumber, &decision.measures.timed))
     return Damaged(lines.number(), "timed N");
   if (!lines.Take("values", &value) || !ReadValues(value, &decision.measures).ok())
     return Damaged(lines.number(), absl::StrCat("values and ", decision.measures.values.size(), " numbers"));

@@ -269,7 +269,7 @@ class ServedModel final : public ReadyModel {
   // first, are in the memory of that node.
   absl::Status LoadOnNode();
   void SetState(ModelSnapshot::State state, std::string reason);
-  void TellStep(LoadStep::Kind kind, int64_t done = 0, int64_t of = 0) const;
+  void ReportStep(LoadStep::Kind kind, int64_t done = 0, int64_t of = 0) const;
 
   const ServedModelOptions options_;
   DeviceGroup* const group_;

@@ -95,7 +95,7 @@ std::string KindOf(const ServedModelOptions& options) {
 
 absl::Status ServedModel::Load() {
   const absl::Time start = load_start_ = clock_->Now();
-  TellStep(LoadStep::Kind::kChecking);
+  ReportStep(LoadStep::Kind::kChecking);
   absl::Status status = CheckAttested(options_.settings, options_.permissions);
   if (status.ok()) status = CheckFiles(options_.settings, options_.permissions.checksums);
   if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadOnNode();
@@ -129,7 +129,7 @@ absl::Status ServedModel::Load() {
   return absl::OkStatus();
 }
 
-void ServedModel::TellStep(LoadStep::Kind kind, int64_t done, int64_t of) const {
+void ServedModel::ReportStep(LoadStep::Kind kind, int64_t done, int64_t of) const {
   if (options_.deps.load_step)
     options_.deps.load_step({.kind = kind, .done = done, .of = of, .since = load_start_});
 }
@@ -201,7 +201,7 @@ absl::Status ServedModel::ChooseItsPrecision() {
   const ModelSettings& settings = options_.settings;
   if (settings.backend != Backend::kSaccade) return absl::OkStatus();
   models::UseThreads(options_.threads_per_instance);
-  if (models::IsPrecisionAuto(settings.options)) TellStep(LoadStep::Kind::kPrecision);
+  if (models::IsPrecisionAuto(settings.options)) ReportStep(LoadStep::Kind::kPrecision);
   auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), clock_);
   if (!choice.ok()) return choice.status();
   precision_ = *std::move(choice);
@@ -251,7 +251,7 @@ EngineOptions ServedModel::EngineOptionsFor(int device) const {
 }
 
 absl::Status ServedModel::LoadWeights() {
-  TellStep(LoadStep::Kind::kReading);
+  ReportStep(LoadStep::Kind::kReading);
   if (options_.settings.gpus.empty()) return LoadOnCpu();
   models::UseThreads(threads_);
   for (const int gpu : std::set<int>(devices_.begin(), devices_.end())) {
@@ -287,7 +287,7 @@ absl::Status ServedModel::LoadOnCpu() {
     if (MaxInstances(options_) > options_.settings.instances) devices_ = Devices(InstancesBeside(threads));
     auto loaded = LoadEngineOnCpu();
     // The passes that are timed, and a further load, follow.
-    TellStep(LoadStep::Kind::kTrial);
+    ReportStep(LoadStep::Kind::kTrial);
     return loaded;
   };
   const auto best = LoadForBestThreads(load_and_try, options_.threads_per_instance,
@@ -313,7 +313,7 @@ absl::Status ServedModel::LoadForItsGoal() {
   const auto load = [this](int instances) {
     devices_ = Devices(static_cast<size_t>(instances));
     auto loaded = LoadEngineOnCpu();
-    TellStep(LoadStep::Kind::kTrial);
+    ReportStep(LoadStep::Kind::kTrial);
     return loaded;
   };
   const auto split = LoadForGoal(load, {.goal = *settings.optimize,
@@ -349,21 +349,21 @@ absl::Status ServedModel::MakeQueue() {
 
 absl::Status ServedModel::WarmUp() {
   models::UseThreads(threads_);
-  TellStep(LoadStep::Kind::kWarmUp);
+  ReportStep(LoadStep::Kind::kWarmUp);
   for (const MeasuredKind::Pass& pass : measured_.passes) queue_->Learn(pass.bucket, pass.size, pass.took);
   Engine::WarmUpOptions options = {
       .clock = clock_,
-      .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
+      .max_time = options_.warm_up / static_cast<int64_t>(engines_.size()),
       .learn =
           [this](int64_t bucket, int64_t size, absl::Duration took) {
             queue_->Learn(bucket, size, took);
             measured_.passes.push_back({bucket, size, took});
           },
-      .advanced = [this](int64_t done, int64_t of) { TellStep(LoadStep::Kind::kWarmUp, done, of); }};
+      .advanced = [this](int64_t done, int64_t of) { ReportStep(LoadStep::Kind::kWarmUp, done, of); }};
   if (is_measured_) {
     // The smallest and the largest batch still allocate what they need. Their times are known better than
     // from here, where other models may be loaded beside this one.
-    options.at_most = absl::ZeroDuration();
+    options.max_time = absl::ZeroDuration();
     options.learn = [](int64_t, int64_t, absl::Duration) {};
   }
   for (const auto& [device, engine] : engines_) {

@@ -26,8 +26,8 @@ constexpr size_t kMaxPasses = 15;
 constexpr absl::Duration kEnough = absl::Milliseconds(100);
 
 // The median of some passes after the first, which allocates and chooses algorithms. Infinite if one of them
-// takes longer than `at_most`, or the first longer than ten times that; no further pass is then computed.
-absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pass, absl::Duration at_most,
+// takes longer than `max_time`, or the first longer than ten times that; no further pass is then computed.
+absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pass, absl::Duration max_time,
                                         Clock* clock) {
   const auto time = [&]() -> absl::StatusOr<absl::Duration> {
     const absl::Time start = clock->Now();
@@ -37,14 +37,14 @@ absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pas
   // The first pass may take far longer than the later ones.
   auto first = time();
   if (!first.ok()) return first.status();
-  if (*first > 10 * at_most) return absl::InfiniteDuration();
+  if (*first > 10 * max_time) return absl::InfiniteDuration();
   std::vector<absl::Duration> took;
   absl::Duration all;
   while (took.size() < kMinPasses || (took.size() < kMaxPasses && all < kEnough)) {
     absl::SleepFor(kPause);
     const auto again = time();
     if (!again.ok()) return again.status();
-    if (*again > at_most) return absl::InfiniteDuration();
+    if (*again > max_time) return absl::InfiniteDuration();
     all += took.emplace_back(*again);
   }
   std::nth_element(took.begin(), took.begin() + static_cast<int64_t>(took.size() / 2), took.end());

@@ -32,7 +32,7 @@ class Engine {
   struct WarmUpOptions {
     Clock* clock;
     // Time limit for batches other than the smallest and the largest of each bucket.
-    absl::Duration at_most;
+    absl::Duration max_time;
     // Called with the time of a pass. The first pass of a kind is only reported if it was long
     // (kLongWarmUpPass).
     std::function<void(int64_t bucket, int64_t batch_size, absl::Duration took)> learn;

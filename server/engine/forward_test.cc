@@ -81,7 +81,7 @@ class ForwardTest : public testing::Test {
     Request request;
     request.arrival = absl::Now();
     request.cancellation = std::move(cancellation);
-    request.progress = [this](double done) { told_.push_back(done); };
+    request.progress = [this](double done) { reported_.push_back(done); };
     const std::string_view bytes(reinterpret_cast<const char*>(pixels->data()),
                                  pixels->size() * sizeof(float));
     request.input = TensorInput{.shape = {static_cast<int64_t>(values.size()), 3, 1, 2},
@@ -108,7 +108,7 @@ class ForwardTest : public testing::Test {
   }
 
   int advances_ = 0;
-  std::vector<double> told_;
+  std::vector<double> reported_;
   Metrics metrics_{"test"};
   std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "classification");
   EchoModel model_;
@@ -248,7 +248,7 @@ TEST_F(ForwardTest, ProgressReachesEachRequestUntilItIsCancelled) {
   cancellation->Cancel();
   Compute(std::move(batch));
   EXPECT_EQ(advances_, 3);
-  EXPECT_EQ(told_, (std::vector<double>{0.25, 0.75, 0.5}));
+  EXPECT_EQ(reported_, (std::vector<double>{0.25, 0.75, 0.5}));
   EXPECT_EQ(model_.wanted, (std::vector<bool>{true, true, false}));
   EXPECT_TRUE(one->ok());
   // A model that stops because it was told to does not count as failed.

@@ -125,7 +125,7 @@ absl::Status WarmUpNetwork(const models::Model& model, const ModelSettings& sett
          {"took", options.clock->Now() - start}});
     tell(max > 1 ? 2 : 1);
   }
-  const absl::Time end = options.clock->Now() + options.at_most;
+  const absl::Time end = options.clock->Now() + options.max_time;
   for (const int64_t size : between) {
     for (const models::Placement& placement : placements) {
       if (options.clock->Now() >= end) return absl::OkStatus();

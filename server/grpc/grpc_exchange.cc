@@ -53,7 +53,7 @@ void GrpcCall::Begin(std::shared_ptr<CallHandler> handler) {
   deadline_timer_.Set(setup_.start.deadline);
   WatchUpload();
   busy_ = true;
-  Tell([this](CallHandler& told) { told.OnStart(this); });
+  Invoke([this](CallHandler& told) { told.OnStart(this); });
   busy_ = false;
   Pump();
 }
@@ -305,13 +305,13 @@ bool GrpcCall::Step() {
     return false;
   }
   if (std::exchange(cancel_due_, false)) {
-    Tell([](CallHandler& handler) { handler.OnCancel(); });
+    Invoke([](CallHandler& handler) { handler.OnCancel(); });
     return true;
   }
   const bool is_open = open();
   if (send_pending_ && (!is_open || exchange_->unsent() == 0)) {
     send_pending_ = false;
-    Tell([is_open](CallHandler& handler) { handler.OnSent(is_open); });
+    Invoke([is_open](CallHandler& handler) { handler.OnSent(is_open); });
     return true;
   }
   return is_open && (read_pending_ || reader_.failed()) && StepRead();
@@ -331,13 +331,13 @@ bool GrpcCall::StepRead() {
       return false;
     case MessageReader::State::kMessage:
       read_pending_ = false;
-      Tell([message = reader_.TakeMessage()](CallHandler& handler) mutable {
+      Invoke([message = reader_.TakeMessage()](CallHandler& handler) mutable {
         handler.OnMessage(std::move(message));
       });
       return true;
     case MessageReader::State::kEnd:
       read_pending_ = false;
-      Tell([](CallHandler& handler) { handler.OnHalfClose(); });
+      Invoke([](CallHandler& handler) { handler.OnHalfClose(); });
       return true;
     case MessageReader::State::kFailed:
       Fail(MessageFailure(reader_.failure()));
@@ -347,7 +347,7 @@ bool GrpcCall::StepRead() {
 }
 
 template <typename Action>
-void GrpcCall::Tell(Action action) {
+void GrpcCall::Invoke(Action action) {
   try {
     action(*handler_);
   } catch (...) {

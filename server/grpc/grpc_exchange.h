@@ -72,7 +72,7 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   bool StepRead();
   // Calls the handler; the call fails if that throws.
   template <typename Action>
-  void Tell(Action action);
+  void Invoke(Action action);
   void Done();
 
   bool DoRead();

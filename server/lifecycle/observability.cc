@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Observability>> Observability::Create(const Flags
   }
   if (flags.access_log) {
     observability->access_log_ = std::make_unique<AccessLog>(flags.access_log_per_second, clock);
-    watch.access_log = [log = observability->access_log_.get()](const CallFacts& call) { log->Tell(call); };
+    watch.access_log = [log = observability->access_log_.get()](const CallFacts& call) { log->Write(call); };
   }
   if (watch.exporter != nullptr || watch.access_log != nullptr)
     observability->watch_.emplace(std::move(watch));

@@ -66,8 +66,8 @@ class ShadowGateTest : public ShadowTest {
     return Json::parse(ToJson(shadow.Report(), "m", 3))["promote"]["state"];
   }
 
-  int told_ = 0;
-  Shadow gated_{Rule(), metrics_.ForShadowOf("m", 3, 4, /*gated=*/true), [this] { ++told_; }};
+  int reported_ = 0;
+  Shadow gated_{Rule(), metrics_.ForShadowOf("m", 3, 4, /*gated=*/true), [this] { ++reported_; }};
 };
 
 TEST_F(ShadowTest, ChoosesItsShare) {
@@ -176,7 +176,7 @@ TEST_F(ShadowGateTest, IsDecidedOnceAfterSoManyRequests) {
   EXPECT_EQ(State(gated_), "measuring");
   EXPECT_FALSE(gated_.TakeDecision());
   Compare(gated_, 0);
-  EXPECT_EQ(told_, 1);
+  EXPECT_EQ(reported_, 1);
   EXPECT_EQ(State(gated_), "promoted");
   const auto decision = gated_.TakeDecision();
   ASSERT_TRUE(decision);
@@ -186,7 +186,7 @@ TEST_F(ShadowGateTest, IsDecidedOnceAfterSoManyRequests) {
   EXPECT_FALSE(gated_.Wants(false)) << "the shadow version answers itself from now on";
   // Copies that were in flight change nothing.
   Compare(gated_, 1);
-  EXPECT_EQ(told_, 1);
+  EXPECT_EQ(reported_, 1);
   EXPECT_THAT(
       metrics_.Exposition(),
       HasSubstr("saccade_shadow_promotion{model=\"m\",shadow=\"4\",state=\"promoted\",version=\"3\"} 1"));
@@ -200,7 +200,7 @@ TEST_F(ShadowGateTest, ARefusalSaysWhyAndKeepsThePictures) {
   EXPECT_EQ(report.decision->reason, "agreement is 0.5, expected >= 0.9");
   EXPECT_EQ(report.decision->measures.compared, 10);
   EXPECT_TRUE(gated_.Wants(false)) << "it is compared further";
-  EXPECT_EQ(told_, 1);
+  EXPECT_EQ(reported_, 1);
   ASSERT_EQ(report.differing.size(), 6);
   EXPECT_EQ(*report.differing[0].picture, "picture");
   EXPECT_EQ(report.differing[0].number, 1);
@@ -298,7 +298,7 @@ TEST_F(ShadowGateTest, AnEarlierRefusalOfTheSameFilesHolds) {
   EXPECT_EQ(State(gated_), "refused");
   EXPECT_EQ(gated_.Report().decision->reason, "earlier");
   EXPECT_FALSE(gated_.TakeDecision());
-  EXPECT_EQ(told_, 0);
+  EXPECT_EQ(reported_, 0);
   // The file was replaced, and then loaded.
   loaded_ = std::make_shared<const ModelIdentity>();
   for (int i = 0; i < 10; ++i) Compare(gated_, 0);

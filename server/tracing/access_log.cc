@@ -31,7 +31,7 @@ bool AccessLog::Take(int64_t* left_out) {
   return true;
 }
 
-void AccessLog::Tell(const CallFacts& call) {
+void AccessLog::Write(const CallFacts& call) {
   int64_t left_out = 0;
   if (!Take(&left_out)) return;
   Log(LogLevel::kInfo, "call",

@@ -18,7 +18,7 @@ class AccessLog {
   // `clock` must outlive this object.
   AccessLog(int64_t max_per_second, Clock* clock) : max_per_second_(max_per_second), clock_(clock) {}
 
-  void Tell(const CallFacts& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Write(const CallFacts& call) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns true if a line may be written now, and sets `left_out` to the number left out since the last one.
   bool Take(int64_t* left_out) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -50,7 +50,7 @@ class CallRecordTest : public ::testing::Test {
 
   CallWatch Traces(Sampler sampler = {}) { return CallWatch({&clock_, exporter_.get(), sampler}); }
   CallWatch Lines() {
-    return CallWatch({&clock_, nullptr, {}, [this](const CallFacts& call) { told_.push_back(call); }});
+    return CallWatch({&clock_, nullptr, {}, [this](const CallFacts& call) { reported_.push_back(call); }});
   }
 
   std::shared_ptr<CallRecord> Begin(const CallWatch& watch,
@@ -80,7 +80,7 @@ class CallRecordTest : public ::testing::Test {
   // Used by the exporter's thread until it has stopped.
   std::vector<Span> sent_;
   std::unique_ptr<SpanExporter> exporter_;
-  std::vector<CallFacts> told_;
+  std::vector<CallFacts> reported_;
   int origins_ = 0;
 };
 
@@ -207,15 +207,15 @@ TEST_F(CallRecordTest, FactsAreOfTheWholeCall) {
     CallRecord::AddPass({step.get()}, Pass(absl::Milliseconds(3), i + 1));
     step->End({});
   }
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(reported_, IsEmpty());
   record->End({.status = absl::OkStatus()});
-  ASSERT_EQ(told_.size(), 1U);
-  EXPECT_EQ(told_[0].queue, absl::Milliseconds(2));
-  EXPECT_EQ(told_[0].compute, absl::Milliseconds(6));
-  EXPECT_EQ(told_[0].total, absl::Milliseconds(8));
-  EXPECT_EQ(told_[0].batch_size, 2);
-  EXPECT_EQ(told_[0].request_id, "of the header");
-  EXPECT_EQ(ToHex(told_[0].trace), "0af7651916cd43dd8448eb211c80319c");
+  ASSERT_EQ(reported_.size(), 1U);
+  EXPECT_EQ(reported_[0].queue, absl::Milliseconds(2));
+  EXPECT_EQ(reported_[0].compute, absl::Milliseconds(6));
+  EXPECT_EQ(reported_[0].total, absl::Milliseconds(8));
+  EXPECT_EQ(reported_[0].batch_size, 2);
+  EXPECT_EQ(reported_[0].request_id, "of the header");
+  EXPECT_EQ(ToHex(reported_[0].trace), "0af7651916cd43dd8448eb211c80319c");
   EXPECT_THAT(Sent(), IsEmpty());
 }
 

@@ -13,7 +13,7 @@ from harness import run_to_end
 from tiny_models import TinyModel, write_model
 
 SEED = 30
-MOST_WORDS = 2000
+MAX_WORDS = 2000
 
 
 class Checked:
@@ -27,7 +27,7 @@ class Checked:
         # Details about tensors or options may follow on indented lines.
         for line in self.lines[:-1]:
             assert re.match(r"(OK|WARNING|ERROR) +[\w.-]+|  ", line), line
-            assert len(line) < MOST_WORDS and line.isprintable(), line
+            assert len(line) < MAX_WORDS and line.isprintable(), line
 
     def of(self, name):
         """Returns OK or ERROR, and the text about the model."""

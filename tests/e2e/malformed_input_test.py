@@ -14,7 +14,7 @@ from refusals import INVALID, NOT_FOUND
 SEED = 20
 REFUSALS = {INVALID, NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED}
 # The daemon's messages quote the request, and gRPC's limit for trailers is 8 KiB.
-MOST_WORDS = 2000
+MAX_WORDS = 2000
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def answer(call, request):
 def check_refusal(error, what):
     assert error.code() in REFUSALS, f"{what}: {error.code()}: {error.details()[:300]}"
     words = error.details()
-    assert words and len(words) <= MOST_WORDS, f"{what}: {len(words)} characters"
+    assert words and len(words) <= MAX_WORDS, f"{what}: {len(words)} characters"
     assert words.replace("\n", " ").isprintable(), f"{what}: {words[:300]!r}"
 
 

@@ -15,7 +15,7 @@ from malformed import PICTURE, damaged, elements
 SEED = 40
 PATH = "/v2/models/tiny/infer"
 LENGTH = "Inference-Header-Content-Length"
-MOST_WORDS = 2000
+MAX_WORDS = 2000
 # Values that replace others: every JSON type, and extreme numbers.
 OTHERS = [None, True, -1, 0, 0.5, 2**31, 2**63, -(2**63) - 1, 10**400, "", "x" * 100_000, "\0", "\ud800", [], [[]], [None],
           {}, {"a": {"b": []}}, [[1], [2, 3]], [1, "a", None]]
@@ -42,7 +42,7 @@ def post(daemon, body, headers=(), path=PATH):
 def check_refusal(status, body, what):
     assert 400 <= status < 500 or status == 501, f"{what}: {status} {body[:300]}"
     words = json.loads(body)["error"]
-    assert 0 < len(words) <= MOST_WORDS, f"{what}: {len(words)} characters"
+    assert 0 < len(words) <= MAX_WORDS, f"{what}: {len(words)} characters"
     assert words.replace("\n", " ").isprintable(), f"{what}: {words[:300]!r}"
 
 

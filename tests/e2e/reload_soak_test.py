@@ -12,7 +12,7 @@ CYCLES = int(os.environ.get("SACCADE_SOAK_CYCLES", "20"))
 # Threads, caches and the allocator's pools grow during the first cycles: over 700 cycles, resident memory grew by 6.5
 # MiB until the 250th and by 0.03 MiB afterwards.
 WARM_UP = max(10, CYCLES * 5 // 4)
-MOST_GROWTH = 0.02
+MAX_GROWTH = 0.02
 
 
 def test_reloading_loses_no_request_and_no_memory(start, tmp_path):
@@ -39,4 +39,4 @@ def test_reloading_loses_no_request_and_no_memory(start, tmp_path):
     print(f"{CYCLES} reloads, {load.answered} answers: {before / 2**20:.1f} to {after / 2**20:.1f} MiB")
     assert not load.failures
     assert load.answered > CYCLES
-    assert after < before * (1 + MOST_GROWTH)
+    assert after < before * (1 + MAX_GROWTH)

@@ -7,7 +7,7 @@ from tools.bench_server.bench import HEAD, MANY, SIZES, measured, tenths, times,
 from tools.bench_server.servers import write_model
 
 # The most processor time for each call, against bare gRPC.
-MOST_PROCESSOR = {"256 B": 0.35, "150 kB": 0.8}
+MAX_PROCESSOR = {"256 B": 0.35, "150 kB": 0.8}
 # Connections, and streams on each of them.
 H2LOADS = {"256 B": ((1, 1), (8, 4)), "150 kB": ((8, 1), (8, 4))}
 
@@ -43,9 +43,9 @@ def overhead_goals(page, size, clients, ours, bare):
         page.goal(p50, ours.p50 / bare.p50, most=1.35)
     else:
         page.goal(f"identity, {size}, {count}: calls/s, against bare gRPC", ours.rate / bare.rate, least=0.75)
-        if size in MOST_PROCESSOR:
+        if size in MAX_PROCESSOR:
             page.goal(f"identity, {size}, {count}: CPU for each call, against bare gRPC",
-                      ours.processor / bare.processor, most=MOST_PROCESSOR[size])
+                      ours.processor / bare.processor, most=MAX_PROCESSOR[size])
     if (size, clients) == ("256 B", 1):
         page.goal(p50, ours.p50 / bare.p50, most=0.7)
         page.goal("identity, 256 B, 1 client: p50 beyond bare gRPC's", ours.p50 - bare.p50, most=60, unit=" us")
@@ -84,4 +84,4 @@ def h2load_goals(page, size, connections, streams, ours, bare):
         page.goal(f"{what}: calls/s, against bare gRPC", ours.rate / bare.rate, least=2.5)
     if connections * streams > 1:
         page.goal(f"{what}: CPU for each call, against bare gRPC", ours.processor / bare.processor,
-                  most=MOST_PROCESSOR[size])
+                  most=MAX_PROCESSOR[size])

@@ -6,16 +6,16 @@ from tools.soak.measure import draw, slope
 
 LEAST_GOODPUT = 0.95
 # Maximum share of late responses among all responses.
-MOST_LATE = 0.01
+MAX_LATE = 0.01
 # Share of the time that is ignored for memory: threads, the allocator's pools and the connections' buffers grow in it.
 SETTLED = 0.2
 # Maximum growth of the memory over the measured time, as a share of its mean; the same as in a soak.
-MOST_GROWTH = 0.02
+MAX_GROWTH = 0.02
 LEAST_FAIRNESS = 0.97
 # If calls are sent later than this share of the deadline, the load generator was the bottleneck.
-MOST_BEHIND = 0.2
+MAX_BEHIND = 0.2
 # If the peak changes by more than this share, the machine is reported as not quiet.
-MOST_DRIFT = 0.03
+MAX_DRIFT = 0.03
 
 
 def jain(values):
@@ -66,12 +66,12 @@ class Found:
         checks = (
             (self.share < LEAST_GOODPUT,
              f"goodput was {self.share:.1%} of the peak, expected at least {LEAST_GOODPUT:.0%}"),
-            (self.late > MOST_LATE, f"{self.late:.2%} of the answers were late, expected at most {MOST_LATE:.0%}"),
-            (self.growth > MOST_GROWTH,
-             f"resident memory grew by {self.growth:.1%}, expected at most {MOST_GROWTH:.0%}"),
+            (self.late > MAX_LATE, f"{self.late:.2%} of the answers were late, expected at most {MAX_LATE:.0%}"),
+            (self.growth > MAX_GROWTH,
+             f"resident memory grew by {self.growth:.1%}, expected at most {MAX_GROWTH:.0%}"),
             (self.fairness < LEAST_FAIRNESS,
              f"fairness among clients was {self.fairness:.3f}, expected at least {LEAST_FAIRNESS}"),
-            (behind > MOST_BEHIND, f"the load generator was behind by {behind:.0%} of a deadline (p99): it was too slow"),
+            (behind > MAX_BEHIND, f"the load generator was behind by {behind:.0%} of a deadline (p99): it was too slow"),
         )
         return [fault for wrong, fault in checks if wrong]
 
@@ -119,7 +119,7 @@ class Found:
                   [["in time", *(f"{step.goodput:.1f}" for step in steps)]]),
             "",
             *((f"The machine was not quiet: what it serves at its best changed by {played.drift:.0%} meanwhile.", "")
-              if played.drift > MOST_DRIFT else ()),
+              if played.drift > MAX_DRIFT else ()),
             f"{TIMES} times the peak, {played.rate:.0f} calls a second, for {played.minutes:g} minutes:",
             "",
             table(("", ""), self.rows()),

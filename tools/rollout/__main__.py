@@ -17,7 +17,7 @@ from tools.rollout.replicas import Times
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEADY_SECONDS = 5
-MOST_SPREAD = 0.1
+MAX_SPREAD = 0.1
 
 
 def milliseconds(seconds):
@@ -52,8 +52,8 @@ def play(flags, folder):
         sent_again = stage.proxy.sent_again() if stage.proxy else 0
         killed, when, holding = stage.kill()
 
-    faults += [f"steady, {one.way.name}: spread {one.spread:.1%}, expected at most {MOST_SPREAD:.0%}"
-               for one in even if one.spread > MOST_SPREAD]
+    faults += [f"steady, {one.way.name}: spread {one.spread:.1%}, expected at most {MAX_SPREAD:.0%}"
+               for one in even if one.spread > MAX_SPREAD]
     for act, tallies in (("steady", even), ("replaced", replaced)):
         faults += [f"{act}, {one.way.name}: {lost(one)}" for one in tallies if one.failed]
     faults += [f"{one.way.name}: {one.wrong} wrong answers" for one in [*even, *replaced, *killed] if one.wrong]

@@ -28,10 +28,10 @@ LOOK_SECONDS = 5
 # Share of the time that is ignored: threads, caches and the allocator's pools grow in it.
 SETTLED = 1 / 3
 # Maximum growth of the memory over the measured time, as a share of its mean; the same as in reload_soak_test.
-MOST_GROWTH = 0.02
+MAX_GROWTH = 0.02
 # Maximum growth of the mean number of descriptors and of threads from the first half to the second. Connections open
 # and close, each with a descriptor.
-MOST_MORE = 2
+MAX_MORE = 2
 
 
 class Reloads:
@@ -118,11 +118,11 @@ def faults_of(found):
         faults.append(f"the daemon ended with {found['exit_code']}")
     if found["reloads"] == 0:
         faults.append("nothing was reloaded")
-    if (share := found["growth"]["resident_mib"][1]) > MOST_GROWTH:
-        faults.append(f"resident memory grew by {share:.1%}, expected at most {MOST_GROWTH:.0%}")
+    if (share := found["growth"]["resident_mib"][1]) > MAX_GROWTH:
+        faults.append(f"resident memory grew by {share:.1%}, expected at most {MAX_GROWTH:.0%}")
     for name in ("threads", "descriptors"):
-        if (more := found["growth"][name][2]) > MOST_MORE:
-            faults.append(f"{more:.1f} more {name} in the second half, expected at most {MOST_MORE}")
+        if (more := found["growth"][name][2]) > MAX_MORE:
+            faults.append(f"{more:.1f} more {name} in the second half, expected at most {MAX_MORE}")
     return faults
 
 

@@ -18,7 +18,7 @@ from saccade.errors import SaccadeError, Unavailable, Untrusted
 _PING_TIMEOUT = 5.0
 
 # Servers reject headers that are much larger.
-_MOST_TOKEN = 4096
+_MAX_TOKEN = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Connection:
 
     def _check_token(self, token: str) -> None:
         # The message does not contain the token, because it is a secret.
-        if not token or len(token) > _MOST_TOKEN or not all("!" <= letter <= "~" for letter in token):
-            raise ValueError(f"token: expected 1 to {_MOST_TOKEN} visible ASCII characters, without spaces")
+        if not token or len(token) > _MAX_TOKEN or not all("!" <= letter <= "~" for letter in token):
+            raise ValueError(f"token: expected 1 to {_MAX_TOKEN} visible ASCII characters, without spaces")
         if self.tls is None and not self._is_local() and not self.token_without_tls:
             raise ValueError(
                 "token: would be sent in clear text; set tls, or token_without_tls=True "

@@ -126,7 +126,7 @@ absl::StatusOr<WorkerReply> DecodeWorker::Await(const StillWanted& wanted) {
     if (absl::Status still = wanted(); !still.ok()) {
       const std::string how = absl::StrCat("by the daemon: ", still.message());
       pool_->End(std::move(process_));
-      pool_->Tell(WorkerEnd::kNotWanted, how, "");
+      pool_->ReportEnd(WorkerEnd::kNotWanted, how, "");
       return still;
     }
   }
@@ -187,7 +187,7 @@ absl::StatusOr<std::unique_ptr<DecodeWorker>> WorkerPool::Acquire() {
       ++counts_.busy;
       return std::unique_ptr<DecodeWorker>(new DecodeWorker(this, std::move(process)));
     }
-    Tell(WorkerEnd::kIdle, HowItEnded(End(std::move(process))), "");
+    ReportEnd(WorkerEnd::kIdle, HowItEnded(End(std::move(process))), "");
   }
   auto started = Start();
   if (!started.ok()) return started.status();
@@ -343,7 +343,7 @@ absl::Status WorkerPool::Crashed(std::unique_ptr<WorkerProcess> process) {
     absl::MutexLock lock(&mutex_);
     reference = absl::StrCat("decode-", pid, "-", ++references_);
   }
-  Tell(cpu_time ? WorkerEnd::kCpuTime : WorkerEnd::kCrashed, HowItEnded(wait_status), reference);
+  ReportEnd(cpu_time ? WorkerEnd::kCpuTime : WorkerEnd::kCrashed, HowItEnded(wait_status), reference);
   return absl::InternalError(
       cpu_time ? absl::StrCat("decoding took more than ", absl::FormatDuration(options_.max_cpu),
                               " of processor time and was ended; the server's log has it under reference ",
@@ -354,7 +354,7 @@ absl::Status WorkerPool::Crashed(std::unique_ptr<WorkerProcess> process) {
                      reference));
 }
 
-void WorkerPool::Tell(WorkerEnd end, const std::string& how, const std::string& reference) const {
+void WorkerPool::ReportEnd(WorkerEnd end, const std::string& how, const std::string& reference) const {
   if (options_.on_end) options_.on_end(end, how, reference);
 }
 

@@ -128,7 +128,7 @@ class WorkerPool {
   // Ends a process that failed during a job, and returns the error of the job.
   absl::Status Crashed(std::unique_ptr<WorkerProcess> process);
   void Release(std::unique_ptr<WorkerProcess> process) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Tell(WorkerEnd end, const std::string& how, const std::string& reference) const;
+  void ReportEnd(WorkerEnd end, const std::string& how, const std::string& reference) const;
 
   const WorkerPoolOptions options_;
   Clock* const clock_;

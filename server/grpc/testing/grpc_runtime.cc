@@ -57,7 +57,7 @@ class RuntimeCall final : public grpc::ServerGenericBidiReactor, public Call {
  public:
   RuntimeCall(grpc::GenericCallbackServerContext* context, std::shared_ptr<CallHandler> handler)
       : context_(context), start_(StartOf(*context)), handler_(std::move(handler)) {
-    Tell([this] { handler_->OnStart(this); });
+    Invoke([this] { handler_->OnStart(this); });
   }
 
   const CallStart& start() const override { return start_; }
@@ -89,9 +89,9 @@ class RuntimeCall final : public grpc::ServerGenericBidiReactor, public Call {
   // gRPC's events.
   void OnReadDone(bool ok) override {
     if (ok) {
-      Tell([this] { handler_->OnMessage(PiecesOf(received_)); });
+      Invoke([this] { handler_->OnMessage(PiecesOf(received_)); });
     } else if (!context_->IsCancelled()) {
-      Tell([this] { handler_->OnHalfClose(); });
+      Invoke([this] { handler_->OnHalfClose(); });
     }
   }
   void OnWriteDone(bool ok) override {
@@ -102,10 +102,10 @@ class RuntimeCall final : public grpc::ServerGenericBidiReactor, public Call {
       finish = end_.has_value();
     }
     if (finish) FinishNow(*end_);
-    Tell([this, ok] { handler_->OnSent(ok); });
+    Invoke([this, ok] { handler_->OnSent(ok); });
   }
   void OnCancel() override {
-    Tell([this] { handler_->OnCancel(); });
+    Invoke([this] { handler_->OnCancel(); });
   }
   void OnDone() override {
     handler_->OnDone();
@@ -115,7 +115,7 @@ class RuntimeCall final : public grpc::ServerGenericBidiReactor, public Call {
  private:
   // Runs `event`, and those that come meanwhile, unless another thread does. After Finish() there is nothing
   // to tell.
-  void Tell(std::function<void()> event) {
+  void Invoke(std::function<void()> event) {
     std::unique_lock lock(mutex_);
     events_.push_back(std::move(event));
     if (telling_) return;

@@ -26,7 +26,7 @@ enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kGroup = 3, k
 constexpr uint32_t kRawTag = Message::kRawInputContentsFieldNumber << 3 | kLength;
 
 // Maximum length of a 32-bit varint.
-constexpr size_t kMost32 = 5;
+constexpr size_t kMaxVarint32Bytes = 5;
 
 // Splits a message's bytes into raw_input_contents and all other fields, in order.
 class Splitter {
@@ -74,7 +74,7 @@ class Splitter {
   // Like protobuf's parser, accepts at most five bytes and keeps 32 of their 35 bits.
   std::optional<Number> Tag() {
     auto tag = Varint();
-    if (!tag || tag->bytes > kMost32) return std::nullopt;
+    if (!tag || tag->bytes > kMaxVarint32Bytes) return std::nullopt;
     tag->value &= std::numeric_limits<uint32_t>::max();
     return tag;
   }
@@ -82,7 +82,7 @@ class Splitter {
   // Reads what follows the tag of raw_input_contents.
   bool ReadRaw() {
     const auto length = Varint();
-    if (!length || length->bytes > kMost32) return false;
+    if (!length || length->bytes > kMaxVarint32Bytes) return false;
     BytePieces later;
     const bool keep = request_.raw_count++ < InferenceRequest::kMaxRaws;
     return reader_.Take(length->value, keep ? request_.raws.emplace_back() : later);

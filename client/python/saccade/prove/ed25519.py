@@ -20,7 +20,7 @@ _KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 # EVP_PKEY_ED25519
 _KIND = 1087
-_MOST_FILE = 16384
+_MAX_FILE = 16384
 _PUBLIC_PEM = re.compile(r"-----BEGIN PUBLIC KEY-----\s([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----")
 
 
@@ -77,7 +77,7 @@ def read_public_key(path: pathlib.Path) -> bytes:
     expected = "expected an Ed25519 public key in PEM, as openssl pkey -pubout writes it"
     try:
         with open(path, encoding="ascii") as file:
-            text = file.read(_MOST_FILE)
+            text = file.read(_MAX_FILE)
     except (OSError, ValueError) as error:
         raise ProveError(f"--key {path} cannot be read: {error}; {expected}") from None
     found = _PUBLIC_PEM.search(text)

@@ -22,14 +22,14 @@ from saccade.prove.inputs import Request
 from saccade.prove.saved import Saved, Statement
 from saccade.v1 import vision_pb2 as pb
 
-_MOST_MESSAGE = 2**31 - 1
+_MAX_MESSAGE = 2**31 - 1
 _LOOK_SECONDS = 0.05
 
 
 class Target:
     def __init__(self, address: str, http_address: str, token: str | None, tls: bool, timeout: float) -> None:
         try:
-            self._connection = Connection(address, TLS() if tls else None, token, False, _MOST_MESSAGE)
+            self._connection = Connection(address, TLS() if tls else None, token, False, _MAX_MESSAGE)
         except ValueError as error:
             raise ProveError(f"--url: {error}") from None
         self._address, self._http, self._tls, self._timeout = address, http_address, tls, timeout

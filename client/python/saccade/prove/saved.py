@@ -17,7 +17,7 @@ from saccade.prove.failures import ProveError
 from saccade.replay import tensors
 from saccade.v1 import vision_pb2 as pb
 
-_MOST_FILE = 2**31 - 1
+_MAX_FILE = 2**31 - 1
 _PREFIX = "attestation"
 
 
@@ -139,7 +139,7 @@ def read(path: pathlib.Path) -> Saved:
     )
     try:
         with open(path, "rb") as file:
-            content = file.read(_MOST_FILE)
+            content = file.read(_MAX_FILE)
     except OSError as error:
         raise ProveError(f"{path} cannot be read: {error.strerror}; {expected}") from None
     try:

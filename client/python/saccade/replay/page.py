@@ -20,7 +20,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f6f8fa; paddi
 @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3 } pre { background: #161b22 } }
 """
 _COLOURS = ("#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080", "#9a6324", "#808000")
-_MOST_VALUES = 12
+_MAX_VALUES = 12
 
 
 def _escape(text: object) -> str:
@@ -66,7 +66,7 @@ def _values(answer: Answer) -> str:
                 for one in answer.result.actions.actions
             ]
         elif kind == "embedding":
-            lines = [" ".join(f"{value:.5f}" for value in answer.result.embedding.values[:_MOST_VALUES])]
+            lines = [" ".join(f"{value:.5f}" for value in answer.result.embedding.values[:_MAX_VALUES])]
         elif kind == "detections":
             lines = [f"{one.score:.4f}  {one.label or one.class_index}" for one in answer.result.detections.detections]
         elif kind == "segmentation":
@@ -76,9 +76,9 @@ def _values(answer: Answer) -> str:
             lines = [f"from {found.min:g} to {found.max:g}"]
     for tensor in answer.tensors:
         values = tensor.values()
-        shown = " ".join(f"{value:.6g}" for value in values.reshape(-1)[:_MOST_VALUES]) if values is not None else ""
+        shown = " ".join(f"{value:.6g}" for value in values.reshape(-1)[:_MAX_VALUES]) if values is not None else ""
         lines.append(f"{tensor.name} {tensor.datatype} {list(tensor.shape)}: {shown}")
-    return "\n".join(lines[:_MOST_VALUES]) or "nothing was found"
+    return "\n".join(lines[:_MAX_VALUES]) or "nothing was found"
 
 
 def _figure(title: str, answer: Answer, pair: Pair, picture: str | None) -> str:

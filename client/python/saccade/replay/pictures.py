@@ -16,7 +16,7 @@ from saccade.v1 import vision_pb2 as pb
 
 # Those that browsers show.
 _MAGICS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"BM": "image/bmp"}
-_MOST_BYTES = 4 << 20
+_MAX_BYTES = 4 << 20
 
 
 def media_type(data: bytes) -> str | None:
@@ -41,7 +41,7 @@ def png(pixels: numpy.ndarray) -> bytes:
 def address(data: bytes) -> str | None:
     """A data: address for a file that browsers show and that is not too large for a page; else None."""
     kind = media_type(data)
-    if kind is None or len(data) > _MOST_BYTES:
+    if kind is None or len(data) > _MAX_BYTES:
         return None
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 

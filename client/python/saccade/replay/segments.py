@@ -16,7 +16,7 @@ MAGIC = b"saccade capture 1\n"
 _HEAD = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
 # More than any message and its answer.
-_MOST_RECORD = 2**31 - 1
+_MAX_RECORD = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +108,7 @@ def read_segment(file: BinaryIO, name: str, damages: list[Damage]) -> Iterator[C
             damages.append(Damage(name, offset, size - offset, "has a damaged frame"))
             return
         try:
-            yield _record(zstd.decompress(packed, _MOST_RECORD))
+            yield _record(zstd.decompress(packed, _MAX_RECORD))
         except ValueError as error:
             damages.append(Damage(name, offset, _HEAD.size + length, str(error)))
 

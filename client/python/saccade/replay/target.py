@@ -17,7 +17,7 @@ from saccade.replay.failures import ReplayError
 from saccade.replay.segments import Captured
 from saccade.v1 import vision_pb2 as pb
 
-_MOST_MESSAGE = 2**31 - 1
+_MAX_MESSAGE = 2**31 - 1
 # As saccaded maps statuses to HTTP; the others do not come from a model.
 _BY_HTTP = {
     400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ABORTED",
@@ -63,7 +63,7 @@ class Target:
 
     def __init__(self, address: str, http_address: str | None, token: str | None, tls: bool, timeout: float) -> None:
         try:
-            connection = Connection(address, TLS() if tls else None, token, False, _MOST_MESSAGE)
+            connection = Connection(address, TLS() if tls else None, token, False, _MAX_MESSAGE)
         except ValueError as error:
             raise ReplayError(f"--url: {error}") from None
         self.address = address
