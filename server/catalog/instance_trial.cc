@@ -24,8 +24,6 @@ constexpr int kMinTrialPasses = 1;
 constexpr int kMaxTrialPasses = 200;
 // The pause between two single passes, as between two requests, so that the other threads go to sleep.
 constexpr absl::Duration kTrialPause = absl::Milliseconds(3);
-// Once a number of threads is worse than the best by this factor, smaller numbers are not tried.
-constexpr double kMuchWorse = 1.5;
 
 using TrialPass = std::function<absl::Status()>;
 
@@ -108,31 +106,13 @@ int InstancesFor(const InstanceTrial& trial, int threads) {
 }  // namespace
 
 absl::StatusOr<InstanceSplit> LoadForGoal(const LoadForSplit& load, const InstanceTrial& trial) {
+  const auto split_of = [&](int threads) { return InstanceSplit{InstancesFor(trial, threads), threads}; };
   const int max = std::max(1, trial.cores / std::max(1, trial.instances));
-  std::optional<InstanceSplit> best;
-  InstanceSplit loaded;
-  std::optional<double> min;
-  for (int threads = max; threads >= 1; threads /= 2) {
-    const InstanceSplit split = {InstancesFor(trial, threads), threads};
-    models::UseThreads(threads);
-    const auto make = load(split.instances);
-    if (!make.ok()) return make.status();
-    loaded = split;
-    if (!best) best = split;
-    if (max == 1) break;
-    const std::optional<double> slowness = TrialSlowness(*make, trial, split);
-    if (!slowness) break;
-    if (!min || *slowness < *min) {
-      min = slowness;
-      best = split;
-    } else if (*slowness > *min * kMuchWorse) {
-      break;
-    }
-  }
-  models::UseThreads(best->threads);
-  if (loaded.threads == best->threads) return *best;
-  if (const auto make = load(best->instances); !make.ok()) return make.status();
-  return *best;
+  const auto threads = LoadForLeastCost(
+      [&](int tried) { return load(split_of(tried).instances); },
+      [&](const PassMaker& make, int tried) { return TrialSlowness(make, trial, split_of(tried)); }, max);
+  if (!threads.ok()) return threads.status();
+  return split_of(*threads);
 }
 
 }  // namespace saccade::server

@@ -67,8 +67,7 @@ std::optional<double> CostOf(const PassMaker& make, int threads, int64_t max_bat
 
 }  // namespace
 
-absl::StatusOr<int> LoadForBestThreads(const LoadForThreads& load, int max, int64_t max_batch_size,
-                                       Clock* clock) {
+absl::StatusOr<int> LoadForLeastCost(const LoadForThreads& load, const CostOfThreads& cost_of, int max) {
   int best = max;
   int loaded = 0;
   std::optional<double> min;
@@ -78,7 +77,7 @@ absl::StatusOr<int> LoadForBestThreads(const LoadForThreads& load, int max, int6
     if (!make.ok()) return make.status();
     loaded = threads;
     if (max == 1) break;
-    const std::optional<double> cost = CostOf(*make, threads, max_batch_size, clock);
+    const std::optional<double> cost = cost_of(*make, threads);
     if (!cost) break;
     if (!min || *cost < *min) {
       min = cost;
@@ -91,6 +90,14 @@ absl::StatusOr<int> LoadForBestThreads(const LoadForThreads& load, int max, int6
   if (loaded == best) return best;
   if (const auto make = load(best); !make.ok()) return make.status();
   return best;
+}
+
+absl::StatusOr<int> LoadForBestThreads(const LoadForThreads& load, int max, int64_t max_batch_size,
+                                       Clock* clock) {
+  const auto cost_of = [&](const PassMaker& make, int threads) {
+    return CostOf(make, threads, max_batch_size, clock);
+  };
+  return LoadForLeastCost(load, cost_of, max);
 }
 
 }  // namespace saccade::server

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,14 @@ using PassMaker = std::function<std::function<absl::Status()>(int64_t size)>;
 // Loads the network for `threads`, on which the layout of the weights depends. The calling thread uses as
 // many.
 using LoadForThreads = std::function<absl::StatusOr<PassMaker>(int threads)>;
+
+// What passes with so many threads cost; nullopt if they cannot be measured, or take too long for it.
+using CostOfThreads = std::function<std::optional<double>(const PassMaker& make, int threads)>;
+
+// Loads the network for `max` threads and measures, then for its successive halves, until a number costs much
+// more than the best one, or has no cost. Returns the best number that was measured, or `max` if none was.
+// The network is loaded for it on return. Errors are those of `load`.
+absl::StatusOr<int> LoadForLeastCost(const LoadForThreads& load, const CostOfThreads& cost_of, int max);
 
 // Measures passes on this thread with `max` threads and its successive halves. Returns the number with the
 // least cost: the time of a batch of one, times the processor time of a full batch. Twice as many threads

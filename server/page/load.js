@@ -9,7 +9,7 @@ import {ask, isRefused, refusalOf} from "./token.js";
 
 const $ = (id) => document.getElementById(id);
 
-const POLL = 1000, WINDOW = 10, KEPT = 60;
+const POLL = 1000, TIMEOUT = 10000, WINDOW = 10, KEPT = 60;
 // Of fewer requests, one in a hundred says nothing.
 const MIN_SAMPLES = 100;
 // Triton's reasons, as the table names them. Cancelled requests are no failures of the daemon.
@@ -238,15 +238,16 @@ function show(answers, table, held) {
   showLoadTab();
 }
 
-// Runs as long as the page is open. Calls `told` with the last answer of /v1/load and "", or with null and what is wrong.
+// Runs as long as the page is open; while it is hidden, only until the first answer. Calls `told` with the last answer of
+// /v1/load and "", or with null and what is wrong.
 export async function watch(table, held, told) {
   const answers = [];
   let last = null;
   for (;;) {
-    if (!document.hidden) {
+    if (!document.hidden || !last) {
       let wrong = "does not answer; trying again";
       try {
-        const response = await ask("/v1/load"), answer = await response.json();
+        const response = await ask("/v1/load", AbortSignal.timeout(TIMEOUT)), answer = await response.json();
         if (isRefused(response)) wrong = refusalOf(answer.error);
         if (!response.ok) throw new Error(answer.error);
         answers.push(answer);

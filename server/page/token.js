@@ -20,8 +20,9 @@ export function showTokenField(status) {
   document.getElementById("token-field").hidden = !REFUSED.includes(status);
 }
 
-export async function ask(path) {
-  const response = await fetch(path, {headers: tokenHeaders()});
+// `signal` may be undefined.
+export async function ask(path, signal) {
+  const response = await fetch(path, {headers: tokenHeaders(), signal});
   showTokenField(response.status);
   return response;
 }

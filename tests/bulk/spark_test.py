@@ -58,3 +58,5 @@ def test_an_executor_that_is_killed_in_the_middle_costs_no_input(spark, tmp_path
     rows = rows_of(tmp_path / "out")
     check_each_once(rows, 1000)
     assert [row["index"] for row in rows if row["error_code"]] == list(range(50, 1000, 100))
+    # Spark keeps its idle workers for a minute, and their daemon with them.
+    spark.stop()

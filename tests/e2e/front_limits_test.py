@@ -281,7 +281,7 @@ def test_open_calls_count_to_what_a_client_may_hold(begin):
     """A watch needs no token and has no end. Each of these has 12 kB of head, of which 10 bytes are sent."""
     daemon = begin(f"--max-inflight-bytes={64 * MIB}", f"--max-message-bytes={16 * MIB}")
     serves(daemon)
-    before, calls = daemon.resident_bytes(), 20 * 256
+    before, calls = daemon.resident_bytes(), 40 * 256
     fields = h2.block(h2.grpc_fields(WATCH))
     with contextlib.ExitStack() as stack:
         for _ in range(calls // 256):
@@ -294,7 +294,8 @@ def test_open_calls_count_to_what_a_client_may_hold(begin):
         eventually(lambda: refused(daemon, "bytes") > calls * 0.7, "most of them are rejected")
         assert refused(daemon, "bytes") < calls
         assert daemon.metrics().total("saccade_inflight_bytes") > 31 * MIB
-        assert daemon.resident_bytes() - before < 80 * MIB
+        # 240 MiB without the charge. Calls that are refused add about 9 kB each.
+        assert daemon.resident_bytes() - before < 160 * MIB
         serves(daemon)
         assert daemon.get("/v2/health/live", daemon.metrics_port)[0] == 200
     eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for them")

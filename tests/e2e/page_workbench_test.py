@@ -114,6 +114,17 @@ def test_files_larger_than_a_message_are_not_read(browser, repository, tmp_path)
         page.close()
 
 
+def test_a_daemon_that_hangs_is_named_also_in_a_hidden_tab(browser, daemon):
+    page = browser.new_page()
+    page.add_init_script("Object.defineProperty(document, 'hidden', {value: true})")
+    held = []
+    page.route("**/v1/load", lambda route: route.continue_() if held else held.append(route))
+    page.goto(f"http://127.0.0.1:{daemon.http_port}/")
+    expect(page.locator("#daemon")).to_contain_text("does not answer; trying again")
+    expect(page.locator("#daemon")).to_contain_text("connected")
+    page.close()
+
+
 def test_every_control_has_a_name(open_page):
     page = open_page()
     ask(page, "detector")
