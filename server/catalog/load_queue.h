@@ -25,7 +25,7 @@ struct LoadQueueOptions {
   // Maximum number of requests that wait for one model, and for all.
   size_t max_waiting_per_model = 256;
   size_t max_waiting = 4096;
-  // How long a request without a deadline waits.
+  // The longest that a request waits, whatever its deadline is.
   absl::Duration max_wait = absl::Seconds(60);
 };
 

@@ -246,8 +246,9 @@ export async function watch(table, held, told) {
   for (;;) {
     if (!document.hidden || !last) {
       let wrong = "does not answer; trying again";
+      const late = new AbortController(), timer = setTimeout(() => late.abort(), TIMEOUT);
       try {
-        const response = await ask("/v1/load", AbortSignal.timeout(TIMEOUT)), answer = await response.json();
+        const response = await ask("/v1/load", late.signal), answer = await response.json();
         if (isRefused(response)) wrong = refusalOf(answer.error);
         if (!response.ok) throw new Error(answer.error);
         answers.push(answer);
@@ -264,6 +265,8 @@ export async function watch(table, held, told) {
         table.parentElement.classList.add("stale");
         if (last) held.textContent = `No longer up to date: ${location.host} ${wrong}. These are the figures of ${last.toLocaleTimeString()}.`;
         told(null, wrong);
+      } finally {
+        clearTimeout(timer);
       }
     }
     await new Promise((resolve) => setTimeout(resolve, POLL));
