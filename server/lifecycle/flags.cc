@@ -276,7 +276,8 @@ void AddBounds(CLI::App& app, Flags& flags) {
       app.add_option(
              "--client-requests-per-second", flags.admission.clients.requests_per_second,
              "Maximum rate of all requests of one client but health checks, by its token, else by its "
-             "address (an IPv6 address by its first 64 bits); 0 means no limit")
+             "address (an IPv6 address by its first 64 bits); a token's own rate= goes first; 0 means no "
+             "limit")
           ->check(Between(0, 1e6))
           ->capture_default_str()
           ->type_name("R");
@@ -287,7 +288,8 @@ void AddBounds(CLI::App& app, Flags& flags) {
       ->capture_default_str()
       ->type_name("N");
   bound("--max-queue-size", flags.max_queue_size, kAny,
-        "Maximum pictures that wait for an instance, per model");
+        "Maximum pictures that wait for an instance, per model, and at least its max_batch_size; its own "
+        "max_queue_size goes first");
   bound("--decode-queue", flags.decode_queue, kAny, "Maximum requests that wait for a decode thread");
 }
 
@@ -339,7 +341,8 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->transform(Quiet(CLI::CheckedTransformer(kDecodeModes)))
       ->type_name("process|thread");
   app.add_option("--threads-per-instance", flags.threads_per_instance,
-                 "Cores used by one forward pass; 0 divides the cores by the model's instances")
+                 "Cores used by one forward pass; 0 divides the cores by the model's instances, and tries "
+                 "fewer for short passes")
       ->check(Quiet(CLI::Range(0, 1024)))
       ->capture_default_str()
       ->type_name("N");
@@ -347,7 +350,8 @@ void AddMachine(CLI::App& app, Flags& flags) {
          "--state-folder", flags.state_folder,
          "Where what was measured of models is kept, so that the next start does not measure it again, and "
          "which shadow versions were promoted; "
-         "empty keeps nothing. By default $STATE_DIRECTORY, which systemd sets, or a user's "
+         "empty keeps nothing. By default $STATE_DIRECTORY, which systemd sets, else "
+         "$XDG_STATE_HOME/saccade, else "
          "~/.local/state/saccade")
       ->type_name("DIR");
   app.add_option("--log-format", flags.log_format,

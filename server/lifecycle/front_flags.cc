@@ -58,7 +58,8 @@ std::string ReadHosts(const std::vector<std::string>& names, std::vector<std::st
 void AddFrontFlags(CLI::App& app, FrontFlags* flags) {
   HttpLimits& limits = flags->limits;
   AddNumber(app, "--network-threads", flags->network_threads, 0, kMaxNetworkThreads,
-            "Threads that serve connections; 0 means a quarter of the cores, from 2 to 4");
+            "Threads that serve connections, at most one for each core; 0 means a quarter of the cores, from "
+            "2 to 4");
   AddNumber(app, "--max-connections", flags->max_connections, 0, kMaxConnections,
             "Maximum open connections to the gRPC and HTTP ports; 0 means as many as the limit of open files "
             "allows, at most 16384");

@@ -93,9 +93,10 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
                      "Share of the requests of the last seconds that were rejected because of overload."),
       waiting(registry, "saccade_waiting_requests", "Requests of all models that wait for a forward pass."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
-      inflight_bytes(registry, "saccade_inflight_bytes",
-                     "Bytes of messages that are being received, of the requests in flight, and of large "
-                     "answers that are being sent."),
+      inflight_bytes(
+          registry, "saccade_inflight_bytes",
+          "Bytes of messages that are being received, of open calls with their headers, of the requests in "
+          "flight with their copies of shared memory, and of large answers that are being sent."),
       inflight_decoded_bytes(registry, "saccade_inflight_decoded_bytes",
                              "Bytes of the decoded pictures and network inputs of the requests in flight."),
       models(registry, "saccade_models", "Known models, by whether a version of them is served."),
