@@ -6,19 +6,12 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 TESTS = pathlib.Path(__file__).resolve().parent
-DEADLINE_SECONDS = 60
-
-
-def eventually(holds):
-    end = time.monotonic() + DEADLINE_SECONDS
-    while not holds():
-        assert time.monotonic() < end
-        os.sched_yield()
+sys.path.insert(0, str(TESTS / "e2e"))
+from harness import DEADLINE_SECONDS, eventually  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -26,7 +19,7 @@ def warm(folder):
     """The path of a warm process's socket."""
     path = folder / "socket"
     process = subprocess.Popen([sys.executable, TESTS / "warm_python.py", path, "pytest"])
-    eventually(path.exists)
+    eventually(path.exists, "the process listens")
     yield path
     process.kill()
     process.wait()
@@ -101,10 +94,10 @@ def test_a_test_whose_caller_is_killed_ends(tmp_path):
     with warm(tmp_path) as path:
         caller = subprocess.Popen(command(tmp_path, WAITING), cwd=tmp_path, env=environment(SACCADE_WARM_PYTHON=str(path)))
         written = tmp_path / "pid"
-        eventually(lambda: written.exists() and written.read_text())
+        eventually(lambda: written.exists() and written.read_text(), "the test runs")
         caller.kill()
         caller.wait()
-        eventually(lambda: gone(int(written.read_text())))
+        eventually(lambda: gone(int(written.read_text())), "the test has ended")
 
 
 def test_tests_run_beside_each_other(tmp_path):
@@ -135,7 +128,7 @@ sys.stdin.read()
     path = tmp_path / "socket"
     with subprocess.Popen([sys.executable, "-c", starter, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         pid = int(running.stdout.readline())
-        eventually(path.exists)
+        eventually(path.exists, "the process listens")
         assert not gone(pid)
         running.kill()
-    eventually(lambda: gone(pid))
+    eventually(lambda: gone(pid), "the process has ended")

@@ -131,7 +131,8 @@ class Runner:
     def _start(self) -> None:
         self._threads = os.environ.get("OMP_NUM_THREADS")
         # The program adds to the end of the file, which each run empties.
-        self._errors = tempfile.TemporaryFile("ab+")
+        if self._errors is None:
+            self._errors = tempfile.TemporaryFile("ab+")
         self._process = subprocess.Popen([RUN_MODEL, "--lines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          stderr=self._errors, text=True)
         # The program ends when its stdin does.

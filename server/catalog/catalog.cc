@@ -251,8 +251,8 @@ void Catalog::ReportChanges() {
     if (ready && now.count(name) == 0) events_.model_changed(name, false);
   }
   for (const auto& [name, ready] : now) {
-    const auto told = reported_.find(name);
-    if (told == reported_.end() || told->second != ready) events_.model_changed(name, ready);
+    const auto reported = reported_.find(name);
+    if (reported == reported_.end() || reported->second != ready) events_.model_changed(name, ready);
   }
   reported_ = std::move(now);
 }

@@ -20,11 +20,8 @@ absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& 
         absl::StrCat("with this input, the request's inputs in shared memory have ", taken_ + range->size,
                      " bytes, more than --max-message-bytes ", memory_.max_tensor_bytes()));
   }
-  if (ledger_ == nullptr) {
-    taken_ += range->size;
-    return memory_.Read(*range, client_);
-  }
-  auto charge = ledger_->Charge(client_, static_cast<int64_t>(range->size));
+  auto charge = ledger_ == nullptr ? absl::StatusOr<ByteCharge>(ByteCharge())
+                                   : ledger_->Charge(client_, static_cast<int64_t>(range->size));
   if (!charge.ok()) return charge.status();
   auto copy = memory_.Read(*range, client_);
   if (!copy.ok()) return copy;

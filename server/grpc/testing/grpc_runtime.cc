@@ -118,8 +118,8 @@ class RuntimeCall final : public grpc::ServerGenericBidiReactor, public Call {
   void Invoke(std::function<void()> event) {
     std::unique_lock lock(mutex_);
     events_.push_back(std::move(event));
-    if (telling_) return;
-    telling_ = true;
+    if (invoking_) return;
+    invoking_ = true;
     while (!events_.empty()) {
       const std::function<void()> next = std::move(events_.front());
       events_.pop_front();
@@ -128,7 +128,7 @@ class RuntimeCall final : public grpc::ServerGenericBidiReactor, public Call {
       next();
       lock.lock();
     }
-    telling_ = false;
+    invoking_ = false;
   }
 
   void FinishNow(const CallEnd& end) {
@@ -144,7 +144,7 @@ class RuntimeCall final : public grpc::ServerGenericBidiReactor, public Call {
   grpc::ByteBuffer sent_;
   std::mutex mutex_;
   std::deque<std::function<void()>> events_;
-  bool telling_ = false;
+  bool invoking_ = false;
   bool sending_ = false;
   bool finished_ = false;
   std::optional<CallEnd> end_;

@@ -57,17 +57,21 @@ Json ToJson(const std::vector<TensorDescription>& tensors) {
   return described;
 }
 
-// What a response takes until it is sent.
+// What a response with a large text takes until it is sent.
 struct Kept {
-  std::shared_ptr<const AnswerCharge> answer;
+  std::shared_ptr<const void> answer;
   ByteCharge text;
 };
+
+bool IsText(const Tensor& output, const RestForm& form) {
+  return !output.shared && !form.BinaryOf(output.name);
+}
 
 // The bytes of the outputs that are written as JSON.
 int64_t TextBytes(const TensorAnswer& answer, const RestForm& form) {
   int64_t bytes = 0;
   for (const Tensor& output : answer.outputs) {
-    if (!output.shared && !form.BinaryOf(output.name)) bytes += static_cast<int64_t>(output.data.size());
+    if (IsText(output, form)) bytes += static_cast<int64_t>(output.data.size());
   }
   return bytes;
 }
@@ -77,7 +81,7 @@ int64_t TextBytes(const TensorAnswer& answer, const RestForm& form) {
 int64_t MaxJsonBytes(const TensorAnswer& answer, const RestForm& form) {
   int64_t bytes = 0;
   for (const Tensor& output : answer.outputs) {
-    if (output.shared || form.BinaryOf(output.name)) continue;
+    if (!IsText(output, form)) continue;
     const bool bytewise = output.type == DataType::kBytes || SizeOf(output.type) == 1;
     bytes += (bytewise ? 6 : 4) * static_cast<int64_t>(output.data.size());
   }
@@ -158,27 +162,23 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
   return read;
 }
 
-absl::StatusOr<ByteCharge> RestService::ChargeText(const InferCall& call, const TensorAnswer& answer) const {
-  const int64_t bytes = MaxJsonBytes(answer, call.form);
-  if (bytes <= kMaxTextHere) return ByteCharge();
-  return deps_.pipeline->deps().admission->Charge(call.request->client,
-                                                  std::min(bytes, options_.max_message_bytes));
+absl::StatusOr<HttpResponse> RestService::MakeAnswer(const InferCall& call, TensorAnswer answer) const {
+  std::shared_ptr<const void> kept = std::move(answer.charge);
+  if (const int64_t bytes = MaxJsonBytes(answer, call.form); bytes > kMaxTextHere) {
+    auto text = deps_.pipeline->deps().admission->Charge(call.request->client,
+                                                         std::min(bytes, options_.max_message_bytes));
+    if (!text.ok()) return text.status();
+    kept = std::make_shared<const Kept>(Kept{std::move(kept), *std::move(text)});
+  }
+  auto response = ToRestAnswer(std::move(answer), call.id, call.form, options_.max_message_bytes);
+  if (response.ok()) response->kept = std::move(kept);
+  return response;
 }
 
 HttpResponse RestService::Write(const InferCall& call, absl::StatusOr<TensorAnswer> outcome) const {
-  const auto kept = std::make_shared<Kept>();
-  if (outcome.ok()) {
-    kept->answer = std::move(outcome->charge);
-    auto text = ChargeText(call, *outcome);
-    if (text.ok())
-      kept->text = *std::move(text);
-    else
-      outcome = text.status();
-  }
-  auto made = outcome.ok() ? ToRestAnswer(*std::move(outcome), call.id, call.form, options_.max_message_bytes)
-                           : absl::StatusOr<HttpResponse>(outcome.status());
+  auto made =
+      outcome.ok() ? MakeAnswer(call, *std::move(outcome)) : absl::StatusOr<HttpResponse>(outcome.status());
   HttpResponse response = made.ok() ? *std::move(made) : ToHttp(made.status(), options_.retry_jitter);
-  response.kept = kept;
   call.scope.End(made.status(), response, ValueIn(*call.request, "model"), call.id);
   return response;
 }

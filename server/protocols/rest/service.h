@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "server/catalog/catalog.h"
-#include "server/core/byte_ledger.h"
 #include "server/core/clock.h"
 #include "server/engine/pipeline.h"
 #include "server/http/http_message.h"
@@ -74,8 +73,9 @@ class RestService {
   absl::StatusOr<RestCall> Read(const HttpRequest& request) const;
   // Sends the answer and ends the call's record.
   void Answer(const std::shared_ptr<const InferCall>& call, absl::StatusOr<TensorAnswer> outcome) const;
-  // Charges the JSON of an answer before it is written. Errors as ByteLedger::Charge.
-  absl::StatusOr<ByteCharge> ChargeText(const InferCall& call, const TensorAnswer& answer) const;
+  // Charges a large text before it is written, until it is sent. Errors as ByteLedger::Charge and
+  // ToRestAnswer.
+  absl::StatusOr<HttpResponse> MakeAnswer(const InferCall& call, TensorAnswer answer) const;
   HttpResponse Write(const InferCall& call, absl::StatusOr<TensorAnswer> outcome) const;
 
   const Options options_;
