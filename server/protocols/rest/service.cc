@@ -178,8 +178,9 @@ absl::StatusOr<HttpResponse> RestService::MakeAnswer(const InferCall& call, Tens
 HttpResponse RestService::Write(const InferCall& call, absl::StatusOr<TensorAnswer> outcome) const {
   auto made =
       outcome.ok() ? MakeAnswer(call, *std::move(outcome)) : absl::StatusOr<HttpResponse>(outcome.status());
-  HttpResponse response = made.ok() ? *std::move(made) : ToHttp(made.status(), options_.retry_jitter);
-  call.scope.End(made.status(), response, ValueIn(*call.request, "model"), call.id);
+  const absl::Status status = made.status();
+  HttpResponse response = made.ok() ? *std::move(made) : ToHttp(status, options_.retry_jitter);
+  call.scope.End(status, response, ValueIn(*call.request, "model"), call.id);
   return response;
 }
 
