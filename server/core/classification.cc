@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -24,8 +23,6 @@ struct Texts {
 // The indices of the `max` largest values. NaN comes last.
 template <typename T>
 std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t max) {
-  std::vector<int64_t> order(elements);
-  std::iota(order.begin(), order.end(), int64_t{0});
   const auto before = [row](int64_t a, int64_t b) {
     const bool a_is_number = row[a] == row[a];
     const bool b_is_number = row[b] == row[b];
@@ -33,9 +30,20 @@ std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t max) {
     if (a_is_number && row[a] != row[b]) return row[a] > row[b];
     return a < b;
   };
-  std::partial_sort(order.begin(), order.begin() + max, order.end(), before);
-  order.resize(max);
-  return order;
+  // The last of the best is at the front of the heap. A row may have millions of elements.
+  std::vector<int64_t> best;
+  best.reserve(max);
+  for (int64_t i = 0; i < elements && max > 0; ++i) {
+    if (static_cast<int64_t>(best.size()) == max) {
+      if (!before(i, best.front())) continue;
+      std::pop_heap(best.begin(), best.end(), before);
+      best.pop_back();
+    }
+    best.push_back(i);
+    std::push_heap(best.begin(), best.end(), before);
+  }
+  std::sort_heap(best.begin(), best.end(), before);
+  return best;
 }
 
 // Like Triton: a number with six decimals, or an integer.
@@ -75,6 +83,12 @@ absl::StatusOr<Tensor> Classify(const Tensor& values, int64_t classes, const std
   if (!count.ok()) return count.status();
   const int64_t rows = batched && !values.shape.empty() ? values.shape[0] : 1;
   const int64_t elements = rows == 0 ? 0 : *count / rows;
+  const int64_t max = std::min(classes, elements);
+  if (rows > 0 && max > kMaxClassified / rows) {
+    return Invalid(absl::StrCat("output ", Shown(values.name)),
+                   absl::StrCat("the parameter 'classification' asks for ", max, " values in each of ", rows,
+                                " rows; at most ", kMaxClassified, " values are given, so ask for fewer"));
+  }
   absl::StatusOr<Tensor> classified;
   const auto of = [&](auto type) {
     return ClassifyRows<decltype(type)>(values, rows, elements, classes, labels);

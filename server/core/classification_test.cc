@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <random>
 
 #include "server/core/bytes_elements.h"
 
@@ -93,6 +94,34 @@ TEST(ClassificationTest, ASingleNumberIsOneRow) {
   const auto classified = Classify(Of(DataType::kFp32, {}, values), 3, {}, /*batched=*/true);
   ASSERT_TRUE(classified.ok()) << classified.status();
   EXPECT_THAT(Texts(*classified), ElementsAre("4.000000:0"));
+}
+
+TEST(ClassificationTest, SomeOfARowAreTheFirstOfAll) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    // With equal values, and some that are no numbers.
+    std::vector<float> values(1 + random() % 40);
+    for (float& value : values)
+      value = random() % 9 == 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(random() % 10);
+    const auto count = static_cast<int64_t>(values.size());
+    const auto all = Classify(Of(DataType::kFp32, {1, count}, values), count, {}, true);
+    ASSERT_TRUE(all.ok()) << all.status();
+    std::vector<std::string> first = Texts(*all);
+    const auto wanted = static_cast<int64_t>(random() % values.size());
+    first.resize(wanted);
+    const auto some = Classify(Of(DataType::kFp32, {1, count}, values), wanted, {}, true);
+    ASSERT_TRUE(some.ok()) << some.status();
+    EXPECT_EQ(Texts(*some), first);
+  }
+}
+
+TEST(ClassificationTest, MoreValuesThanATensorOfTextsHasAreRefused) {
+  const std::vector<uint8_t> values(2 * kMaxClassified);
+  const Tensor two_rows = Of(DataType::kUint8, {2, kMaxClassified}, values);
+  EXPECT_TRUE(Classify(two_rows, 10, {}, true).ok());
+  const absl::Status refused = Classify(two_rows, kMaxClassified, {}, true).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("asks for 262144 values in each of 2 rows"));
 }
 
 TEST(ClassificationTest, TypesWithoutAnOrderAreRefused) {

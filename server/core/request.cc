@@ -48,8 +48,7 @@ int64_t BytesOf(const std::vector<Tensor>& outputs) {
 int64_t Response::bytes() const {
   int64_t bytes = BytesOf(results) + BytesOf(outputs);
   if (explanation) {
-    for (const models::AttentionMap& map : explanation->maps)
-      bytes += static_cast<int64_t>(map.values.size());
+    for (const models::AttentionMap& map : explanation->maps) bytes += Held(map.values);
   }
   return bytes;
 }

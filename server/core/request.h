@@ -120,6 +120,9 @@ struct Request : CallHead {
   // most once, before the call is answered, so that its time is part of the timings and the metrics.
   std::function<absl::Status(Response& response)> encode;
 
+  // Whether encode() draws masks or compresses maps, which takes long for large pictures.
+  bool encodes_maps = false;
+
   // Memory that encode() takes for a map of a size that the client chose, in bytes; charged before the pass.
   int64_t map_bytes = 0;
 
@@ -164,6 +167,9 @@ struct Response {
   int64_t batch_size = 0;
   // Number of forward passes.
   int passes = 0;
+  // Asked by an encode() that takes long: an error if the client has gone or the deadline has passed. Null if
+  // encode() need not ask.
+  std::function<absl::Status()> still_wanted = nullptr;
   // Size of the protocol's answer, where encode() knows it; it may be larger than the results.
   int64_t answer_bytes = 0;
   // Keeps the bytes of a large answer counted as in flight; null for a small one. The sender holds it until

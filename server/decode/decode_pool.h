@@ -1,4 +1,5 @@
-// Threads that decode pictures, so that neither the network's threads nor the instances' have to.
+// Threads that decode pictures and encode large answers, so that neither the network's threads nor the
+// instances' have to.
 #pragma once
 
 #include <cstdint>

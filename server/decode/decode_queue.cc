@@ -18,6 +18,10 @@ DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
   model.weight = order.weight;
   if (model.jobs.empty()) model.used = std::max(model.used, served_);
   const Position position = {order.priority, order.deadline, pushed_++};
+  if (size_ >= max_jobs_ && !order.may_replace) {
+    Forget(models_.find(order.model));
+    return {.taken = false, .removed = std::move(job)};
+  }
   if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, position, std::move(job));
   if (model.jobs.empty()) turns_.emplace(model.used, order.model);
   model.jobs.emplace(position, std::move(job));

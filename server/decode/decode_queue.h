@@ -27,6 +27,8 @@ class DecodeQueue {
     // Higher values go first, within the model.
     int priority = 0;
     absl::Time deadline = absl::InfiniteFuture();
+    // If false and there is no room, this job is not kept, and none is removed for it.
+    bool may_replace = true;
   };
 
   struct Job {

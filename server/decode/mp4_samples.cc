@@ -20,10 +20,17 @@ constexpr uint64_t kMaxSamples = uint64_t{4} << 20;
 // FFmpeg allocates these tables, of up to 12 bytes for each entry, before it reads them. An entry takes at
 // least four bytes of the file.
 constexpr uint64_t kMinEntryBytes = 4;
-constexpr const char* kTables[] = {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys"};
+constexpr const char* kTables[] = {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys", "elst"};
 constexpr const char* kGroups = "sbgp";
 
+// Each entry of an edit list makes FFmpeg copy a part of the index, or all of it. Files of cameras and
+// editors have one or two entries for each track.
+constexpr uint64_t kMaxCopies = 4;
+
 constexpr size_t kBoxHeader = 8;
+
+// The first letters of all types that are looked for.
+constexpr std::string_view kFirsts = "stcke";
 
 // The number of samples that a table claims whose type is at `at`; 0 if it is no table.
 uint64_t ClaimedSamples(const PictureBytes& bytes, size_t at) {
@@ -64,15 +71,24 @@ class SampleCounter {
       }
       at += size;
     }
-    return absl::OkStatus();
+    return CheckEdits();
   }
 
  private:
+  absl::Status CheckEdits() const {
+    const uint64_t max_samples = kMaxCopies * max_samples_ / std::max<uint64_t>(edits_, kMaxCopies);
+    if (samples_ <= max_samples) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the video cannot be read: its edit lists have ", edits_, " entries for ", samples_,
+                     " samples; with so many, at most ", max_samples, " samples are accepted in a file of ",
+                     bytes_.size(), " bytes, so write it again without edit lists"));
+  }
+
   // Looks for tables at every position, because FFmpeg reads them inside of many kinds of boxes.
   absl::Status CountIn(size_t begin, size_t end) {
     for (size_t at = begin; at + 4 <= end; ++at) {
       const uint32_t first = bytes_.u8(at);
-      if ((first != 's' && first != 't' && first != 'c' && first != 'k') || !IsBox(bytes_, at)) continue;
+      if (kFirsts.find(static_cast<char>(first)) == std::string_view::npos || !IsBox(bytes_, at)) continue;
       if (bytes_.tag(at, "cmov")) {
         return absl::InvalidArgumentError(
             "the video cannot be read: its header is compressed (cmov), which is not accepted; write it "
@@ -92,6 +108,7 @@ class SampleCounter {
                                                        entries_, " entries or more, which a file of ",
                                                        bytes_.size(), " bytes cannot hold; write it again"));
       }
+      if (bytes_.tag(at, "elst")) edits_ += bytes_.big32(at + 8);
     }
     return absl::OkStatus();
   }
@@ -101,6 +118,7 @@ class SampleCounter {
   const uint64_t max_entries_;
   uint64_t samples_ = 0;
   uint64_t entries_ = 0;
+  uint64_t edits_ = 0;
 };
 
 }  // namespace

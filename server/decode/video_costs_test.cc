@@ -15,6 +15,7 @@ namespace saccade::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using namespace std::string_literals;
 
 // Motion JPEG whose header gives `side` and whose frames are `frame`.
@@ -89,7 +90,7 @@ TEST(VideoCostsTest, VideosThatClaimManySamples) {
               HasSubstr("its tables claim 170000000 samples"));
   EXPECT_THAT(refusal(start + Box("moof", Box("traf", Box("trun", flags + Big(170'000'000, 4))))),
               HasSubstr("its tables claim 170000000 samples"));
-  for (const char* type : {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys"}) {
+  for (const char* type : {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys", "elst"}) {
     EXPECT_THAT(refusal(with_table(Box(type, flags + Big(170'000'000, 4)))),
                 HasSubstr("its tables claim 170000000 entries"));
     // The file would hold the entries of one of the tables.
@@ -98,6 +99,14 @@ TEST(VideoCostsTest, VideosThatClaimManySamples) {
     EXPECT_THAT(refusal(with_table(tables)), HasSubstr(" entries or more, which a file of"));
   }
   EXPECT_THAT(refusal(start + Box("moov", Box("cmov", "x"))), HasSubstr("compressed (cmov)"));
+  // Each edit would copy the index of all samples.
+  const std::string samples = Box("stsz", flags + Big(1, 4) + Big(5000, 4));
+  const std::string edits = Box("elst", flags + Big(100, 4) + std::string(1200, '\0'));
+  const std::string data = Box("mdat", std::string(20'000, 'x'));
+  EXPECT_THAT(refusal(with_table(samples + edits) + data),
+              HasSubstr("its edit lists have 100 entries for 5000 samples"));
+  const std::string two_edits = Box("elst", flags + Big(2, 4) + std::string(24, '\0'));
+  EXPECT_THAT(refusal(with_table(samples + two_edits) + data), Not(HasSubstr("edit lists")));
   // FFmpeg reads a table whose box is longer than the file.
   EXPECT_THAT(refusal(with_table(Big(1 << 24, 4) + "stsz" + flags + Big(1, 4) + Big(170'000'000, 4))),
               HasSubstr("its tables claim 170000000 samples"));

@@ -1,6 +1,7 @@
 // The memory of a large answer, counted by admission as in flight until the answer is sent.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "server/admission/admission.h"
 
 namespace saccade::server {
+
+// Answers of models from this size on are charged, because of a single smaller one the connection's windows
+// and buffers hold most, even if the client does not read.
+inline constexpr int64_t kLargeAnswer = 64 << 10;
 
 // Immutable. Shared by the objects that hold the answer; the last of them destroys it, on any thread. A
 // client that does not read its answer thus keeps the memory counted. The admission must outlive it.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/batching/device_model.h"
@@ -156,6 +157,51 @@ TEST_F(CallShareTest, MakingTheAnswerIsPartOfItsTime) {
       metrics_.Exposition(),
       HasSubstr("saccade_stage_duration_seconds_sum{model=\"m\",stage=\"encode\",task=\"classification\","
                 "version=\"3\"} 0.035"));
+}
+
+// Answers with detections in a picture of that size.
+void AnswerDetections(const std::shared_ptr<PredictCall>& call, int width, int height) {
+  call->AddSent({.width = width, .height = height});
+  const auto shares = ShareOut(call);
+  models::Detections found;
+  found.items.push_back({.mask = {1}});
+  shares[0]->Answer(std::vector<models::TaskResult>(1, found), {});
+}
+
+TEST_F(CallShareTest, MasksOfALargePictureAreDrawnOnThePool) {
+  encode_pool_ = *DecodePool::Create({});
+  std::thread::id ran_on;
+  const auto encode = [&ran_on](Response& response) {
+    ran_on = std::this_thread::get_id();
+    EXPECT_EQ(response.still_wanted != nullptr, response.sent[0].width == 2000);
+    return absl::OkStatus();
+  };
+  AnswerDetections(Call({32}, outcome_, nullptr, encode), 640, 480);
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  AnswerDetections(Call({32}, outcome_, nullptr, encode), 2000, 1000);
+  // Waits for what is scheduled.
+  encode_pool_.reset();
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+  EXPECT_EQ(outcome_->answers, 2);
+  EXPECT_TRUE(outcome_->status().ok()) << outcome_->status();
+}
+
+TEST_F(CallShareTest, WhatNobodyWaitsForIsNotEncoded) {
+  encode_pool_ = *DecodePool::Create({});
+  absl::Notification go;
+  ASSERT_TRUE(encode_pool_->Schedule([&go] { go.WaitForNotification(); }).ok());
+  const auto cancellation = std::make_shared<Cancellation>();
+  const auto encode = [](Response&) {
+    ADD_FAILURE() << "it was encoded";
+    return absl::OkStatus();
+  };
+  AnswerDetections(Call({32}, outcome_, cancellation, encode), 2000, 1000);
+  EXPECT_EQ(outcome_->answers, 0);
+  cancellation->Cancel();
+  go.Notify();
+  encode_pool_.reset();
+  EXPECT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(CallShareTest, AnAnswerThatCannotBeMadeFailsItsRequest) {

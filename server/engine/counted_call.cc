@@ -41,6 +41,11 @@ absl::Status CountedCall::Admit(const TensorCall& call, absl::string_view model,
   return absl::OkStatus();
 }
 
+std::shared_ptr<const AnswerCharge> CountedCall::ForAnswer(int64_t bytes) const {
+  if (bytes < kLargeAnswer) return nullptr;
+  return std::make_shared<const AnswerCharge>(ticket_.ForAnswer(bytes));
+}
+
 void CountedCall::End(absl::StatusCode code, bool computed, int64_t items, const Timings& timings) {
   ticket_.ReturnRequest();
   const absl::Time ended = deps_.clock->Now();

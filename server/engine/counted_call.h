@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/core/tensor_call.h"
+#include "server/engine/answer_charge.h"
 #include "server/engine/pipeline.h"
 
 namespace saccade::server {
@@ -29,6 +30,9 @@ class CountedCall {
   std::shared_ptr<Admission::Ticket> TakeTicket() {
     return std::make_shared<Admission::Ticket>(std::move(ticket_));
   }
+
+  // The charge of a large answer that is held elsewhere, too; null for a small one. Called before End().
+  std::shared_ptr<const AnswerCharge> ForAnswer(int64_t bytes) const;
 
   // Counts the call. Called once, just before it is answered. `computed` is RequestRecord::computed. `items`
   // and `timings` are those of a successful call.

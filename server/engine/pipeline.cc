@@ -141,7 +141,10 @@ void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Requ
 }
 
 PredictCall::Deps Pipeline::DepsOfCall(std::shared_ptr<const ReadyModel> model) const {
-  return {.model = std::move(model), .metrics = deps_.metrics, .clock = deps_.clock};
+  return {.model = std::move(model),
+          .metrics = deps_.metrics,
+          .clock = deps_.clock,
+          .encode_pool = deps_.decode_pool};
 }
 
 // Checks that cost nothing.

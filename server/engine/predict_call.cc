@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "models/tasks/merge_tiles.h"
 #include "server/core/served_by.h"
+#include "server/decode/decode_pool.h"
 #include "server/engine/answer_charge.h"
 #include "server/engine/count_shed.h"
 #include "server/engine/shadow_copy.h"
@@ -14,11 +16,25 @@
 namespace saccade::server {
 namespace {
 
-// Smaller answers fit into the connection's windows and buffers even if the client does not read.
-constexpr int64_t kLargeAnswer = 64 << 10;
+// Bytes of a map, or pixels of a picture with masks, that are encoded in a few milliseconds.
+constexpr int64_t kMaxMapHere = 1 << 20;
+
+// Results wait for the pool in memory. If so many tasks wait, the instance encodes, and computes less
+// meanwhile.
+constexpr int64_t kMaxEncodesAhead = 8;
 
 // Items of a request that are looked at for drift.
 constexpr size_t kMaxWatchedItems = 8;
+
+bool HasMap(const models::TaskResult& result) {
+  if (const auto* found = std::get_if<models::Detections>(&result)) {
+    const auto has_mask = [](const models::Detection& one) { return !one.mask.empty(); };
+    return std::any_of(found->items.begin(), found->items.end(), has_mask);
+  }
+  return std::holds_alternative<models::Segmentation>(result) ||
+         std::holds_alternative<models::Disparity>(result) ||
+         std::holds_alternative<models::Restoration>(result);
+}
 
 const models::Failure* FirstFailure(const std::vector<models::TaskResult>& results) {
   for (const models::TaskResult& result : results) {
@@ -202,12 +218,52 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   WatchDrift(response);
   answer_bytes_ = response.bytes();
   ShadowCopies copies = CopyForShadow({deps_, request_, response, items_, bucket_}, passes.copies);
-  const absl::Status encoded = request_.encode ? request_.encode(response) : absl::OkStatus();
+  if (!EncodesLong(response) || deps_.encode_pool->pending() >= kMaxEncodesAhead)
+    return Encode(std::move(response), passes.ended, std::move(copies), nullptr);
+  struct Work {
+    Response response;
+    ShadowCopies copies;
+    std::shared_ptr<const AnswerCharge> charge;
+  };
+  // Shared, because a pool without room destroys its task.
+  const auto work = std::make_shared<Work>(Work{std::move(response), std::move(copies), nullptr});
+  if (answer_bytes_ >= kLargeAnswer)
+    work->charge = std::make_shared<const AnswerCharge>(ticket_->ForAnswer(answer_bytes_));
+  items_.clear();
+  work->response.still_wanted = [this] { return CheckAlive(traits(), deps_.clock->Now()); };
+  auto encode = [call = shared_from_this(), work, pass_ended = passes.ended] {
+    call->Encode(std::move(work->response), pass_ended, std::move(work->copies), std::move(work->charge));
+  };
+  // Before the model's pictures that wait to be decoded, because this request has been computed.
+  const DecodeQueue::Order order = {.model = deps_.model->name(),
+                                    .weight = deps_.model->settings().batching.weight,
+                                    .priority = std::numeric_limits<int>::max(),
+                                    .deadline = request_.deadline,
+                                    .may_replace = false};
+  if (!deps_.encode_pool->Schedule(encode, order).ok()) encode();
+}
+
+bool PredictCall::EncodesLong(const Response& response) const {
+  if (deps_.encode_pool == nullptr || !request_.encodes_maps || response.results.empty()) return false;
+  if (!HasMap(response.results.front())) return false;
+  int64_t size = std::max(response.bytes(), request_.map_bytes);
+  for (const SentItem& sent : response.sent) size = std::max(size, int64_t{sent.width} * sent.height);
+  return size > kMaxMapHere;
+}
+
+void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies copies,
+                         std::shared_ptr<const AnswerCharge> charge) {
+  absl::Status encoded;
+  if (response.still_wanted) encoded = response.still_wanted();
+  if (encoded.ok() && request_.encode) encoded = request_.encode(response);
+  response.still_wanted = nullptr;
+  // Leave() charges the answer.
+  charge = nullptr;
   if (!encoded.ok()) {
     Finish(encoded, /*computed=*/true);
   } else {
     answer_bytes_ = std::max(answer_bytes_, response.answer_bytes);
-    response.timings.encode = deps_.clock->Now() - passes.ended;
+    response.timings.encode = deps_.clock->Now() - pass_ended;
     Finish(std::move(response), /*computed=*/true);
   }
   if (!copies.calls.empty()) deps_.model->shadow_sender()->Send(std::move(copies));

@@ -35,7 +35,10 @@ using PredictDone = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
 // A share's part of a forward pass: a result for each of its items, or a program's outputs.
 using ShareAnswer = std::variant<std::vector<models::TaskResult>, std::vector<Tensor>>;
 
+class AnswerCharge;
+class DecodePool;
 class PassCopies;
+struct ShadowCopies;
 
 // A forward pass that computed items of a call.
 struct ForwardPass {
@@ -59,6 +62,9 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
     std::shared_ptr<const ReadyModel> model;
     Metrics* metrics;
     Clock* clock;
+    // Encodes answers that take long, so that the instance goes on meanwhile. Null: the thread of the pass
+    // encodes all.
+    DecodePool* encode_pool = nullptr;
   };
 
   PredictCall(Request request, PredictDone done, Deps deps);
@@ -144,6 +150,11 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // Before the answer is encoded, which may move from the response.
   void WatchDrift(const Response& response) const;
   void Answer(Response response, const ForwardPass& passes);
+  // Whether encoding takes far longer than a hand-off to another thread.
+  bool EncodesLong(const Response& response) const;
+  // `charge` is for the results while they wait; it may be null.
+  void Encode(Response response, absl::Time pass_ended, ShadowCopies copies,
+              std::shared_ptr<const AnswerCharge> charge);
   void Finish(absl::StatusOr<Response> outcome, bool computed);
   void Leave(absl::StatusOr<Response> outcome, bool computed);
 

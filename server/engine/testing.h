@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
+#include "server/decode/decode_pool.h"
 #include "server/engine/call_share.h"
 #include "server/engine/fake_model.h"
 
@@ -34,6 +35,7 @@ class CallTest : public ::testing::Test {
                                     std::function<absl::Status(Response&)> encode = nullptr) {
     Request request;
     request.encode = std::move(encode);
+    request.encodes_maps = true;
     request.arrival = clock_.Now();
     request.deadline = clock_.Now() + absl::Seconds(1);
     request.cancellation = std::move(cancellation);
@@ -45,7 +47,9 @@ class CallTest : public ::testing::Test {
       if (outcome->when_answered) outcome->when_answered();
     };
     auto call = std::make_shared<PredictCall>(
-        std::move(request), done, PredictCall::Deps{.model = model_, .metrics = &metrics_, .clock = &clock_});
+        std::move(request), done,
+        PredictCall::Deps{
+            .model = model_, .metrics = &metrics_, .clock = &clock_, .encode_pool = encode_pool_.get()});
     for (const int64_t side : sides) {
       call->AddItem({.placement = {.sent = {1, 1}, .scaled = {1, 1}, .bucket = {side, side}},
                      .pixels = {},
@@ -83,6 +87,8 @@ class CallTest : public ::testing::Test {
   const std::shared_ptr<FakeModel> model_ =
       std::make_shared<FakeModel>(3, &description_, model_metrics_.get());
   const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+  // Null unless a test sets it.
+  std::unique_ptr<DecodePool> encode_pool_;
 };
 
 }  // namespace saccade::server

@@ -109,6 +109,8 @@ struct CallMethod {
   std::function<std::shared_ptr<CallHandler>()> make;
   // The client sends one message and then its half-close. The call is ended if it waits for those too long.
   bool one_message = false;
+  // The handler charges its answers to the ledger, by their owners. Otherwise the front does.
+  bool charges_answers = false;
 };
 
 }  // namespace saccade::server

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/grpc/load_report.h"
+#include "server/http/head_memory.h"
 
 namespace saccade::server {
 namespace {
@@ -120,10 +121,24 @@ bool GrpcCall::DoSend(BytePieces message) {
         " of --max-message-bytes; ask for less, or start the server with a larger bound")));
     return true;
   }
-  const absl::Status sent =
-      response_.SendMessage(exchange_, std::move(message), {options().ledger, setup_.start.client});
+  absl::Status sent = ChargeAnswer(&message);
+  if (sent.ok())
+    sent = response_.SendMessage(exchange_, std::move(message), {options().ledger, setup_.start.client});
   if (!sent.ok()) Fail({sent, Refusal::kBytes});
   return !sent.ok();
+}
+
+absl::Status GrpcCall::ChargeAnswer(BytePieces* message) const {
+  if (setup_.charges_answers || message->size() <= kUnchargedAnswerBytes) return absl::OkStatus();
+  auto charge = MessageAccount{options().ledger, setup_.start.client}.Charge(message->size());
+  if (!charge.ok()) return charge.status();
+  struct Charged {
+    ByteCharge charge;
+    BytePieces message;
+  };
+  const auto charged = std::make_shared<const Charged>(Charged{*std::move(charge), std::move(*message)});
+  *message = charged->message.KeptBy(charged);
+  return absl::OkStatus();
 }
 
 bool GrpcCall::DoFinish(const CallEnd& end) {

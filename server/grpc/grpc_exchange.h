@@ -35,7 +35,9 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
     CallStart start;
     GrpcForm form = GrpcForm::kGrpc;
     MessageEncoding encoding = MessageEncoding::kIdentity;
+    // As CallMethod's.
     bool one_message = false;
+    bool charges_answers = false;
   };
 
   GrpcCall(Setup setup, Exchange* exchange);
@@ -77,6 +79,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
 
   bool DoRead();
   bool DoSend(BytePieces message);
+  // Charges an answer for as long as it exists, unless it is small or the handler has charged it.
+  absl::Status ChargeAnswer(BytePieces* message) const;
   bool DoFinish(const CallEnd& end);
 
   // Ends the call for the client, and cancels it for the handler.

@@ -161,7 +161,8 @@ absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& he
   Prepared prepared{.setup = {.options = options_,
                               .start = *std::move(start),
                               .encoding = *encoding,
-                              .one_message = method->second.one_message},
+                              .one_message = method->second.one_message,
+                              .charges_answers = method->second.charges_answers},
                     .handler = nullptr};
   try {
     prepared.handler = method->second.make();

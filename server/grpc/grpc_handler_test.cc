@@ -407,6 +407,42 @@ TEST_F(SmallLedgerTest, RefusesBytesThatNobodyAskedFor) {
   first_call->Finish({});
 }
 
+TEST_F(GrpcHandlerTest, AnAnswerIsChargedUntilItIsWritten) {
+  auto exchange = Begin();
+  script_.call->Send(OwnedBytes(std::string(kUnchargedAnswerBytes, 'x')));
+  EXPECT_EQ(ledger_.charged(), 0);
+  loop_.RunUntilIdle();
+  exchange->Stall();
+  script_.call->Send(OwnedBytes(std::string(5000, 'x')));
+  EXPECT_EQ(ledger_.charged(), 5000);
+  exchange->Resume();
+  EXPECT_EQ(ledger_.charged(), 0);
+  script_.call->Finish({});
+}
+
+TEST_F(GrpcHandlerTest, AnAnswerThatItsHandlerChargesIsNotChargedAgain) {
+  CallMethod method = ScriptedHandler::Method("/test.Service/Charges", &script_);
+  method.charges_answers = true;
+  Handler({method});
+  auto exchange = BeginAt(FakeExchange::Head("/test.Service/Charges"));
+  exchange->Stall();
+  script_.call->Send(OwnedBytes(std::string(5000, 'x')));
+  EXPECT_EQ(ledger_.charged(), 0);
+  exchange->Resume();
+  script_.call->Finish({});
+}
+
+TEST_F(GrpcHandlerTest, AnAnswerThatHasNoRoomIsAnError) {
+  FakeLedger full(4000);
+  options_.ledger = &full;
+  auto exchange = Begin();
+  script_.call->Send(OwnedBytes(std::string(5000, 'x')));
+  loop_.RunUntilIdle();
+  EXPECT_EQ(Code(*exchange), "8");
+  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kBytes));
+  script_.call->Finish({});
+}
+
 TEST_F(GrpcHandlerTest, ReleasesHalfAMessageInEveryEnd) {
   for (const std::string end : {"break", "half-close", "finish", "deadline", "malformed"}) {
     SCOPED_TRACE(end);

@@ -64,8 +64,9 @@ std::optional<MessageFailure> MessageInflater::Step() {
   if (stream_ == nullptr) {
     if (auto failure = Start()) return failure;
   }
+  step_input_ = kStepInputBytes;
   uint64_t produced = 0;
-  while (!done_ && produced < kStepBytes) {
+  while (!done_ && produced < kStepBytes && HasInput()) {
     if (chunks_.empty() || chunks_.back().size == chunks_.back().capacity) {
       if (size_ == max_bytes_) return CheckBound();
       if (auto failure = AddChunk()) return failure;
@@ -91,14 +92,16 @@ std::optional<MessageFailure> MessageInflater::AddChunk() {
   return std::nullopt;
 }
 
-// Inflates until `room` bytes are written or the data ends.
+bool MessageInflater::HasInput() const { return step_input_ > 0 || stream_->avail_in > 0; }
+
+// Inflates until `room` bytes are written, the data ends, or the step has read all that it may.
 std::optional<MessageFailure> MessageInflater::Inflate(char* to, size_t room, size_t* written) {
   stream_->next_out = reinterpret_cast<Bytef*>(to);
   stream_->avail_out = static_cast<uInt>(room);
-  while (stream_->avail_out > 0 && !done_) {
+  while (stream_->avail_out > 0 && !done_ && HasInput()) {
     if (stream_->avail_in == 0) {
-      // Pieces of zlib's input are at most 4 GiB; messages are smaller.
-      const std::string_view next = rest_.Next(kStepBytes);
+      const std::string_view next = rest_.Next(step_input_);
+      step_input_ -= next.size();
       stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(next.data()));
       stream_->avail_in = static_cast<uInt>(next.size());
       if (next.empty()) return Malformed("its compressed data ends too early");

@@ -30,12 +30,14 @@ class MessageInflater {
                   MessageAccount account);
   ~MessageInflater();
 
-  // Decompresses at most kStepBytes, so that the other calls of the loop get their turn between two steps.
-  // The memory is charged before it is allocated. INTERNAL for data that is not the encoding's,
-  // RESOURCE_EXHAUSTED beyond the bounds or by the ledger. REQUIRES: not done, and no earlier step has
-  // failed.
+  // Reads at most kStepInputBytes and writes at most kStepBytes, so that the other calls of the loop get
+  // their turn between two steps. The memory is charged before it is allocated. INTERNAL for data that is not
+  // the encoding's, RESOURCE_EXHAUSTED beyond the bounds or by the ledger. REQUIRES: not done, and no earlier
+  // step has failed.
   std::optional<MessageFailure> Step();
   static constexpr size_t kStepBytes = size_t{1} << 20;
+  // Empty blocks take input and produce no output, so the input is bounded too.
+  static constexpr size_t kStepInputBytes = size_t{64} << 10;
 
   bool done() const { return done_; }
   // The message. REQUIRES: done.
@@ -55,6 +57,8 @@ class MessageInflater {
   std::optional<MessageFailure> AddChunk();
   std::optional<MessageFailure> Inflate(char* to, size_t room, size_t* written);
   std::optional<MessageFailure> CheckBound();
+  // Whether this step may read on.
+  bool HasInput() const;
 
   const MessageEncoding encoding_;
   const BytePieces compressed_;
@@ -68,6 +72,8 @@ class MessageInflater {
   std::unique_ptr<z_stream_s, StreamDeleter> stream_;
   std::vector<Chunk> chunks_;
   uint64_t size_ = 0;
+  // Bytes that this step may still take from `rest_`.
+  size_t step_input_ = 0;
   bool done_ = false;
 };
 

@@ -198,6 +198,29 @@ TEST(Decompression, WorksInSteps) {
   EXPECT_EQ(reader.TakeMessage().size(), size_t{10} << 20);
 }
 
+// Empty blocks take input and produce no output, so the input is bounded too.
+TEST(Decompression, ReadsEmptyBlocksInSteps) {
+  constexpr int kBlocks = 500'000;
+  std::string blocks = "\x78\x9c";
+  for (int i = 0; i < kBlocks; ++i) blocks += std::string("\0\0\0\xff\xff", 5);
+  // A last block without bytes, and the checksum of nothing.
+  blocks += std::string("\1\0\0\xff\xff\0\0\0\1", 9);
+  MessageReader::Options options = OptionsWith(nullptr, MessageEncoding::kDeflate);
+  options.bounds.max_message_bytes = 4 << 20;
+  MessageReader reader(options);
+  reader.Want();
+  reader.Add(Framed(blocks, 1));
+  size_t steps = 0;
+  State state = State::kWorking;
+  while (state == State::kWorking) {
+    state = reader.Advance();
+    ++steps;
+  }
+  EXPECT_EQ(state, State::kMessage);
+  EXPECT_GE(steps, blocks.size() / MessageInflater::kStepInputBytes);
+  EXPECT_EQ(reader.TakeMessage().size(), 0);
+}
+
 TEST(Decompression, StopsAtTheBoundOfAMessage) {
   FakeLedger ledger;
   MessageReader reader(OptionsWith(&ledger, MessageEncoding::kGzip));

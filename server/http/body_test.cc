@@ -209,7 +209,7 @@ TEST_F(BodyTest, ALargeDecodedBodyIsLeftToThePool) {
   service_.options.max_body_bytes = 100 << 20;
   // The pool is busy until the test says so.
   absl::Notification go;
-  ASSERT_TRUE(service_.pool.Submit([&go] { go.WaitForNotification(); }));
+  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
   const auto connection = service_.Connect();
   connection->Send(Coded("gzip", Encoded(ContentCoding::kGzip, std::string(50 << 20, 0)), "/size"));
   EXPECT_EQ(connection->TakeOutput(), "");

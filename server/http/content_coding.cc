@@ -7,6 +7,7 @@
 #include <limits>
 #include <new>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -130,6 +131,7 @@ std::string Encode(ContentCoding coding, absl::Span<const absl::string_view> pie
       Z_OK) {
     throw std::bad_alloc();
   }
+  const absl::Cleanup end = [&stream] { deflateEnd(&stream); };
   std::string encoded;
   std::array<char, size_t{64} << 10> buffer;
   const auto run = [&](absl::string_view bytes, int flush) {
@@ -148,7 +150,6 @@ std::string Encode(ContentCoding coding, absl::Span<const absl::string_view> pie
     }
   }
   run("", Z_FINISH);
-  deflateEnd(&stream);
   return encoded;
 }
 

@@ -14,6 +14,8 @@ namespace saccade::server {
 // What every open request takes beside its head: its stream, its exchange and its call. 3.3 KB were measured
 // for a call of Health/Watch.
 inline constexpr int64_t kOpenRequestBytes = 4 << 10;
+// Larger answers are charged separately.
+inline constexpr size_t kUnchargedAnswerBytes = 1 << 10;
 // What a field takes beside its name and value.
 inline constexpr int64_t kFieldBytes = 64;
 

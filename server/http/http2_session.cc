@@ -281,10 +281,12 @@ void Http2Session::BeginExchange(Http2Stream& stream) {
   const auto error = stream.CompleteHead(limits_);
   if (!error) {
     stream.set_receiver(handler_->Begin(&stream));
-    return;
+  } else {
+    Count(stream.head_too_large() ? Refusal::kHeadTooLarge : Refusal::kMalformed);
+    stream.Respond(*error);
   }
-  Count(stream.head_too_large() ? Refusal::kHeadTooLarge : Refusal::kMalformed);
-  stream.Respond(*error);
+  // Many requests may be refused before any answer is written, so their heads are freed now.
+  if (stream.ended()) stream.ForgetHead();
 }
 
 void Http2Session::EndHead() {

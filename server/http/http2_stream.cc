@@ -102,6 +102,11 @@ std::optional<HttpResponse> Http2Stream::CompleteHead(const HttpLimits& limits) 
   return std::nullopt;
 }
 
+void Http2Stream::ForgetHead() {
+  // Moved as a whole: assigning empty strings would keep their memory.
+  const RequestHead forgotten = std::move(head_);
+}
+
 void Http2Stream::Respond(const HttpResponse& response) {
   SendHead(response.status, {{"content-type", response.content_type},
                              {"content-length", absl::StrCat(response.body.size())},

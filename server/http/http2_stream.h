@@ -69,6 +69,8 @@ class Http2Stream final : public Exchange {
 
   ExchangeReceiver* receiver() { return receiver_.get(); }
   void set_receiver(std::unique_ptr<ExchangeReceiver> receiver) { receiver_ = std::move(receiver); }
+  // Frees the request's head, except has_body. REQUIRES: ended(); nothing else of head() is used afterwards.
+  void ForgetHead();
   // Counts bytes of the body; false if there are more than the client was allowed to send.
   bool TakeFromWindow(size_t bytes) {
     received_ += bytes;

@@ -1,7 +1,6 @@
 #include "server/http/http_call.h"
 
 #include <exception>
-#include <limits>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,6 +12,9 @@
 namespace saccade::server {
 namespace {
 
+// Bytes of a body that the pool decodes before it looks whether the client is still there.
+constexpr size_t kDecodedAtOnce = size_t{1} << 20;
+
 // The rest of a request whose body is complete: it is decoded and handled, on the loop or on the pool.
 struct Work {
   std::shared_ptr<const HttpServiceCore> core;
@@ -23,15 +25,15 @@ struct Work {
 
   // Decodes what is left of the body, then calls the handler.
   void Run() {
-    // The client is gone, so nobody waits for the response.
-    if (request->cancellation->cancelled()) return;
     try {
-      if (body != nullptr && !body->decoded()) {
-        if (auto refused = body->Decode(std::numeric_limits<size_t>::max())) {
+      while (body != nullptr && !body->decoded()) {
+        if (cancelled()) return;
+        if (auto refused = body->Decode(kDecodedAtOnce)) {
           if (refused->reason) core->Count(*refused->reason);
           return reply(std::move(refused->response));
         }
       }
+      if (cancelled()) return;
       if (body != nullptr) request->body = body->bytes();
       handler(request, reply);
     } catch (const std::exception&) {
@@ -41,6 +43,10 @@ struct Work {
       reply(HttpError(500, "internal error"));
     }
   }
+
+ private:
+  // Whether the client is gone.
+  bool cancelled() const { return request->cancellation->cancelled(); }
 };
 
 }  // namespace
@@ -152,12 +158,12 @@ void HttpCall::Handle() {
   const auto accepted = FindHeader(exchange_->head().headers, "accept-encoding");
   const ContentCoding coding = accepted ? AcceptedCoding(*accepted) : ContentCoding::kIdentity;
   Work work{core_, *match_.handler, body_, MakeRequest(),
-            MakeReply(path_, {coding, options.max_bytes_on_loop, options.pool})};
+            MakeReply(path_, {coding, options.max_bytes_on_loop, options.pool, caller_.client})};
   const bool large =
       body_ != nullptr && (!body_->decoded() || body_->bytes().size() > options.max_bytes_on_loop);
   if (!match_.may_block && !large) return work.Run();
   const HttpReply reply = work.reply;
-  if (options.pool->Submit([work = std::move(work)]() mutable { work.Run(); })) return;
+  if (options.pool->Submit(caller_.client, [work = std::move(work)]() mutable { work.Run(); })) return;
   HttpResponse busy = HttpError(503, "all threads for such requests are busy; try again");
   busy.headers = {{"Retry-After", "1"}};
   reply(std::move(busy));
@@ -168,13 +174,31 @@ void HttpCall::Refuse(RequestBody::Refused refused) {
   Respond(std::move(refused.response));
 }
 
+absl::StatusOr<ByteCharge> HttpCall::ChargeAnswer(const HttpResponse& response) const {
+  ByteLedger* const ledger = core_->options.ledger;
+  if (ledger == nullptr || response.is_charged || response.body.size() <= kUnchargedAnswerBytes)
+    return ByteCharge();
+  return ledger->Charge(caller_.client, static_cast<int64_t>(response.body.size()));
+}
+
 void HttpCall::Respond(HttpResponse response) {
   if (responded_) return;
   responded_ = true;
   body_timer_.reset();
   body_.reset();
-  const auto kept = std::make_shared<const HttpResponse>(std::move(response));
-  BytePieces body("", kept);
+  auto charge = ChargeAnswer(response);
+  if (!charge.ok()) {
+    core_->Count(Refusal::kBytes);
+    response = core_->options.to_http(charge.status());
+    charge = ByteCharge();
+  }
+  struct Sent {
+    ByteCharge charge;
+    HttpResponse response;
+  };
+  const auto sent = std::make_shared<const Sent>(Sent{*std::move(charge), std::move(response)});
+  const HttpResponse* const kept = &sent->response;
+  BytePieces body("", sent);
   for (const absl::string_view piece : BodyPieces(*kept)) body.Add({piece.data(), piece.size()});
   HttpHeaders headers;
   for (const auto& [name, value] : kept->headers) headers.emplace_back(absl::AsciiStrToLower(name), value);

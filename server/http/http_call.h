@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "server/core/byte_ledger.h"
 #include "server/core/cancellation.h"
 #include "server/http/caller.h"
@@ -42,6 +43,8 @@ class HttpCall final : public ExchangeReceiver, public Responder {
 
  private:
   void Refuse(RequestBody::Refused refused);
+  // Charges the body that is to be sent, unless it is small or the handler has charged it.
+  absl::StatusOr<ByteCharge> ChargeAnswer(const HttpResponse& response) const;
 
   // The response for a request that may not be made, or whose body is not read. Otherwise sets match_.
   std::optional<HttpResponse> CheckHead();

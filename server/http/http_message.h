@@ -50,6 +50,8 @@ struct HttpResponse {
   // Lives until the response was sent, compressed or not; for example the charge of a large answer. May be
   // null.
   std::shared_ptr<const void> kept = nullptr;
+  // Whether the handler has charged `body` to the ledger, by `kept`. Otherwise the front does.
+  bool is_charged = false;
 };
 
 // Sends the response. Call it exactly once, on any thread. Dropped if the client has gone.

@@ -53,10 +53,11 @@ class Reply {
     }
     // The pool destroys tasks that it has no room for.
     const auto kept = std::make_shared<HttpResponse>(std::move(response));
-    const bool submitted = coding_.pool->Submit([kept, path = path_, coding = coding_.coding] {
-      EncodeBody(coding, *kept);
-      ReplyPath::Deliver(path, std::move(*kept));
-    });
+    const bool submitted =
+        coding_.pool->Submit(coding_.client, [kept, path = path_, coding = coding_.coding] {
+          EncodeBody(coding, *kept);
+          ReplyPath::Deliver(path, std::move(*kept));
+        });
     if (!submitted) ReplyPath::Deliver(path_, std::move(*kept));
   }
 

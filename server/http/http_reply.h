@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -44,6 +45,8 @@ struct ReplyCoding {
   // Larger responses are compressed on the pool.
   size_t max_bytes_here = 0;
   WorkPool* pool = nullptr;
+  // As in Caller.
+  std::string client = {};
 };
 
 // The reply to one request. Its first call counts; later ones do nothing. If all copies are destroyed without

@@ -251,7 +251,7 @@ TEST(HttpServiceResponseTest, LargeAnswersAreCompressedOnThePool) {
   TestService service(TestRoutes());
   absl::Notification go;
   const auto connection = service.Connect();
-  ASSERT_TRUE(service.pool.Submit([&go] { go.WaitForNotification(); }));
+  ASSERT_TRUE(service.pool.Submit("test", [&go] { go.WaitForNotification(); }));
   connection->Send(Get("/large", "Accept-Encoding: gzip\r\n"));
   EXPECT_EQ(connection->TakeOutput(), "");
   go.Notify();
@@ -318,6 +318,32 @@ TEST(HttpReplyTest, AnOpenRequestsHeadIsCharged) {
   service.loop.RunUntilIdle();
   EXPECT_EQ(heads.charged(), 0);
   EXPECT_THAT(first->TakeOutput(), HasSubstr("HTTP/1.1 200 "));
+}
+
+TEST(HttpReplyTest, AnAnswerIsChargedUntilItIsSent) {
+  Held held;
+  BoundedLedger ledger(8000);
+  TestService service({{"GET", "/wait", held.handler()}});
+  service.options.ledger = &ledger;
+  service.options.to_http = [](const absl::Status& status) { return HttpError(429, status.message()); };
+  const auto respond = [&](const HttpResponse& response) {
+    auto connection = service.Connect();
+    connection->Send(Get("/wait"));
+    const int64_t before = ledger.max_charged();
+    held.reply(response);
+    service.loop.RunUntilIdle();
+    EXPECT_EQ(ledger.charged(), 0) << "it was sent";
+    return std::make_pair(ledger.max_charged() - before, connection->TakeOutput());
+  };
+  HttpResponse response{.body = std::string(kUnchargedAnswerBytes, 'x')};
+  EXPECT_EQ(respond(response).first, 0);
+  response.body = std::string(5000, 'x');
+  response.is_charged = true;
+  EXPECT_EQ(respond(response).first, 0);
+  response.is_charged = false;
+  EXPECT_EQ(respond(response).first, 5000);
+  response.body = std::string(9000, 'x');
+  EXPECT_THAT(respond(response).second, StartsWith("HTTP/1.1 429 "));
 }
 
 TEST(HttpReplyTest, IsDroppedIfTheClientHasGone) {
@@ -416,6 +442,23 @@ TEST_F(WorkTest, LargeBodiesAreHandledOnThePool) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
 }
 
+// Empty blocks take input and produce no output, so the input is bounded too.
+TEST_F(WorkTest, EmptyBlocksAreDecodedOnThePool) {
+  service_.options.max_bytes_on_loop = 1000;
+  const auto with_blocks = [](int count) {
+    std::string body = "\x78\x9c";
+    for (int i = 0; i < count; ++i) body += std::string("\0\0\0\xff\xff", 5);
+    // A last block without bytes, and the checksum of nothing.
+    return Post("/quick", body + std::string("\1\0\0\xff\xff\0\0\0\1", 9), "Content-Encoding: deflate\r\n");
+  };
+  EXPECT_THAT(service_.Ask(with_blocks(100)), EndsWith("done"));
+  EXPECT_EQ(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(with_blocks(300)), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
+  // More than the pool decodes at once.
+  EXPECT_THAT(service_.Ask(with_blocks(500'000)), EndsWith("done"));
+}
+
 TEST_F(WorkTest, AFullPoolAnswers503) {
   WorkPool full(0, 0);
   service_.options.pool = &full;
@@ -426,7 +469,7 @@ TEST_F(WorkTest, AFullPoolAnswers503) {
 
 TEST_F(WorkTest, WhatNobodyWaitsForIsNotRun) {
   absl::Notification go;
-  ASSERT_TRUE(service_.pool.Submit([&go] { go.WaitForNotification(); }));
+  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
   const auto connection = service_.Connect();
   connection->Send(Get("/blocks"));
   connection->Break();

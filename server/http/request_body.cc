@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kFirstStep = size_t{64} << 10;
 // Compressed bytes that are decoded at once. They become at most about a thousand times larger.
 constexpr size_t kDecodeStep = 256;
-// The same where the time does not matter.
-constexpr size_t kLargeDecodeStep = size_t{16} << 10;
 
 HttpResponse ToHttp(const HttpService::Options& options, const absl::Status& status) {
   if (options.to_http) return options.to_http(status);
@@ -67,13 +65,14 @@ uint64_t RequestBody::allowed() const {
                                                         : uint64_t{options_.max_body_bytes} + 1;
 }
 
-std::optional<RequestBody::Refused> RequestBody::Decode(size_t max_decoded) {
+std::optional<RequestBody::Refused> RequestBody::Decode(size_t max) {
   if (decoded()) return std::nullopt;
-  const size_t end = decoded_.size() + std::min(max_decoded, options_.max_body_bytes);
-  const size_t step = max_decoded < options_.max_body_bytes ? kDecodeStep : kLargeDecodeStep;
+  const size_t decoded_end = decoded_.size() + max;
+  const size_t read_end = std::min(received_.size(), position_ + max);
   std::optional<Refused> refused;
-  while (position_ < received_.size() && decoded_.size() <= end) {
-    const absl::string_view bytes = received_.bytes().substr(position_, step);
+  while (position_ < read_end && decoded_.size() <= decoded_end) {
+    const absl::string_view bytes =
+        received_.bytes().substr(position_, std::min(kDecodeStep, read_end - position_));
     position_ += bytes.size();
     const absl::Status written = decoder_->Write(bytes, [&](absl::string_view decoded) {
       refused = Grow(decoded_, decoded_.size() + decoded.size());

@@ -37,9 +37,9 @@ class RequestBody {
   // the bound, to notice bodies that are too large.
   uint64_t allowed() const;
 
-  // Decodes the body, which is complete, until about `max_decoded` more bytes are decoded. Whether all are:
-  // decoded().
-  std::optional<Refused> Decode(size_t max_decoded);
+  // Decodes a part of the body, which is complete: stops after about `max` decoded or `max` read bytes.
+  // decoded() says whether all is decoded.
+  std::optional<Refused> Decode(size_t max);
   bool decoded() const { return !decoder_; }
 
   // The decoded body. REQUIRES: decoded().

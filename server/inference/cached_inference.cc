@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/cache/cache_key.h"
+#include "server/core/request.h"
 #include "server/engine/count_shed.h"
 #include "server/engine/counted_call.h"
 #include "server/engine/priority_level.h"
@@ -59,12 +60,13 @@ void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call,
                                     .weight = settings.batching.weight,
                                     .priority = made->call.priority,
                                     .deadline = made->call.deadline};
-  const absl::Status scheduled =
-      pipeline_.deps().decode_pool->Schedule([this, made] { LookUp(made); }, order);
   // Too many pictures wait for the pool. The call needs no decoding, so it is computed as without a cache.
-  if (!scheduled.ok()) {
+  const auto compute = [this, made](const absl::Status& /*full*/) {
     compute_(made->model, std::move(made->call), std::move(made->done), nullptr, made->counted.TakeTicket());
-  }
+  };
+  const absl::Status scheduled =
+      pipeline_.deps().decode_pool->Schedule([this, made] { LookUp(made); }, order, compute);
+  if (!scheduled.ok()) compute(scheduled);
 }
 
 void CachedInference::LookUp(const std::shared_ptr<Call>& call) {
@@ -85,8 +87,10 @@ void CachedInference::Try(const std::shared_ptr<Call>& call, bool may_join) {
     if (!cut->ok()) return call->Fail(cut->status());
     call->model->cache_metrics()->RecordHit(call->looked);
     if (call->joined) call->model->cache_metrics()->RecordJoined();
-    call->counted.End(absl::StatusCode::kOk, /*computed=*/false);
     kept->outputs = **std::move(cut);
+    // The cache may drop the entry while the answer is sent.
+    kept->charge = call->counted.ForAnswer(BytesOf(kept->outputs));
+    call->counted.End(absl::StatusCode::kOk, /*computed=*/false);
     return std::move(call->done)(*std::move(kept));
   }
   // What of the entry this request did not ask for stays in it.

@@ -51,6 +51,7 @@ absl::Status MakeAnswer(Response& response, Pending& pending) {
   pending.answer.model = held->model;
   pending.answer.version = held->version;
   pending.answer.outputs = *std::move(outputs);
+  response.answer_bytes = BytesOf(pending.answer.outputs);
   if (!is_kept) return absl::OkStatus();
   pending.keep(pending.answer);
   // Always there, because all wanted outputs were computed.

@@ -92,6 +92,11 @@ absl::Status ApplyParameter(std::string_view name, const Parameter& value,
   return absl::OkStatus();
 }
 
+absl::Status CheckInferId(std::string_view id) {
+  if (id.size() <= kMaxInferId) return absl::OkStatus();
+  return Invalid("id", absl::StrCat("has ", id.size(), " bytes; expected at most ", kMaxInferId));
+}
+
 absl::Status CheckParameters(const std::optional<SharedRange>& range) {
   if (!range) return absl::OkStatus();
   if (range->region.empty()) {

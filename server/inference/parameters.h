@@ -1,6 +1,7 @@
 // The supported parameters of requests and of their tensors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -26,6 +27,11 @@ absl::Status ApplyParameter(std::string_view name, const Parameter& value, Wante
 
 // Applies an input's parameter: shared_memory_region, _offset or _byte_size, which locate its bytes.
 absl::Status ApplyParameter(std::string_view name, const Parameter& value, std::optional<SharedRange>& range);
+
+// Maximum length of a request's id. It comes back with the answer and with every error.
+inline constexpr size_t kMaxInferId = 1024;
+// INVALID_ARGUMENT for a longer one.
+absl::Status CheckInferId(std::string_view id);
 
 // Called after all parameters of an input or output were applied. INVALID_ARGUMENT if a part of the range is
 // missing, or if an output is both classified and shared.

@@ -265,7 +265,8 @@ void Daemon::CreateServices() {
                              .max_stream_requests = flags_.max_stream_requests,
                              .upload_timeout = flags_.upload_timeout,
                              .min_upload_bytes_per_second = flags_.front.limits.min_bytes_per_second,
-                             .retry_jitter = retry_jitter_.get()},
+                             .retry_jitter = retry_jitter_.get(),
+                             .pool = front_->pool()},
       pipeline_.get(), catalog_.get(), clock);
   shared_memory_ = std::make_unique<SharedMemory>(
       SharedMemory::Options{.allowed = flags_.allow_shared_memory,
@@ -277,6 +278,7 @@ void Daemon::CreateServices() {
                                 .server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,
                                 .retry_jitter = retry_jitter_.get(),
+                                .pool = front_->pool(),
                                 .ready = [this] { return readiness_.ready(); }},
       InferenceService::Deps{.inference = inference_.get(),
                              .pipeline = pipeline_.get(),
@@ -452,8 +454,10 @@ void Daemon::Stop() {
   if (admission_ != nullptr) admission_->StartDraining();
   if (front_ != nullptr) front_->ClosePorts();
   if (admission_ != nullptr) admission_->AwaitIdle(Clock::Real()->Now() + kCancelTimeout);
-  decode_pool_.reset();
+  // Instances schedule encodes on the pool, so they end first. Closed models reject what the pool still
+  // decodes.
   if (catalog_ != nullptr) catalog_->Close();
+  decode_pool_.reset();
   if (capturing_ != nullptr) capturing_->Stop(kFlushTimeout);
   if (observability_ != nullptr) observability_->Flush(kFlushTimeout);
   if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);

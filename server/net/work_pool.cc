@@ -20,11 +20,34 @@ WorkPool::~WorkPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool WorkPool::Submit(Task task) {
+bool WorkPool::Submit(absl::string_view client, Task task) {
   absl::MutexLock lock(&mutex_);
-  if (waiting_.size() >= max_waiting_) return false;
-  waiting_.push_back(std::move(task));
+  if (waiting_ >= max_waiting_) return false;
+  auto line = tasks_.find(client);
+  if (line == tasks_.end()) {
+    turns_.emplace_back(client);
+    line = tasks_.try_emplace(std::string(client)).first;
+  } else if (line->second.size() >= (max_waiting_ + 1) / 2) {
+    return false;
+  }
+  line->second.push_back(std::move(task));
+  ++waiting_;
   return true;
+}
+
+WorkPool::Task WorkPool::Take() {
+  std::string client = std::move(turns_.front());
+  turns_.pop_front();
+  const auto line = tasks_.find(client);
+  Task task = std::move(line->second.front());
+  line->second.pop_front();
+  --waiting_;
+  if (line->second.empty()) {
+    tasks_.erase(line);
+  } else {
+    turns_.push_back(std::move(client));
+  }
+  return task;
 }
 
 void WorkPool::Work() {
@@ -32,9 +55,8 @@ void WorkPool::Work() {
     Task task;
     {
       absl::MutexLock lock(&mutex_, absl::Condition(this, &WorkPool::HasWorkOrEnds));
-      if (waiting_.empty()) return;
-      task = std::move(waiting_.front());
-      waiting_.pop_front();
+      if (waiting_ == 0) return;
+      task = Take();
     }
     try {
       std::move(task)();

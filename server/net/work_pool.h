@@ -3,11 +3,15 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
 namespace saccade::server {
@@ -17,21 +21,27 @@ class WorkPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
 
-  // `max_waiting` bounds the tasks that no thread has taken yet.
+  // `max_waiting` bounds the tasks that no thread has taken yet. Half of them may be one client's.
   WorkPool(int threads, size_t max_waiting);
   // Runs the waiting tasks, then ends the threads.
   ~WorkPool();
 
-  // False, and `task` is destroyed, if too many wait. Exceptions of tasks are logged.
-  bool Submit(Task task);
+  // False, and `task` is destroyed, if too many wait. Clients whose tasks wait take turns; `client` as in
+  // Caller. Exceptions of tasks are logged.
+  bool Submit(absl::string_view client, Task task);
 
  private:
   void Work();
-  bool HasWorkOrEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || !waiting_.empty(); }
+  bool HasWorkOrEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || waiting_ > 0; }
+  // REQUIRES: a task waits.
+  Task Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t max_waiting_;
   absl::Mutex mutex_;
-  std::deque<Task> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The tasks that wait, by client, and the clients in the order of their turns.
+  std::map<std::string, std::deque<Task>, std::less<>> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

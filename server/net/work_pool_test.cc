@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
@@ -14,11 +15,11 @@ TEST(WorkPoolTest, RunsTasksOnAllThreads) {
   absl::Notification first, second;
   WorkPool pool(2, 10);
   // Each ends only when the other runs as well.
-  EXPECT_TRUE(pool.Submit([&] {
+  EXPECT_TRUE(pool.Submit("a", [&] {
     first.Notify();
     second.WaitForNotification();
   }));
-  EXPECT_TRUE(pool.Submit([&] {
+  EXPECT_TRUE(pool.Submit("a", [&] {
     second.Notify();
     first.WaitForNotification();
   }));
@@ -30,14 +31,15 @@ TEST(WorkPoolTest, RefusesWhatWouldWaitBeyondTheBound) {
   std::atomic<int> ran = 0;
   {
     WorkPool pool(1, 2);
-    ASSERT_TRUE(pool.Submit([&] {
+    ASSERT_TRUE(pool.Submit("a", [&] {
       started.Notify();
       go.WaitForNotification();
     }));
     started.WaitForNotification();
-    EXPECT_TRUE(pool.Submit([&] { ++ran; }));
-    EXPECT_TRUE(pool.Submit([&] { ++ran; }));
-    EXPECT_FALSE(pool.Submit([&, captured] { ++ran; }));
+    EXPECT_TRUE(pool.Submit("a", [&] { ++ran; }));
+    EXPECT_FALSE(pool.Submit("a", [&] { ++ran; })) << "one client has half of the places";
+    EXPECT_TRUE(pool.Submit("b", [&] { ++ran; }));
+    EXPECT_FALSE(pool.Submit("c", [&, captured] { ++ran; }));
     EXPECT_EQ(captured.use_count(), 1) << "a refused task is destroyed";
     go.Notify();
     // The end runs what waits.
@@ -45,12 +47,29 @@ TEST(WorkPoolTest, RefusesWhatWouldWaitBeyondTheBound) {
   EXPECT_EQ(ran, 2);
 }
 
+TEST(WorkPoolTest, ClientsTakeTurns) {
+  absl::Notification started, go;
+  std::string order;
+  {
+    WorkPool pool(1, 100);
+    ASSERT_TRUE(pool.Submit("a", [&] {
+      started.Notify();
+      go.WaitForNotification();
+    }));
+    started.WaitForNotification();
+    for (const std::string client : {"a", "a", "a", "b", "b", "c"})
+      EXPECT_TRUE(pool.Submit(client, [&order, client] { order += client; }));
+    go.Notify();
+  }
+  EXPECT_EQ(order, "abcaba");
+}
+
 TEST(WorkPoolTest, AnExceptionDoesNotEndItsThread) {
   absl::Notification ran;
   WorkPool pool(1, 10);
-  pool.Submit([] { throw std::runtime_error("broken"); });
-  pool.Submit([] { throw 1; });
-  pool.Submit([&] { ran.Notify(); });
+  pool.Submit("a", [] { throw std::runtime_error("broken"); });
+  pool.Submit("a", [] { throw 1; });
+  pool.Submit("a", [&] { ran.Notify(); });
   ran.WaitForNotification();
 }
 

@@ -3,6 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "server/engine/answer_charge.h"
+#include "server/protocols/grpc_status.h"
+#include "server/protocols/input_method.h"
+
 namespace saccade::server {
 
 void OrderedStream::OnMessage(BytePieces message) {
@@ -16,13 +20,50 @@ void OrderedStream::OnMessage(BytePieces message) {
     ++pending_;
     slots_.push_back(slot);
   }
-  Take(slot, std::move(message));
+  const size_t bytes = message.size() <= kMaxBytesParsedHere ? message.size() : BytesToParse(message);
+  TakeSafely(slot, [&] {
+    auto read = [this, stream = shared_from_this(), slot, message = std::move(message)]() mutable {
+      TakeNow(slot, std::move(message));
+    };
+    const absl::Status taken = ReadMessageOn(shared_.pool, start().client, bytes, std::move(read));
+    if (taken.ok()) return;
+    Reject(slot, taken);
+    ReadOn();
+  });
+}
+
+void OrderedStream::TakeNow(const std::shared_ptr<Slot>& slot, BytePieces message) {
+  TakeSafely(slot, [&] {
+    // The stream may have ended while the message waited for the pool.
+    if (slot->cancellation->cancelled()) {
+      Send(slot, BytePieces());
+    } else {
+      Take(slot, std::move(message));
+    }
+    ReadOn();
+  });
+}
+
+void OrderedStream::TakeSafely(const std::shared_ptr<Slot>& slot, absl::FunctionRef<void()> take) {
+  try {
+    take();
+  } catch (...) {
+    Abandon(slot, absl::InternalError("the server failed to handle the call because of an error of its own"));
+  }
+}
+
+// The next message is read only after one was taken, so that requests are admitted in their order.
+void OrderedStream::ReadOn() {
   {
-    // The next message is read only now, so that requests are admitted in their order.
     const absl::MutexLock lock(&mutex_);
     reading_ = false;
   }
   Proceed();
+}
+
+void OrderedStream::Abandon(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
+  Stop(ToCallEnd(why));
+  Send(slot, BytePieces());
 }
 
 void OrderedStream::OnHalfClose() {
@@ -34,9 +75,26 @@ void OrderedStream::OnHalfClose() {
   Proceed();
 }
 
+absl::Status OrderedStream::ChargeAnswer(BytePieces* answer) const {
+  if (shared_.ledger == nullptr || answer->size() == 0 ||
+      static_cast<int64_t>(answer->size()) >= kLargeAnswer)
+    return absl::OkStatus();
+  auto charge = shared_.ledger->Charge(start().client, static_cast<int64_t>(answer->size()));
+  if (!charge.ok()) return charge.status();
+  struct Charged {
+    ByteCharge charge;
+    BytePieces answer;
+  };
+  const auto charged = std::make_shared<const Charged>(Charged{*std::move(charge), std::move(*answer)});
+  *answer = charged->answer.KeptBy(charged);
+  return absl::OkStatus();
+}
+
 void OrderedStream::Send(const std::shared_ptr<Slot>& slot, BytePieces answer, bool keeps_request) {
+  if (absl::Status charged = ChargeAnswer(&answer); !charged.ok()) Stop(ToCallEnd(charged));
   {
     const absl::MutexLock lock(&mutex_);
+    if (std::exchange(slot->is_answered, true)) return;
     --pending_;
     // A stopped stream has dropped its slots.
     if (!stopped_) {

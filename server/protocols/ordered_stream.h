@@ -7,10 +7,13 @@
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "server/core/byte_ledger.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/cancellation.h"
+#include "server/net/work_pool.h"
 #include "server/protocols/driven_call.h"
 
 namespace saccade::server {
@@ -23,6 +26,13 @@ class OrderedStream : public DrivenCall {
   struct Bounds {
     int64_t max_requests;
     int64_t max_bytes;
+  };
+
+  // Shared by all streams. Null: large requests are taken by the network's thread; small answers are not
+  // charged.
+  struct Shared {
+    WorkPool* pool = nullptr;
+    ByteLedger* ledger = nullptr;
   };
 
   void OnMessage(BytePieces message) final;
@@ -40,18 +50,26 @@ class OrderedStream : public DrivenCall {
 
    private:
     friend class OrderedStream;
-    // Guarded by the stream's mutex. The size of the request, then that of the answer.
+    // Guarded by the stream's mutex, as all here. The size of the request, then that of the answer.
     int64_t bytes = 0;
+    // Send() was called.
+    bool is_answered = false;
     std::optional<BytePieces> answer = std::nullopt;
   };
 
-  explicit OrderedStream(Bounds bounds) : bounds_(bounds) {}
+  explicit OrderedStream(Bounds bounds, Shared shared = {nullptr, nullptr})
+      : bounds_(bounds), shared_(shared) {}
 
   // A request has come; Send() has to be called once for it, on any thread. One call at a time, in the order
-  // of the requests. The request counts with its size until it is answered.
+  // of the requests. The request counts with its size until it is answered. If this throws, the stream ends.
   virtual void Take(const std::shared_ptr<Slot>& slot, BytePieces message) = 0;
+  // Answers a request that is not taken, because too much is to do, with `why`.
+  virtual void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) = 0;
+  // The bytes of a message that Take() has to parse.
+  virtual size_t BytesToParse(const BytePieces& message) const { return message.size(); }
   // The answer's owner is released when it was sent, or cannot be. Whatever it keeps of the request counts as
-  // part of the answer if `keeps_request` is true.
+  // part of the answer if `keeps_request` is true. Answers from kLargeAnswer on are charged by their owners;
+  // smaller ones here, because hundreds may wait. If there is no room for one, the stream ends.
   void Send(const std::shared_ptr<Slot>& slot, BytePieces answer, bool keeps_request = false)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing more is read or sent. When all requests that were taken are answered, `end` ends the stream.
@@ -59,9 +77,19 @@ class OrderedStream : public DrivenCall {
 
  private:
   Action NextAction() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeNow(const std::shared_ptr<Slot>& slot, BytePieces message);
+  // Calls `take`, which takes or rejects the request. If it throws, the stream ends.
+  void TakeSafely(const std::shared_ptr<Slot>& slot, absl::FunctionRef<void()> take);
+  void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the stream because of a request that will not be answered otherwise.
+  void Abandon(const std::shared_ptr<Slot>& slot, const absl::Status& why);
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Keeps the charge for the answer with it.
+  absl::Status ChargeAnswer(BytePieces* answer) const;
+
   const Bounds bounds_;
+  const Shared shared_;
   // Network thread only; one message comes at a time.
   int64_t next_index_ = 0;
 

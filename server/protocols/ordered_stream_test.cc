@@ -1,14 +1,19 @@
 #include "server/protocols/ordered_stream.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "server/grpc/testing/fake_ledger.h"
+#include "server/protocols/input_method.h"
 #include "server/protocols/testing/fake_call.h"
 
 namespace saccade::server {
@@ -44,6 +49,9 @@ class EchoStream final : public OrderedStream {
   void Take(const std::shared_ptr<Slot>& slot, BytePieces message) override {
     EXPECT_EQ(slot->index, static_cast<int64_t>(taken.size()));
     taken.push_back({slot, std::move(message)});
+  }
+  void Reject(const std::shared_ptr<Slot>& /*slot*/, const absl::Status& why) override {
+    ADD_FAILURE() << "there is no pool: " << why;
   }
 };
 
@@ -88,6 +96,107 @@ TEST(OrderedStreamTest, TheEndFollowsTheLastAnswer) {
   EXPECT_TRUE(stream.call.is_sending());
   EXPECT_TRUE(stream.call.end().status.ok()) << "the end need not wait for the client to read the answer";
   stream.call.Done();
+}
+
+// Takes requests on a pool, and tells on which thread.
+class PoolStream final : public OrderedStream {
+ public:
+  explicit PoolStream(WorkPool* pool, ByteLedger* ledger = nullptr)
+      : OrderedStream({.max_requests = 9, .max_bytes = 1 << 30}, {pool, ledger}) {}
+
+  std::vector<std::thread::id> taken_on;
+  bool throws = false;
+
+ private:
+  void Take(const std::shared_ptr<Slot>& slot, BytePieces message) override {
+    taken_on.push_back(std::this_thread::get_id());
+    if (throws) throw std::bad_alloc();
+    Send(slot, InPieces(absl::StrCat(message.size()), 100));
+  }
+  void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) override {
+    Send(slot, InPieces(std::string(why.message()), 100));
+  }
+};
+
+const std::string kLarge(kMaxBytesParsedHere + 1, 'x');
+
+TEST(OrderedStreamTest, LargeRequestsAreTakenOnThePoolInOrder) {
+  WorkPool pool(2, 10);
+  FakeCall call;
+  const auto stream = std::make_shared<PoolStream>(&pool);
+  call.Begin(stream);
+  for (int i = 0; i < 3; ++i) {
+    call.Deliver(kLarge);
+    EXPECT_EQ(call.Written(), absl::StrCat(kLarge.size()));
+    call.AwaitRead();
+    call.Deliver("small");
+    EXPECT_EQ(call.Written(), "5");
+  }
+  ASSERT_EQ(stream->taken_on.size(), 6);
+  for (int i = 0; i < 6; i += 2) {
+    EXPECT_NE(stream->taken_on[i], std::this_thread::get_id());
+    EXPECT_EQ(stream->taken_on[i + 1], std::this_thread::get_id());
+  }
+  call.HalfClose();
+  EXPECT_TRUE(call.end().status.ok());
+  call.Done();
+}
+
+TEST(OrderedStreamTest, AFullPoolRejectsTheRequestAlone) {
+  WorkPool full(0, 0);
+  FakeCall call;
+  call.Begin(std::make_shared<PoolStream>(&full));
+  call.Deliver(kLarge);
+  EXPECT_THAT(call.Written(), ::testing::HasSubstr("too many large messages"));
+  call.Deliver("small");
+  EXPECT_EQ(call.Written(), "5");
+  call.HalfClose();
+  EXPECT_TRUE(call.end().status.ok());
+  call.Done();
+}
+
+TEST(OrderedStreamTest, WhatWaitsForThePoolIsNotTakenWhenTheClientGoes) {
+  WorkPool pool(1, 10);
+  absl::Notification go;
+  ASSERT_TRUE(pool.Submit("other", [&go] { go.WaitForNotification(); }));
+  FakeCall call;
+  const auto stream = std::make_shared<PoolStream>(&pool);
+  call.Begin(stream);
+  call.Deliver(kLarge);
+  call.Cancel();
+  EXPECT_FALSE(call.is_finished()) << "its request waits for the pool";
+  go.Notify();
+  EXPECT_EQ(call.end().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(stream->taken_on.empty());
+  call.Done();
+}
+
+TEST(OrderedStreamTest, AnswersThatWaitAreCharged) {
+  FakeLedger ledger(8);
+  FakeCall call;
+  call.Begin(std::make_shared<PoolStream>(nullptr, &ledger));
+  for (int i = 0; i < 8; ++i) call.Deliver("small");
+  EXPECT_EQ(ledger.charged(), 8) << "each answer has one byte";
+  EXPECT_EQ(call.Written(), "5");
+  EXPECT_EQ(ledger.charged(), 7);
+  call.Deliver("small");
+  call.Deliver("small");
+  EXPECT_EQ(call.end().status.code(), absl::StatusCode::kResourceExhausted);
+  call.Done();
+  EXPECT_EQ(ledger.charged(), 0);
+}
+
+TEST(OrderedStreamTest, AnExceptionEndsIt) {
+  WorkPool pool(1, 10);
+  for (const std::string& message : {kLarge, std::string("small")}) {
+    FakeCall call;
+    const auto stream = std::make_shared<PoolStream>(&pool);
+    stream->throws = true;
+    call.Begin(stream);
+    call.Deliver(message);
+    EXPECT_EQ(call.end().status.code(), absl::StatusCode::kInternal);
+    call.Done();
+  }
 }
 
 TEST(OrderedStreamTest, AnEmptyStreamEnds) {

@@ -235,6 +235,16 @@ def test_probes_speak_what_the_daemon_does():
     assert protocols == {"grpc": "https", "http": "https", "metrics": "http"}
 
 
+def test_the_notes_name_what_the_chart_makes():
+    assert "rollout status deployment/saccade\n" in notes()
+    progressive = notes({"progressive": {"enabled": True}})
+    assert "deployment/" not in progressive and "kubectl argo rollouts -n vision status saccade\n" in progressive
+    # Of a headless Service, kubectl takes the port for that of the pod.
+    ports = {"httpPort": 80, "grpcPort": 81}
+    assert "port-forward service/saccade 8000:8000 8001:8001\n" in notes({"service": ports})
+    assert "port-forward service/saccade 8000:80 8001:81\n" in notes({"service": {**ports, "headless": False}})
+
+
 def test_the_grace_period_follows_the_drain():
     slow = pod(render({"config": {"drain-timeout-seconds": 100}, "preStopSeconds": 20}))
     assert 20 + 5 + 100 + beside_the_flags() < slow["terminationGracePeriodSeconds"] == 135

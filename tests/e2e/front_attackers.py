@@ -5,6 +5,7 @@ it sent, as JSON. It has a process of its own, so that its work takes no time fr
 address of its own, because the daemon accounts for each client by its address."""
 
 import contextlib
+import gzip
 import itertools
 import json
 import random
@@ -17,6 +18,7 @@ import time
 import http2_frames as h2
 
 MODEL_INFER = "/inference.GRPCInferenceService/ModelInfer"
+MODEL_STREAM_INFER = "/inference.GRPCInferenceService/ModelStreamInfer"
 WATCH = "/grpc.health.v1.Health/Watch"
 CHECK = "/grpc.health.v1.Health/Check"
 SERVER_LIVE = "/inference.GRPCInferenceService/ServerLive"
@@ -328,6 +330,49 @@ def bomb_for_health(attack):
     connection.answer(1)
 
 
+def gzip_of_nothing(size):
+    """About `size` bytes of blocks that hold nothing, and gzip's end with the checksum of nothing."""
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\0\0\0\xff\xff" * (size // 5) + b"\x01\0\0\xff\xff" + bytes(8)
+
+
+def empty_blocks(attack):
+    """48 MiB that are nothing: the size of what comes of them bounds no work."""
+    connection = attack.connect()
+    connection.send(h2.open_grpc(1, CHECK, GZIP))
+    connection.upload(1, h2.message(gzip_of_nothing(48 * MIB), compressed=True))
+    connection.answer(1)
+
+
+def empty_blocks_over_http(attack):
+    one = attack.plain(attack.http_port)
+    head = "GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+    body = gzip_of_nothing(48 * MIB)
+    attack.send(one, (head % len(body)).encode() + body)
+    one.recv(1000)
+
+
+def descriptions_that_nobody_reads(attack):
+    """Questions of few bytes and without a token, whose answers are the descriptions of all messages."""
+    symbol = b"inference.GRPCInferenceService"
+    question = h2.message(bytes([0x22, len(symbol)]) + symbol)
+    for _ in range(40):
+        connection = attack.connect(values={h2.INITIAL_WINDOW_SIZE: 0}, receive_buffer=4096)
+        for stream in range(1, 401, 2):
+            connection.send(h2.open_grpc(stream, REFLECTION), h2.data(stream, question, end=False))
+    attack.wait_for_end()
+
+
+def long_ids(attack):
+    """Streams of requests that are wrong, whose ids and names come back, or would if they were not too long."""
+    for length in (1000, 60_000):
+        text = varint(length) + b"x" * length
+        request = h2.message(gzip.compress(b"\x0a" + text + b"\x12" + text + b"\x1a" + text), compressed=True)
+        connection = attack.connect(values={h2.INITIAL_WINDOW_SIZE: 0})
+        for stream in range(1, 401, 2):
+            connection.send(h2.open_grpc(stream, MODEL_STREAM_INFER, GZIP), h2.data(stream, request * 100, end=False))
+    attack.wait_for_end()
+
+
 def bomb_of_empty_inputs(attack):
     """61 kB that are 30 million inputs without a field; gRPC's server took 6.2 GiB for them."""
     connection = attack.connect()
@@ -524,6 +569,8 @@ ATTACKS = {
     stream_of_unread_answers: None,
     odd_fields: None,
     bomb_for_health: "bytes decompressed_too_large",
+    empty_blocks: None,
+    empty_blocks_over_http: None,
     bomb_of_empty_inputs: "decompressed_too_large",
     empty_inputs: None,
     unknown_fields: None,
@@ -540,13 +587,16 @@ ATTACKS = {
     chunks_of_one_byte: "malformed body_too_large head_too_large",
     pipeline_that_nobody_reads: None,
     bomb_over_http: "bytes decompressed_too_large body_too_large",
+    # Last, because their many small answers leave free memory in pieces, which others cannot use.
+    descriptions_that_nobody_reads: "bytes",
+    long_ids: None,
 }
 # Seconds of a core that one round may take. Decompression takes some 6 ms a MiB, and every message may grow to 16 MiB, because
 # tensors of zeros do.
 DEAR = {bomb_of_empty_inputs: 0.15, unknown_fields: 0.15}
 # Those that are ended by a time limit, which the tests set to a second, and those that send megabytes before anything is refused.
 SLOW = {claims, messages_byte_by_byte, heads_byte_by_byte, half_heads, unfinished_messages, bomb_for_health, bomb_over_http,
-        empty_inputs, empty_objects_over_http}
+        empty_inputs, empty_objects_over_http, empty_blocks, empty_blocks_over_http}
 BY_NAME = {attack.__name__: attack for attack in ATTACKS}
 
 

@@ -294,8 +294,8 @@ def test_open_calls_count_to_what_a_client_may_hold(begin):
         eventually(lambda: refused(daemon, "bytes") > calls * 0.7, "most of them are rejected")
         assert refused(daemon, "bytes") < calls
         assert daemon.metrics().total("saccade_inflight_bytes") > 31 * MIB
-        # 240 MiB without the charge. Calls that are refused add about 9 kB each.
-        assert daemon.resident_bytes() - before < 160 * MIB
+        # 240 MiB without the charge, 111 if the heads of refused calls were kept until the refusals are written.
+        assert daemon.resident_bytes() - before < 60 * MIB
         serves(daemon)
         assert daemon.get("/v2/health/live", daemon.metrics_port)[0] == 200
     eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for them")

@@ -86,7 +86,7 @@ class TestService {
   // Runs what was submitted to the pool, and what follows from that on the loop.
   void FinishWork() {
     absl::Notification done;
-    ASSERT_TRUE(pool.Submit([&done] { done.Notify(); }));
+    ASSERT_TRUE(pool.Submit("test", [&done] { done.Notify(); }));
     done.WaitForNotification();
     loop.RunUntilIdle();
   }

@@ -68,7 +68,8 @@ void InferenceService::AddModelFacts(CallMethods& methods) {
         const auto statistics = StatisticsOf(*deps_.catalog, request.name(), request.version());
         if (statistics.ok()) ToMessage(*statistics, response);
         return deps_.inference->codes().OfStatistics(statistics.status());
-      }));
+      },
+      options_.pool));
 }
 
 void InferenceService::AddSystemSharedMemory(CallMethods& methods) {

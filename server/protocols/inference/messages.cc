@@ -156,6 +156,7 @@ absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const S
     return Invalid("model_name", absl::StrCat("has ", message.model_name().size(), " bytes; at most ",
                                               kMaxModelName, " are accepted"));
   }
+  if (absl::Status fits = CheckInferId(message.id()); !fits.ok()) return fits;
   TensorCall call;
   call.model = message.model_name();
   call.id = message.id();

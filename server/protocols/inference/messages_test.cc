@@ -230,6 +230,12 @@ TEST(InferenceMessagesTest, SharedOutputsSayWhere) {
   ExpectInvalid(message, "output 'logits': has both shared_memory_region and classification");
 }
 
+TEST(InferenceMessagesTest, LongIdsAreRefused) {
+  auto message = Tensor("INT8", {1});
+  message.set_id(std::string(1025, 'i'));
+  ExpectInvalid(message, "id: has 1025 bytes; expected at most 1024");
+}
+
 TEST(InferenceMessagesTest, MoreEntriesThanAnyModelHasInputsAreRefused) {
   const auto one = Tensor("INT8", {1});
   auto message = one;

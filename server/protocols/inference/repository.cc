@@ -17,6 +17,9 @@ namespace {
 using Value = inference::ModelRepositoryParameter;
 using Values = google::protobuf::Map<std::string, Value>;
 
+// A configuration may have a mebibyte.
+constexpr size_t kMaxLoadBytes = size_t{2} << 20;
+
 // Repositories have no names here, and none in Triton.
 absl::Status CheckRepository(const std::string& name) {
   if (name.empty()) return absl::OkStatus();
@@ -73,7 +76,8 @@ void InferenceService::AddRepository(CallMethods& methods) {
           model->set_reason(std::move(entry.reason));
         }
         return absl::OkStatus();
-      }));
+      },
+      options_.pool));
   methods.push_back(ParsedMethod<RepositoryModelLoadRequest>(
       InferencePath("RepositoryModelLoad"),
       [this](std::shared_ptr<UnaryCall> call, const RepositoryModelLoadRequest& request) {
@@ -87,7 +91,8 @@ void InferenceService::AddRepository(CallMethods& methods) {
             Answering<RepositoryModelLoadResponse>(std::move(call), [this](const absl::Status& status) {
               return deps_.inference->codes().OfLoad(status);
             }));
-      }));
+      },
+      kMaxLoadBytes));
   methods.push_back(ParsedMethod<RepositoryModelUnloadRequest>(
       InferencePath("RepositoryModelUnload"),
       [this](std::shared_ptr<UnaryCall> call, const RepositoryModelUnloadRequest& request) {

@@ -34,12 +34,12 @@ class Splitter {
   // Splits `request.received`.
   explicit Splitter(InferenceRequest& request) : reader_(request.received), request_(request) {}
 
-  absl::Status Split() {
-    // No valid request has so many. Reading all of them could take seconds.
+  // An error if there are more than `max_fields` fields. By default the bound is one that no valid request
+  // reaches; reading all that a message may have could take seconds.
+  absl::Status Split(int64_t max_fields = kMaxNestedMessages) {
     int64_t fields = 0;
     while (!reader_.done()) {
-      if (++fields > kMaxNestedMessages)
-        return NoMessage(absl::StrCat("it has more than ", kMaxNestedMessages, " fields"));
+      if (++fields > max_fields) return NoMessage(absl::StrCat("it has more than ", max_fields, " fields"));
       const PieceReader field = reader_;
       const auto tag = Tag();
       if (!tag) return NoMessage("a field's tag is invalid");
@@ -144,6 +144,17 @@ absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, B
   if (!charge.ok()) return charge.status();
   request.charge = *std::move(charge);
   return absl::OkStatus();
+}
+
+size_t BytesBesideTensors(const BytePieces& message) {
+  constexpr int64_t kFirstFields = 64;
+  InferenceRequest first;
+  first.received = message;
+  // An error means that the rest was not looked at.
+  Splitter(first).Split(kFirstFields).IgnoreError();
+  size_t bytes = message.size();
+  for (const BytePieces& raw : first.raws) bytes -= raw.size();
+  return bytes;
 }
 
 }  // namespace saccade::server

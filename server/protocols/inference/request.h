@@ -1,6 +1,7 @@
 // A ModelInferRequest as received, whose tensors' bytes stay in the received message's memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -31,5 +32,9 @@ struct InferenceRequest {
 // REQUIRES: `request` is newly constructed.
 absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, ByteLedger* ledger = nullptr,
                                   absl::string_view client = "");
+
+// The bytes of a ModelInferRequest that have to be parsed: all but raw_input_contents, as far as those are
+// among the first fields, as clients send them.
+size_t BytesBesideTensors(const BytePieces& message);
 
 }  // namespace saccade::server

@@ -9,6 +9,7 @@
 #include "server/protocols/inference/messages.h"
 #include "server/protocols/inference/request.h"
 #include "server/protocols/inference/stream.h"
+#include "server/protocols/input_method.h"
 #include "server/protocols/message_methods.h"
 
 namespace saccade::server {
@@ -56,20 +57,23 @@ std::vector<CallMethod> InferenceService::Methods() {
   CallMethods methods;
   AddHealth(methods);
   AddMetadata(methods);
-  methods.push_back(UnaryMethod(
-      InferencePath("ModelInfer"), "inference.ModelInferRequest",
+  methods.push_back(InputMethod(
+      InferencePath("ModelInfer"), "inference.ModelInferRequest", options_.pool,
       [this](std::shared_ptr<UnaryCall> call, BytePieces received) {
         ModelInfer(std::move(call), std::move(received));
       },
-      [this](absl::StatusCode code) { deps_.pipeline->CountMalformed("oip", code); }));
-  methods.push_back({.path = InferencePath("ModelStreamInfer"), .make = [this] {
-                       return std::make_shared<InferenceStream>(
-                           InferenceStream::Server{.inference = deps_.inference,
-                                                   .pipeline = deps_.pipeline,
-                                                   .shared_memory = deps_.shared_memory,
-                                                   .clock = deps_.clock,
-                                                   .max_message_bytes = options_.max_message_bytes});
-                     }});
+      [this](absl::StatusCode code) { deps_.pipeline->CountMalformed("oip", code); }, BytesBesideTensors));
+  const auto make_stream = [this] {
+    return std::make_shared<InferenceStream>(
+        InferenceStream::Server{.inference = deps_.inference,
+                                .pipeline = deps_.pipeline,
+                                .shared_memory = deps_.shared_memory,
+                                .clock = deps_.clock,
+                                .pool = options_.pool,
+                                .max_message_bytes = options_.max_message_bytes});
+  };
+  methods.push_back(
+      {.path = InferencePath("ModelStreamInfer"), .make = make_stream, .charges_answers = true});
   AddModelFacts(methods);
   AddRepository(methods);
   AddSystemSharedMemory(methods);

@@ -15,6 +15,7 @@
 #include "server/grpc/call.h"
 #include "server/grpc/unary.h"
 #include "server/inference/inference.h"
+#include "server/net/work_pool.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/shared_memory/shared_memory.h"
 
@@ -30,6 +31,8 @@ class InferenceService {
     int64_t max_message_bytes = 0;
     // Spreads the retry hints of rejections.
     RetryJitter* retry_jitter = nullptr;
+    // Reads large requests. Null: the thread that received them does.
+    WorkPool* pool = nullptr;
     // Whether the daemon is ready as a whole. Called on any thread.
     std::function<bool()> ready;
   };

@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "server/grpc/message_size.h"
 #include "server/grpc/serialize_message.h"
+#include "server/inference/parameters.h"
 #include "server/protocols/attest_tensors.h"
 #include "server/protocols/call_headers.h"
 #include "server/protocols/grpc_status.h"
@@ -15,15 +17,20 @@ namespace {
 constexpr char kMethod[] = "inference.GRPCInferenceService/ModelStreamInfer";
 constexpr char kFinalResponse[] = "triton_final_response";
 constexpr char kErrorsEndIt[] = "triton_grpc_error";
+// Labels of versions have at most so many characters (version_policy.cc); numbers have fewer.
+constexpr size_t kMaxVersion = 64;
+
+// Empty for a text that is too long, which is what was wrong with the request.
+std::string UpTo(size_t max, const std::string& text) { return text.size() > max ? std::string() : text; }
 
 // Names the request and its error.
 BytePieces FailureBytes(const inference::ModelInferRequest& request, const absl::Status& why) {
   inference::ModelStreamInferResponse message;
   message.set_error_message(std::string(why.message()));
   inference::ModelInferResponse& response = *message.mutable_infer_response();
-  response.set_id(request.id());
-  response.set_model_name(request.model_name());
-  response.set_model_version(request.model_version());
+  response.set_id(UpTo(kMaxInferId, request.id()));
+  response.set_model_name(UpTo(kMaxModelName, request.model_name()));
+  response.set_model_version(UpTo(kMaxVersion, request.model_version()));
   (*response.mutable_parameters())[kFinalResponse].set_bool_param(true);
   return SerializeMessage(message);
 }
@@ -67,6 +74,12 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
                              }
                              Answer(slot, request, std::move(outcome), scope);
                            });
+}
+
+void InferenceStream::Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
+  const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
+  server_.pipeline->CountMalformed("oip", why.code());
+  Answer(slot, std::make_shared<InferenceRequest>(), why, scope);
 }
 
 absl::StatusOr<InferenceAnswer> InferenceStream::ToFinalAnswer(

@@ -26,6 +26,8 @@ class InferenceStream final : public OrderedStream {
     Pipeline* pipeline;
     const SharedMemory* shared_memory;
     Clock* clock;
+    // Reads large requests. Null: the thread that received them does.
+    WorkPool* pool;
     // Maximum size of an answer, and about that of the stream's requests and answers together.
     int64_t max_message_bytes;
   };
@@ -33,11 +35,15 @@ class InferenceStream final : public OrderedStream {
   static constexpr int64_t kMaxRequests = 256;
 
   explicit InferenceStream(const Server& server)
-      : OrderedStream({kMaxRequests, server.max_message_bytes}), server_(server) {}
+      : OrderedStream({kMaxRequests, server.max_message_bytes},
+                      {server.pool, server.pipeline->deps().admission}),
+        server_(server) {}
 
  private:
   void OnArrival() override;
   void Take(const std::shared_ptr<Slot>& slot, BytePieces message) override;
+  void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) override;
+  size_t BytesToParse(const BytePieces& message) const override { return BytesBesideTensors(message); }
   void Answer(const std::shared_ptr<Slot>& slot, const std::shared_ptr<InferenceRequest>& request,
               absl::StatusOr<TensorAnswer> outcome, const CallScope& scope);
   absl::StatusOr<InferenceAnswer> ToFinalAnswer(const std::shared_ptr<InferenceRequest>& request,

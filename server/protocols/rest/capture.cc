@@ -20,12 +20,14 @@ using Json = nlohmann::ordered_json;
 using ParsedJson = nlohmann::json;
 
 constexpr size_t kMaxBody = size_t{1} << 20;
+constexpr size_t kMaxModels = 4096;
 
 HttpResponse Describe(const Capture& capture) {
   const CaptureOptions& options = capture.options();
   const CaptureChoice choice = capture.choice();
   Json models = Json::object();
-  for (const auto& [model, rate] : choice.models) models[model] = rate;
+  // By name, each would be compared with all before it.
+  for (const auto& [model, rate] : choice.models) models.get_ref<Json::object_t&>().emplace_back(model, rate);
   const Json json = {{"enabled", choice.enabled},
                      {"rate", choice.rate},
                      {"models", std::move(models)},
@@ -42,6 +44,10 @@ HttpResponse Describe(const Capture& capture) {
 
 absl::Status TakeRates(const ParsedJson& value, CaptureChoice& choice) {
   if (!value.is_object()) return Invalid("models", "expected an object with a rate for each model");
+  if (value.size() > kMaxModels) {
+    return Invalid("models",
+                   absl::StrCat("names ", value.size(), " models; at most ", kMaxModels, " may be named"));
+  }
   choice.models.clear();
   for (const auto& [model, rate] : value.items()) {
     if (!rate.is_number()) return Invalid(Shown(model), "expected a number from 0 to 1");

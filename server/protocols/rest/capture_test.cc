@@ -70,6 +70,9 @@ TEST(CaptureRest, WrongBodiesAreErrorsThatNameTheMember) {
   EXPECT_THAT(error(R"({"models": {"cat": true}})"), HasSubstr("'cat': expected a number"));
   EXPECT_THAT(error(R"({"models": {"cat": 7}})"), HasSubstr("the rate of model 'cat' is 7"));
   EXPECT_THAT(error(R"({"folder": "/etc"})"), HasSubstr("'folder': is unknown"));
+  std::string many = R"({"models": {"m": 1)";
+  for (int i = 0; i < 4096; ++i) absl::StrAppend(&many, ",\"", i, "\":0");
+  EXPECT_THAT(error((many + "}}").c_str()), HasSubstr("models: names 4097 models; at most 4096"));
 }
 
 }  // namespace

@@ -30,14 +30,19 @@ void Send(Pending& pending) {
 
 }  // namespace
 
-void ReplyWith(WorkPool* pool, int64_t bytes, absl::AnyInvocable<HttpResponse() &&> make, HttpReply reply) {
+void ReplyWith(WorkPool* pool, absl::string_view client, int64_t bytes,
+               absl::AnyInvocable<HttpResponse() &&> make, HttpReply reply) {
   if (pool == nullptr || bytes <= kMaxTextHere) {
     Pending pending{std::move(make), std::move(reply)};
     return Send(pending);
   }
   // Shared, because a pool that is full destroys its task.
   const auto pending = std::make_shared<Pending>(Pending{std::move(make), std::move(reply)});
-  if (!pool->Submit([pending] { Send(*pending); })) Send(*pending);
+  if (pool->Submit(client, [pending] { Send(*pending); })) return;
+  if (bytes <= kMaxTextWithoutPool) return Send(*pending);
+  HttpResponse busy = HttpError(503, "too many large answers wait to be written as text; try again later");
+  busy.headers = {{"Retry-After", "1"}};
+  pending->reply(std::move(busy));
 }
 
 }  // namespace saccade::server

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/strings/string_view.h"
 #include "server/http/http_message.h"
 #include "server/net/work_pool.h"
 
@@ -13,9 +14,14 @@ namespace saccade::server {
 // Results that are larger than this are converted to text on the work pool.
 inline constexpr int64_t kMaxTextHere = 16 << 10;
 
+// If the pool has too many tasks, texts up to this size are still made.
+inline constexpr int64_t kMaxTextWithoutPool = 256 << 10;
+
 // Sends the response that `make` returns, exactly once. `make` converts `bytes` bytes to text. If they are
 // more than kMaxTextHere, it runs on `pool`, because this thread may be one that computes forward passes or
-// serves other connections; it runs here if `pool` is null or has too many tasks. An exception becomes a 500.
-void ReplyWith(WorkPool* pool, int64_t bytes, absl::AnyInvocable<HttpResponse() &&> make, HttpReply reply);
+// serves other connections. It runs here if `pool` is null; if that has too many tasks, a larger text than
+// kMaxTextWithoutPool becomes a 503. An exception becomes a 500. `client` as in Caller.
+void ReplyWith(WorkPool* pool, absl::string_view client, int64_t bytes,
+               absl::AnyInvocable<HttpResponse() &&> make, HttpReply reply);
 
 }  // namespace saccade::server

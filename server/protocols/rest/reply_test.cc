@@ -21,7 +21,7 @@ Made Reply(WorkPool* pool, int64_t bytes) {
   Made made;
   absl::Notification sent;
   ReplyWith(
-      pool, bytes,
+      pool, "a", bytes,
       [&made] {
         made.thread = std::this_thread::get_id();
         return HttpResponse{.body = "text"};
@@ -42,24 +42,29 @@ TEST(RestReplyTest, LongTextsAreMadeOnThePool) {
   EXPECT_EQ(Reply(nullptr, kMaxTextHere + 1).thread, std::this_thread::get_id());
 }
 
-TEST(RestReplyTest, AFullPoolLeavesTheTextHere) {
+TEST(RestReplyTest, AFullPoolLeavesASmallTextHere) {
   absl::Notification begun;
   absl::Notification end;
   WorkPool pool(1, 1);
-  ASSERT_TRUE(pool.Submit([&] {
+  ASSERT_TRUE(pool.Submit("a", [&] {
     begun.Notify();
     end.WaitForNotification();
   }));
   begun.WaitForNotification();
-  ASSERT_TRUE(pool.Submit([] {}));
+  ASSERT_TRUE(pool.Submit("a", [] {}));
   EXPECT_EQ(Reply(&pool, kMaxTextHere + 1).thread, std::this_thread::get_id());
+  HttpResponse large;
+  ReplyWith(
+      &pool, "a", kMaxTextWithoutPool + 1, [] { return HttpResponse(); },
+      [&large](HttpResponse response) { large = std::move(response); });
+  EXPECT_EQ(large.status, 503);
   end.Notify();
 }
 
 TEST(RestReplyTest, AnExceptionIsAnInternalError) {
   HttpResponse sent;
   ReplyWith(
-      nullptr, 0, []() -> HttpResponse { throw std::runtime_error("secret"); },
+      nullptr, "a", 0, []() -> HttpResponse { throw std::runtime_error("secret"); },
       [&sent](HttpResponse response) { sent = std::move(response); });
   EXPECT_EQ(sent.status, 500);
   EXPECT_EQ(sent.body, R"({"error":"internal error"})");

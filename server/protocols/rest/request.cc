@@ -187,6 +187,7 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
   if (absl::Status text = CheckIsNoFile(json); !text.ok()) return text;
   auto request = ParseRestJson(json, limits);
   if (!request.ok()) return request.status();
+  if (absl::Status fits = CheckInferId(request->id); !fits.ok()) return fits;
   RestCall read;
   read.charges = std::move(request->charges);
   read.call.id = std::move(request->id);

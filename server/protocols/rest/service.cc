@@ -164,14 +164,19 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
 
 absl::StatusOr<HttpResponse> RestService::MakeAnswer(const InferCall& call, TensorAnswer answer) const {
   std::shared_ptr<const void> kept = std::move(answer.charge);
-  if (const int64_t bytes = MaxJsonBytes(answer, call.form); bytes > kMaxTextHere) {
+  const int64_t bytes = MaxJsonBytes(answer, call.form);
+  const bool is_large = bytes > kMaxTextHere;
+  if (is_large) {
     auto text = deps_.pipeline->deps().admission->Charge(call.request->client,
                                                          std::min(bytes, options_.max_message_bytes));
     if (!text.ok()) return text.status();
     kept = std::make_shared<const Kept>(Kept{std::move(kept), *std::move(text)});
   }
   auto response = ToRestAnswer(std::move(answer), call.id, call.form, options_.max_message_bytes);
-  if (response.ok()) response->kept = std::move(kept);
+  if (response.ok()) {
+    response->kept = std::move(kept);
+    response->is_charged = is_large;
+  }
   return response;
 }
 
@@ -188,7 +193,7 @@ void RestService::Answer(const std::shared_ptr<const InferCall>& call,
                          absl::StatusOr<TensorAnswer> outcome) const {
   const int64_t text = outcome.ok() ? TextBytes(*outcome, call->form) : 0;
   ReplyWith(
-      options_.pool, text,
+      options_.pool, call->request->client, text,
       [this, call, outcome = std::move(outcome)]() mutable { return Write(*call, std::move(outcome)); },
       call->reply);
 }

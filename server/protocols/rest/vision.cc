@@ -104,13 +104,11 @@ absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
   return request;
 }
 
-HttpResponse VisionRest::Write(const Call& call, const absl::Status& status,
-                               std::shared_ptr<const AnswerCharge> charge) const {
+HttpResponse VisionRest::Write(const Call& call, const absl::Status& status) const {
   auto json = status.ok() ? ToProtobufJson(call.answer) : absl::StatusOr<std::string>(status);
   HttpResponse response;
   if (json.ok()) {
     response.body = *std::move(json);
-    response.kept = std::move(charge);
   } else {
     response = ToHttp(json.status(), options_.retry_jitter);
   }
@@ -122,8 +120,9 @@ void VisionRest::Answer(const std::shared_ptr<const Call>& call, const absl::Sta
                         std::shared_ptr<const AnswerCharge> charge) const {
   const int64_t bytes = status.ok() ? static_cast<int64_t>(call->answer.ByteSizeLong()) : 0;
   ReplyWith(
-      options_.pool, bytes,
-      [this, call, status, charge = std::move(charge)] { return Write(*call, status, charge); }, call->reply);
+      options_.pool, call->request->client, bytes,
+      // The charge is for the message, which is gone when the text has been written.
+      [this, call, status, charge = std::move(charge)] { return Write(*call, status); }, call->reply);
 }
 
 void VisionRest::Predict(const std::shared_ptr<Call>& call, absl::StatusOr<Request> request) {

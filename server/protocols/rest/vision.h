@@ -53,8 +53,7 @@ class VisionRest {
   // Sends the answer, and ends the call's record.
   void Answer(const std::shared_ptr<const Call>& call, const absl::Status& status,
               std::shared_ptr<const AnswerCharge> charge) const;
-  HttpResponse Write(const Call& call, const absl::Status& status,
-                     std::shared_ptr<const AnswerCharge> charge) const;
+  HttpResponse Write(const Call& call, const absl::Status& status) const;
 
   const Options options_;
 };

@@ -68,6 +68,11 @@ class FakeCall final : public Call {
     const absl::MutexLock lock(&mutex_);
     return is_reading_;
   }
+  // Blocks until the handler has asked for a message.
+  void AwaitRead() {
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_reading_));
+  }
   bool is_sending() {
     const absl::MutexLock lock(&mutex_);
     return sending_.has_value();

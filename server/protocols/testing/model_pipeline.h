@@ -28,7 +28,11 @@ class ModelPipelineTest : public ::testing::Test {
                  &metrics_),
         admission_(*Admission::Create(limits, Clock::Real())) {}
 
-  void TearDown() override { catalog_.Close(); }
+  void TearDown() override {
+    catalog_.Close();
+    // Waits for answers that it encodes.
+    decode_pool_.reset();
+  }
 
   // Writes the model "identity", whose answer is its input. `more` is further text of its configuration.
   void WriteIdentity(int max_batch_size, const std::string& more = "") {
@@ -56,7 +60,7 @@ class ModelPipelineTest : public ::testing::Test {
   Metrics metrics_{"test"};
   Catalog catalog_;
   const std::unique_ptr<Admission> admission_;
-  const std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
+  std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
   const ThreadDecoder decoder_{DecodeLimits()};
   Pipeline pipeline_{{.clock = Clock::Real(),
                       .metrics = &metrics_,

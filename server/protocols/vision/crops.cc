@@ -137,6 +137,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
 
   void Detect() {
     Request detect = Step(steps().front());
+    detect.encodes_maps = true;
     detect.encode = [this](Response& response) {
       if (!std::holds_alternative<models::Detections>(response.results.at(0)))
         return absl::UnavailableError("the model was replaced by one that does not detect");
@@ -420,6 +421,7 @@ struct Waiting {
 void PredictOn(Pipeline* pipeline, const Catalog& catalog, const FoundModel& model, Request request,
                const VisionCall& call, PredictDone done) {
   if (RunWithCrops(pipeline, catalog, model, request, call, done)) return;
+  request.encodes_maps = true;
   request.encode = [call](Response& made) {
     absl::Status set = SetAnswer(made, *call.message, call.max_bytes, call.answer, call.around);
     if (set.ok()) made.answer_bytes = static_cast<int64_t>(call.answer->ByteSizeLong());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/encode/volume.h"
 #include "server/protocols/grpc_status.h"
+#include "server/protocols/input_method.h"
 #include "server/protocols/message_bytes.h"
 #include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/messages.h"
@@ -38,6 +39,29 @@ void RestoreStream::OnArrival() {
 }
 
 void RestoreStream::OnMessage(BytePieces message) {
+  const size_t bytes = message.size();
+  SetTaking(true);
+  auto read = [this, stream = shared_from_this(), message = std::move(message)] {
+    try {
+      TakeMessage(message);
+    } catch (...) {
+      EndUpload(absl::InternalError("the server failed to read the volume because of an error of its own"));
+    }
+    SetTaking(false);
+    Proceed();
+  };
+  const absl::Status taken = ReadMessageOn(server_.pool, scope_->client(), bytes, std::move(read));
+  if (taken.ok()) return;
+  SetTaking(false);
+  EndUpload(taken);
+}
+
+void RestoreStream::SetTaking(bool taking) {
+  const absl::MutexLock lock(&mutex_);
+  taking_ = taking;
+}
+
+void RestoreStream::TakeMessage(const BytePieces& message) {
   if (!IsUploading()) return;
   absl::Status taken = LatenessAt(server_.clock->Now());
   if (taken.ok()) taken = TakePart(message);
@@ -201,6 +225,7 @@ absl::Status RestoreStream::Start() {
   Request request = *std::exchange(request_, std::nullopt);
   request.input = std::move(volume);
   request.progress = [this](double done) { TellProgress(done); };
+  request.encodes_maps = true;
   request.encode = [this](const Response& response) { return MakeAnswer(response); };
   server_.pipeline->Predict(
       std::move(request),
@@ -275,7 +300,7 @@ RestoreStream::Action RestoreStream::NextAction() {
     return ReadMessage();
   }
   const bool has_more = answer_ || (voxels_ != nullptr && sent_ < voxels_->size());
-  if (!end_ || has_more) return {};
+  if (!end_ || has_more || taking_) return {};
   scope_->End(*end_, sent_, model_, id_);
   return ToCallEnd(*end_, server_.retry_jitter);
 }

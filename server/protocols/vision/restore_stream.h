@@ -19,6 +19,7 @@
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/engine/pipeline.h"
+#include "server/net/work_pool.h"
 #include "server/protocols/call_scope.h"
 #include "server/protocols/driven_call.h"
 #include "server/protocols/retry_jitter.h"
@@ -38,6 +39,8 @@ class RestoreStream final : public DrivenCall {
     Clock* clock;
     RetryJitter* retry_jitter;
     Uploads* uploads;
+    // Reads large parts. Null: the thread that received them does.
+    WorkPool* pool = nullptr;
     // The time a volume may take to arrive.
     absl::Duration max_upload;
     // A volume must arrive at this rate, measured after the grace.
@@ -61,7 +64,9 @@ class RestoreStream final : public DrivenCall {
   void OnArrival() override;
   Action NextAction() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Network thread: the parts of the request.
+  // Network thread, or the pool, one part after the other: the request.
+  void TakeMessage(const BytePieces& message);
+  void SetTaking(bool taking) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TakePart(const BytePieces& message);
   absl::Status TakeHeader(const v1::RestoreHeader& header);
   absl::StatusOr<Request> ReadHeader(const v1::RestoreHeader& header);
@@ -87,7 +92,7 @@ class RestoreStream final : public DrivenCall {
   std::optional<CallScope> scope_;
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 
-  // Used by the network thread until the request is given to the pipeline, then by the pipeline.
+  // Used by the thread that reads a part until the request is given to the pipeline, then by the pipeline.
   std::optional<v1::RestoreHeader> header_;
   std::optional<Request> request_;
   std::optional<VolumeUpload> volume_;
@@ -98,6 +103,8 @@ class RestoreStream final : public DrivenCall {
   std::shared_ptr<std::string> made_voxels_;
 
   bool uploading_ ABSL_GUARDED_BY(mutex_) = true;
+  // A message is being read, perhaps on the pool. The call must not end meanwhile.
+  bool taking_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t received_ ABSL_GUARDED_BY(mutex_) = 0;
   // What the header said, for the log.
   std::string model_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/tasks/classification.h"
@@ -81,7 +82,7 @@ void SetClasses(const models::Classification& result, const models::Description&
 }
 
 // A mask is drawn with four bytes for each pixel of its box.
-constexpr double kMaxMaskPixels = double{1 << 26};
+constexpr int64_t kMaxMaskPixels = int64_t{1} << 26;
 
 // Draws the mask on the whole picture, of which `part` was seen.
 absl::Status DrawMask(const models::Detection& detection, const models::Detections& all, const Part& part,
@@ -90,11 +91,10 @@ absl::Status DrawMask(const models::Detection& detection, const models::Detectio
   const double grown = 1 + 2.0 / static_cast<double>(std::max<int64_t>(1, all.mask_side));
   const double width = std::min(double(all.width), grown * (double{detection.x_max} - detection.x_min) + 2);
   const double height = std::min(double(all.height), grown * (double{detection.y_max} - detection.y_min) + 2);
-  if (width * height > kMaxMaskPixels) {
-    return InvalidField(
-        "detection.masks",
-        absl::StrCat("would have ", static_cast<int64_t>(width * height), " pixels for one finding; at most ",
-                     static_cast<int64_t>(kMaxMaskPixels), " are drawn, so ask for NONE or for a region"));
+  if (width * height > static_cast<double>(kMaxMaskPixels)) {
+    return InvalidField("detection.masks", absl::StrCat("would have ", static_cast<int64_t>(width * height),
+                                                        " pixels for one finding; at most ", kMaxMaskPixels,
+                                                        " are drawn, so ask for NONE or for a region"));
   }
   models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
   region.x += part.x;
@@ -104,20 +104,32 @@ absl::Status DrawMask(const models::Detection& detection, const models::Detectio
   return SetMask(region, whole, options.masks(), threshold, message);
 }
 
-// True if the options' filters accept the finding.
-template <typename Finding, typename Options>
-bool Passes(const Finding& finding, const Options& options) {
-  const auto& classes = options.classes();
-  return finding.score >= options.score_threshold() &&
-         (classes.empty() || std::find(classes.begin(), classes.end(), finding.label) != classes.end());
-}
+// The options' filters.
+template <typename Options>
+class Filter {
+ public:
+  explicit Filter(const Options& options)
+      : min_score_(options.score_threshold()), classes_(options.classes().begin(), options.classes().end()) {}
 
-absl::Status SetDetections(const models::Detections& result, const models::Description& model,
-                           const Part& part, const v1::DetectionOptions& options, v1::Detections* message) {
+  template <typename Finding>
+  bool Accepts(const Finding& finding) const {
+    return finding.score >= min_score_ && (classes_.empty() || classes_.contains(finding.label));
+  }
+
+ private:
+  const float min_score_;
+  // A request may name thousands, and there may be thousands of findings.
+  const absl::flat_hash_set<int64_t> classes_;
+};
+
+absl::Status SetDetections(const models::Detections& result, const Response& response, const Part& part,
+                           const v1::DetectionOptions& options, v1::Detections* message) {
+  const models::Description& model = *response.description;
   const bool masks = options.masks() != v1::DetectionOptions::NONE;
+  const Filter filter(options);
   for (const models::Detection& detection : result.items) {
     if (options.top_k() > 0 && message->detections_size() == options.top_k()) break;
-    if (!Passes(detection, options)) continue;
+    if (!filter.Accepts(detection)) continue;
     v1::Detection* out = message->add_detections();
     v1::Detection::Box* box = out->mutable_box();
     box->set_x_min(detection.x_min + static_cast<float>(part.x));
@@ -134,6 +146,9 @@ absl::Status SetDetections(const models::Detections& result, const models::Descr
       one->set_score(point.score);
     }
     if (!masks || detection.mask.empty()) continue;
+    if (response.still_wanted) {
+      if (absl::Status wanted = response.still_wanted(); !wanted.ok()) return wanted;
+    }
     absl::Status drawn = DrawMask(detection, result, part, options, out);
     if (!drawn.ok()) return drawn;
   }
@@ -218,9 +233,10 @@ void SetActions(const models::Actions& result, const Response& response, const v
   const double rate = response.sent.at(0).frames_per_second;
   message->set_frames(static_cast<int32_t>(result.frames));
   message->set_frames_per_second(rate);
+  const Filter filter(options);
   for (const models::Action& action : result.items) {
     if (options.top_k() > 0 && message->actions_size() == options.top_k()) break;
-    if (!Passes(action, options)) continue;
+    if (!filter.Accepts(action)) continue;
     v1::Actions::Action* out = message->add_actions();
     out->set_start_seconds(action.start / rate);
     out->set_end_seconds(action.end / rate);
@@ -259,7 +275,7 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
     return absl::OkStatus();
   }
   if (const auto* detections = std::get_if<models::Detections>(&result)) {
-    return SetDetections(*detections, model, part, request.detection(), message->mutable_detections());
+    return SetDetections(*detections, response, part, request.detection(), message->mutable_detections());
   }
   if (const auto* segmentation = std::get_if<models::Segmentation>(&result)) {
     return SetSegmentation(*segmentation, model, part, request.segmentation(),

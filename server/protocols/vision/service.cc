@@ -8,6 +8,7 @@
 #include "server/grpc/serialize_message.h"
 #include "server/protocols/call_scope.h"
 #include "server/protocols/grpc_status.h"
+#include "server/protocols/input_method.h"
 #include "server/protocols/message_methods.h"
 #include "server/protocols/vision/attest.h"
 #include "server/protocols/vision/crops.h"
@@ -53,21 +54,22 @@ struct VisionService::Prediction {
 std::vector<CallMethod> VisionService::Methods() {
   using v1::GetModelRequest, v1::ListModelsRequest, v1::ListModelsResponse;
   return {
-      UnaryMethod(
-          PathOf("Predict"), "saccade.v1.PredictRequest",
+      InputMethod(
+          PathOf("Predict"), "saccade.v1.PredictRequest", options_.pool,
           [this](std::shared_ptr<UnaryCall> call, BytePieces received) {
             Predict(std::move(call), std::move(received));
           },
           [this](absl::StatusCode code) { pipeline_->CountMalformed("grpc", code); }),
-      {.path = PathOf("PredictStream"), .make = [this] { return PredictStream(); }},
-      {.path = PathOf("Restore"), .make = [this] { return Restore(); }},
+      {.path = PathOf("PredictStream"), .make = [this] { return PredictStream(); }, .charges_answers = true},
+      {.path = PathOf("Restore"), .make = [this] { return Restore(); }, .charges_answers = true},
       AnsweredMethod<ListModelsRequest, ListModelsResponse>(
           PathOf("ListModels"),
           [this](const CallStart&, const ListModelsRequest&, ListModelsResponse* response) {
             for (const ModelSnapshot& model : catalog_->List())
               ToMessage(WithTask(*catalog_, model), response->add_models());
             return absl::OkStatus();
-          }),
+          },
+          options_.pool),
       AnsweredMethod<GetModelRequest, v1::Model>(
           PathOf("GetModel"), [this](const CallStart&, const GetModelRequest& request, v1::Model* response) {
             const auto version = VersionOf(*catalog_, request);
@@ -123,6 +125,7 @@ std::shared_ptr<CallHandler> VisionService::PredictStream() {
                                                              .catalog = catalog_,
                                                              .clock = clock_,
                                                              .retry_jitter = options_.retry_jitter,
+                                                             .pool = options_.pool,
                                                              .max_message_bytes = options_.max_message_bytes,
                                                              .max_requests = options_.max_stream_requests});
 }
@@ -134,6 +137,7 @@ std::shared_ptr<CallHandler> VisionService::Restore() {
                             .clock = clock_,
                             .retry_jitter = options_.retry_jitter,
                             .uploads = &uploads_,
+                            .pool = options_.pool,
                             .max_upload = options_.upload_timeout,
                             .min_bytes_per_second = options_.min_upload_bytes_per_second,
                             .grace = options_.upload_grace});

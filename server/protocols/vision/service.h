@@ -12,6 +12,7 @@
 #include "server/engine/pipeline.h"
 #include "server/grpc/call.h"
 #include "server/grpc/unary.h"
+#include "server/net/work_pool.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/vision/uploads.h"
 
@@ -32,6 +33,8 @@ class VisionService {
     absl::Duration upload_grace = absl::Seconds(10);
     // Spreads the retry hints of rejections.
     RetryJitter* retry_jitter;
+    // Reads large requests. Null: the thread that received them does.
+    WorkPool* pool = nullptr;
   };
 
   // All must outlive the service.

@@ -59,6 +59,12 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
       });
 }
 
+void VisionStream::Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
+  const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
+  server_.pipeline->CountMalformed("grpc", why.code());
+  Answer(slot, Item(), v1::PredictStreamResponse(), why, scope);
+}
+
 absl::StatusOr<Request> VisionStream::ReadRequest(const Slot& slot, const CallScope& scope,
                                                   Item& item) const {
   if (absl::Status counted = server_.pipeline->CountStreamed(slot.index, scope.client()); !counted.ok())

@@ -25,19 +25,24 @@ class VisionStream final : public OrderedStream {
     const Catalog* catalog;
     Clock* clock;
     RetryJitter* retry_jitter;
+    // Reads large requests. Null: the thread that received them does.
+    WorkPool* pool;
     // Maximum size of an answer, and about that of the stream's requests and answers together.
     int64_t max_message_bytes;
     int64_t max_requests;
   };
 
   explicit VisionStream(const Server& server)
-      : OrderedStream({server.max_requests, server.max_message_bytes}), server_(server) {}
+      : OrderedStream({server.max_requests, server.max_message_bytes},
+                      {server.pool, server.pipeline->deps().admission}),
+        server_(server) {}
 
  private:
   // A request until its answer is made.
   struct Item;
 
   void Take(const std::shared_ptr<Slot>& slot, BytePieces received) override;
+  void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) override;
   absl::StatusOr<Request> ReadRequest(const Slot& slot, const CallScope& scope, Item& item) const;
   // `message` contains the answer if `outcome` is a success.
   void Answer(const std::shared_ptr<Slot>& slot, const Item& item, v1::PredictStreamResponse message,
