@@ -86,6 +86,8 @@ def test_the_report_needs_nothing_else_and_escapes_what_it_is_given():
 
 def test_a_quiet_machine_is_called_so():
     assert report.busy([made()]).startswith("The machine was quiet")
+    slower = made(others=noise.Noise(0.01, [0.5], pace=0.8))
+    assert "its own speed changed by 25% between runs" in report.busy([made(), slower])
     assert noise.busy_seconds("cpu  100 100 100 999 999 100 0 100 7 7\ncpu0 1 1 1 1 1 1 1 1\n") == 500 / noise.TICKS
 
 
@@ -93,6 +95,7 @@ def test_a_busy_machine_is_noticed():
     with noise.Watch() as watch:
         numpy.linalg.svd(numpy.random.default_rng(1).random((300, 300)))
     assert 0 <= watch.noise.others <= 1.05
+    assert watch.noise.pace > 0
 
 
 class Wrong:
@@ -141,6 +144,9 @@ def test_rounds_that_differ_are_a_fault_on_a_quiet_machine_only(played):
     fast = VALID.replace("87.55", "107.55")
     played.results = {("Server", "one"): [made(), made(fast)]}
     played.runs = [made(others=noise.Noise(0.5, []))]
+    played.check_agreement()
+    assert played.faults == []
+    played.runs = [made(), made(others=noise.Noise(0.01, [], pace=0.8))]
     played.check_agreement()
     assert played.faults == []
     played.runs = [made()]

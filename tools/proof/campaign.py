@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from tools.proof import drive, scenarios, systems
+from tools.proof import drive, noise, scenarios, systems
 
 # Offline's expected rate after a run that ended too soon; Server's rates as shares of what Offline reached.
 MORE, OFFLINE_TRIES = 1.5, 4
@@ -109,7 +109,8 @@ class Campaign:
 
     @property
     def quiet(self):
-        return all(run.noise.quiet for run in self.runs)
+        noises = [run.noise for run in self.runs]
+        return all(one.quiet for one in noises) and noise.pace_apart(noises) <= noise.STEADY
 
     def check_agreement(self):
         """On a quiet machine, rounds that differ are a fault. On a busy one, the report says that it was busy."""

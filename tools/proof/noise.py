@@ -1,16 +1,25 @@
-"""How busy the machine was beside what was measured, from /proc/stat."""
+"""How busy the machine was beside what was measured, from /proc/stat; and how fast it was, by a fixed piece of work. A virtual
+machine may lose a third of its speed to neighbours that it cannot see."""
 
+import concurrent.futures
 import dataclasses
+import hashlib
 import os
 import pathlib
 import threading
 import time
+
+import numpy
 
 from tools.processor import TICKS, spent
 
 # Above this share of the machine's processor time, taken by other processes during a run, the machine was not quiet.
 QUIET_SHARE = 0.05
 SAMPLE_SECONDS = 1
+# Above this difference between runs, as a share of the slowest, the machine's speed has changed.
+STEADY = 0.1
+PACE_SECONDS = 0.5
+HASHED, COPIED = bytes(1 << 20), numpy.zeros(4 << 20, numpy.float32)
 
 
 def busy_seconds(text):
@@ -26,6 +35,8 @@ class Noise:
     others: float
     # The machine's whole load, second by second: shares of its processor time.
     samples: list[float]
+    # How fast the machine was; see pace().
+    pace: float = 1.0
 
     @property
     def quiet(self):
@@ -42,10 +53,34 @@ def read():
     return busy_seconds(pathlib.Path("/proc/stat").read_text())
 
 
+def work():
+    """Hashes and copies the same bytes for a while; returns how often in a second."""
+    times, begun = 0, time.monotonic()
+    while (took := time.monotonic() - begun) < PACE_SECONDS:
+        hashlib.sha256(HASHED).digest()
+        COPIED.copy()
+        times += 1
+    return times / took
+
+
+def pace():
+    """How much of a fixed piece of work all processors do in a second: it takes arithmetic and the memory's bandwidth."""
+    count = os.cpu_count()
+    with concurrent.futures.ThreadPoolExecutor(count) as threads:
+        return sum(threads.map(lambda _: work(), range(count)))
+
+
+def pace_apart(noises):
+    """How far the paces are apart, as a share of the slowest."""
+    paces = [noise.pace for noise in noises]
+    return (max(paces) - min(paces)) / min(paces) if paces else 0.0
+
+
 class Watch:
     """Use as a context manager; `noise` is set at its end. A run counts this process and all that it started."""
 
     def __enter__(self):
+        self._pace = pace()
         self._begun, self._busy, self._own = time.monotonic(), read(), own_seconds()
         self._samples, self._stop = [], threading.Event()
         self._thread = threading.Thread(target=self._sample)
@@ -64,4 +99,4 @@ class Watch:
         self._thread.join()
         whole = (time.monotonic() - self._begun) * os.cpu_count()
         others = read() - self._busy - (own_seconds() - self._own)
-        self.noise = Noise(max(0.0, others / whole), self._samples)
+        self.noise = Noise(max(0.0, others / whole), self._samples, (self._pace + pace()) / 2)

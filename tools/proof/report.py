@@ -38,8 +38,14 @@ def figure(run):
 def busy(runs):
     """Whether the machine was quiet, in a sentence."""
     loud = [run for run in runs if not run.noise.quiet]
+    apart = noise.pace_apart([run.noise for run in runs])
+    if not loud and apart > noise.STEADY:
+        return (f"The machine was not quiet: other processes took at most {noise.QUIET_SHARE:.0%} of its processors, but its own speed "
+                f"changed by {apart:.0%} between runs, measured by a fixed piece of work before and after each. A virtual machine's "
+                f"neighbours can do that.")
     if not loud:
-        return f"The machine was quiet: other processes took at most {noise.QUIET_SHARE:.0%} of its processors during each run."
+        return (f"The machine was quiet: other processes took at most {noise.QUIET_SHARE:.0%} of its processors during each run, and its "
+                f"speed changed by {apart:.0%}.")
     most = max(run.noise.others for run in loud)
     return (f"The machine was not quiet: during {len(loud)} of {len(runs)} runs other processes took more than "
             f"{noise.QUIET_SHARE:.0%} of its processors, and up to {most:.0%}. The figures are not those of an idle machine.")
@@ -50,11 +56,12 @@ def percentile(run, name):
 
 
 def runs_table(runs):
+    fastest = max((run.noise.pace for run in runs), default=1)
     return table(("scenario", "system", "sent per second", "LoadGen's figure", "LoadGen says", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms",
-                  "other processes", "why"),
+                  "other processes", "machine's speed", "why"),
                  [(run.scenario, run.system, f"{run.rate:.0f}" if run.scenario == "Server" else "", figure(run), word(run),
                    *(percentile(run, name) for name in ("50.00", "90.00", "99.00", "99.90")), f"{run.noise.others:.0%}",
-                   "; ".join(run.reasons)) for run in runs])
+                   f"{run.noise.pace / fastest:.0%}", "; ".join(run.reasons)) for run in runs])
 
 
 def results(campaign, length):
