@@ -1,9 +1,11 @@
 #include "server/core/classification.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,12 +22,18 @@ struct Texts {
   BytePieces bytes;
 };
 
+template <typename T>
+bool IsNumber(T value) {
+  if constexpr (std::is_floating_point_v<T>) return !std::isnan(value);
+  return true;
+}
+
 // The indices of the `max` largest values. NaN comes last.
 template <typename T>
 std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t max) {
   const auto before = [row](int64_t a, int64_t b) {
-    const bool a_is_number = row[a] == row[a];
-    const bool b_is_number = row[b] == row[b];
+    const bool a_is_number = IsNumber(row[a]);
+    const bool b_is_number = IsNumber(row[b]);
     if (a_is_number != b_is_number) return a_is_number;
     if (a_is_number && row[a] != row[b]) return row[a] > row[b];
     return a < b;

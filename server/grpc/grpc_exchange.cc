@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/core/charged_pieces.h"
 #include "server/grpc/load_report.h"
 #include "server/http/head_memory.h"
 
@@ -132,12 +133,7 @@ absl::Status GrpcCall::ChargeAnswer(BytePieces* message) const {
   if (setup_.charges_answers || message->size() <= kUnchargedAnswerBytes) return absl::OkStatus();
   auto charge = MessageAccount{options().ledger, setup_.start.client}.Charge(message->size());
   if (!charge.ok()) return charge.status();
-  struct Charged {
-    ByteCharge charge;
-    BytePieces message;
-  };
-  const auto charged = std::make_shared<const Charged>(Charged{*std::move(charge), std::move(*message)});
-  *message = charged->message.KeptBy(charged);
+  *message = WithCharge(std::move(*message), *std::move(charge));
   return absl::OkStatus();
 }
 

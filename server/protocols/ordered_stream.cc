@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/core/charged_pieces.h"
 #include "server/engine/answer_charge.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/input_method.h"
@@ -81,12 +82,7 @@ absl::Status OrderedStream::ChargeAnswer(BytePieces* answer) const {
     return absl::OkStatus();
   auto charge = shared_.ledger->Charge(start().client, static_cast<int64_t>(answer->size()));
   if (!charge.ok()) return charge.status();
-  struct Charged {
-    ByteCharge charge;
-    BytePieces answer;
-  };
-  const auto charged = std::make_shared<const Charged>(Charged{*std::move(charge), std::move(*answer)});
-  *answer = charged->answer.KeptBy(charged);
+  *answer = WithCharge(std::move(*answer), *std::move(charge));
   return absl::OkStatus();
 }
 
