@@ -13,7 +13,7 @@ namespace saccade::server {
 // Thread-safe. An answer is held until all earlier requests have ended; the thread that ends the last of them
 // also releases the held answers. A slow request therefore delays all later answers, whose memory stays
 // charged. While the slow request is queued, its deadline or cancellation ends the delay; once it is being
-// computed, only the end of its forward pass does.
+// computed, only the end of its pass and of its encoding does.
 class AnswerOrder {
  public:
   using Leave = absl::AnyInvocable<void() &&>;

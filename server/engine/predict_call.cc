@@ -218,7 +218,9 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   WatchDrift(response);
   answer_bytes_ = response.bytes();
   ShadowCopies copies = CopyForShadow({deps_, request_, response, items_, bucket_}, passes.copies);
-  if (!EncodesLong(response) || deps_.encode_pool->pending() >= kMaxEncodesAhead)
+  const bool encodes_long = EncodesLong(response);
+  if (encodes_long) response.still_wanted = [this] { return CheckAlive(traits(), deps_.clock->Now()); };
+  if (!encodes_long || deps_.encode_pool->pending() >= kMaxEncodesAhead)
     return Encode(std::move(response), passes.ended, std::move(copies), nullptr);
   struct Work {
     Response response;
@@ -230,7 +232,6 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   if (answer_bytes_ >= kLargeAnswer)
     work->charge = std::make_shared<const AnswerCharge>(ticket_->ForAnswer(answer_bytes_));
   items_.clear();
-  work->response.still_wanted = [this] { return CheckAlive(traits(), deps_.clock->Now()); };
   auto encode = [call = shared_from_this(), work, pass_ended = passes.ended] {
     call->Encode(std::move(work->response), pass_ended, std::move(work->copies), std::move(work->charge));
   };
@@ -256,6 +257,8 @@ void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies 
   absl::Status encoded;
   if (response.still_wanted) encoded = response.still_wanted();
   if (encoded.ok() && request_.encode) encoded = request_.encode(response);
+  if (response.still_wanted && absl::IsDeadlineExceeded(encoded))
+    encoded = absl::DeadlineExceededError("the deadline passed before the answer was made");
   response.still_wanted = nullptr;
   // Leave() charges the answer.
   charge = nullptr;

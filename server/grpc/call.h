@@ -52,6 +52,10 @@ class Call {
   virtual ~Call() = default;
 
   virtual const CallStart& start() const = 0;
+  // For who may need it when the call is over.
+  virtual std::shared_ptr<const CallStart> shared_start() const {
+    return std::make_shared<const CallStart>(start());
+  }
 
   // Asks for the next message: OnMessage() or OnHalfClose() follows, unless the call is cancelled. REQUIRES:
   // no earlier Read() is pending, and OnHalfClose() was not called.

@@ -24,7 +24,7 @@ MessageReader::Options ReaderOptions(const GrpcCall::Setup& setup) {
           .bounds = {.max_message_bytes = setup.options->max_message_bytes,
                      .max_ratio = setup.options->max_compression_ratio,
                      .max_growth_bytes = setup.options->max_growth_bytes},
-          .account = {setup.options->ledger, setup.start.client}};
+          .account = {setup.options->ledger, setup.start->client}};
 }
 
 absl::Status TooSlow(const MessageReader& reader, absl::Duration took, int64_t min_bytes_per_second) {
@@ -52,7 +52,7 @@ GrpcCall::GrpcCall(Setup setup, Exchange* exchange)
 void GrpcCall::Begin(std::shared_ptr<CallHandler> handler) {
   self_ = shared_from_this();
   handler_ = std::move(handler);
-  deadline_timer_.Set(setup_.start.deadline);
+  deadline_timer_.Set(setup_.start->deadline);
   WatchUpload();
   busy_ = true;
   Invoke([this](CallHandler& told) { told.OnStart(this); });
@@ -124,14 +124,14 @@ bool GrpcCall::DoSend(BytePieces message) {
   }
   absl::Status sent = ChargeAnswer(&message);
   if (sent.ok())
-    sent = response_.SendMessage(exchange_, std::move(message), {options().ledger, setup_.start.client});
+    sent = response_.SendMessage(exchange_, std::move(message), {options().ledger, setup_.start->client});
   if (!sent.ok()) Fail({sent, Refusal::kBytes});
   return !sent.ok();
 }
 
 absl::Status GrpcCall::ChargeAnswer(BytePieces* message) const {
   if (setup_.charges_answers || message->size() <= kUnchargedAnswerBytes) return absl::OkStatus();
-  auto charge = MessageAccount{options().ledger, setup_.start.client}.Charge(message->size());
+  auto charge = MessageAccount{options().ledger, setup_.start->client}.Charge(message->size());
   if (!charge.ok()) return charge.status();
   *message = WithCharge(std::move(*message), *std::move(charge));
   return absl::OkStatus();
@@ -143,7 +143,7 @@ bool GrpcCall::DoFinish(const CallEnd& end) {
   if (open()) {
     ended_ = true;
     CallEnd whole = end;
-    AddLoadReport(options(), setup_.start, &whole);
+    AddLoadReport(options(), start(), &whole);
     response_.SendEnd(exchange_, whole);
   }
   return exchange_ == nullptr;

@@ -32,7 +32,7 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
     std::shared_ptr<const GrpcHandler::Options> options;
     // For the head, in `start` and in the exchange.
     ByteCharge memory = {};
-    CallStart start;
+    std::shared_ptr<const CallStart> start;
     GrpcForm form = GrpcForm::kGrpc;
     MessageEncoding encoding = MessageEncoding::kIdentity;
     // As CallMethod's.
@@ -46,7 +46,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   void Begin(std::shared_ptr<CallHandler> handler);
 
   // Call.
-  const CallStart& start() const override { return setup_.start; }
+  const CallStart& start() const override { return *setup_.start; }
+  std::shared_ptr<const CallStart> shared_start() const override { return setup_.start; }
   void Read() override;
   void Send(BytePieces message) override;
   void Finish(CallEnd end) override;

@@ -159,7 +159,7 @@ absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& he
   auto start = ReadCallStart(head, caller, options_->clock->Now());
   if (!start.ok()) return start.status();
   Prepared prepared{.setup = {.options = options_,
-                              .start = *std::move(start),
+                              .start = std::make_shared<const CallStart>(*std::move(start)),
                               .encoding = *encoding,
                               .one_message = method->second.one_message,
                               .charges_answers = method->second.charges_answers},

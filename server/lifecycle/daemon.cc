@@ -266,7 +266,7 @@ void Daemon::CreateServices() {
                              .upload_timeout = flags_.upload_timeout,
                              .min_upload_bytes_per_second = flags_.front.limits.min_bytes_per_second,
                              .retry_jitter = retry_jitter_.get(),
-                             .pool = front_->pool()},
+                             .pool = front_->message_pool()},
       pipeline_.get(), catalog_.get(), clock);
   shared_memory_ = std::make_unique<SharedMemory>(
       SharedMemory::Options{.allowed = flags_.allow_shared_memory,
@@ -278,7 +278,7 @@ void Daemon::CreateServices() {
                                 .server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,
                                 .retry_jitter = retry_jitter_.get(),
-                                .pool = front_->pool(),
+                                .pool = front_->message_pool(),
                                 .ready = [this] { return readiness_.ready(); }},
       InferenceService::Deps{.inference = inference_.get(),
                              .pipeline = pipeline_.get(),

@@ -87,6 +87,7 @@ absl::Status Front::StartThreads() {
     loops_.push_back(*std::move(loop));
   }
   pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingTasks);
+  message_pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingTasks);
   metrics_pool_ = std::make_unique<WorkPool>(1, kMaxWaitingScrapes);
   return absl::OkStatus();
 }
@@ -221,6 +222,7 @@ void Front::Stop() {
   ClosePorts();
   if (metrics_port_ != nullptr) metrics_port_->Close();
   metrics_pool_.reset();
+  message_pool_.reset();
   pool_.reset();
   // Ports refer to the loops to their end.
   grpc_port_.reset();

@@ -100,6 +100,8 @@ class Front {
   Health& health() { return health_; }
   // For the gRPC and HTTP ports' work that blocks or takes long. Valid until Stop().
   WorkPool* pool() { return pool_.get(); }
+  // For large messages of gRPC, which must not wait for files and long texts. Valid until Stop().
+  WorkPool* message_pool() { return message_pool_.get(); }
 
   // Requests of the gRPC and HTTP ports that are not completely received and answered. Blocks until the loops
   // have counted them. Thread-safe between Open() and Stop(); not on a loop's thread.
@@ -116,7 +118,7 @@ class Front {
   // Closes the gRPC and HTTP ports and all their connections. Blocks until no handler is called any more.
   void ClosePorts();
   // Closes the metrics port too, and ends all threads. REQUIRES: nothing that was called through the front
-  // will answer any more, or submit work to pool().
+  // will answer any more, or submit work to a pool.
   void Stop();
 
  private:
@@ -147,6 +149,7 @@ class Front {
   Health health_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::unique_ptr<WorkPool> pool_;
+  std::unique_ptr<WorkPool> message_pool_;
   std::unique_ptr<WorkPool> metrics_pool_;
   std::unique_ptr<ExchangeHandler> grpc_;
   std::unique_ptr<ExchangeHandler> http_;

@@ -23,29 +23,32 @@ WorkPool::~WorkPool() {
 bool WorkPool::Submit(absl::string_view client, Task task) {
   absl::MutexLock lock(&mutex_);
   if (waiting_ >= max_waiting_) return false;
-  auto line = tasks_.find(client);
-  if (line == tasks_.end()) {
-    turns_.emplace_back(client);
-    line = tasks_.try_emplace(std::string(client)).first;
-  } else if (line->second.size() >= (max_waiting_ + 1) / 2) {
-    return false;
+  if (const auto found = by_client_.find(client); found != by_client_.end()) {
+    std::deque<Task>& tasks = found->second->tasks;
+    if (tasks.size() >= (max_waiting_ + 1) / 2) return false;
+    tasks.push_back(std::move(task));
+  } else {
+    // In this order nothing is changed if there is no memory.
+    std::list<Line> added;
+    added.push_back({std::string(client), {}});
+    added.front().tasks.push_back(std::move(task));
+    by_client_.emplace(added.front().client, added.begin());
+    lines_.splice(lines_.end(), added);
   }
-  line->second.push_back(std::move(task));
   ++waiting_;
   return true;
 }
 
 WorkPool::Task WorkPool::Take() {
-  std::string client = std::move(turns_.front());
-  turns_.pop_front();
-  const auto line = tasks_.find(client);
-  Task task = std::move(line->second.front());
-  line->second.pop_front();
+  const auto line = lines_.begin();
+  Task task = std::move(line->tasks.front());
+  line->tasks.pop_front();
   --waiting_;
-  if (line->second.empty()) {
-    tasks_.erase(line);
+  if (line->tasks.empty()) {
+    by_client_.erase(line->client);
+    lines_.erase(line);
   } else {
-    turns_.push_back(std::move(client));
+    lines_.splice(lines_.end(), lines_, line);
   }
   return task;
 }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <deque>
-#include <functional>
+#include <list>
 #include <map>
 #include <string>
 #include <thread>
@@ -21,7 +21,8 @@ class WorkPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
 
-  // `max_waiting` bounds the tasks that no thread has taken yet. Half of them may be one client's.
+  // `max_waiting` bounds the tasks that no thread has taken yet. At most half of
+  // them, rounded up, may belong to one client.
   WorkPool(int threads, size_t max_waiting);
   // Runs the waiting tasks, then ends the threads.
   ~WorkPool();
@@ -33,15 +34,22 @@ class WorkPool {
  private:
   void Work();
   bool HasWorkOrEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || waiting_ > 0; }
-  // REQUIRES: a task waits.
+  // Allocates nothing. REQUIRES: a task waits.
   Task Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t max_waiting_;
   absl::Mutex mutex_;
+  // One client's tasks that wait.
+  struct Line {
+    std::string client;
+    std::deque<Task> tasks;
+  };
+
   size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The tasks that wait, by client, and the clients in the order of their turns.
-  std::map<std::string, std::deque<Task>, std::less<>> tasks_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
+  // None is empty. In the order of their turns.
+  std::list<Line> lines_ ABSL_GUARDED_BY(mutex_);
+  // The keys are the lines' clients.
+  std::map<absl::string_view, std::list<Line>::iterator> by_client_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

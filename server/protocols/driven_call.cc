@@ -8,6 +8,7 @@ namespace saccade::server {
 
 void DrivenCall::OnStart(Call* call) {
   call_ = call;
+  start_ = call->shared_start();
   OnArrival();
   Proceed();
 }

@@ -34,8 +34,8 @@ class DrivenCall : public CallHandler, public std::enable_shared_from_this<Drive
   // throws, the call ends with INTERNAL. REQUIRES: OnStart() was called.
   void Proceed() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Valid until the CallEnd was returned.
-  const CallStart& start() const { return call_->start(); }
+  // Valid as long as this object, because what computes responses may end after the call.
+  const CallStart& start() const { return *start_; }
 
   // Guards the state that NextAction() depends on.
   absl::Mutex mutex_;
@@ -44,6 +44,7 @@ class DrivenCall : public CallHandler, public std::enable_shared_from_this<Drive
   void Act() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Call* call_ = nullptr;
+  std::shared_ptr<const CallStart> start_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -18,12 +18,13 @@ struct InputParts {
   WorkPool* pool;
   UnaryFunction function;
   std::function<void(absl::StatusCode)> no_message;
+  RetryJitter* jitter;
   BytesToParse bytes_to_parse;
 };
 
 void End(const InputParts& parts, UnaryCall& call, const absl::Status& why) {
   if (parts.no_message != nullptr) parts.no_message(why.code());
-  call.Fail(ToCallEnd(why));
+  call.Fail(ToCallEnd(why, parts.jitter));
 }
 
 }  // namespace
@@ -43,9 +44,10 @@ absl::Status ReadMessageOn(WorkPool* pool, absl::string_view client, size_t byte
 }
 
 CallMethod InputMethod(std::string path, std::string message, WorkPool* pool, UnaryFunction function,
-                       std::function<void(absl::StatusCode)> no_message, BytesToParse bytes_to_parse) {
-  const auto parts =
-      std::make_shared<const InputParts>(InputParts{pool, std::move(function), no_message, bytes_to_parse});
+                       std::function<void(absl::StatusCode)> no_message, RetryJitter* jitter,
+                       BytesToParse bytes_to_parse) {
+  const auto parts = std::make_shared<const InputParts>(
+      InputParts{pool, std::move(function), no_message, jitter, bytes_to_parse});
   CallMethod method = UnaryMethod(
       std::move(path), std::move(message),
       [parts](const std::shared_ptr<UnaryCall>& call, BytePieces received) {

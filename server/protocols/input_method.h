@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "server/grpc/unary.h"
 #include "server/net/work_pool.h"
+#include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {
 
@@ -27,9 +28,9 @@ absl::Status ReadMessageOn(WorkPool* pool, absl::string_view client, size_t byte
 using BytesToParse = size_t (*)(const BytePieces& message);
 
 // As UnaryMethod(), but `function` is called by ReadMessageOn(), and charges its answers itself. A null
-// `bytes_to_parse` means all bytes.
+// `bytes_to_parse` means all bytes. `jitter` is that of ToCallEnd(); it may be null.
 CallMethod InputMethod(std::string path, std::string message, WorkPool* pool, UnaryFunction function,
-                       std::function<void(absl::StatusCode)> no_message,
+                       std::function<void(absl::StatusCode)> no_message, RetryJitter* jitter,
                        BytesToParse bytes_to_parse = nullptr);
 
 }  // namespace saccade::server

@@ -15,14 +15,14 @@ void OrderedStream::OnMessage(BytePieces message) {
   {
     const absl::MutexLock lock(&mutex_);
     if (stopped_) return;
+    slots_.push_back(slot);
     slot->index = next_index_++;
     slot->bytes = static_cast<int64_t>(message.size());
     bytes_ += slot->bytes;
     ++pending_;
-    slots_.push_back(slot);
   }
-  const size_t bytes = message.size() <= kMaxBytesParsedHere ? message.size() : BytesToParse(message);
   TakeSafely(slot, [&] {
+    const size_t bytes = message.size() <= kMaxBytesParsedHere ? message.size() : BytesToParse(message);
     auto read = [this, stream = shared_from_this(), slot, message = std::move(message)]() mutable {
       TakeNow(slot, std::move(message));
     };
@@ -65,6 +65,8 @@ void OrderedStream::ReadOn() {
 void OrderedStream::Abandon(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
   Stop(ToCallEnd(why));
   Send(slot, BytePieces());
+  // Send() does nothing if the request was answered before the error.
+  Proceed();
 }
 
 void OrderedStream::OnHalfClose() {
@@ -87,10 +89,17 @@ absl::Status OrderedStream::ChargeAnswer(BytePieces* answer) const {
 }
 
 void OrderedStream::Send(const std::shared_ptr<Slot>& slot, BytePieces answer, bool keeps_request) {
-  if (absl::Status charged = ChargeAnswer(&answer); !charged.ok()) Stop(ToCallEnd(charged));
+  bool waits = false;
   {
     const absl::MutexLock lock(&mutex_);
     if (std::exchange(slot->is_answered, true)) return;
+    waits = sending_ || slots_.empty() || slots_.front() != slot;
+  }
+  if (waits) {
+    if (absl::Status charged = ChargeAnswer(&answer); !charged.ok()) Stop(ToCallEnd(charged));
+  }
+  {
+    const absl::MutexLock lock(&mutex_);
     --pending_;
     // A stopped stream has dropped its slots.
     if (!stopped_) {

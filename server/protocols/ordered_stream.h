@@ -63,13 +63,14 @@ class OrderedStream : public DrivenCall {
   // A request has come; Send() has to be called once for it, on any thread. One call at a time, in the order
   // of the requests. The request counts with its size until it is answered. If this throws, the stream ends.
   virtual void Take(const std::shared_ptr<Slot>& slot, BytePieces message) = 0;
-  // Answers a request that is not taken, because too much is to do, with `why`.
+  // Answers a request that the pool has no room for. `why` is the error.
   virtual void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) = 0;
   // The bytes of a message that Take() has to parse.
   virtual size_t BytesToParse(const BytePieces& message) const { return message.size(); }
   // The answer's owner is released when it was sent, or cannot be. Whatever it keeps of the request counts as
   // part of the answer if `keeps_request` is true. Answers from kLargeAnswer on are charged by their owners;
-  // smaller ones here, because hundreds may wait. If there is no room for one, the stream ends.
+  // smaller ones here if they have to wait, because hundreds may. If there is no room for one, the stream
+  // ends.
   void Send(const std::shared_ptr<Slot>& slot, BytePieces answer, bool keeps_request = false)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing more is read or sent. When all requests that were taken are answered, `end` ends the stream.

@@ -55,6 +55,7 @@ LIMITS = {
          "INVALID_ARGUMENT"),
         ("message_methods.h", "kMaxQuestionBytes", BYTES, "A request that brings no input and is no order to load a model",
          "INVALID_ARGUMENT"),
+        ("inference/repository.cc", "kMaxLoadBytes", BYTES, "A request to load a model, over gRPC", "INVALID_ARGUMENT"),
         ("small_messages.h", "kMaxBytes", BYTES, "A request to health or reflection", "INVALID_ARGUMENT"),
         ("message_bytes.h", "kMaxUnchargedBytes", BYTES, "Memory of a parsed request that brings no input",
          "INVALID_ARGUMENT"),

@@ -62,7 +62,8 @@ std::vector<CallMethod> InferenceService::Methods() {
       [this](std::shared_ptr<UnaryCall> call, BytePieces received) {
         ModelInfer(std::move(call), std::move(received));
       },
-      [this](absl::StatusCode code) { deps_.pipeline->CountMalformed("oip", code); }, BytesBesideTensors));
+      [this](absl::StatusCode code) { deps_.pipeline->CountMalformed("oip", code); }, options_.retry_jitter,
+      BytesBesideTensors));
   const auto make_stream = [this] {
     return std::make_shared<InferenceStream>(
         InferenceStream::Server{.inference = deps_.inference,

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "server/engine/count_shed.h"
 #include "server/grpc/message_size.h"
 #include "server/grpc/serialize_message.h"
 #include "server/inference/parameters.h"
@@ -78,8 +79,12 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
 
 void InferenceStream::Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
   const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
-  server_.pipeline->CountMalformed("oip", why.code());
-  Answer(slot, std::make_shared<InferenceRequest>(), why, scope);
+  absl::Status counted = server_.pipeline->CountStreamed(slot->index, scope.client());
+  if (counted.ok()) {
+    counted = why;
+    CountShed(*server_.pipeline->deps().metrics, /*nested=*/false, counted);
+  }
+  Answer(slot, std::make_shared<InferenceRequest>(), std::move(counted), scope);
 }
 
 absl::StatusOr<InferenceAnswer> InferenceStream::ToFinalAnswer(

@@ -2,19 +2,24 @@
 
 #include <utility>
 
+#include "absl/time/time.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
 
+constexpr absl::Duration kRetryAfter = absl::Seconds(1);
+
 struct Pending {
-  absl::AnyInvocable<HttpResponse() &&> make;
+  MakeResponse make;
   HttpReply reply;
 };
 
-HttpResponse Make(absl::AnyInvocable<HttpResponse() &&> make) {
+HttpResponse Make(MakeResponse make, const absl::Status& room) {
   try {
-    return std::move(make)();
+    return std::move(make)(room);
   } catch (const std::exception& exception) {
     Log(LogLevel::kError, "a response could not be made", {{"what", exception.what()}});
     // The text of an exception is about the daemon's inside, so clients do not get it.
@@ -22,16 +27,15 @@ HttpResponse Make(absl::AnyInvocable<HttpResponse() &&> make) {
   }
 }
 
-void Send(Pending& pending) {
+void Send(Pending& pending, const absl::Status& room = absl::OkStatus()) {
   // Whatever `make` holds is destroyed before the response is sent.
-  HttpResponse response = Make(std::move(pending.make));
+  HttpResponse response = Make(std::move(pending.make), room);
   pending.reply(std::move(response));
 }
 
 }  // namespace
 
-void ReplyWith(WorkPool* pool, absl::string_view client, int64_t bytes,
-               absl::AnyInvocable<HttpResponse() &&> make, HttpReply reply) {
+void ReplyWith(WorkPool* pool, absl::string_view client, int64_t bytes, MakeResponse make, HttpReply reply) {
   if (pool == nullptr || bytes <= kMaxTextHere) {
     Pending pending{std::move(make), std::move(reply)};
     return Send(pending);
@@ -40,9 +44,11 @@ void ReplyWith(WorkPool* pool, absl::string_view client, int64_t bytes,
   const auto pending = std::make_shared<Pending>(Pending{std::move(make), std::move(reply)});
   if (pool->Submit(client, [pending] { Send(*pending); })) return;
   if (bytes <= kMaxTextWithoutPool) return Send(*pending);
-  HttpResponse busy = HttpError(503, "too many large answers wait to be written as text; try again later");
-  busy.headers = {{"Retry-After", "1"}};
-  pending->reply(std::move(busy));
+  absl::Status busy =
+      absl::ResourceExhaustedError("too many large answers wait to be written as text; try again later");
+  SetShedReason(busy, ShedReason::kQueueFull);
+  SetRetryAfter(busy, kRetryAfter);
+  Send(*pending, busy);
 }
 
 }  // namespace saccade::server

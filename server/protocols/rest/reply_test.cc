@@ -22,7 +22,8 @@ Made Reply(WorkPool* pool, int64_t bytes) {
   absl::Notification sent;
   ReplyWith(
       pool, "a", bytes,
-      [&made] {
+      [&made](const absl::Status& room) {
+        EXPECT_TRUE(room.ok()) << room;
         made.thread = std::this_thread::get_id();
         return HttpResponse{.body = "text"};
       },
@@ -55,7 +56,8 @@ TEST(RestReplyTest, AFullPoolLeavesASmallTextHere) {
   EXPECT_EQ(Reply(&pool, kMaxTextHere + 1).thread, std::this_thread::get_id());
   HttpResponse large;
   ReplyWith(
-      &pool, "a", kMaxTextWithoutPool + 1, [] { return HttpResponse(); },
+      &pool, "a", kMaxTextWithoutPool + 1,
+      [](const absl::Status& room) { return HttpError(absl::IsResourceExhausted(room) ? 503 : 200, "busy"); },
       [&large](HttpResponse response) { large = std::move(response); });
   EXPECT_EQ(large.status, 503);
   end.Notify();
@@ -64,7 +66,7 @@ TEST(RestReplyTest, AFullPoolLeavesASmallTextHere) {
 TEST(RestReplyTest, AnExceptionIsAnInternalError) {
   HttpResponse sent;
   ReplyWith(
-      nullptr, "a", 0, []() -> HttpResponse { throw std::runtime_error("secret"); },
+      nullptr, "a", 0, [](const absl::Status&) -> HttpResponse { throw std::runtime_error("secret"); },
       [&sent](HttpResponse response) { sent = std::move(response); });
   EXPECT_EQ(sent.status, 500);
   EXPECT_EQ(sent.body, R"({"error":"internal error"})");

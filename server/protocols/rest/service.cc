@@ -194,7 +194,9 @@ void RestService::Answer(const std::shared_ptr<const InferCall>& call,
   const int64_t text = outcome.ok() ? TextBytes(*outcome, call->form) : 0;
   ReplyWith(
       options_.pool, call->request->client, text,
-      [this, call, outcome = std::move(outcome)]() mutable { return Write(*call, std::move(outcome)); },
+      [this, call, outcome = std::move(outcome)](const absl::Status& room) mutable {
+        return Write(*call, room.ok() ? std::move(outcome) : room);
+      },
       call->reply);
 }
 

@@ -122,7 +122,10 @@ void VisionRest::Answer(const std::shared_ptr<const Call>& call, const absl::Sta
   ReplyWith(
       options_.pool, call->request->client, bytes,
       // The charge is for the message, which is gone when the text has been written.
-      [this, call, status, charge = std::move(charge)] { return Write(*call, status); }, call->reply);
+      [this, call, status, charge = std::move(charge)](const absl::Status& room) {
+        return Write(*call, status.ok() ? room : status);
+      },
+      call->reply);
 }
 
 void VisionRest::Predict(const std::shared_ptr<Call>& call, absl::StatusOr<Request> request) {

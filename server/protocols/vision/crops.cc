@@ -137,7 +137,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
 
   void Detect() {
     Request detect = Step(steps().front());
-    detect.encodes_maps = true;
+    detect.encodes_maps = call_.message->detection().masks() != v1::DetectionOptions::NONE;
     detect.encode = [this](Response& response) {
       if (!std::holds_alternative<models::Detections>(response.results.at(0)))
         return absl::UnavailableError("the model was replaced by one that does not detect");
@@ -421,7 +421,7 @@ struct Waiting {
 void PredictOn(Pipeline* pipeline, const Catalog& catalog, const FoundModel& model, Request request,
                const VisionCall& call, PredictDone done) {
   if (RunWithCrops(pipeline, catalog, model, request, call, done)) return;
-  request.encodes_maps = true;
+  request.encodes_maps = call.message->detection().masks() != v1::DetectionOptions::NONE;
   request.encode = [call](Response& made) {
     absl::Status set = SetAnswer(made, *call.message, call.max_bytes, call.answer, call.around);
     if (set.ok()) made.answer_bytes = static_cast<int64_t>(call.answer->ByteSizeLong());

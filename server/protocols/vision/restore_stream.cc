@@ -40,40 +40,47 @@ void RestoreStream::OnArrival() {
 
 void RestoreStream::OnMessage(BytePieces message) {
   const size_t bytes = message.size();
-  SetTaking(true);
-  auto read = [this, stream = shared_from_this(), message = std::move(message)] {
-    try {
-      TakeMessage(message);
-    } catch (...) {
-      EndUpload(absl::InternalError("the server failed to read the volume because of an error of its own"));
-    }
-    SetTaking(false);
-    Proceed();
-  };
-  const absl::Status taken = ReadMessageOn(server_.pool, scope_->client(), bytes, std::move(read));
-  if (taken.ok()) return;
-  SetTaking(false);
-  EndUpload(taken);
-}
-
-void RestoreStream::SetTaking(bool taking) {
-  const absl::MutexLock lock(&mutex_);
-  taking_ = taking;
-}
-
-void RestoreStream::TakeMessage(const BytePieces& message) {
-  if (!IsUploading()) return;
-  absl::Status taken = LatenessAt(server_.clock->Now());
-  if (taken.ok()) taken = TakePart(message);
-  if (!taken.ok()) {
-    EndUpload(taken);
-    return;
-  }
   {
     const absl::MutexLock lock(&mutex_);
-    reading_ = false;
+    taking_ = true;
+  }
+  try {
+    // Shared, because a pool without room destroys its task. A part is one copy, so it is then read here.
+    const auto kept = std::make_shared<const BytePieces>(std::move(message));
+    const auto read = [this, stream = shared_from_this(), kept] { Take(*kept); };
+    if (!ReadMessageOn(server_.pool, scope_->client(), bytes, read).ok()) read();
+  } catch (...) {
+    EndUpload(absl::InternalError("the server failed to read the volume because of an error of its own"));
+    EndTaking(/*reads_on=*/false);
+  }
+}
+
+void RestoreStream::Take(const BytePieces& message) {
+  bool reads_on = false;
+  try {
+    reads_on = TakeMessage(message);
+  } catch (...) {
+    EndUpload(absl::InternalError("the server failed to read the volume because of an error of its own"));
+  }
+  EndTaking(reads_on);
+}
+
+// The next part may come only when this one was taken, so both are told in one step.
+void RestoreStream::EndTaking(bool reads_on) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    taking_ = false;
+    if (reads_on) reading_ = false;
   }
   Proceed();
+}
+
+bool RestoreStream::TakeMessage(const BytePieces& message) {
+  if (!IsUploading()) return false;
+  absl::Status taken = LatenessAt(server_.clock->Now());
+  if (taken.ok()) taken = TakePart(message);
+  if (!taken.ok()) EndUpload(taken);
+  return taken.ok();
 }
 
 void RestoreStream::OnHalfClose() {
@@ -121,6 +128,11 @@ void RestoreStream::EndUpload(const absl::Status& why) {
 }
 
 void RestoreStream::EndIfLate(absl::Time now) {
+  {
+    // What has come may wait for the pool.
+    const absl::MutexLock lock(&mutex_);
+    if (taking_) return;
+  }
   if (const absl::Status late = LatenessAt(now); !late.ok()) EndUpload(late);
 }
 

@@ -65,8 +65,10 @@ class RestoreStream final : public DrivenCall {
   Action NextAction() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Network thread, or the pool, one part after the other: the request.
-  void TakeMessage(const BytePieces& message);
-  void SetTaking(bool taking) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Take(const BytePieces& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndTaking(bool reads_on) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether the next message may be read.
+  bool TakeMessage(const BytePieces& message);
   absl::Status TakePart(const BytePieces& message);
   absl::Status TakeHeader(const v1::RestoreHeader& header);
   absl::StatusOr<Request> ReadHeader(const v1::RestoreHeader& header);

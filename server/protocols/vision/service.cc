@@ -59,7 +59,7 @@ std::vector<CallMethod> VisionService::Methods() {
           [this](std::shared_ptr<UnaryCall> call, BytePieces received) {
             Predict(std::move(call), std::move(received));
           },
-          [this](absl::StatusCode code) { pipeline_->CountMalformed("grpc", code); }),
+          [this](absl::StatusCode code) { pipeline_->CountMalformed("grpc", code); }, options_.retry_jitter),
       {.path = PathOf("PredictStream"), .make = [this] { return PredictStream(); }, .charges_answers = true},
       {.path = PathOf("Restore"), .make = [this] { return Restore(); }, .charges_answers = true},
       AnsweredMethod<ListModelsRequest, ListModelsResponse>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/engine/count_shed.h"
 #include "server/grpc/serialize_message.h"
 #include "server/protocols/message_bytes.h"
 #include "server/protocols/vision/attest.h"
@@ -61,8 +62,12 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
 
 void VisionStream::Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
   const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
-  server_.pipeline->CountMalformed("grpc", why.code());
-  Answer(slot, Item(), v1::PredictStreamResponse(), why, scope);
+  absl::Status counted = server_.pipeline->CountStreamed(slot->index, scope.client());
+  if (counted.ok()) {
+    counted = why;
+    CountShed(*server_.pipeline->deps().metrics, /*nested=*/false, counted);
+  }
+  Answer(slot, Item(), v1::PredictStreamResponse(), counted, scope);
 }
 
 absl::StatusOr<Request> VisionStream::ReadRequest(const Slot& slot, const CallScope& scope,
