@@ -418,6 +418,7 @@ TEST_F(GrpcHandlerTest, AnAnswerIsChargedUntilItIsWritten) {
   exchange->Resume();
   EXPECT_EQ(ledger_.charged(), 0);
   script_.call->Finish({});
+  loop_.RunUntilIdle();
 }
 
 TEST_F(GrpcHandlerTest, AnAnswerThatItsHandlerChargesIsNotChargedAgain) {
@@ -430,6 +431,7 @@ TEST_F(GrpcHandlerTest, AnAnswerThatItsHandlerChargesIsNotChargedAgain) {
   EXPECT_EQ(ledger_.charged(), 0);
   exchange->Resume();
   script_.call->Finish({});
+  loop_.RunUntilIdle();
 }
 
 TEST_F(GrpcHandlerTest, AnAnswerThatHasNoRoomIsAnError) {
@@ -441,6 +443,7 @@ TEST_F(GrpcHandlerTest, AnAnswerThatHasNoRoomIsAnError) {
   EXPECT_EQ(Code(*exchange), "8");
   EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kBytes));
   script_.call->Finish({});
+  loop_.RunUntilIdle();
 }
 
 TEST_F(GrpcHandlerTest, ReleasesHalfAMessageInEveryEnd) {
