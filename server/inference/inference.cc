@@ -51,7 +51,6 @@ absl::Status MakeAnswer(Response& response, Pending& pending) {
   pending.answer.model = held->model;
   pending.answer.version = held->version;
   pending.answer.outputs = *std::move(outputs);
-  response.answer_bytes = BytesOf(pending.answer.outputs);
   if (!is_kept) return absl::OkStatus();
   pending.keep(pending.answer);
   // Always there, because all wanted outputs were computed.
@@ -221,7 +220,11 @@ void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, Ten
     return IsProgram(kept->settings()) ? CheckProgramOutputs(wanted, kept->settings())
                                        : CheckOutputs(wanted, description, kept->settings().items);
   };
-  request.encode = [kept = pending.get()](Response& response) { return MakeAnswer(response, *kept); };
+  request.encode = [kept = pending.get()](Response& response) {
+    absl::Status made = MakeAnswer(response, *kept);
+    response.answer_bytes = BytesOf(kept->answer.outputs);
+    return made;
+  };
   pipeline_->Predict(
       std::move(request),
       [kept = std::move(pending)](const absl::StatusOr<Response>& response) mutable {

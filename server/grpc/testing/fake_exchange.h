@@ -142,7 +142,7 @@ class FakeExchange final : public Exchange {
   void Over(bool answered) {
     if (std::exchange(begun_over_, true)) return;
     queue_.clear();
-    const auto receiver = std::move(receiver_);
+    const auto receiver = std::exchange(receiver_, nullptr);
     if (receiver != nullptr) receiver->OnOver(answered);
   }
 

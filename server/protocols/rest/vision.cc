@@ -106,13 +106,14 @@ absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
 
 HttpResponse VisionRest::Write(const Call& call, const absl::Status& status) const {
   auto json = status.ok() ? ToProtobufJson(call.answer) : absl::StatusOr<std::string>(status);
+  const absl::Status made = json.status();
   HttpResponse response;
-  if (json.ok()) {
+  if (made.ok()) {
     response.body = *std::move(json);
   } else {
-    response = ToHttp(json.status(), options_.retry_jitter);
+    response = ToHttp(made, options_.retry_jitter);
   }
-  call.scope.End(json.status(), response, call.message.model(), call.message.request_id());
+  call.scope.End(made, response, call.message.model(), call.message.request_id());
   return response;
 }
 
