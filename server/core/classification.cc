@@ -64,11 +64,10 @@ std::string Printed(T value) {
 }
 
 template <typename T>
-Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_t classes,
+Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_t max,
                     const std::vector<std::string>& labels) {
   std::vector<T> numbers(rows * elements);
   values.data.CopyTo(reinterpret_cast<char*>(numbers.data()));
-  const int64_t max = std::min(classes, elements);
   auto made = std::make_shared<Texts>();
   for (int64_t row = 0; row < rows; ++row) {
     const T* const begin = numbers.data() + row * elements;
@@ -99,7 +98,7 @@ absl::StatusOr<Tensor> Classify(const Tensor& values, int64_t classes, const std
   }
   absl::StatusOr<Tensor> classified;
   const auto of = [&](auto type) {
-    return ClassifyRows<decltype(type)>(values, rows, elements, classes, labels);
+    return ClassifyRows<decltype(type)>(values, rows, elements, max, labels);
   };
   switch (values.type) {
     case DataType::kFp32:

@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// Answers of models from this size on are charged, because of a single smaller one the connection's windows
-// and buffers hold most, even if the client does not read.
+// Answers of models from this size on are charged. The connection's windows and buffers hold most of a
+// smaller one, even if the client does not read.
 inline constexpr int64_t kLargeAnswer = 64 << 10;
 
 // Immutable. Shared by the objects that hold the answer; the last of them destroys it, on any thread. A
@@ -26,5 +26,11 @@ class AnswerCharge {
   const Admission::Ticket ticket_;
   const std::vector<std::shared_ptr<const AnswerCharge>> parts_;
 };
+
+// The charge of an answer of `bytes` bytes to the client of `ticket`; null for a small answer.
+inline std::shared_ptr<const AnswerCharge> ChargeLargeAnswer(const Admission::Ticket& ticket, int64_t bytes) {
+  if (bytes < kLargeAnswer) return nullptr;
+  return std::make_shared<const AnswerCharge>(ticket.ForAnswer(bytes));
+}
 
 }  // namespace saccade::server

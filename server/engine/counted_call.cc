@@ -42,8 +42,7 @@ absl::Status CountedCall::Admit(const TensorCall& call, absl::string_view model,
 }
 
 std::shared_ptr<const AnswerCharge> CountedCall::ForAnswer(int64_t bytes) const {
-  if (bytes < kLargeAnswer) return nullptr;
-  return std::make_shared<const AnswerCharge>(ticket_.ForAnswer(bytes));
+  return ChargeLargeAnswer(ticket_, bytes);
 }
 
 void CountedCall::End(absl::StatusCode code, bool computed, int64_t items, const Timings& timings) {

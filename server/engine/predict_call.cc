@@ -229,8 +229,7 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   };
   // Shared, because a pool without room destroys its task.
   const auto work = std::make_shared<Work>(Work{std::move(response), std::move(copies), nullptr});
-  if (answer_bytes_ >= kLargeAnswer)
-    work->charge = std::make_shared<const AnswerCharge>(ticket_->ForAnswer(answer_bytes_));
+  work->charge = ChargeLargeAnswer(*ticket_, answer_bytes_);
   items_.clear();
   auto encode = [call = shared_from_this(), work, pass_ended = passes.ended] {
     call->Encode(std::move(work->response), pass_ended, std::move(work->copies), std::move(work->charge));
@@ -296,9 +295,7 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
   const absl::Duration total = ended - request_.arrival;
   if (outcome.ok()) {
     outcome->timings.total = total;
-    if (answer_bytes_ >= kLargeAnswer) {
-      outcome->charge = std::make_shared<AnswerCharge>(ticket_->ForAnswer(answer_bytes_));
-    }
+    outcome->charge = ChargeLargeAnswer(*ticket_, answer_bytes_);
   }
   if (outcome.ok() && request_.served != nullptr && !request_.nested)
     request_.served->timings = outcome->timings;

@@ -21,8 +21,8 @@ class WorkPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
 
-  // `max_waiting` bounds the tasks that no thread has taken yet. At most half of
-  // them, rounded up, may belong to one client.
+  // `max_waiting` bounds the tasks that no thread has taken yet. At most half of them, rounded up, may belong
+  // to one client.
   WorkPool(int threads, size_t max_waiting);
   // Runs the waiting tasks, then ends the threads.
   ~WorkPool();

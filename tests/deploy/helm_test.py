@@ -239,7 +239,7 @@ def test_the_notes_name_what_the_chart_makes():
     assert "rollout status deployment/saccade\n" in notes()
     progressive = notes({"progressive": {"enabled": True}})
     assert "deployment/" not in progressive and "kubectl argo rollouts -n vision status saccade\n" in progressive
-    # Of a headless Service, kubectl takes the port for that of the pod.
+    # kubectl takes a headless Service's port for the pod's.
     ports = {"httpPort": 80, "grpcPort": 81}
     assert "port-forward service/saccade 8000:8000 8001:8001\n" in notes({"service": ports})
     assert "port-forward service/saccade 8000:80 8001:81\n" in notes({"service": {**ports, "headless": False}})
