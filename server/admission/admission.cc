@@ -43,11 +43,6 @@ Admission::Ticket Admission::Ticket::ForAnswer(int64_t bytes) const {
   return Ticket(admission_, std::move(answer));
 }
 
-void Admission::Ticket::ReturnServerBytes() {
-  if (admission_ == nullptr) return;
-  admission_->Return(held_.client, std::exchange(held_.of_server.bytes, 0));
-}
-
 void Admission::Ticket::ReturnRequest() {
   if (admission_ != nullptr && !held_.answering) admission_->ReturnRequest(held_);
 }
@@ -92,13 +87,26 @@ Admission::Admission(const AdmissionOptions& options, Clock* clock)
       client_bytes_(options.max_inflight_bytes, options.max_message_bytes) {}
 
 absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  auto wanted = Wanted(applicant, now);
+  if (!wanted.ok()) return wanted.status();
+  Add(*wanted, now);
+  return Ticket(this, *std::move(wanted));
+}
+
+absl::Status Admission::CheckAdmission(const Applicant& applicant) {
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  return Wanted(applicant, now).status();
+}
+
+absl::StatusOr<Admission::Holding> Admission::Wanted(const Applicant& applicant, absl::Time now) {
   if (applicant.bytes < 0) {
     return absl::InvalidArgumentError(absl::StrCat("a request cannot hold ", applicant.bytes, " bytes"));
   }
   // A charge may be larger than the input, because it covers the whole message.
   const int64_t charged = std::clamp(applicant.charged_bytes, int64_t{0}, applicant.bytes);
-  const absl::Time now = clock_->Now();
-  absl::MutexLock lock(&mutex_);
   if (draining_ && !applicant.nested) {
     return absl::UnavailableError(
         "the server is shutting down and accepts no more requests; try another replica");
@@ -120,8 +128,7 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
     own.of_server.bytes = charged;
   }
   if (absl::Status fits = Check(wanted, own, now); !fits.ok()) return fits;
-  Add(wanted, now);
-  return Ticket(this, std::move(wanted));
+  return wanted;
 }
 
 absl::Status Admission::CountRequest(absl::string_view client) {

@@ -99,10 +99,6 @@ class Admission final : public ByteLedger {
     // exists, so its bytes count even beyond the bound; later requests are then rejected.
     Ticket ForAnswer(int64_t bytes) const;
 
-    // Gives the server's and the client's bytes back before the rest, for an input that has been admitted and
-    // is charged (Admission::Charge) as it arrives. The model's stay held.
-    void ReturnServerBytes();
-
     // Gives the request and its decoded bytes back before the rest, just before the request is answered: a
     // client that sends its next request once it has the answer must not be rejected because of this one.
     // AwaitIdle() still waits for the ticket. REQUIRES: the decoded pictures were freed.
@@ -134,6 +130,8 @@ class Admission final : public ByteLedger {
   //                       and when to retry (RetryAfter)
   //   INVALID_ARGUMENT    the request alone exceeds a bound, so that retrying is pointless
   absl::StatusOr<Ticket> Admit(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What Admit() would return now, without admitting the request.
+  absl::Status CheckAdmission(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Counts a request towards its client's rate: its own (ClientQuota), else the one of all clients.
   // RESOURCE_EXHAUSTED if the client sends too fast; the message and the payloads are as Admit() has them.
@@ -164,6 +162,9 @@ class Admission final : public ByteLedger {
  private:
   Admission(const AdmissionOptions& options, Clock* clock);
 
+  // What the request would hold, or why it is not admitted.
+  absl::StatusOr<Holding> Wanted(const Applicant& applicant, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns null if the model has no bounds of its own.
   Load* LoadOf(const Applicant& applicant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Checks whether `more` fits in addition to `own`, which the same request holds already.

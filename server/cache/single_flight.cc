@@ -1,6 +1,8 @@
 #include "server/cache/single_flight.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
 #include "server/core/passes_here.h"
 
@@ -20,7 +22,7 @@ SingleFlight::Event EventOf(const absl::Status& outcome) {
 
 }  // namespace
 
-// Guarded by the mutex of the SingleFlight.
+// Guarded by the mutex of the SingleFlight, until it has landed.
 class SingleFlight::Flight {
  private:
   friend class SingleFlight;
@@ -29,6 +31,9 @@ class SingleFlight::Flight {
   int priority = 0;
   absl::Time deadline;
   std::vector<Waiter> waiters;
+  bool has_landed = false;
+  // Of the waiters, once it has landed.
+  size_t resumed = 0;
 };
 
 std::shared_ptr<SingleFlight::Flight> SingleFlight::Join(const void* scope, const CacheKey& key,
@@ -49,20 +54,45 @@ std::shared_ptr<SingleFlight::Flight> SingleFlight::Join(const void* scope, cons
   return joinable;
 }
 
-void SingleFlight::Land(const std::shared_ptr<Flight>& flight, const absl::Status& outcome) {
-  std::vector<Waiter> waiters;
+void SingleFlight::Land(const std::shared_ptr<Flight>& flight, const absl::Status& outcome,
+                        const Elsewhere& elsewhere) {
   {
     absl::MutexLock lock(&mutex_);
+    if (std::exchange(flight->has_landed, true)) return;
     const auto found = joinable_.find(flight->place);
     if (found != joinable_.end() && found->second == flight) joinable_.erase(found);
     std::erase(waited_for_, flight);
-    waiters = std::exchange(flight->waiters, {});
-    waiting_ -= static_cast<int64_t>(waiters.size());
+    waiting_ -= static_cast<int64_t>(flight->waiters.size());
   }
+  ResumeAll(flight, EventOf(outcome), elsewhere);
+}
+
+// One thread at a time. Those that join again do so one after the other: the first of them leads.
+void SingleFlight::ResumeAll(const std::shared_ptr<Flight>& flight, Event event, const Elsewhere& elsewhere) {
   // The waiters do not wait for each other's passes.
   const LimitPassesHere limit(PassesHere::kNone);
-  // Those that join again do so one after the other: the first of them leads.
-  for (Waiter& waiter : waiters) std::move(waiter.resume)(EventOf(outcome), absl::OkStatus());
+  std::vector<Waiter>& waiters = flight->waiters;
+  std::exception_ptr failed;
+  while (flight->resumed < waiters.size()) {
+    const size_t end = std::min(waiters.size(), flight->resumed + kResumedAtOnce);
+    while (flight->resumed < end) {
+      // Freed with what it holds before the next one.
+      Waiter waiter = std::move(waiters[flight->resumed++]);
+      try {
+        std::move(waiter.resume)(event, absl::OkStatus());
+      } catch (...) {
+        // The others are resumed all the same.
+        failed = std::current_exception();
+      }
+    }
+    if (end == waiters.size() || elsewhere == nullptr) continue;
+    try {
+      if (elsewhere([flight, event, elsewhere] { ResumeAll(flight, event, elsewhere); })) break;
+    } catch (const std::bad_alloc&) {
+      // As if there was no room.
+    }
+  }
+  if (failed) std::rethrow_exception(failed);
 }
 
 void SingleFlight::Sweep(absl::Time now) {

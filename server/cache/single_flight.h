@@ -40,11 +40,18 @@ class SingleFlight {
     // Returns CANCELLED or DEADLINE_EXCEEDED if the answer is no longer needed. Called by Sweep(), with the
     // lock held.
     std::function<absl::Status(absl::Time now)> check = nullptr;
-    // Called once, on the thread of Land() or Sweep(). The error is OK except for kExpired. Must not block.
+    // Called once, on the thread of Land() or Sweep(), or by Land()'s `elsewhere`. The error is OK except for
+    // kExpired. Must not block.
     absl::AnyInvocable<void(Event, absl::Status) &&> resume = nullptr;
   };
 
   class Flight;
+
+  // Runs a task on another thread. Returns false, and does not run it, if there is no room.
+  using Elsewhere = std::function<bool(std::function<void()> task)>;
+
+  // So many waiters are resumed by Land() itself, and by each task that it gives away.
+  static constexpr size_t kResumedAtOnce = 16;
 
   SingleFlight() = default;
   // REQUIRES: every flight has landed.
@@ -58,8 +65,11 @@ class SingleFlight {
   // version; it must not be reused for another before the flight has landed.
   std::shared_ptr<Flight> Join(const void* scope, const CacheKey& key, Waiter& waiter);
 
-  // Ends a flight with the status of its leader's answer, and resumes the waiters.
-  void Land(const std::shared_ptr<Flight>& flight, const absl::Status& outcome);
+  // Ends a flight with the status of its leader's answer, unless it has ended, and resumes the waiters: many
+  // of them by `elsewhere`, one task after the other, so that the leader's thread can go on. Null: all on
+  // this thread.
+  void Land(const std::shared_ptr<Flight>& flight, const absl::Status& outcome,
+            const Elsewhere& elsewhere = nullptr);
 
   // Resumes waiters that are cancelled or late. Call it periodically.
   void Sweep(absl::Time now);
@@ -68,6 +78,8 @@ class SingleFlight {
   int64_t waiting() const;
 
  private:
+  static void ResumeAll(const std::shared_ptr<Flight>& flight, Event event, const Elsewhere& elsewhere);
+
   using Place = std::pair<const void*, CacheKey>;
 
   struct PlaceHash {

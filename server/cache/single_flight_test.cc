@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "server/core/passes_here.h"
 
@@ -126,6 +129,38 @@ TEST_F(SingleFlightTest, IfTheLeaderFailsNobodyWaitsForAnother) {
     flights_.Land(flight, why);
     EXPECT_EQ(resumed_, (Resumed{{"b", Event::kLeaderFailed}}));
   }
+}
+
+// The leader's thread computes passes, and other requests wait for it.
+TEST_F(SingleFlightTest, ManyWaitersAreResumedElsewhere) {
+  constexpr size_t kAtOnce = SingleFlight::kResumedAtOnce;
+  const auto flight = Join("leader");
+  for (size_t i = 0; i < 2 * kAtOnce + 1; ++i) Join("waiter");
+  std::deque<std::function<void()>> tasks;
+  flights_.Land(flight, absl::OkStatus(), [&tasks](std::function<void()> task) {
+    tasks.push_back(std::move(task));
+    return true;
+  });
+  for (const size_t resumed : {kAtOnce, 2 * kAtOnce, 2 * kAtOnce + 1}) {
+    EXPECT_EQ(resumed_.size(), resumed);
+    if (tasks.empty()) continue;
+    EXPECT_EQ(tasks.size(), 1) << "one after the other";
+    std::exchange(tasks.front(), nullptr)();
+    tasks.pop_front();
+  }
+  EXPECT_TRUE(tasks.empty());
+}
+
+TEST_F(SingleFlightTest, WithoutRoomElsewhereAllAreResumedHere) {
+  const auto flight = Join("leader");
+  for (size_t i = 0; i < 3 * SingleFlight::kResumedAtOnce; ++i) Join("waiter");
+  int asked = 0;
+  flights_.Land(flight, absl::OkStatus(), [&asked](const std::function<void()>&) {
+    ++asked;
+    return false;
+  });
+  EXPECT_EQ(resumed_.size(), 3 * SingleFlight::kResumedAtOnce);
+  EXPECT_EQ(asked, 2);
 }
 
 TEST_F(SingleFlightTest, WaitersExpireByThemselves) {

@@ -27,6 +27,10 @@ bool IsFault(const absl::Status& status) {
          !absl::IsDeadlineExceeded(status) && !absl::IsCancelled(status);
 }
 
+bool IsFaultOfRequest(const absl::Status& status) {
+  return IsFault(status) && !absl::IsInternal(status) && !absl::IsUnknown(status);
+}
+
 int64_t SizeOf(absl::Span<const BytePieces> body) {
   size_t bytes = 0;
   for (const BytePieces& pieces : body) bytes += pieces.size();
@@ -95,6 +99,7 @@ Capture::Capture(const CaptureOptions& options, Hooks hooks, std::unique_ptr<Cap
       hooks_(std::move(hooks)),
       folder_(std::move(folder)),
       clock_(clock),
+      fault_room_(options.max_bytes, options.max_age),
       enabled_(options.choice.enabled),
       choice_(options.choice) {
   if (folder_ != nullptr) folder_bytes_ = folder_->bytes();
@@ -218,17 +223,29 @@ void Capture::Keep(CapturedCall call) {
 
 CaptureFate Capture::Write(const CapturedCall& call, int64_t* bytes) {
   if (clock_->Now() < write_again_) return CaptureFate::kWriteFailed;
-  const std::string frame = MakeFrame(call, options_.pixels, options_.version);
+  const auto pixels = PixelsOf(call);
+  if (!pixels) return CaptureFate::kTooManyFaults;
+  const std::string frame = MakeFrame(call, *pixels, options_.version);
   if (frame.empty()) return CaptureFate::kTooLarge;
   const absl::Status written = folder_->Write(frame, clock_->Now());
   if (written.ok()) {
     *bytes = static_cast<int64_t>(frame.size());
+    if (IsFaultOfRequest(call.status)) fault_room_.Add(*bytes, clock_->Now());
     return CaptureFate::kWritten;
   }
   Lose(std::string(written.message()));
   if (absl::IsResourceExhausted(written)) return CaptureFate::kTooLarge;
   write_again_ = clock_->Now() + kAfterFailure;
   return CaptureFate::kWriteFailed;
+}
+
+std::optional<CapturedPixels> Capture::PixelsOf(const CapturedCall& call) {
+  if (!IsFaultOfRequest(call.status)) return options_.pixels;
+  const absl::Time now = clock_->Now();
+  if (!fault_room_.HasRoom(now)) return std::nullopt;
+  const auto bodies = static_cast<int64_t>(call.request.size() + call.answer.size());
+  const bool fits = options_.pixels != CapturedPixels::kFull || fault_room_.HasRoomForBodies(bodies, now);
+  return fits ? options_.pixels : CapturedPixels::kHash;
 }
 
 void Capture::Lose(const std::string& why) {

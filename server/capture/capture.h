@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -23,12 +24,13 @@
 #include "server/capture/capture_settings.h"
 #include "server/capture/captured_call.h"
 #include "server/capture/event_sink.h"
+#include "server/capture/fault_room.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/clock.h"
 
 namespace saccade::server {
 
-enum class CaptureFate { kWritten, kQueueFull, kWriteFailed, kTooLarge };
+enum class CaptureFate { kWritten, kQueueFull, kWriteFailed, kTooLarge, kTooManyFaults };
 
 // INVALID_ARGUMENT names the member that is out of its bounds.
 absl::Status CheckChoice(const CaptureChoice& choice);
@@ -81,18 +83,21 @@ class Capture {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void Keep(CapturedCall call);
   CaptureFate Write(const CapturedCall& call, int64_t* bytes);
+  // How much of the call is written; nullopt for nothing.
+  std::optional<CapturedPixels> PixelsOf(const CapturedCall& call);
   void Lose(const std::string& why);
   bool IsDue() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !queue_.empty() || is_stopping(); }
   bool is_stopping() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stop_at_ != absl::InfiniteFuture(); }
 
   const CaptureOptions options_;
   const Hooks hooks_;
-  // Null if calls are only sent to the sink. Used by the writer's thread only, like the two below.
+  // Null if calls are only sent to the sink. Used by the writer's thread only, like those up to fault_room_.
   const std::unique_ptr<CaptureFolder> folder_;
   Clock* const clock_;
   absl::Time last_warning_ = absl::InfinitePast();
   // Calls are dropped until then, because the file system did not take the last one.
   absl::Time write_again_ = absl::InfinitePast();
+  FaultRoom fault_room_;
 
   std::atomic<bool> enabled_;
   // Memory of the calls that are queued, copied or written.

@@ -6,7 +6,11 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <random>
+#include <string>
+#include <utility>
 
+#include "server/capture/fault_room.h"
 #include "server/core/fake_clock.h"
 
 namespace saccade::server {
@@ -45,8 +49,9 @@ class CaptureTest : public ::testing::Test {
     return *capture_;
   }
 
-  void Add(const std::string& request) {
+  void Add(const std::string& request, absl::Status status = absl::OkStatus()) {
     CapturedCall call;
+    call.status = std::move(status);
     call.transport = "grpc";
     call.model = "m";
     call.arrival = call.ended = clock_.Now();
@@ -167,6 +172,57 @@ TEST_F(CaptureTest, FaultsAreAlwaysWantedAndRejectionsAreNot) {
   EXPECT_FALSE(capture.Wants("m", absl::UnavailableError("")));
   EXPECT_FALSE(capture.Wants("m", absl::DeadlineExceededError("")));
   EXPECT_FALSE(capture.Wants("m", absl::CancelledError("")));
+}
+
+// Otherwise who sends wrong calls deletes what was captured of the others.
+TEST_F(CaptureTest, WrongCallsLeaveRoomForTheOthers) {
+  options_.max_bytes = 1 << 20;
+  Start();
+  const auto noise = [](int64_t size) {
+    std::minstd_rand random(1);
+    std::string bytes(static_cast<size_t>(size), '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random() >> 8);
+    return bytes;
+  };
+  const auto written = [this] {
+    const absl::MutexLock lock(&mutex_);
+    return bytes_;
+  };
+  int calls = 0;
+  const auto send = [&](int64_t size, const absl::Status& status) {
+    Add(noise(size), status);
+    AwaitFate(CaptureFate::kWritten, ++calls);
+  };
+  send(100'000, absl::OkStatus());
+  const int64_t honest = written();
+  EXPECT_GT(honest, 100'000);
+  for (int i = 0; i < 10; ++i) send(100'000, absl::InvalidArgumentError("no picture"));
+  EXPECT_LT(written() - honest, (1 << 20) / 4 + 20'000) << "eight of them are hashes";
+  // A fault of the daemon is told in full.
+  const int64_t before = written();
+  send(100'000, absl::InternalError("oops"));
+  EXPECT_GT(written() - before, 100'000);
+  // Even hashes come to an end.
+  for (int i = 0; i < 5'000; ++i) {
+    Add("x", absl::NotFoundError("no such model"));
+    const absl::MutexLock lock(&mutex_);
+    if (fates_[CaptureFate::kTooManyFaults] > 0) break;
+  }
+  AwaitFate(CaptureFate::kTooManyFaults, 1);
+  EXPECT_LT(written(), (1 << 20) / 8 * 3 + 2 * honest + 10'000);
+}
+
+TEST(FaultRoomTest, RoomComesBackWhileCallsGoOn) {
+  FaultRoom room(1 << 20, absl::Hours(1));
+  absl::Time now = absl::UnixEpoch() + absl::Hours(1);
+  room.Add(1 << 19, now);
+  EXPECT_FALSE(room.HasRoom(now));
+  // Less than a byte becomes free between two looks.
+  for (int i = 0; i < 360'000; ++i) {
+    now += absl::Milliseconds(10);
+    room.HasRoom(now);
+  }
+  EXPECT_TRUE(room.HasRoom(now));
 }
 
 TEST_F(CaptureTest, IsSwitchedWhileItRuns) {

@@ -56,6 +56,13 @@ absl::StatusOr<BytesElements> SplitBytes(const BytePieces& bytes, int64_t expect
   return split;
 }
 
+void AppendElement(std::string_view element, std::string& bytes) {
+  std::array<char, kLengthBytes> length;
+  absl::little_endian::Store32(length.data(), static_cast<uint32_t>(element.size()));
+  bytes.append(length.data(), length.size());
+  bytes.append(element);
+}
+
 BytePieces JoinBytes(absl::Span<const std::string_view> elements) {
   auto lengths = std::make_shared<std::string>(elements.size() * kLengthBytes, '\0');
   for (size_t i = 0; i < elements.size(); ++i) {

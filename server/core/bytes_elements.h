@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct BytesElements {
 // Splits `bytes` into its elements. INVALID_ARGUMENT unless they are exactly `expected` elements. Only an
 // element that spans several pieces is copied.
 absl::StatusOr<BytesElements> SplitBytes(const BytePieces& bytes, int64_t expected);
+
+// Appends an element to the bytes of a tensor.
+void AppendElement(std::string_view element, std::string& bytes);
 
 // The inverse of SplitBytes. The result points to the elements, which must outlive it.
 BytePieces JoinBytes(absl::Span<const std::string_view> elements);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <memory>
-#include <string_view>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -15,12 +15,6 @@
 
 namespace saccade::server {
 namespace {
-
-// Texts, and the pieces that refer to them.
-struct Texts {
-  std::vector<std::string> texts;
-  BytePieces bytes;
-};
 
 template <typename T>
 bool IsNumber(T value) {
@@ -38,19 +32,23 @@ std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t max) {
     if (a_is_number && row[a] != row[b]) return row[a] > row[b];
     return a < b;
   };
-  // The last of the best is at the front of the heap. A row may have millions of elements.
+  if (max == 0) return {};
+  // A row may have millions of elements, also in the worst order: whenever there are twice as many as wanted,
+  // the better half is kept. From then on its last one is the bar.
   std::vector<int64_t> best;
-  best.reserve(max);
-  for (int64_t i = 0; i < elements && max > 0; ++i) {
-    if (static_cast<int64_t>(best.size()) == max) {
-      if (!before(i, best.front())) continue;
-      std::pop_heap(best.begin(), best.end(), before);
-      best.pop_back();
-    }
+  best.reserve(std::min(elements, 2 * max));
+  std::optional<int64_t> bar;
+  for (int64_t i = 0; i < elements; ++i) {
+    if (bar && !before(i, *bar)) continue;
     best.push_back(i);
-    std::push_heap(best.begin(), best.end(), before);
+    if (static_cast<int64_t>(best.size()) < 2 * max) continue;
+    std::nth_element(best.begin(), best.begin() + (max - 1), best.end(), before);
+    best.resize(max);
+    bar = best.back();
   }
-  std::sort_heap(best.begin(), best.end(), before);
+  const auto kept = std::min(max, static_cast<int64_t>(best.size()));
+  std::partial_sort(best.begin(), best.begin() + kept, best.end(), before);
+  best.resize(kept);
   return best;
 }
 
@@ -63,23 +61,38 @@ std::string Printed(T value) {
     return absl::StrCat(+value);
 }
 
+// The values, if they need not be copied to be read; else null.
+template <typename T>
+const T* InPlace(const BytePieces& bytes) {
+  if (bytes.pieces().size() != 1) return nullptr;
+  const char* const data = bytes.pieces()[0].data();
+  return reinterpret_cast<uintptr_t>(data) % alignof(T) == 0 ? reinterpret_cast<const T*>(data) : nullptr;
+}
+
 template <typename T>
 Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_t max,
                     const std::vector<std::string>& labels) {
-  std::vector<T> numbers(rows * elements);
-  values.data.CopyTo(reinterpret_cast<char*>(numbers.data()));
-  auto made = std::make_shared<Texts>();
+  std::vector<T> copied;
+  const T* numbers = InPlace<T>(values.data);
+  if (numbers == nullptr) {
+    copied.resize(rows * elements);
+    values.data.CopyTo(reinterpret_cast<char*>(copied.data()));
+    numbers = copied.data();
+  }
+  // One text after the other, because objects for hundreds of thousands of them would take ten times as much.
+  const auto made = std::make_shared<std::string>();
+  std::string text;
   for (int64_t row = 0; row < rows; ++row) {
-    const T* const begin = numbers.data() + row * elements;
+    const T* const begin = numbers + row * elements;
     for (const int64_t index : Largest(begin, elements, max)) {
-      std::string& text = made->texts.emplace_back(absl::StrCat(Printed(begin[index]), ":", index));
+      text = absl::StrCat(Printed(begin[index]), ":", index);
       if (index < static_cast<int64_t>(labels.size()) && !labels[index].empty())
         absl::StrAppend(&text, ":", labels[index]);
+      AppendElement(text, *made);
     }
   }
-  made->bytes = JoinBytes(std::vector<std::string_view>(made->texts.begin(), made->texts.end()));
   return {
-      .name = values.name, .type = DataType::kBytes, .shape = {rows, max}, .data = made->bytes.KeptBy(made)};
+      .name = values.name, .type = DataType::kBytes, .shape = {rows, max}, .data = BytePieces(*made, made)};
 }
 
 }  // namespace

@@ -10,8 +10,7 @@
 
 namespace saccade::server {
 
-// Values that one output gives, in all its rows: as many texts as a tensor may have. Each takes over a
-// hundred bytes while the answer is made.
+// Values that one output gives, in all its rows: as many texts as a tensor may have.
 inline constexpr int64_t kMaxClassified = int64_t{1} << 18;
 
 // Returns BYTES [rows, most] of "value:index" or "value:index:label", where `max` is the smaller of

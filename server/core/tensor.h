@@ -22,6 +22,9 @@ inline std::optional<DataType> DataTypeOf(absl::string_view name) {
   return models::DataTypeOf({name.data(), name.size()});
 }
 
+// More extents than any tensor has. A request may name no more.
+inline constexpr size_t kMaxTensorExtents = 32;
+
 // A range of bytes in a shared memory region that the client registered.
 struct SharedRange {
   std::string region;

@@ -43,13 +43,20 @@ class Frames {
                                                      " pixels, frame 0 is ", sent_.width, " x ", sent_.height,
                                                      "; all frames of a clip must have the same size"));
     }
-    if (count_ == room_) {
-      if (absl::Status grown = Reserve(Multiple(2 * std::max<int64_t>(1, room_))); !grown.ok()) return grown;
-    }
+    if (absl::Status room = ReserveOne(); !room.ok()) return room;
     const absl::Span<float> out(values_.get() + count_ * Floats(), Floats());
     absl::Status written = WriteInput(picture, input_, placement_, out);
     if (written.ok()) ++count_;
     return written;
+  }
+
+  // Adds the last frame again. REQUIRES: count() > 0.
+  absl::Status Repeat() {
+    if (absl::Status room = ReserveOne(); !room.ok()) return room;
+    float* const out = values_.get() + count_ * Floats();
+    std::copy_n(out - Floats(), Floats(), out);
+    ++count_;
+    return absl::OkStatus();
   }
 
   // Adds the item. The remaining frames are zero.
@@ -68,6 +75,10 @@ class Frames {
   int64_t count() const { return count_; }
 
  private:
+  absl::Status ReserveOne() {
+    if (count_ < room_) return absl::OkStatus();
+    return Reserve(Multiple(2 * std::max<int64_t>(1, room_)));
+  }
   int64_t Floats() const { return 3 * placement_.bucket.height * placement_.bucket.width; }
   int64_t Multiple(int64_t frames) const {
     return std::min(models::PlacementOfClip(input_, sent_, frames).depth,
@@ -192,9 +203,9 @@ absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, cons
     auto picture = video.Last();
     if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames->count()));
     // If the video's frame rate is lower than the model's, frames are repeated.
-    while (source(frames->count()) == seen) {
+    for (bool is_first = true; source(frames->count()) == seen; is_first = false) {
       if (frames->count() == clip.max_frames) return AtItem(TooLong(video, clip), request, "clip", item);
-      if (absl::Status added = frames->Add(*picture); !added.ok())
+      if (absl::Status added = is_first ? frames->Add(*picture) : frames->Repeat(); !added.ok())
         return AtItem(added, request, "clip", item, FrameText(frames->count()));
     }
   }

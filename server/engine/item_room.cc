@@ -32,8 +32,8 @@ absl::Status AtItem(const absl::Status& status, const Request& request, const ch
   return placed;
 }
 
-absl::Status CheckMaps(const PictureHeader& header, bool maps) {
-  if (!header.by_regions || !maps) return absl::OkStatus();
+absl::Status CheckMaps(const PictureHeader& header, ResultMap map) {
+  if (!header.by_regions || map == ResultMap::kNone) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the picture is ", header.width, " x ", header.height,
                    " pixels large, and the model's answer would be a map of that size; send the part that is "

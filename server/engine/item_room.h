@@ -18,11 +18,19 @@ constexpr int64_t PictureBytes(int64_t pixels) { return 3 * pixels; }
 // What is charged as decoded bytes for the floats of a network's input.
 constexpr int64_t FloatBytes(int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)); }
 
+// What the results have for each pixel of the picture.
+enum class ResultMap { kNone, kLabels, kFloats };
+// Bytes for each pixel of such a map and of its encoding.
+constexpr int64_t MapBytes(ResultMap map) {
+  if (map == ResultMap::kNone) return 0;
+  return map == ResultMap::kLabels ? 2 : 6;
+}
+
 // Allocates `floats` uninitialised floats. RESOURCE_EXHAUSTED if memory is insufficient.
 absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats);
 
 // INVALID_ARGUMENT if the answer would be a map of a picture that is too large to be decoded whole.
-absl::Status CheckMaps(const PictureHeader& header, bool maps);
+absl::Status CheckMaps(const PictureHeader& header, ResultMap map);
 
 // Prefixes an error with the name of the input and, if the request has several items, the item's index:
 // "encoded: ", "input 'image': picture 3: ". `kind` is the word for an item.

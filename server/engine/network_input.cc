@@ -48,11 +48,12 @@ absl::Status CheckFrames(const Request& request, const models::ImageInput& input
 }
 
 absl::Status MakeItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
-                      const StillWanted& wanted, int64_t item, const models::TileRules& tiles, bool maps) {
+                      const StillWanted& wanted, int64_t item, const models::TileRules& tiles,
+                      ResultMap map) {
   switch (input.medium) {
     case models::Medium::kPictures:
-      if (tiles.size > 0) return MakeTileItems(sink, input, decoder, wanted, item, tiles, maps);
-      return MakePictureItem(sink, input, decoder, wanted, item, maps);
+      if (tiles.size > 0) return MakeTileItems(sink, input, decoder, wanted, item, tiles, map);
+      return MakePictureItem(sink, input, decoder, wanted, item, map);
     case models::Medium::kClip:
       return MakeClipItem(sink, input, decoder, wanted, item);
     case models::Medium::kVolume:
@@ -81,15 +82,14 @@ absl::Status CheckInput(const Request& request, const std::string& model, const 
 bool IsReady(const Request& request) { return !std::holds_alternative<std::vector<Picture>>(request.input); }
 
 absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder, Clock* clock,
-                       const models::TileRules& tiles, bool maps) {
+                       const models::TileRules& tiles, ResultMap map) {
   const Request& request = sink.request();
   if (const auto* tensor = std::get_if<TensorInput>(&request.input))
     return MakeTensorItems(sink, *tensor, input);
   const StillWanted wanted = [&sink, clock] { return CheckAlive(sink.traits(), clock->Now()); };
   for (int64_t item = 0; item < request.size(); ++item) {
     if (absl::Status alive = wanted(); !alive.ok()) return alive;
-    if (absl::Status made = MakeItem(sink, input, decoder, wanted, item, tiles, maps); !made.ok())
-      return made;
+    if (absl::Status made = MakeItem(sink, input, decoder, wanted, item, tiles, map); !made.ok()) return made;
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/decoder.h"
+#include "server/engine/item_room.h"
 #include "server/engine/item_sink.h"
 
 namespace saccade::server {
@@ -24,9 +25,8 @@ bool IsReady(const Request& request);
 // decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the input's
 // name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the
 // request. Pictures are cut into `tiles`, unless their size is 0; then REQUIRES: CheckTiles() returned OK.
-// `maps` is whether the results are maps as large as the picture, which tiles are charged for, and which a
-// picture that is too large to be decoded whole cannot have.
+// `map` is charged for, too; a picture that is too large to be decoded whole cannot have one.
 absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder, Clock* clock,
-                       const models::TileRules& tiles = {}, bool maps = true);
+                       const models::TileRules& tiles = {}, ResultMap map = ResultMap::kLabels);
 
 }  // namespace saccade::server

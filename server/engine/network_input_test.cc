@@ -146,6 +146,17 @@ TEST_F(NetworkInputTest, DecodedPicturesAndTheNetworksInputAreCharged) {
   EXPECT_TRUE(RetryAfter(refused).has_value()) << "the hint survives the words around it";
 }
 
+// Its floats and their encoding take more than the decoded picture that was charged for.
+TEST_F(NetworkInputTest, AMapOfFloatsIsCharged) {
+  const int64_t before = 3 * (5 * 3) + 4 * 3 * (4 * 8);
+  for (const auto& [map, more] : {std::pair(ResultMap::kNone, 0), std::pair(ResultMap::kLabels, 0),
+                                  std::pair(ResultMap::kFloats, 3 * (5 * 3))}) {
+    const auto call = Call(std::vector<Picture>{Flat(5, 3, 1)});
+    ASSERT_TRUE(MakeItems(*call, KeepRatio(), ThreadDecoder(limits_), &clock_, {}, map).ok());
+    EXPECT_EQ(admission_->inflight().decoded_bytes, before + more);
+  }
+}
+
 // The header does not tell whether the picture lies on its side.
 TEST_F(NetworkInputTest, WhatWouldBeRefusedAfterwardsIsNotDecoded) {
   std::vector<int64_t> asked;

@@ -12,9 +12,10 @@
 namespace saccade::server {
 namespace {
 
-// Whether the results are as large as the picture.
-bool HasMaps(models::Task task) {
-  return task == models::Task::kSegmentation || task == models::Task::kStereo || task == models::Task::kDepth;
+ResultMap MapOf(models::Task task) {
+  if (task == models::Task::kSegmentation) return ResultMap::kLabels;
+  const bool has_floats = task == models::Task::kStereo || task == models::Task::kDepth;
+  return has_floats ? ResultMap::kFloats : ResultMap::kNone;
 }
 
 class PictureEngine final : public Engine {
@@ -44,7 +45,7 @@ class PictureEngine final : public Engine {
   absl::Status Prepare(PredictCall& call, const Decoder& decoder, Clock* clock) const override {
     if (absl::Status taken = call.AddDecodedBytes(call.request().map_bytes); !taken.ok()) return taken;
     return MakeItems(call, input(), decoder, clock, TilesFor(call.request(), settings_.tiles),
-                     HasMaps(description().task));
+                     MapOf(description().task));
   }
 
   std::function<absl::Status()> WarmUpPass(int64_t size) const override {

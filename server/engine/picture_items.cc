@@ -1,5 +1,6 @@
 #include "server/engine/picture_items.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -8,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "server/decode/prepare.h"
-#include "server/engine/item_room.h"
 
 namespace saccade::server {
 namespace {
@@ -36,7 +36,7 @@ absl::Status ConsiderItem(const ItemSink& sink, const models::ImageInput& input,
 // Decodes the pictures of one item.
 absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(ItemSink& sink, const models::ImageInput& input,
                                                         const Decoder& decoder, const StillWanted& wanted,
-                                                        int64_t item, bool maps) {
+                                                        int64_t item, ResultMap map) {
   const Request& request = sink.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::vector<DecodedPicture> views;
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(ItemSink& sink, const mo
     if (item == 0 && view == 0) {
       if (absl::Status worth = ConsiderItem(sink, input, *header); !worth.ok()) return worth;
     }
-    if (absl::Status map = CheckMaps(*header, maps); !map.ok()) return AtPicture(map, request, item, view);
+    if (absl::Status fits = CheckMaps(*header, map); !fits.ok()) return AtPicture(fits, request, item, view);
     const auto pixels = DecodedPixels(*header, request.region, decoder.limits());
     if (!pixels.ok()) return AtPicture(pixels.status(), request, item, view);
     const int64_t bytes = PictureBytes(*pixels) + header->copied_bytes;
@@ -73,10 +73,14 @@ absl::Status CheckPair(const Request& request, const std::vector<DecodedPicture>
 }  // namespace
 
 absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
-                             const StillWanted& wanted, int64_t item, bool maps) {
-  auto views = DecodeViews(sink, input, decoder, wanted, item, maps);
+                             const StillWanted& wanted, int64_t item, ResultMap map) {
+  auto views = DecodeViews(sink, input, decoder, wanted, item, map);
   if (!views.ok()) return views.status();
   if (absl::Status pair = CheckPair(sink.request(), *views, item); !pair.ok()) return pair;
+  const models::Size whole = views->front().whole;
+  const int64_t beyond = std::max<int64_t>(0, MapBytes(map) - PictureBytes(input.views));
+  if (absl::Status taken = sink.AddDecodedBytes(beyond * whole.height * whole.width); !taken.ok())
+    return taken;
   const models::Size sent = views->front().sent;
   const models::Placement placement = models::PlacementOf(input, sent);
   const int64_t floats = 3 * placement.bucket.height * placement.bucket.width;
@@ -90,7 +94,6 @@ absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, co
     if (!written.ok()) return AtPicture(written, sink.request(), item, view);
   }
   sink.AddItem({placement, absl::Span<const float>(pixels), *std::move(room)});
-  const models::Size whole = views->front().whole;
   sink.AddSent({.width = static_cast<int>(whole.width),
                 .height = static_cast<int>(whole.height),
                 .scaled = placement.scaled,

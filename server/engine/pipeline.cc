@@ -18,6 +18,15 @@ absl::Status NotForEnsembles(const ReadyModel& ensemble) {
                                                  "ModelInfer of the Open Inference Protocol"));
 }
 
+Applicant ApplicantOf(const Request& request, int64_t bytes, const ReadyModel& model) {
+  return {.bytes = bytes,
+          .charged_bytes = request.charged_bytes,
+          .client = request.client,
+          .model = model.name(),
+          .model_bounds = model.settings().max_inflight,
+          .nested = request.nested};
+}
+
 }  // namespace
 
 // A request whose model is being loaded.
@@ -51,17 +60,12 @@ absl::Status Pipeline::CheckModel(const CallHead& call) const {
 
 absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Request& request, int64_t bytes,
                                                                         const ReadyModel& model) {
-  auto ticket = deps_.admission->Admit({.bytes = bytes,
-                                        .charged_bytes = request.charged_bytes,
-                                        .client = request.client,
-                                        .model = model.name(),
-                                        .model_bounds = model.settings().max_inflight,
-                                        .nested = request.nested});
+  auto ticket = deps_.admission->Admit(ApplicantOf(request, bytes, model));
   if (!ticket.ok()) return ticket.status();
   return std::make_shared<Admission::Ticket>(*std::move(ticket));
 }
 
-absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request& request, int64_t bytes) {
+absl::Status Pipeline::CheckAdmission(const Request& request, int64_t bytes) {
   auto model = Find(request);
   if (!model.ok()) {
     // The caller does not wait, but its next attempt finds the model loaded.
@@ -75,11 +79,8 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request
         {.arrival = request.arrival, .deadline = request.deadline, .cancellation = request.cancellation},
         deps_.clock->Now());
   }
-  if (status.ok()) {
-    auto ticket = AdmitBytes(request, bytes, **model);
-    if (ticket.ok()) return ticket;
-    status = ticket.status();
-  }
+  if (status.ok()) status = deps_.admission->CheckAdmission(ApplicantOf(request, bytes, **model));
+  if (status.ok()) return status;
   // Counted like a call that arrived with its input.
   PredictCall(request, [](const absl::StatusOr<Response>&) {}, DepsOfCall(*model)).Refuse(status);
   return status;

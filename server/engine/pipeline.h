@@ -51,13 +51,12 @@ class Pipeline {
   // thread, possibly on this one before Predict() returns. The memory that `request` refers to must stay
   // valid until then.
   void Predict(Request request, PredictDone done) { Predict(std::move(request), std::move(done), nullptr); }
-  // The same for a request that Admit() has admitted before its input arrived. The call shares the ticket.
+  // The same for a request that was admitted already. The call shares the ticket.
   void Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket);
 
-  // Admits a request whose input, of `bytes` bytes, is still to arrive: checks that its model is ready and
-  // accepts it, and that it is within admission's bounds. The ticket holds what was admitted. Rejected
-  // requests are counted.
-  absl::StatusOr<std::shared_ptr<Admission::Ticket>> Admit(const Request& request, int64_t bytes);
+  // For a request whose input, of `bytes` bytes, is still to arrive: checks that its model is ready and
+  // accepts it, and that it would be admitted now. Holds nothing afterwards. Rejected requests are counted.
+  absl::Status CheckAdmission(const Request& request, int64_t bytes);
 
   // Returns the result of Deps::check_model for a call. OK for a step of an ensemble, because the ensemble
   // itself was checked.

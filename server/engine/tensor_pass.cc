@@ -123,11 +123,18 @@ Tensor Divide(const std::shared_ptr<const at::Tensor>& batch, const TensorSpec& 
   if (batched) shape[0] = rows.count;
   const size_t row = rows.of == 0 ? 0 : batch->nbytes() / static_cast<size_t>(rows.of);
   const auto* const data = static_cast<const char*>(batch->const_data_ptr());
+  const size_t size = static_cast<size_t>(rows.count) * row;
+  BytePieces bytes({data + static_cast<size_t>(rows.first) * row, size}, batch);
+  // An answer that its client does not read must not keep those of the whole batch.
+  if (rows.count < rows.of) {
+    const std::shared_ptr<char[]> own(new char[size]);
+    bytes.CopyTo(own.get());
+    bytes = BytePieces({own.get(), size}, own);
+  }
   return {.name = spec.name,
           .type = spec.type,
           .shape = ToClient(spec, batched, shape),
-          .data = BytePieces(
-              {data + static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row}, batch)};
+          .data = std::move(bytes)};
 }
 
 // The shape of the rows' texts. One extent may be free, and follows from the number of texts.

@@ -11,7 +11,6 @@
 #include "models/tasks/merge_tiles.h"
 #include "server/core/errors.h"
 #include "server/decode/prepare.h"
-#include "server/engine/item_room.h"
 #include "server/engine/tile_pixels.h"
 
 namespace saccade::server {
@@ -26,13 +25,12 @@ models::Size TileSize(models::Size picture, const models::TileRules& tiles) {
   return {std::min(tiles.size, picture.height), std::min(tiles.size, picture.width)};
 }
 
-// Memory for the inputs of all tiles, and if there are label maps, for two of each tile: its own and its part
-// of the merged one.
+// Memory for the inputs of all tiles, and for two maps of each tile: its own and its part of the merged one.
 int64_t BytesOf(const models::ImageInput& input, models::Size picture, const models::TileRules& tiles,
-                bool maps) {
+                ResultMap map) {
   const models::Size tile = TileSize(picture, tiles);
   const int64_t bytes =
-      FloatBytes(3 * AreaOf(models::PlacementOf(input, tile).bucket)) + (maps ? 2 * AreaOf(tile) : 0);
+      FloatBytes(3 * AreaOf(models::PlacementOf(input, tile).bucket)) + MapBytes(map) * AreaOf(tile);
   return models::CountTiles(picture, tiles) * bytes;
 }
 
@@ -114,14 +112,14 @@ absl::Status CheckTiles(const Request& request, const std::string& model,
 
 absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
                            const StillWanted& wanted, int64_t item, const models::TileRules& tiles,
-                           bool maps) {
+                           ResultMap map) {
   const Request& request = sink.request();
   const Picture& picture = std::get<std::vector<Picture>>(request.input).at(static_cast<size_t>(item));
   const auto at_item = [&](const absl::Status& status) { return AtItem(status, request, "picture", item); };
   if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(picture)); !taken.ok()) return taken;
   const auto header = decoder.ReadHeader(picture, wanted);
   if (!header.ok()) return at_item(header.status());
-  if (absl::Status map = CheckMaps(*header, maps); !map.ok()) return at_item(map);
+  if (absl::Status fits = CheckMaps(*header, map); !fits.ok()) return at_item(fits);
   const models::Size stored = StoredSize(request, *header);
   if (absl::Status fits = CheckPicture(sink, stored, tiles); !fits.ok()) return fits;
   if (item == 0) {
@@ -129,7 +127,7 @@ absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, cons
     if (absl::Status worth = sink.Consider({bucket}); !worth.ok()) return worth;
   }
   const int64_t inputs =
-      std::max(BytesOf(input, stored, tiles, maps), BytesOf(input, Turned(stored), tiles, maps));
+      std::max(BytesOf(input, stored, tiles, map), BytesOf(input, Turned(stored), tiles, map));
   if (absl::Status taken = sink.AddDecodedBytes(header->copied_bytes + inputs); !taken.ok()) return taken;
   auto made = TilePixels::Open(sink, input, decoder, wanted, picture, *header, TileSize(stored, tiles));
   if (!made.ok()) return at_item(made.status());

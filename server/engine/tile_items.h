@@ -8,6 +8,7 @@
 #include "models/api/description.h"
 #include "models/tasks/tiles.h"
 #include "server/decode/decoder.h"
+#include "server/engine/item_room.h"
 #include "server/engine/item_sink.h"
 
 namespace saccade::server {
@@ -24,12 +25,12 @@ absl::Status CheckTiles(const Request& request, const std::string& model,
                         const models::Description& description, const models::TileRules& tiles);
 
 // Adds an item for each tile of the request's picture of index `item`, or a single one if one tile shows all
-// of it. Charges for the picture, the inputs of all tiles and, if `maps`, their label maps before the picture
+// of it. Charges for the picture, the inputs of all tiles and their `map`s before the picture
 // is decoded. A picture that is read by regions is decoded and charged for one tile at a time.
 // INVALID_ARGUMENT if the request's own tiles are larger than the picture, or if there are more than
 // kMaxTiles, or than sink.max_items(). REQUIRES: CheckTiles() returned OK, and tiles.size > 0.
 absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
                            const StillWanted& wanted, int64_t item, const models::TileRules& tiles,
-                           bool maps);
+                           ResultMap map);
 
 }  // namespace saccade::server

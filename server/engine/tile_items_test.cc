@@ -122,10 +122,10 @@ TEST_F(TileItemsTest, ARegionIsCutWithinThePicture) {
 // at once.
 class RegionalItemsTest : public TileItemsTest {
  protected:
-  absl::Status MakeOf(PredictCall& call, bool maps = false) {
+  absl::Status MakeOf(PredictCall& call, ResultMap map = ResultMap::kNone) {
     const models::TileRules tiles = TilesFor(call.request(), {});
     return MakeItems(call, Unscaled(), ThreadDecoder({.max_pixels = 10'000, .max_bytes = 1 << 24}), &clock_,
-                     tiles, maps);
+                     tiles, map);
   }
 
   Picture Large() const { return EncodedPicture{.data = {.owner = nullptr, .bytes = tiff_}}; }
@@ -176,7 +176,7 @@ TEST_F(RegionalItemsTest, MapsOfTheWholePictureAreRefused) {
   for (const bool tiled : {false, true}) {
     const auto tiles = tiled ? std::optional<models::TileRules>({.size = 10, .overlap = 0}) : std::nullopt;
     const auto call = Call(tiles, Large(), Region{.x = 0, .y = 0, .width = 20, .height = 20});
-    EXPECT_THAT(std::string(MakeOf(*call, /*maps=*/true).message()),
+    EXPECT_THAT(std::string(MakeOf(*call, ResultMap::kLabels).message()),
                 HasSubstr("1000 x 800 pixels large, and the model's answer would be a map of that size"));
   }
 }

@@ -4,7 +4,9 @@
 // (grpc_exchange.h), and a test implements it on gRPC's runtime.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,6 +117,9 @@ struct CallMethod {
   bool one_message = false;
   // The handler charges its answers to the ledger, by their owners. Otherwise the front does.
   bool charges_answers = false;
+  // Bytes that a compressed message may become although its ratio is exceeded; as GrpcHandler::Options has
+  // it, if that is less.
+  int64_t max_growth_bytes = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace saccade::server

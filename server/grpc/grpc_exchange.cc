@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/core/charged_pieces.h"
@@ -18,12 +19,14 @@ constexpr uint64_t kWindowStep = Exchange::kFirstBodyBytes / 2;
 constexpr absl::Duration kStall = absl::Milliseconds(200);
 // Time after its deadline for which a call may wait for a client that does not read.
 constexpr absl::Duration kResetAfterDeadline = absl::Seconds(1);
+// A message is decompressed so far as soon as it has come, which takes about 0.1 ms. Many may come at once.
+constexpr size_t kInflatedAtOnce = size_t{16} << 10;
 
 MessageReader::Options ReaderOptions(const GrpcCall::Setup& setup) {
   return {.encoding = setup.encoding,
           .bounds = {.max_message_bytes = setup.options->max_message_bytes,
                      .max_ratio = setup.options->max_compression_ratio,
-                     .max_growth_bytes = setup.options->max_growth_bytes},
+                     .max_growth_bytes = std::min(setup.options->max_growth_bytes, setup.max_growth_bytes)},
           .account = {setup.options->ledger, setup.start->client}};
 }
 
@@ -67,9 +70,7 @@ void GrpcCall::Run(Action action) {
     posted_actions_.fetch_add(1);
     loop_->Post([self = shared_from_this(), action = std::move(action)]() mutable {
       self->posted_actions_.fetch_sub(1);
-      self->busy_ = true;
-      action(*self);
-      self->busy_ = false;
+      self->Act(action);
       self->Pump();
     });
     return;
@@ -79,10 +80,20 @@ void GrpcCall::Run(Action action) {
     action(*this);
     return;
   }
-  busy_ = true;
-  const bool due = action(*this);
-  busy_ = false;
+  const bool due = Act(action);
   if (std::exchange(pump_due_, false) || due) PostPump();
+}
+
+template <typename Action>
+bool GrpcCall::Act(Action& action) {
+  busy_ = true;
+  const absl::Cleanup idle = [this] { busy_ = false; };
+  try {
+    return action(*this);
+  } catch (...) {
+    FailByException();
+    return true;
+  }
 }
 
 void GrpcCall::Read() {
@@ -145,6 +156,7 @@ bool GrpcCall::DoFinish(const CallEnd& end) {
     CallEnd whole = end;
     AddLoadReport(options(), start(), &whole);
     response_.SendEnd(exchange_, whole);
+    end_sent_ = true;
   }
   return exchange_ == nullptr;
 }
@@ -283,6 +295,19 @@ void GrpcCall::Fail(const absl::Status& status) {
   cancel_code_ = status.code();
   StopReading();
   response_.SendEnd(exchange_, options().to_end != nullptr ? options().to_end(status) : CallEnd{status});
+  end_sent_ = true;
+}
+
+void GrpcCall::FailByException() {
+  try {
+    Fail(absl::InternalError("the server failed to handle the call because of an error of its own"));
+  } catch (...) {
+    // There was no memory to tell it.
+  }
+  if (exchange_ == nullptr || std::exchange(end_sent_, true)) return;
+  if (!std::exchange(ended_, true)) cancel_due_ = !finished_;
+  StopReading();
+  exchange_->Reset(ExchangeError::kInternal);
 }
 
 void GrpcCall::StopReading() {
@@ -303,9 +328,15 @@ void GrpcCall::Pump() {
   }
   const std::shared_ptr<GrpcCall> self = shared_from_this();
   busy_ = true;
-  while (Step()) {
+  const absl::Cleanup idle = [this] { busy_ = false; };
+  for (bool goes_on = true, failed = false; goes_on;) {
+    try {
+      goes_on = Step();
+    } catch (...) {
+      FailByException();
+      goes_on = !std::exchange(failed, true);
+    }
   }
-  busy_ = false;
   pump_due_ = false;
 }
 
@@ -329,13 +360,16 @@ bool GrpcCall::Step() {
 }
 
 bool GrpcCall::StepRead() {
-  switch (reader_.Advance()) {
+  const bool has_turn = std::exchange(has_turn_, false);
+  if (work_posted_ && !reader_.failed()) return false;
+  switch (reader_.Advance(has_turn ? MessageInflater::kStepBytes : kInflatedAtOnce)) {
     case MessageReader::State::kWaiting:
       return false;
     case MessageReader::State::kWorking:
       if (!std::exchange(work_posted_, true)) {
-        loop_->Post([self = shared_from_this()] {
+        loop_->PostSlow([self = shared_from_this()] {
           self->work_posted_ = false;
+          self->has_turn_ = true;
           self->Pump();
         });
       }
@@ -362,7 +396,7 @@ void GrpcCall::Invoke(Action action) {
   try {
     action(*handler_);
   } catch (...) {
-    Fail(absl::InternalError("the server failed to handle the call because of an error of its own"));
+    FailByException();
   }
 }
 

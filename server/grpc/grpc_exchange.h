@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +40,7 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
     // As CallMethod's.
     bool one_message = false;
     bool charges_answers = false;
+    int64_t max_growth_bytes = std::numeric_limits<int64_t>::max();
   };
 
   GrpcCall(Setup setup, Exchange* exchange);
@@ -68,6 +71,9 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   // action returns whether the handler has to be called because of it.
   template <typename Action>
   void Run(Action action);
+  // Does an action, which an exception ends together with the call.
+  template <typename Action>
+  bool Act(Action& action);
   void Pump();
   void PostPump();
   // Does one thing that is due. False if there is none.
@@ -85,6 +91,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   bool DoFinish(const CallEnd& end);
 
   // Ends the call for the client, and cancels it for the handler.
+  // For an exception. Resets the exchange if there is no memory for anything else.
+  void FailByException();
   void Fail(const absl::Status& status);
   void Fail(const MessageFailure& failure);
   // Drops what was received and not delivered, and cancels the timers of the upload and of the deadline.
@@ -124,8 +132,10 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   absl::StatusCode cancel_code_ = absl::StatusCode::kCancelled;
   // Finish() was called.
   bool finished_ = false;
-  // The response's end was given to the exchange.
+  // The call's end was decided.
   bool ended_ = false;
+  // The response's end was given to the exchange.
+  bool end_sent_ = false;
 
   // Pump() or a function of Call runs, which must not be entered again.
   bool busy_ = false;
@@ -133,6 +143,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   bool pump_due_ = false;
   // Another step of decompression was posted.
   bool work_posted_ = false;
+  // That step is to be done now.
+  bool has_turn_ = false;
 
   Upload upload_ = Upload::kNothing;
   absl::Time message_begin_;

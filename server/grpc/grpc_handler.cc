@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/grpc/beginning.h"
 #include "server/grpc/call_start.h"
 #include "server/grpc/grpc_exchange.h"
 #include "server/grpc/grpc_response.h"
@@ -45,12 +46,12 @@ absl::string_view ContentTypeOf(const RequestHead& head) {
 std::optional<GrpcRejection> CheckForm(const RequestHead& head, std::optional<GrpcForm> form) {
   if (head.method != "POST") {
     return GrpcRejection{absl::UnimplementedError(absl::StrCat("the method of a gRPC request is ",
-                                                               head.method, ", expected POST")),
+                                                               BeginningOf(head.method), ", expected POST")),
                          405};
   }
   if (!form) {
     return GrpcRejection{absl::UnimplementedError(
-                             absl::StrCat("the content type '", ContentTypeOf(head),
+                             absl::StrCat("the content type '", BeginningOf(ContentTypeOf(head)),
                                           "' is not served; expected application/grpc, application/grpc-web "
                                           "or application/grpc-web-text, with or without +proto")),
                          415};
@@ -69,16 +70,16 @@ absl::Status UnknownMethod(absl::string_view path,
   const size_t slash = path.rfind('/');
   if (slash == 0 || slash == absl::string_view::npos) {
     return absl::UnimplementedError(
-        absl::StrCat("malformed method name: \"", path, "\"; expected /package.Service/Method"));
+        absl::StrCat("malformed method name: \"", BeginningOf(path), "\"; expected /package.Service/Method"));
   }
   const absl::string_view service = path.substr(1, slash - 1);
   for (const auto& [known, method] : methods) {
     if (absl::StartsWith(known, path.substr(0, slash + 1))) {
       return absl::UnimplementedError(
-          absl::StrCat("unknown method ", path.substr(slash + 1), " for service ", service));
+          absl::StrCat("unknown method ", BeginningOf(path.substr(slash + 1)), " for service ", service));
     }
   }
-  return absl::UnimplementedError(absl::StrCat("unknown service ", service));
+  return absl::UnimplementedError(absl::StrCat("unknown service ", BeginningOf(service)));
 }
 
 std::unique_ptr<ExchangeReceiver> Answer(Exchange* exchange, const HttpResponse& response) {
@@ -162,7 +163,8 @@ absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& he
                               .start = std::make_shared<const CallStart>(*std::move(start)),
                               .encoding = *encoding,
                               .one_message = method->second.one_message,
-                              .charges_answers = method->second.charges_answers},
+                              .charges_answers = method->second.charges_answers,
+                              .max_growth_bytes = method->second.max_growth_bytes},
                     .handler = nullptr};
   try {
     prepared.handler = method->second.make();

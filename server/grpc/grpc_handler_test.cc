@@ -89,6 +89,25 @@ TEST_F(RequestTest, RefusesUnknownEncodingsTimeoutsAndMetadata) {
   EXPECT_EQ(Code(*Begin({{"key-bin", "***"}})), "13");
 }
 
+// Each value becomes an entry with a copy of the name.
+TEST_F(RequestTest, RefusesManyJoinedValues) {
+  EXPECT_EQ(Code(*Begin({{"key-bin", std::string(8, ',')}})), "3");
+  EXPECT_EQ(Code(*Begin({{std::string(1000, 'a') + "-bin", ","}})), "3");
+  auto few = Begin({{"key-bin", std::string(7, ',')}});
+  EXPECT_EQ(script_.call->start().metadata.size(), 8u);
+  script_.call->Finish({});
+}
+
+// Answers that nobody reads keep their text.
+TEST_F(RequestTest, ErrorsRepeatOnlyTheBeginningOfWhatWasSent) {
+  const std::string longer(4000, '\x80');
+  EXPECT_LT(Message(*Begin({}, "application/grpc-" + longer)).size(), 1500u);
+  EXPECT_LT(Message(*BeginAt(FakeExchange::Head("/test.Service/" + longer))).size(), 1500u);
+  EXPECT_LT(Message(*BeginAt(FakeExchange::Head("/" + longer + "/x"))).size(), 1500u);
+  EXPECT_LT(Message(*Begin({{"grpc-timeout", longer}})).size(), 1500u);
+  EXPECT_LT(Message(*Begin({{"grpc-encoding", longer}})).size(), 1500u);
+}
+
 TEST_F(GrpcHandlerTest, ChecksTheTokenFirst) {
   options_.check_token = [](absl::string_view path, absl::Span<const absl::string_view> tokens) {
     EXPECT_THAT(std::string(path), StartsWith("/test.Service/"));

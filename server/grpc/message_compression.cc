@@ -60,13 +60,13 @@ std::optional<MessageFailure> MessageInflater::Start() {
   return std::nullopt;
 }
 
-std::optional<MessageFailure> MessageInflater::Step() {
+std::optional<MessageFailure> MessageInflater::Step(size_t max) {
   if (stream_ == nullptr) {
     if (auto failure = Start()) return failure;
   }
   step_input_ = kStepInputBytes;
   uint64_t produced = 0;
-  while (!done_ && produced < kStepBytes && HasInput()) {
+  while (!done_ && produced < max && HasInput()) {
     if (chunks_.empty() || chunks_.back().size == chunks_.back().capacity) {
       if (size_ == max_bytes_) return CheckBound();
       if (auto failure = AddChunk()) return failure;

@@ -30,11 +30,11 @@ class MessageInflater {
                   MessageAccount account);
   ~MessageInflater();
 
-  // Reads at most kStepInputBytes and writes at most kStepBytes, so that the other calls of the loop get
-  // their turn between two steps. The memory is charged before it is allocated. INTERNAL for data that is not
-  // the encoding's, RESOURCE_EXHAUSTED beyond the bounds or by the ledger. REQUIRES: not done, and no earlier
-  // step has failed.
-  std::optional<MessageFailure> Step();
+  // Reads at most kStepInputBytes and writes about `max` bytes at most, so that the other calls of the loop
+  // get their turn between two steps. The memory is charged before it is allocated. INTERNAL for data that is
+  // not the encoding's, RESOURCE_EXHAUSTED beyond the bounds or by the ledger. REQUIRES: not done, and no
+  // earlier step has failed.
+  std::optional<MessageFailure> Step(size_t max = kStepBytes);
   static constexpr size_t kStepBytes = size_t{1} << 20;
   // Empty blocks take input and produce no output, so the input is bounded too.
   static constexpr size_t kStepInputBytes = size_t{64} << 10;

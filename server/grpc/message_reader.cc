@@ -100,10 +100,10 @@ void MessageReader::OnPayload() {
   phase_ = Phase::kInflating;
 }
 
-MessageReader::State MessageReader::Advance() {
+MessageReader::State MessageReader::Advance(size_t max_inflated) {
   if (failure_) return State::kFailed;
   if (phase_ == Phase::kInflating) {
-    if (auto failure = inflater_->Step()) {
+    if (auto failure = inflater_->Step(max_inflated)) {
       inflater_.reset();
       Fail(*std::move(failure));
       return State::kFailed;

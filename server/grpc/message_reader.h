@@ -49,7 +49,8 @@ class MessageReader {
   // The body is complete.
   void End() { ended_ = true; }
 
-  State Advance();
+  // Decompresses about `max_inflated` bytes at most.
+  State Advance(size_t max_inflated = MessageInflater::kStepBytes);
   // REQUIRES: Advance() has returned kMessage. The message is then no longer asked for.
   BytePieces TakeMessage();
   // Whether the next Advance() returns kFailed, also if no message was asked for.

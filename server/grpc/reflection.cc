@@ -3,13 +3,16 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/grpc/serialize_message.h"
@@ -39,11 +42,23 @@ void AddNotFound(absl::string_view what, absl::string_view name, ServerReflectio
   AddError(absl::NotFoundError(absl::StrCat("this server knows no ", what, " '", name, "'")), response);
 }
 
+// Serialized once for each file: anybody may ask, as often as they like.
+const std::string& SerializedFile(const FileDescriptor* file) {
+  static absl::Mutex mutex(absl::kConstInit);
+  static auto& files = *new std::map<const FileDescriptor*, std::string>();
+  const absl::MutexLock lock(&mutex);
+  std::string& bytes = files[file];
+  if (bytes.empty()) {
+    google::protobuf::FileDescriptorProto message;
+    file->CopyTo(&message);
+    bytes = message.SerializeAsString();
+  }
+  return bytes;
+}
+
 void AddFileAndDependencies(const FileDescriptor* file, SentFiles& sent, ServerReflectionResponse& response) {
   if (!sent.insert(file).second) return;
-  google::protobuf::FileDescriptorProto message;
-  file->CopyTo(&message);
-  response.mutable_file_descriptor_response()->add_file_descriptor_proto(message.SerializeAsString());
+  response.mutable_file_descriptor_response()->add_file_descriptor_proto(SerializedFile(file));
   for (int i = 0; i < file->dependency_count(); ++i)
     AddFileAndDependencies(file->dependency(i), sent, response);
 }
@@ -153,7 +168,8 @@ std::vector<CallMethod> ReflectionMethods(std::vector<std::string> services) {
   std::vector<CallMethod> methods;
   for (const std::string& version : versions) {
     methods.push_back({.path = absl::StrCat("/", version, ".ServerReflection/ServerReflectionInfo"),
-                       .make = [shared] { return std::make_shared<ReflectionStream>(shared); }});
+                       .make = [shared] { return std::make_shared<ReflectionStream>(shared); },
+                       .max_growth_bytes = kMaxSmallMessage});
   }
   return methods;
 }

@@ -11,10 +11,11 @@
 
 namespace saccade::server {
 
+inline constexpr size_t kMaxSmallMessage = size_t{4} << 10;
+
 // False if the bytes are no such message, or more than a request of these services may have.
 inline bool ParseSmallMessage(const BytePieces& bytes, google::protobuf::Message& message) {
-  constexpr size_t kMaxBytes = size_t{4} << 10;
-  if (bytes.size() > kMaxBytes || !ParsedSize(bytes, *message.GetDescriptor()).ok()) return false;
+  if (bytes.size() > kMaxSmallMessage || !ParsedSize(bytes, *message.GetDescriptor()).ok()) return false;
   std::string whole(bytes.size(), '\0');
   bytes.CopyTo(whole.data());
   return message.ParseFromString(whole);

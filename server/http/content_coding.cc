@@ -76,6 +76,15 @@ ContentCoding AcceptedCoding(absl::string_view header) {
   return best;
 }
 
+bool Accepts(absl::string_view header, ContentCoding coding) {
+  for (const absl::string_view entry : absl::StrSplit(header, ',', absl::SkipWhitespace())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(entry, absl::MaxSplits(';', 1));
+    if (ContentCodingOf(parts.first) == coding) return WeightOf(parts.second) > 0;
+  }
+  return false;
+}
+
 struct ContentDecoder::State {
   z_stream stream{};
   // The end of a compressed file was reached. In gzip another may follow.

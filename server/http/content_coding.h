@@ -24,6 +24,9 @@ std::optional<ContentCoding> ContentCodingOf(absl::string_view header);
 // The coding with the highest weight in an Accept-Encoding; of equal weights the first.
 ContentCoding AcceptedCoding(absl::string_view header);
 
+// Whether an Accept-Encoding names the coding, with a weight above 0.
+bool Accepts(absl::string_view header, ContentCoding coding);
+
 // Decodes a body that comes in pieces.
 class ContentDecoder {
  public:

@@ -53,6 +53,7 @@ void Http1Exchange::SendContinue() {
 }
 
 void Http1Exchange::SendHead(int status, HttpHeaders headers) {
+  if (over_) return;
   // If the body was not received completely, its rest would be parsed as the next request.
   const bool keep_alive = parser_->keep_alive() && body_complete_ && connection_->StaysOpen();
   response_.AddHead(status, headers, keep_alive);
@@ -60,6 +61,8 @@ void Http1Exchange::SendHead(int status, HttpHeaders headers) {
 }
 
 void Http1Exchange::SendBody(BytePieces bytes) {
+  // The connection may have responded itself. An action on the output would outlive this object.
+  if (over_) return;
   const size_t size = response_.AddBody(std::move(bytes));
   if (size == 0) return;
   unsent_ += size;
@@ -71,6 +74,7 @@ void Http1Exchange::SendBody(BytePieces bytes) {
 }
 
 void Http1Exchange::End(HttpHeaders trailers) {
+  if (over_) return;
   response_.AddEnd(trailers);
   over_ = true;
   Output& output = connection_->transport().output();

@@ -1,6 +1,7 @@
 // The request in progress on an HTTP/1.1 connection, and its response.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,12 @@ class Http1Exchange final : public Exchange {
   bool body_complete() const { return body_complete_; }
   // Whether bytes have come that AllowBody() does not permit yet.
   bool waits_for_permission() const { return waits_for_permission_; }
+  // Bytes of the body that the receiver takes at once.
+  uint64_t takes() const {
+    const uint64_t permitted = allowed_ - std::min(allowed_, delivered_);
+    if (body_complete_ || over_) return 0;
+    return parser_->chunked() ? permitted : std::min(permitted, left_);
+  }
   // Whether the client waits for a 100 before it sends the body. Cleared by the first byte of the body.
   bool expects_continue() const { return expects_continue_; }
   void SendContinue();

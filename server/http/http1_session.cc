@@ -38,6 +38,10 @@ class Http1Session final : public Session, public Http1Connection {
   void OnOpen() override;
   void OnBytes(std::string_view bytes) override;
   void OnEnd() override;
+  void OnEndAhead() override;
+  size_t max_read() const override {
+    return kMaxAhead + (exchange_ == nullptr ? 0 : static_cast<size_t>(exchange_->takes()));
+  }
   void OnWritable() override {}
   void OnLost() override;
   void Drain(absl::Duration grace) override;
@@ -94,6 +98,8 @@ class Http1Session final : public Session, public Http1Connection {
   bool consuming_ = false;
   bool paused_ = false;
   bool client_ended_ = false;
+  // The client has closed its direction; bytes may wait before that.
+  bool end_is_ahead_ = false;
   // Close() or Abort() was called.
   bool closing_ = false;
   // Null between requests.
@@ -138,6 +144,12 @@ void Http1Session::OnBytes(std::string_view bytes) {
 void Http1Session::OnEnd() {
   if (closing_) return;
   client_ended_ = true;
+  ConsumeInput();
+}
+
+void Http1Session::OnEndAhead() {
+  if (closing_) return;
+  end_is_ahead_ = true;
   ConsumeInput();
 }
 
@@ -241,7 +253,8 @@ void Http1Session::AfterInput() {
     if (input_.empty() && input_.capacity() > kMaxKept) input_ = std::string();
   } else if (!exchange_->over()) {
     const bool waits = exchange_->waits_for_permission();
-    if (client_ended_ && exchange_->body_complete()) return Abort();
+    // A client whose body is not complete may only have to wait.
+    if ((client_ended_ || end_is_ahead_) && exchange_->body_complete()) return Abort();
     if (client_ended_ && !waits) return RefuseBody(HttpError(400, "the body ended before its end"));
     if (exchange_->expects_continue() && input_.empty() && !exchange_->has_response_head()) {
       exchange_->SendContinue();

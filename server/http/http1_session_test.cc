@@ -84,6 +84,65 @@ TEST_F(Http1SessionTest, ReadingPausesWhileMuchWaits) {
   EXPECT_FALSE(pipe_->reading_paused());
 }
 
+// While it does not read, it hears of the end without what was sent before it.
+TEST_F(Http1SessionTest, AClientThatLeavesWhileReadingIsPausedEndsItsRequest) {
+  Connect();
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += Get("/again");
+  Ask(Get("/first") + many);
+  ASSERT_TRUE(pipe_->reading_paused());
+  pipe_->EndSending();
+  EXPECT_TRUE(pipe_->aborted());
+  EXPECT_TRUE(handler_.seen[0]->over);
+}
+
+TEST_F(Http1SessionTest, AClientThatEndsWhileItsBodyWaitsIsServed) {
+  handler_.on_body_end = [](ScriptHandler::Seen& seen) { seen.Answer(std::to_string(seen.body.size())); };
+  Connect();
+  Ask(Post("/large", std::string(200'000, 'x')));
+  ASSERT_TRUE(pipe_->reading_paused());
+  pipe_->EndSending();
+  ASSERT_FALSE(pipe_->aborted());
+  handler_.last().exchange->AllowBody(200'000);
+  loop_.RunUntilIdle();
+  EXPECT_THAT(pipe_->TakeOutput(), EndsWith("\r\n\r\n200000"));
+}
+
+TEST_F(Http1SessionTest, NoMoreIsReadThanCanBeUsed) {
+  Connect();
+  const size_t between = pipe_->session()->max_read();
+  EXPECT_LE(between, size_t{16} << 10);
+  Ask("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
+  EXPECT_EQ(pipe_->session()->max_read(), between + Exchange::kFirstBodyBytes);
+  handler_.last().exchange->AllowBody(1'000'000);
+  EXPECT_EQ(pipe_->session()->max_read(), between + 1'000'000);
+  Ask(std::string(1'000'000, 'x'));
+  EXPECT_TRUE(handler_.last().complete);
+  EXPECT_EQ(pipe_->session()->max_read(), between);
+}
+
+// The handler's thread does not know yet that the request is over.
+TEST_F(Http1SessionTest, AnAnswerToWhatWasRefusedMeanwhileIsDropped) {
+  for (const bool in_time : {true, false}) {
+    handler_.on_body = [&](ScriptHandler::Seen& seen) {
+      loop_.Post([&seen, exchange = seen.exchange] {
+        if (seen.exchange == nullptr) return;
+        exchange->SendHead(200, {{"content-length", "5"}});
+        seen.Send("hello");
+        exchange->End({});
+      });
+    };
+    Connect();
+    const std::string chunk = "5\r\nhello\r\n";
+    std::string output = Ask(Chunked("/a", in_time ? chunk : chunk + "ZZ\r\n"));
+    if (in_time) output += Ask("ZZ\r\n");
+    EXPECT_THAT(output, StartsWith(in_time ? "HTTP/1.1 200 " : "HTTP/1.1 400 "));
+    EXPECT_EQ(output.find("hello") != std::string::npos, in_time) << output;
+    EXPECT_TRUE(handler_.last().over);
+    EXPECT_EQ(handler_.last().written, in_time ? 1 : 0);
+  }
+}
+
 TEST_F(Http1SessionTest, RequestsMayComeByteByByte) {
   AnswerAll();
   Connect();

@@ -39,6 +39,17 @@ TEST_F(Http2SessionTest, OpeningRefusedStreamsForeverEndsTheConnection) {
   EXPECT_EQ(handler_.facts.lost, 8);
 }
 
+// In HPACK one byte refers to a field of thousands, over which nghttp2 goes.
+TEST_F(Http2SessionTest, TrailersThatReferToALargeFieldEndTheConnection) {
+  Open();
+  pipe_->Send(Post(1, "/wait"));
+  // A literal that is added to the table, and references to it.
+  const std::string literal = "\x40" + HpackLength(1) + "a" + HpackLength(4000) + std::string(4000, 'b');
+  pipe_->Send(BytesOf({kHeaders, kEndHeaders | kEndStream, 1, literal + std::string(10'000, '\xBE')}));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_EQ(refusals_.Of(Refusal::kHeadTooLarge), 1);
+}
+
 TEST_F(Http2SessionTest, RapidResetsEndTheConnection) {
   Open();
   std::string bytes;

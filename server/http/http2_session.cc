@@ -16,7 +16,7 @@ namespace saccade::server {
 namespace {
 
 // Decoded bytes of one head, as a multiple of the limit, before the client is disconnected.
-constexpr size_t kMaxHeadExcess = 16;
+constexpr size_t kMaxHeadExcess = 4;
 // Time between the announcement of the end (GOAWAY) and refusing new streams, when an old connection ends.
 constexpr absl::Duration kGoawayNotice = absl::Seconds(1);
 
@@ -122,6 +122,8 @@ class Http2Session final : public Session, public Http2Streams {
   Streams streams_;
   // The stream whose request's head has begun and is not complete; null if there is none.
   Http2Stream* head_stream_ = nullptr;
+  // Decoded bytes of the head or trailers that are being received, or were last.
+  size_t field_bytes_ = 0;
   // Streams with something to submit. Null for those that have ended since.
   std::vector<Http2Stream*> changed_;
   // Expires with this session; posted tasks hold it weakly.
@@ -232,6 +234,7 @@ int Http2Session::BeginFrame(const nghttp2_frame_hd& frame) {
 int Http2Session::BeginHead(const nghttp2_frame& frame) {
   if (frame.hd.type != NGHTTP2_HEADERS) return 0;
   EndHead();
+  field_bytes_ = 0;
   const int32_t id = frame.hd.stream_id;
   if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) {
     head_stream_ = Find(id);
@@ -248,11 +251,13 @@ int Http2Session::BeginHead(const nghttp2_frame& frame) {
 }
 
 int Http2Session::TakeField(const nghttp2_frame& frame, std::string_view name, std::string_view value) {
-  // Trailers of a request are not used.
+  // Also of fields that are not used, such as trailers: one byte may refer to a field of thousands, over
+  // which nghttp2 goes.
+  field_bytes_ += Http2Stream::SizeOfField(name, value);
+  if (field_bytes_ > kMaxHeadExcess * limits_.max_head_bytes)
+    return Apply({Refusal::kHeadTooLarge, /*disconnect=*/true});
   if (frame.headers.cat != NGHTTP2_HCAT_REQUEST || head_stream_ == nullptr) return 0;
   head_stream_->AddField(name, value, limits_);
-  if (head_stream_->head_bytes() > kMaxHeadExcess * limits_.max_head_bytes)
-    return Apply({Refusal::kHeadTooLarge, /*disconnect=*/true});
   return 0;
 }
 

@@ -10,8 +10,6 @@
 namespace saccade::server {
 namespace {
 
-// What RFC 9113 counts for each field beside name and value.
-constexpr size_t kFieldOverhead = 32;
 // Most requests have no more fields.
 constexpr size_t kUsualFields = 8;
 
@@ -64,7 +62,7 @@ void Http2Stream::Reset(ExchangeError error) {
 }
 
 void Http2Stream::AddField(std::string_view name, std::string_view value, const HttpLimits& limits) {
-  head_bytes_ += name.size() + value.size() + kFieldOverhead;
+  head_bytes_ += SizeOfField(name, value);
   if (head_bytes_ > limits.max_head_bytes || head_.headers.size() >= limits.max_head_fields)
     head_too_large_ = true;
   if (head_too_large_) return;

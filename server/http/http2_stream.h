@@ -61,8 +61,10 @@ class Http2Stream final : public Exchange {
   void set_has_body(bool has_body) { head_.has_body = has_body; }
   // Adds a field of the request's head. Fields of a head that exceeds the limits are dropped.
   void AddField(std::string_view name, std::string_view value, const HttpLimits& limits);
-  // Decoded bytes of the head, also of fields that were dropped.
-  size_t head_bytes() const { return head_bytes_; }
+  // As RFC 9113 counts them, with 32 bytes beside name and value.
+  static size_t SizeOfField(std::string_view name, std::string_view value) {
+    return name.size() + value.size() + 32;
+  }
   bool head_too_large() const { return head_too_large_; }
   // Completes the head after its last field. Returns the error to respond with if it is no valid request.
   std::optional<HttpResponse> CompleteHead(const HttpLimits& limits);

@@ -1,5 +1,6 @@
 #include "server/http/http_call.h"
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@ namespace {
 
 // Bytes of a body that the pool decodes before it looks whether the client is still there.
 constexpr size_t kDecodedAtOnce = size_t{1} << 20;
+// Bytes of a body that the loop decodes. Many short ones may come at once.
+constexpr size_t kDecodedOnLoop = size_t{32} << 10;
 
 // The rest of a request whose body is complete: it is decoded and handled, on the loop or on the pool.
 struct Work {
@@ -133,7 +136,8 @@ void HttpCall::OnBodyEnd() {
   if (responded_) return;
   if (body_timer_) body_timer_->Cancel();
   if (body_ != nullptr) {
-    if (auto refused = body_->Decode(core_->options.max_bytes_on_loop)) return Refuse(*std::move(refused));
+    if (auto refused = body_->Decode(std::min(kDecodedOnLoop, core_->options.max_bytes_on_loop)))
+      return Refuse(*std::move(refused));
   }
   Handle();
 }

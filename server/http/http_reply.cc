@@ -55,6 +55,7 @@ class Reply {
     const auto kept = std::make_shared<HttpResponse>(std::move(response));
     const bool submitted =
         coding_.pool->Submit(coding_.client, [kept, path = path_, coding = coding_.coding] {
+          if (path->IsCut()) return;
           EncodeBody(coding, *kept);
           ReplyPath::Deliver(path, std::move(*kept));
         });
@@ -81,6 +82,11 @@ void ReplyPath::Deliver(const std::shared_ptr<ReplyPath>& path, HttpResponse res
     }
   }
   path->responder_->Respond(std::move(response));
+}
+
+bool ReplyPath::IsCut() const {
+  absl::MutexLock lock(&mutex_);
+  return loop_ == nullptr;
 }
 
 void ReplyPath::Cut() {

@@ -31,9 +31,11 @@ class ReplyPath {
   static void Deliver(const std::shared_ptr<ReplyPath>& path, HttpResponse response);
   // Loop's thread only.
   void Cut() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether nobody waits for the response any more. Thread-safe.
+  bool IsCut() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   Loop* loop_ ABSL_GUARDED_BY(mutex_);
   // Loop's thread only.
   Responder* responder_;

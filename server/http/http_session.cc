@@ -11,6 +11,8 @@
 namespace saccade::server {
 namespace {
 
+// Bytes that are read to know the version.
+constexpr size_t kFirstRead = size_t{16} << 10;
 // What every HTTP/2 connection begins with (RFC 9113, 3.4).
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -53,6 +55,12 @@ class HttpSession final : public Session {
     if (chosen_ != nullptr) return chosen_->OnEnd();
     Close();
   }
+
+  void OnEndAhead() override {
+    if (chosen_ != nullptr) chosen_->OnEndAhead();
+  }
+
+  size_t max_read() const override { return chosen_ == nullptr ? kFirstRead : chosen_->max_read(); }
 
   void OnWritable() override {
     if (chosen_ != nullptr) chosen_->OnWritable();

@@ -13,6 +13,9 @@ namespace {
 constexpr size_t kFirstStep = size_t{64} << 10;
 // Compressed bytes that are decoded at once. They become at most about a thousand times larger.
 constexpr size_t kDecodeStep = 256;
+constexpr size_t kMostGrowth = 1024;
+// zlib's window and tables.
+constexpr int64_t kDecoderBytes = int64_t{48} << 10;
 
 HttpResponse ToHttp(const HttpService::Options& options, const absl::Status& status) {
   if (options.to_http) return options.to_http(status);
@@ -34,11 +37,11 @@ HttpResponse BodyTooLarge(absl::string_view size, size_t max) {
 
 RequestBody::RequestBody(const HttpService::Options* options, const std::string& client, ContentCoding coding)
     : options_(*options),
+      client_(client),
+      coding_(coding),
       is_coded_(coding != ContentCoding::kIdentity),
       received_(options->ledger, client),
-      decoded_(options->ledger, client) {
-  if (is_coded_) decoder_.emplace(coding);
-}
+      decoded_(options->ledger, client) {}
 
 std::optional<RequestBody::Refused> RequestBody::Announce(uint64_t length) {
   if (length > options_.max_body_bytes) {
@@ -67,12 +70,15 @@ uint64_t RequestBody::allowed() const {
 
 std::optional<RequestBody::Refused> RequestBody::Decode(size_t max) {
   if (decoded()) return std::nullopt;
+  if (!decoder_) {
+    if (auto refused = BeginDecoding()) return refused;
+  }
+  const size_t step = std::max<size_t>(1, std::min(kDecodeStep, max / kMostGrowth));
   const size_t decoded_end = decoded_.size() + max;
   const size_t read_end = std::min(received_.size(), position_ + max);
   std::optional<Refused> refused;
   while (position_ < read_end && decoded_.size() <= decoded_end) {
-    const absl::string_view bytes =
-        received_.bytes().substr(position_, std::min(kDecodeStep, read_end - position_));
+    const absl::string_view bytes = received_.bytes().substr(position_, std::min(step, read_end - position_));
     position_ += bytes.size();
     const absl::Status written = decoder_->Write(bytes, [&](absl::string_view decoded) {
       refused = Grow(decoded_, decoded_.size() + decoded.size());
@@ -86,7 +92,19 @@ std::optional<RequestBody::Refused> RequestBody::Decode(size_t max) {
   if (position_ < received_.size()) return std::nullopt;
   if (const absl::Status complete = decoder_->Finish(); !complete.ok()) return NotOfTheCoding(complete);
   decoder_.reset();
+  decoder_charge_ = ByteCharge();
+  is_decoded_ = true;
   received_.Clear();
+  return std::nullopt;
+}
+
+std::optional<RequestBody::Refused> RequestBody::BeginDecoding() {
+  if (options_.ledger != nullptr) {
+    auto charge = options_.ledger->Charge(client_, kDecoderBytes);
+    if (!charge.ok()) return Refused{ToHttp(options_, charge.status()), Refusal::kBytes};
+    decoder_charge_ = *std::move(charge);
+  }
+  decoder_.emplace(coding_);
   return std::nullopt;
 }
 

@@ -40,7 +40,7 @@ class RequestBody {
   // Decodes a part of the body, which is complete: stops after about `max` decoded or `max` read bytes.
   // decoded() says whether all is decoded.
   std::optional<Refused> Decode(size_t max);
-  bool decoded() const { return !decoder_; }
+  bool decoded() const { return !is_coded_ || is_decoded_; }
 
   // The decoded body. REQUIRES: decoded().
   absl::string_view bytes() const { return is_coded_ ? decoded_.bytes() : received_.bytes(); }
@@ -49,11 +49,18 @@ class RequestBody {
   std::optional<Refused> Grow(ChargedBuffer& buffer, size_t size);
   std::optional<Refused> Reserve(ChargedBuffer& buffer, size_t capacity);
 
+  std::optional<Refused> BeginDecoding();
+
   const HttpService::Options& options_;
+  const std::string client_;
+  const ContentCoding coding_;
   const bool is_coded_;
   ChargedBuffer received_;
   ChargedBuffer decoded_;
+  // While the body is decoded, which begins when all of it has come.
   std::optional<ContentDecoder> decoder_;
+  ByteCharge decoder_charge_;
+  bool is_decoded_ = false;
   // How much of received_ is decoded.
   size_t position_ = 0;
 };

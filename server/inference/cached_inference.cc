@@ -1,9 +1,12 @@
 #include "server/inference/cached_inference.h"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/cache/cache_key.h"
 #include "server/core/request.h"
 #include "server/engine/count_shed.h"
@@ -14,9 +17,24 @@
 namespace saccade::server {
 namespace {
 
+// Whether finding the answer in the cache takes long, because outputs are sorted for each request.
+bool IsClassified(const TensorCall& call) {
+  return std::any_of(call.outputs.begin(), call.outputs.end(),
+                     [](const WantedOutput& output) { return output.classes > 0; });
+}
+
 // Inputs up to this size are hashed on the thread that brings them: that takes about 10 us, less than handing
 // them to another thread.
 constexpr int64_t kMaxHashedHere = 16 << 10;
+
+// Before the model's calls that wait to be looked up, because the answer is there.
+DecodeQueue::Order OrderOfComputed(const ModelSettings& settings, absl::Time deadline) {
+  return {.model = settings.name,
+          .weight = settings.batching.weight,
+          .priority = std::numeric_limits<int>::max(),
+          .deadline = deadline,
+          .may_replace = false};
+}
 
 int64_t BytesOf(const TensorCall& call) {
   int64_t bytes = 0;
@@ -55,7 +73,7 @@ void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call,
   absl::Status status = CheckPriorityLevel(made->call.priority, settings.name, settings.batching);
   if (status.ok()) status = made->counted.Enter(made->call, settings.name, settings.max_inflight);
   if (!status.ok()) return made->Fail(std::move(status));
-  if (BytesOf(made->call) <= kMaxHashedHere) return LookUp(made);
+  if (BytesOf(made->call) <= kMaxHashedHere && !IsClassified(made->call)) return LookUp(made);
   const DecodeQueue::Order order = {.model = settings.name,
                                     .weight = settings.batching.weight,
                                     .priority = made->call.priority,
@@ -116,6 +134,7 @@ void CachedInference::Resume(const std::shared_ptr<Call>& call, SingleFlight::Ev
   switch (event) {
     case SingleFlight::Event::kAnswered:
       call->joined = true;
+      if (IsClassified(call->call) && TryOnPool(call)) return;
       return Try(call, /*may_join=*/false);
     case SingleFlight::Event::kLeaderLeft:
       return Try(call, /*may_join=*/true);
@@ -129,8 +148,23 @@ void CachedInference::Resume(const std::shared_ptr<Call>& call, SingleFlight::Ev
   call->Fail(std::move(why));
 }
 
+bool CachedInference::TryOnPool(const std::shared_ptr<Call>& call) {
+  const ModelSettings& settings = call->model->settings();
+  const DecodeQueue::Order order = OrderOfComputed(settings, call->call.deadline);
+  return pipeline_.deps().decode_pool->Schedule([this, call] { Try(call, /*may_join=*/false); }, order).ok();
+}
+
 // `flight` is null if no other call may join.
 void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<SingleFlight::Flight> flight) {
+  // Without memory to go on; equal calls would wait for a flight that never lands.
+  absl::Cleanup land = [&] {
+    if (flight == nullptr) return;
+    try {
+      flights_.Land(flight, absl::ResourceExhaustedError("no memory to compute the call"));
+    } catch (...) {
+      // All were resumed; what one of them threw is less than what is thrown here.
+    }
+  };
   Clock* const clock = pipeline_.deps().clock;
   const auto keeping = std::make_shared<absl::Duration>();
   // The model may be freed before the answer is cached; its CachedAnswers are then closed.
@@ -144,16 +178,23 @@ void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<Si
     answers->Keep(key, entry);
     *keeping = clock->Now() - computed;
   };
-  TensorDone done = [this, flight = std::move(flight), answers, looked = call->looked, keeping,
+  const ModelSettings& settings = call->model->settings();
+  const DecodeQueue::Order order = OrderOfComputed(settings, absl::InfiniteFuture());
+  const SingleFlight::Elsewhere elsewhere = [pool = pipeline_.deps().decode_pool,
+                                             order](std::function<void()> task) {
+    return pool->Schedule(std::move(task), order, nullptr).ok();
+  };
+  TensorDone done = [this, flight, elsewhere, answers, looked = call->looked, keeping,
                      metrics = call->model->cache_metrics(),
                      done = std::move(call->done)](absl::StatusOr<TensorAnswer> answer) mutable {
     const absl::Status outcome = answer.status();
     // A request that is wrong was not looked for.
     if (!absl::IsInvalidArgument(outcome)) metrics->RecordMiss(looked + *keeping);
     std::move(done)(std::move(answer));
-    if (flight != nullptr) flights_.Land(flight, outcome);
+    if (flight != nullptr) flights_.Land(flight, outcome, elsewhere);
   };
   compute_(call->model, std::move(call->call), std::move(done), std::move(keep), call->counted.TakeTicket());
+  std::move(land).Cancel();
 }
 
 }  // namespace saccade::server

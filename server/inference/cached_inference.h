@@ -24,9 +24,9 @@ class CachedInference {
   // `pipeline` must outlive this object, and this object must outlive every call.
   CachedInference(Pipeline* pipeline, Compute compute) : pipeline_(*pipeline), compute_(std::move(compute)) {}
 
-  // Admits the call, hashes its input (on the decode pool, unless it is small), and answers it from the
-  // cache, or with the answer of an equal call that is being computed, or computes it. REQUIRES:
-  // model->cached_answers() is not null.
+  // Admits the call, hashes its input (on the decode pool, unless it is small and no output is classified),
+  // and answers it from the cache, or with the answer of an equal call that is being computed, or computes
+  // it. REQUIRES: model->cached_answers() is not null.
   void Infer(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
 
   // Ends calls that wait for equal ones and are cancelled or late. Call it periodically.
@@ -38,6 +38,8 @@ class CachedInference {
   void LookUp(const std::shared_ptr<Call>& call);
   // Answers from the cache, or else joins an equal call if `may_join`, or computes.
   void Try(const std::shared_ptr<Call>& call, bool may_join);
+  // For a call that waited. Returns false if the pool has no room.
+  bool TryOnPool(const std::shared_ptr<Call>& call);
   void Lead(const std::shared_ptr<Call>& call, std::shared_ptr<SingleFlight::Flight> flight);
   void Resume(const std::shared_ptr<Call>& call, SingleFlight::Event event, absl::Status why);
 

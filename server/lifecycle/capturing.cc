@@ -26,6 +26,9 @@ void Count(CaptureMetrics& metrics, CaptureFate fate, int64_t bytes) {
     case CaptureFate::kTooLarge:
       metrics.AddDropped(CaptureLoss::kTooLarge);
       return;
+    case CaptureFate::kTooManyFaults:
+      metrics.AddDropped(CaptureLoss::kTooManyFaults);
+      return;
   }
 }
 

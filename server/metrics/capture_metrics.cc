@@ -13,7 +13,7 @@ struct CaptureMetrics::Series {
   Counter calls;
   Counter written_bytes;
   Gauge bytes;
-  std::array<Counter, 3> dropped;  // by CaptureLoss
+  std::array<Counter, 4> dropped;  // by CaptureLoss
   Counter events;
   std::array<Counter, 2> events_dropped;  // by EventLoss
 };
@@ -25,7 +25,8 @@ CaptureMetrics::CaptureMetrics(Families* families) {
                                             ours.capture_bytes.Get({}),
                                             {ours.capture_dropped.Get({{"reason", "queue_full"}}),
                                              ours.capture_dropped.Get({{"reason", "write_failed"}}),
-                                             ours.capture_dropped.Get({{"reason", "too_large"}})},
+                                             ours.capture_dropped.Get({{"reason", "too_large"}}),
+                                             ours.capture_dropped.Get({{"reason", "too_many_faults"}})},
                                             ours.capture_events.Get({}),
                                             {ours.capture_events_dropped.Get({{"reason", "queue_full"}}),
                                              ours.capture_events_dropped.Get({{"reason", "send_failed"}})}});

@@ -8,7 +8,7 @@ namespace saccade::server {
 
 struct Families;
 
-enum class CaptureLoss { kQueueFull, kWriteFailed, kTooLarge };
+enum class CaptureLoss { kQueueFull, kWriteFailed, kTooLarge, kTooManyFaults };
 enum class EventLoss { kQueueFull, kSendFailed };
 
 // Created by Metrics::ForCapture(). Must not outlive its Metrics. Thread-safe.

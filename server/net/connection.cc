@@ -91,12 +91,20 @@ void Connection::OnEvents(uint32_t events) {
     if (state_ == State::kLingering) return Linger();
     // Nothing can be written to a broken connection, so only what it still has to be read counts.
     if (broken && !Reads()) return Lose();
+    if ((events & EPOLLRDHUP) != 0 && !Reads()) return EndAhead();
     const bool readable = (events & EPOLLIN) != 0 || broken;
     const bool writable = (events & EPOLLOUT) != 0;
     if (Reads() && (readable || (writable && read_blocked_))) Read();
     if (writable) Write();
   });
   Rank();
+}
+
+// While nothing is read, only this tells that the client has gone.
+void Connection::EndAhead() {
+  if (state_ != State::kOpen || std::exchange(ended_ahead_, true)) return;
+  session_->OnEndAhead();
+  UpdateEvents();
 }
 
 void Connection::OnTimer() {
@@ -167,7 +175,8 @@ void Connection::Read() {
   size_t received = 0;
   while (Reads() && received < buffer.size()) {
     Await await = Await::kNothing;
-    const ssize_t got = wire_->Receive(buffer.data(), buffer.size() - received, &await);
+    const size_t room = std::min(buffer.size() - received, session_->max_read());
+    const ssize_t got = wire_->Receive(buffer.data(), room, &await);
     if (got < 0) {
       if (await == Await::kNothing) return Lose();
       read_blocked_ = await == Await::kWritable;
@@ -284,7 +293,9 @@ bool Connection::Writes() const { return state_ == State::kOpen || state_ == Sta
 void Connection::UpdateEvents() {
   if (state_ == State::kLost) return;
   const bool reads = Reads() || state_ == State::kHandshake || state_ == State::kLingering;
-  const uint32_t events = (reads ? EPOLLIN : 0U) | (write_blocked_ || read_blocked_ ? EPOLLOUT : 0U);
+  const bool awaits_end = state_ == State::kOpen && reading_paused_ && !ended_ && !ended_ahead_;
+  const uint32_t events = (reads ? EPOLLIN : 0U) | (awaits_end ? EPOLLRDHUP : 0U) |
+                          (write_blocked_ || read_blocked_ ? EPOLLOUT : 0U);
   if (events != std::exchange(events_, events)) group_->loop().Change(socket_.fd(), events, this);
 }
 

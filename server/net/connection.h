@@ -56,6 +56,7 @@ class Connection final : public Transport, private Watcher {
   };
 
   void OnEvents(uint32_t events) override;
+  void EndAhead();
   void OnTimer();
   void EndRound();
 
@@ -103,6 +104,8 @@ class Connection final : public Transport, private Watcher {
   bool reading_paused_ = false;
   // Whether the client has closed its direction.
   bool ended_ = false;
+  // Whether it was told by Session::OnEndAhead().
+  bool ended_ahead_ = false;
   // Whether writing waits for the socket to take more; TLS may wait for that in the handshake and to read,
   // too.
   bool write_blocked_ = false;

@@ -109,6 +109,29 @@ TEST(EventLoopTest, TheEndOfTheRoundComesAfterItsTasks) {
   EXPECT_EQ(ran, "12e");
 }
 
+TEST(EventLoopTest, OfSlowTasksOneRunsInEachRound) {
+  const auto loop = MakeLoop();
+  std::string ran;
+  absl::Notification done;
+  loop->Post([&] {
+    loop->PostSlow([&] {
+      ran += 'a';
+      loop->Post([&] { ran += '2'; });
+    });
+    loop->PostSlow([&] {
+      ran += 'b';
+      throw std::runtime_error("no memory");
+    });
+    loop->PostSlow([&] {
+      ran += 'c';
+      done.Notify();
+    });
+    loop->Post([&] { ran += '1'; });
+  });
+  Await(*loop, done);
+  EXPECT_EQ(ran, "a1b2c");
+}
+
 TEST(EventLoopTest, ATaskThatIsPostedByATaskRunsAfterIt) {
   const auto loop = MakeLoop();
   std::string ran;

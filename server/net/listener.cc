@@ -17,6 +17,11 @@ namespace {
 
 // Connections that the system accepts before the daemon does.
 constexpr int kBacklog = 1024;
+// A silent client is asked after so many seconds, and every so many again; its connection ends after so many
+// questions without an answer.
+constexpr int kKeepAliveIdle = 60;
+constexpr int kKeepAliveInterval = 10;
+constexpr int kKeepAliveProbes = 3;
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -100,6 +105,11 @@ int Listener::Accept(sockaddr_storage* peer) {
   // acknowledgements.
   const int yes = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  // A client may vanish without a word, and a call that has nothing to send would keep its place for ever.
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveIdle, sizeof(kKeepAliveIdle));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepAliveInterval, sizeof(kKeepAliveInterval));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepAliveProbes, sizeof(kKeepAliveProbes));
   return fd;
 }
 

@@ -124,6 +124,19 @@ TEST_F(PortTest, PausedReadingKeepsTheBytes) {
   EXPECT_EQ(client.Read(60), "piece piece piece piece piece piece piece piece piece piece ");
 }
 
+TEST_F(PortTest, TheClientsEndIsToldOnceWhileReadingIsPaused) {
+  absl::Notification told;
+  hooks_.on_bytes = [](Transport* transport, std::string_view) { transport->PauseReading(true); };
+  // Notify() must not be called twice.
+  hooks_.on_end_ahead = [&](Transport*) { told.Notify(); };
+  Open(Options());
+  NetClient client(port_->port());
+  ASSERT_TRUE(client.Send("go"));
+  client.EndSending();
+  told.WaitForNotification();
+  port_->Close();
+}
+
 TEST_F(PortTest, AbortLosesTheConnectionFromTheLoop) {
   absl::Notification lost;
   bool in_call = false;

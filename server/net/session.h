@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -54,6 +55,8 @@ class Session {
   virtual void OnBytes(std::string_view bytes) = 0;
   // The client has closed its direction.
   virtual void OnEnd() = 0;
+  // The client has closed its direction while reading is paused; bytes may wait before the end. Called once.
+  virtual void OnEndAhead() {}
   virtual void OnWritable() = 0;
   // The connection is closed or broken. Last call.
   virtual void OnLost() = 0;
@@ -61,6 +64,9 @@ class Session {
   // Accepts no new requests, tells the client so, and closes the connection once the accepted requests are
   // answered. `grace` says how long requests may still arrive that the client sent before it heard of it.
   virtual void Drain(absl::Duration grace) = 0;
+
+  // The most bytes that OnBytes() should be given now: what cannot be used at once has to be kept.
+  virtual size_t max_read() const { return std::numeric_limits<size_t>::max(); }
 
   // What the connection's place is worth when room is needed for a new one: connections that serve requests
   // are not closed for that.

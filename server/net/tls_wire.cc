@@ -24,8 +24,18 @@ constexpr size_t kRecord = size_t{16} << 10;
 // by SIGPIPE.
 int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
+// Reads of the socket that the running SSL_read() may still make. Otherwise it goes on as long as records
+// without data come, such as changes of the key, which a client can send without end.
+constexpr int kReadsAtOnce = 2;
+thread_local int reads_left = std::numeric_limits<int>::max();
+
 int ReadSocket(BIO* bio, char* to, int size) {
   BIO_clear_retry_flags(bio);
+  if (reads_left == 0) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  --reads_left;
   const ssize_t got = recv(SocketOf(bio), to, static_cast<size_t>(size), MSG_DONTWAIT);
   if (got < 0 && IsTransient(errno)) BIO_set_retry_read(bio);
   return static_cast<int>(got);
@@ -62,6 +72,7 @@ class TlsWire final : public Wire {
 
   int Handshake(Await* await) override {
     ERR_clear_error();
+    reads_left = std::numeric_limits<int>::max();
     const int done = SSL_accept(ssl_.get());
     if (done == 1) return 0;
     met_plain_http_ = ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST;
@@ -80,8 +91,10 @@ class TlsWire final : public Wire {
 
   ssize_t Receive(char* to, size_t size, Await* await) override {
     ERR_clear_error();
+    reads_left = kReadsAtOnce;
     const int got =
         SSL_read(ssl_.get(), to, static_cast<int>(std::min<size_t>(size, std::numeric_limits<int>::max())));
+    reads_left = std::numeric_limits<int>::max();
     if (got > 0) return got;
     if (SSL_get_error(ssl_.get(), got) == SSL_ERROR_ZERO_RETURN) return 0;
     *await = AwaitedAfter(got);

@@ -2,7 +2,9 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "server/http/fixed_response.h"
 #include "server/page/files.h"
 
 namespace saccade::server {
@@ -20,18 +22,16 @@ constexpr char kPermissions[] =
     "camera=(self), microphone=(), geolocation=(), display-capture=(), usb=(), serial=(), hid=(), payment=()";
 
 HttpRoute File(std::string path, std::string type, std::string_view text) {
-  return {"GET", std::move(path), Responding([type = std::move(type), text](const HttpRequest&) {
-            HttpResponse response;
-            response.content_type = type;
-            // Embedded in the binary, so it needs no owner.
-            response.attached.emplace_back(text);
-            response.headers = {{"Content-Security-Policy", kPolicy},
-                                {"Referrer-Policy", "no-referrer"},
-                                {"Permissions-Policy", kPermissions},
-                                // The daemon may be replaced by another version.
-                                {"Cache-Control", "no-cache"}};
-            return response;
-          })};
+  HttpResponse response;
+  response.content_type = std::move(type);
+  // Embedded in the binary, so it needs no owner.
+  response.attached.emplace_back(text);
+  response.headers = {{"Content-Security-Policy", kPolicy},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Permissions-Policy", kPermissions},
+                      // The daemon may be replaced by another version.
+                      {"Cache-Control", "no-cache"}};
+  return {"GET", std::move(path), Always(std::move(response))};
 }
 
 }  // namespace

@@ -10,12 +10,15 @@
 namespace saccade::server {
 namespace {
 
+// The record keeps no more of it.
+constexpr size_t kKeptOfRequestId = 128;
+
 std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const HttpHeaders& headers,
                                      const CallOrigin& origin) {
   if (watch == nullptr) return nullptr;
   return watch->Begin(ValuesOf(headers, kTraceparent), ValuesOf(headers, kTracestate), [&]() -> CallOrigin {
     CallOrigin whole = origin;
-    whole.request_id = FirstOf(ValuesOf(headers, kRequestId));
+    whole.request_id = FirstOf(ValuesOf(headers, kRequestId)).substr(0, kKeptOfRequestId);
     return whole;
   });
 }

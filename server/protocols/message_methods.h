@@ -35,18 +35,20 @@ template <typename Request>
 CallMethod ParsedMethod(std::string path,
                         std::function<void(std::shared_ptr<UnaryCall> call, const Request& request)> function,
                         size_t max_bytes = kMaxQuestionBytes) {
-  return UnaryMethod(std::move(path), std::string(Request::descriptor()->full_name()),
-                     [function = std::move(function), max_bytes](std::shared_ptr<UnaryCall> call,
-                                                                 const BytePieces& received) {
-                       Request request;
-                       absl::Status read = CheckQuestionSize(received.size(), max_bytes);
-                       if (read.ok()) read = ParseMessage(received, &request).status();
-                       if (!read.ok()) {
-                         call->Fail(ToCallEnd(read));
-                       } else {
-                         function(std::move(call), request);
-                       }
-                     });
+  CallMethod method = UnaryMethod(std::move(path), std::string(Request::descriptor()->full_name()),
+                                  [function = std::move(function), max_bytes](std::shared_ptr<UnaryCall> call,
+                                                                              const BytePieces& received) {
+                                    Request request;
+                                    absl::Status read = CheckQuestionSize(received.size(), max_bytes);
+                                    if (read.ok()) read = ParseMessage(received, &request).status();
+                                    if (!read.ok()) {
+                                      call->Fail(ToCallEnd(read));
+                                    } else {
+                                      function(std::move(call), request);
+                                    }
+                                  });
+  method.max_growth_bytes = static_cast<int64_t>(max_bytes);
+  return method;
 }
 
 // A method that is answered at once. `answer` fills in the response, or returns an error. It runs on `pool`

@@ -2,6 +2,7 @@
 LoadGen's files. Figures are measured by the command itself."""
 
 import collections
+import dataclasses
 import json
 import re
 
@@ -138,6 +139,23 @@ def test_missing_answers_are_a_fault_and_end_the_run(played):
     assert len(played.faults) == 1 and "UNAVAILABLE: gone" in played.faults[0]
     run = played.measure("gone", system, "Server", 400)
     assert run.failed["UNAVAILABLE: gone"] > 0 and run.word == "INVALID"
+
+
+@pytest.mark.parametrize("capacity", [0.9, 0.3, 0.01])
+def test_the_highest_rate_of_server_is_found(played, monkeypatch, capacity):
+    def measure(name, system, scenario, pictures, length, folder, rate):
+        # Short tries are too kind by two steps.
+        bound = 100 * capacity * (1 if length == played.length else 1.15)
+        return dataclasses.replace(made(VALID if rate <= bound else INVALID), rate=rate)
+
+    monkeypatch.setattr(campaign.drive, "measure", measure)
+    played.results = {("Offline", "one"): [made(VALID.replace("87.55", "100").replace("Completed samples", "Samples"), scenario="Offline")]}
+    run = played.server("one", None)
+    assert len(played.runs) <= 6 + 6
+    if capacity < min(campaign.SHARES):
+        assert not run.valid and run.rate == pytest.approx(100 * min(campaign.SHARES))
+    else:
+        assert run.valid and 0.75 * 100 * capacity < run.rate <= 100 * capacity
 
 
 def test_rounds_that_differ_are_a_fault_on_a_quiet_machine_only(played):

@@ -241,6 +241,28 @@ def test_a_volume_that_does_not_come_is_given_up(start, restorers, tmp_path):
         assert restore(made, raw(sent)).shape.depth == 4
 
 
+def test_headers_without_volumes_leave_room_for_others(start, restorers, tmp_path):
+    write_model(tmp_path / "models", "denoiser", restorers["denoiser"], max_batch_size=1)
+    running = start(tmp_path / "models", "--max-inflight-requests=2").await_ready()
+    sent, given_up = volume(4, 8, 8), threading.Event()
+
+    def stalling(told):
+        yield header(sent)
+        told.set()
+        given_up.wait()
+
+    with running.vision() as made:
+        announced = [threading.Event() for _ in range(20)]
+        calls = [made.restore(stalling(told), timeout=60) for told in announced]
+        for told in announced:
+            told.wait()
+        assert restore(made, raw(sent)).shape.depth == 4
+        assert not any(call.done() for call in calls), "none was refused"
+        for call in calls:
+            call.cancel()
+        given_up.set()
+
+
 def test_tensors_and_files_give_the_same(daemon, vision):
     sent = volume(5, 23, 17, "float32")
     single = voxels(restore(vision, raw(sent)))

@@ -1,20 +1,33 @@
 """The runs of a report: every scenario on every system, in turns, until LoadGen says VALID or all tries are used up."""
 
+import bisect
 import dataclasses
 
 import torch
 
 from tools.proof import drive, noise, scenarios, systems
 
-# Offline's expected rate after a run that ended too soon; Server's rates as shares of what Offline reached.
+# Offline's expected rate after a run that ended too soon.
 MORE, OFFLINE_TRIES = 1.5, 4
-SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)
+# Server's rates as shares of what Offline reached, 7 % apart: two rounds that differ by one step still agree.
+SHARES = [0.95 * 0.93**step for step in range(40)]
+# A try that only looks for the rate lasts this part of a run.
+SHORT_TRY = 1 / 6
 # What a rate is guessed to be before anything was measured. Too low a guess costs a short run.
 FIRST_GUESS = 100
 # Two rounds agree if their figures differ by at most this share.
 AGREE = 0.1
 # Accuracies of two systems may differ by this much, logits by this share of the largest one: JPEG decoders and scalers differ.
 ACCURACY_APART, LOGITS_APART = 0.02, 0.05
+
+
+def descent(first, last):
+    """Steps to try in turn: each goes down twice as far as the one before; `last` is the end."""
+    step, further = first, 1
+    while step < last:
+        yield step
+        step, further = step + further, 2 * further
+    yield last
 
 
 @dataclasses.dataclass
@@ -30,9 +43,9 @@ class Campaign:
     answers: dict = dataclasses.field(default_factory=dict)
     faults: list = dataclasses.field(default_factory=list)
 
-    def measure(self, name, system, scenario, rate=None):
+    def measure(self, name, system, scenario, rate=None, length=None):
         folder = self.folder / f"{len(self.runs):03}-{name}-{scenario}"
-        run = drive.measure(name, system, scenario, len(self.pictures.files), self.length, folder, rate)
+        run = drive.measure(name, system, scenario, len(self.pictures.files), length or self.length, folder, rate)
         self.runs.append(run)
         value, unit = run.figure
         self.tell(f"{scenario:12} {name:9} {value:10.2f} {unit:9} {run.word}  others {run.noise.others:.0%} of the processors"
@@ -51,9 +64,14 @@ class Campaign:
         return run
 
     def server(self, name, system):
+        """Looks for the highest rate by short tries, then measures there; where that is INVALID, at lower and lower rates."""
         reached = self.results["Offline", name][-1].figure[0]
-        for share in SHARES:
-            run = self.measure(name, system, "Server", share * reached)
+        short = dataclasses.replace(self.length, seconds=SHORT_TRY * self.length.seconds)
+        lowest = len(SHARES) - 1
+        found = bisect.bisect_left(range(lowest), True, key=lambda step: self.measure(
+            name, system, "Server", SHARES[step] * reached, short).valid)
+        for step in descent(found, lowest):
+            run = self.measure(name, system, "Server", SHARES[step] * reached)
             if run.valid:
                 break
         return run

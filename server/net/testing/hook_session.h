@@ -16,6 +16,7 @@ namespace saccade::server {
 struct SessionHooks {
   std::function<void(Transport*)> on_open;
   std::function<void(Transport*, std::string_view)> on_bytes;
+  std::function<void(Transport*)> on_end_ahead;
   std::function<void(Transport*)> on_lost;
   std::function<void(Transport*, absl::Duration)> on_drain;
 
@@ -48,6 +49,9 @@ class HookSession final : public Session {
 
   void OnWritable() override { transport_->PauseReading(false); }
   void OnEnd() override { transport_->CloseAfterOutput(); }
+  void OnEndAhead() override {
+    if (hooks_->on_end_ahead) hooks_->on_end_ahead(transport_);
+  }
 
   void OnLost() override {
     ++hooks_->lost;

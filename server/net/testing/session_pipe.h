@@ -46,6 +46,7 @@ class SessionPipe final : public Transport {
   // Closes the client's direction.
   void EndSending() {
     ended_ = true;
+    if (paused_ && Receives()) session_->OnEndAhead();
     Deliver();
     loop_->RunUntilIdle();
   }

@@ -93,6 +93,10 @@ absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const Byt
         absl::StrCat("the datatype is ", Shown(input.datatype()),
                      ", expected a datatype of the protocol, such as FP32 or BYTES"));
   }
+  if (static_cast<size_t>(input.shape_size()) > kMaxTensorExtents) {
+    return absl::InvalidArgumentError(absl::StrCat("the shape has ", input.shape_size(), " extents; at most ",
+                                                   kMaxTensorExtents, " are accepted"));
+  }
   Tensor tensor{
       .name = input.name(), .type = *type, .shape = {input.shape().begin(), input.shape().end()}, .data = {}};
   auto bytes = BytesOf(input, *type, raw, shared);

@@ -89,6 +89,14 @@ TEST(InferenceMessagesTest, AModelsNameIsBounded) {
   ExpectInvalid(message, "model_name: has 1025 bytes; at most 1024 are accepted");
 }
 
+// An error prints the shape.
+TEST(InferenceMessagesTest, ExtentsAreBounded) {
+  auto message = Tensor("FP32", {});
+  for (int i = 0; i < 100'000; ++i) message.mutable_inputs(0)->add_shape(10'000);
+  ExpectInvalid(message, "the shape has 100000 extents; at most 32");
+  EXPECT_LT(Parse(message).status().message().size(), 200u);
+}
+
 TEST(InferenceMessagesTest, ByteCountMustBeTheShapes) {
   auto message = Tensor("FP32", {1, 3, 4, 4});
   message.add_raw_input_contents(std::string(191, '\0'));

@@ -20,14 +20,23 @@ constexpr char kFinalResponse[] = "triton_final_response";
 constexpr char kErrorsEndIt[] = "triton_grpc_error";
 // Labels of versions have at most so many characters (version_policy.cc); numbers have fewer.
 constexpr size_t kMaxVersion = 64;
+// A message may repeat what it was sent. Unary calls bound theirs in the trailers.
+constexpr size_t kMaxError = 4096;
 
 // Empty for a text that is too long, which is what was wrong with the request.
 std::string UpTo(size_t max, const std::string& text) { return text.size() > max ? std::string() : text; }
 
+// The beginning of a text, up to a whole character of UTF-8.
+absl::string_view Beginning(size_t max, absl::string_view text) {
+  if (text.size() <= max) return text;
+  while (max > 0 && (static_cast<unsigned char>(text[max]) & 0xC0) == 0x80) --max;
+  return text.substr(0, max);
+}
+
 // Names the request and its error.
 BytePieces FailureBytes(const inference::ModelInferRequest& request, const absl::Status& why) {
   inference::ModelStreamInferResponse message;
-  message.set_error_message(std::string(why.message()));
+  message.set_error_message(std::string(Beginning(kMaxError, why.message())));
   inference::ModelInferResponse& response = *message.mutable_infer_response();
   response.set_id(UpTo(kMaxInferId, request.id()));
   response.set_model_name(UpTo(kMaxModelName, request.model_name()));

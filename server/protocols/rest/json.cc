@@ -18,7 +18,6 @@ using Json = nlohmann::json;
 constexpr size_t kMaxDepth = 40;
 constexpr size_t kMaxTensors = 1024;
 constexpr size_t kMaxParameters = 256;
-constexpr size_t kMaxExtents = 32;
 // Parameters of the request and of all its tensors together.
 constexpr size_t kMaxAllParameters = 8192;
 // Events of the parser between two looks at the cancellation.
@@ -376,8 +375,8 @@ bool Reader::AddExtent(const RestElement& value, absl::string_view kind) {
   if (extent == nullptr || *extent > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     return Unexpected("non-negative integers", kind);
   }
-  if (tensor().shape->size() >= kMaxExtents) {
-    return Fail(Invalid(Where(), absl::StrCat("has more than ", kMaxExtents, " extents")));
+  if (tensor().shape->size() >= kMaxTensorExtents) {
+    return Fail(Invalid(Where(), absl::StrCat("has more than ", kMaxTensorExtents, " extents")));
   }
   tensor().shape->push_back(static_cast<int64_t>(*extent));
   return true;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "saccade/v1/vision.pb.h"
+#include "server/http/fixed_response.h"
 #include "server/protocols/rest/media.h"
 #include "server/protocols/rest/operations.h"
 #include "server/protocols/rest/query.h"
@@ -219,11 +220,9 @@ HttpRoute OpenApiRoute(std::vector<HttpRoute> routes, absl::Span<const HttpRoute
   routes.push_back(route);
   const auto document =
       std::make_shared<const std::string>(OpenApiDocument(routes, metrics_routes, server_version));
-  route.handler = Responding([document](const HttpRequest&) {
-    HttpResponse response;
-    response.attached.emplace_back(std::string_view(*document), document);
-    return response;
-  });
+  HttpResponse response;
+  response.attached.emplace_back(std::string_view(*document), document);
+  route.handler = Always(std::move(response));
   return route;
 }
 

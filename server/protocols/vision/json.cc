@@ -21,9 +21,12 @@ absl::StatusOr<ByteCharge> Charge(ByteLedger* ledger, absl::string_view client, 
   return ledger->Charge(client, static_cast<int64_t>(bytes));
 }
 
+// The parser repeats what it was sent.
+constexpr size_t kMaxWhy = 512;
+
 absl::Status NoRequest(absl::string_view why) {
   return absl::InvalidArgumentError(
-      absl::StrCat("the body is not a saccade.v1.PredictRequest in JSON: ", why));
+      absl::StrCat("the body is not a saccade.v1.PredictRequest in JSON: ", why.substr(0, kMaxWhy)));
 }
 
 }  // namespace

@@ -43,6 +43,14 @@ TEST(VisionJsonTest, RefusesWhatIsNoRequest) {
   }
 }
 
+// The parser repeats names that it does not know.
+TEST(VisionJsonTest, ErrorsAreShort) {
+  v1::PredictRequest request;
+  const auto read = PredictRequestFromJson(R"({")" + std::string(1'000'000, 'a') + R"(": 1})", &request);
+  EXPECT_TRUE(absl::IsInvalidArgument(read.status()));
+  EXPECT_LT(read.status().message().size(), 1000u);
+}
+
 TEST(VisionJsonTest, WritesZeros) {
   v1::PredictResponse answer;
   answer.mutable_classification()->add_classes()->set_label("a");

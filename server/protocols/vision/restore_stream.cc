@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/encode/volume.h"
+#include "server/grpc/message_size.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/input_method.h"
 #include "server/protocols/message_bytes.h"
@@ -157,7 +158,11 @@ absl::Status RestoreStream::TakePart(const BytePieces& message) {
   v1::RestoreRequest part;
   const auto charge = ParseMessage(message, &part, server_.pipeline->deps().admission, scope_->client());
   if (!charge.ok()) return charge.status();
-  if (part.part_case() == v1::RestoreRequest::kHeader) return TakeHeader(part.header());
+  if (part.part_case() == v1::RestoreRequest::kHeader) {
+    // The header is kept, and fields that nobody knows would be kept with it, uncharged.
+    part.mutable_header()->DiscardUnknownFields();
+    return TakeHeader(part.header());
+  }
   if (part.part_case() == v1::RestoreRequest::kData) return TakeData(part.data());
   return InvalidField("part", "is missing; the first is 'header', the others are 'data'");
 }
@@ -186,7 +191,7 @@ absl::StatusOr<Request> RestoreStream::ReadHeader(const v1::RestoreHeader& heade
 
 absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
   if (header_) return InvalidField("header", "came twice; after it, every part is 'data'");
-  {
+  if (header.model().size() <= kMaxModelName && header.request_id().size() <= kMaxRequestId) {
     const absl::MutexLock lock(&mutex_);
     model_ = header.model();
     id_ = header.request_id();
@@ -196,11 +201,8 @@ absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
     server_.pipeline->CountMalformed("grpc", request.status().code());
     return request.status();
   }
-  auto ticket = server_.pipeline->Admit(*request, header.bytes());
-  if (!ticket.ok()) return ticket.status();
-  ticket_ = *std::move(ticket);
-  // An announced volume holds no memory yet; `volume_` charges what has come.
-  ticket_->ReturnServerBytes();
+  // Nothing is held for an announced volume: `volume_` charges what has come, and Start() asks for admission.
+  if (absl::Status fits = server_.pipeline->CheckAdmission(*request, header.bytes()); !fits.ok()) return fits;
   volume_->Announce(static_cast<size_t>(header.bytes()));
   request_ = *std::move(request);
   header_ = header;
@@ -236,13 +238,13 @@ absl::Status RestoreStream::Start() {
   }
   Request request = *std::exchange(request_, std::nullopt);
   request.input = std::move(volume);
+  request.charged_bytes = static_cast<int64_t>(bytes.size());
   request.progress = [this](double done) { TellProgress(done); };
   request.encodes_maps = true;
   request.encode = [this](const Response& response) { return MakeAnswer(response); };
   server_.pipeline->Predict(
       std::move(request),
-      [this, keep = shared_from_this()](const absl::StatusOr<Response>& outcome) { Answer(outcome); },
-      ticket_);
+      [this, keep = shared_from_this()](const absl::StatusOr<Response>& outcome) { Answer(outcome); });
   return absl::OkStatus();
 }
 

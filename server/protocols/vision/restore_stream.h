@@ -13,7 +13,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "saccade/v1/vision.pb.h"
-#include "server/admission/admission.h"
 #include "server/catalog/catalog.h"
 #include "server/core/cancellation.h"
 #include "server/core/clock.h"
@@ -28,8 +27,8 @@
 
 namespace saccade::server {
 
-// The request is admitted when its header comes, if the announced volume would fit then. The volume's memory
-// is charged as it arrives, and held once, as it is sent.
+// A header whose volume would not fit is refused at once. The volume's memory is charged as it arrives, and
+// held once, as it is sent; the request is admitted, and counts as one in flight, when all of it has come.
 class RestoreStream final : public DrivenCall {
  public:
   struct Server {
@@ -98,7 +97,6 @@ class RestoreStream final : public DrivenCall {
   std::optional<v1::RestoreHeader> header_;
   std::optional<Request> request_;
   std::optional<VolumeUpload> volume_;
-  std::shared_ptr<Admission::Ticket> ticket_;
 
   // Used by the pipeline's thread until the answer is given to NextAction().
   v1::PredictResponse made_;

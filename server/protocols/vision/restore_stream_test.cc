@@ -126,11 +126,11 @@ TEST_F(RestoreStreamTest, AVolumeComesAndGoesInParts) {
   call->Done();
 }
 
-TEST_F(RestoreStreamTest, AnAnnouncedVolumeHoldsNoMemory) {
+TEST_F(RestoreStreamTest, AnAnnouncedVolumeHoldsNothing) {
   const auto silent = Begin();
   silent->Deliver(Header(30, 256, 1024));
   EXPECT_FALSE(silent->is_finished());
-  EXPECT_EQ(admission_->inflight().requests, 1);
+  EXPECT_EQ(admission_->inflight().requests, 0);
   EXPECT_EQ(charged(), 0);
   silent->Deliver(Data("x"));
   EXPECT_EQ(charged(), kMiB);
