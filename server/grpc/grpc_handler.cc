@@ -102,8 +102,8 @@ bool IsGrpc(const RequestHead& head) {
 GrpcHandler::GrpcHandler(Options options, std::vector<CallMethod> methods)
     : options_(std::make_shared<const Options>(std::move(options))) {
   for (CallMethod& method : methods) {
-    std::string path = method.path;
-    methods_.emplace(std::move(path), std::move(method));
+    CallMethod& kept = methods_[method.path];
+    kept = std::move(method);
   }
 }
 
