@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <barrier>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -76,12 +77,19 @@ std::optional<double> SecondsPerItem(const PassMaker& make, const InstanceTrial&
   std::vector<std::optional<double>> rates(passes.size());
   std::vector<std::thread> threads;
   threads.reserve(passes.size());
-  for (size_t i = 0; i < passes.size(); ++i) {
-    threads.emplace_back([&, i] {
-      pthread_setname_np(pthread_self(), "trial");
-      models::UseThreads(split.threads);
-      rates[i] = RateOf(passes[i], begin, trial.clock);
-    });
+  try {
+    for (size_t i = 0; i < passes.size(); ++i) {
+      threads.emplace_back([&, i] {
+        pthread_setname_np(pthread_self(), "trial");
+        models::UseThreads(split.threads);
+        rates[i] = RateOf(passes[i], begin, trial.clock);
+      });
+    }
+  } catch (const std::system_error&) {
+    // The system has no thread left. Those that were started wait for the others.
+    for (size_t i = threads.size(); i < passes.size(); ++i) begin.arrive_and_drop();
+    for (std::thread& thread : threads) thread.join();
+    return std::nullopt;
   }
   for (std::thread& thread : threads) thread.join();
   double sum = 0;

@@ -3,6 +3,9 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -41,6 +44,17 @@ ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
   snapshot.max_batch_size = static_cast<int>(settings.batching.max_batch_size);
   snapshot.description.architecture = settings.architecture;
   return snapshot;
+}
+
+// The system may have no thread left, or no memory.
+absl::Status LoadSafely(ServedModel& model) {
+  try {
+    return model.Load();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory while the model was loaded");
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("the model could not be started: ", error.what()));
+  }
 }
 
 }  // namespace
@@ -204,7 +218,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettin
   options.takes_over = model->versions.count(version.version) > 0;
   DeviceGroup* const devices = DevicesOf(options);
   auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
-  if (absl::Status loaded = served->Load(); !loaded.ok()) return loaded;
+  if (absl::Status loaded = LoadSafely(*served); !loaded.ok()) return loaded;
   return served;
 }
 
@@ -231,10 +245,15 @@ void ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp) {
     ahead->stamp = stamp;
     DeviceGroup* const devices = DevicesOf(options);
     ahead->served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
-    ahead->thread = std::thread([loads = ahead.get()] {
-      pthread_setname_np(pthread_self(), "load");
-      loads->status = loads->served->Load();
-    });
+    try {
+      ahead->thread = std::thread([loads = ahead.get()] {
+        pthread_setname_np(pthread_self(), "load");
+        loads->status = LoadSafely(*loads->served);
+      });
+    } catch (const std::system_error&) {
+      // The system has no thread left. The model is loaded in its turn.
+      return;
+    }
     ahead_[key] = std::move(ahead);
   }
 }

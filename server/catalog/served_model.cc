@@ -305,13 +305,13 @@ void ServedModel::Close() {
       reason_ = "the daemon is shutting down";
     }
   }
-  // An ensemble is ready without instances.
-  if (!was_ready) return;
+  // An ensemble is ready without instances; a load that failed may have started some.
+  if (!was_ready && instances.empty()) return;
   if (queue_ != nullptr) queue_->Close();
   for (std::thread& instance : instances) instance.join();
   if (shadow_sender_ != nullptr) shadow_sender_->Close();
   if (cached_answers_ != nullptr) cached_answers_->Close();
-  if (!handed_over_) metrics_->SetReady(false);
+  if (was_ready && !handed_over_) metrics_->SetReady(false);
 }
 
 }  // namespace saccade::server

@@ -1,6 +1,7 @@
 // How a model is loaded: its files are checked, its precision, threads and instances chosen, its passes
 // warmed up.
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -162,7 +163,11 @@ absl::Status ServedModel::LoadOnNode() {
     const LogCallScope scope(call);
     pthread_setname_np(pthread_self(), "load");
     KeepToNode(0);
-    status = LoadNetwork();
+    try {
+      status = LoadNetwork();
+    } catch (const std::exception& error) {
+      status = absl::ResourceExhaustedError(absl::StrCat("the model could not be started: ", error.what()));
+    }
   }).join();
   return status;
 }

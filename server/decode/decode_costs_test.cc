@@ -67,6 +67,25 @@ TEST(DecodeCostsTest, APictureTakesHalfASecondForEachMegapixelAtMost) {
   }
 }
 
+// libjpeg would go over all segments of a kind for each one that it keeps.
+TEST(DecodeCostsTest, JpegsOfManySegments) {
+  std::string jpeg = Encode(".jpg", SmoothPicture(8, 8), {});
+  std::string segments;
+  for (int i = 0; i < 250'000; ++i) segments += "\xFF\xE1\0\2"s;
+  jpeg.insert(2, segments);
+  const double start = CpuSeconds();
+  EXPECT_EQ(Decoded(jpeg).size(), cv::Size(8, 8));
+  EXPECT_LT(CpuSeconds() - start, 0.5);
+}
+
+TEST(DecodeCostsTest, ArithmeticJpegsMayHaveFewerScans) {
+  std::string jpeg = ManyScans(4096, 4);
+  const size_t frame = jpeg.find("\xFF\xC2");
+  ASSERT_NE(frame, std::string::npos);
+  jpeg[frame + 1] = '\xCA';
+  EXPECT_THAT(Refusal(jpeg), HasSubstr("more than 3 scans"));
+}
+
 TEST(DecodeCostsTest, ProgressiveJpegsAreRead) {
   const std::string usual = Encode(".jpg", SmoothPicture(640, 427),
                                    {cv::IMWRITE_JPEG_PROGRESSIVE, 1, cv::IMWRITE_JPEG_QUALITY, 90});

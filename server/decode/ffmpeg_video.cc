@@ -22,7 +22,6 @@ extern "C" {
 namespace saccade::server {
 namespace {
 
-constexpr double kMaxRate = 1000;
 // Streams of one file: pictures, sounds, subtitles. Cameras write up to ten.
 constexpr int kMaxStreams = 32;
 // Bytes and time that FFmpeg looks through to find the frame rate of files that do not give it. These are its
@@ -139,7 +138,8 @@ std::unique_ptr<T, Free> Owned(T* pointer, Free free) {
 // The bytes as a file that FFmpeg reads.
 class MemoryInput {
  public:
-  explicit MemoryInput(std::string_view bytes) : bytes_(bytes) {
+  // `wanted` must outlive the input.
+  MemoryInput(std::string_view bytes, const StillWanted& wanted) : bytes_(bytes), wanted_(wanted) {
     auto* const buffer = static_cast<unsigned char*>(av_malloc(kReadBytes));
     if (buffer == nullptr) throw std::bad_alloc();
     AVIOContext* const io =
@@ -151,10 +151,13 @@ class MemoryInput {
   MemoryInput& operator=(const MemoryInput&) = delete;
 
   AVIOContext* io() const { return io_.get(); }
+  // From here on who reads frames asks whether they are wanted. FFmpeg's readers of headers ask nobody.
+  void HeaderIsRead() { reads_header_ = false; }
 
  private:
   static int Read(void* opaque, uint8_t* to, int size) {
     auto* const self = static_cast<MemoryInput*>(opaque);
+    if (self->reads_header_ && self->wanted_ && !self->wanted_().ok()) return AVERROR_EXIT;
     if (self->at_ >= self->bytes_.size()) return AVERROR_EOF;
     const size_t taken = std::min(static_cast<size_t>(size), self->bytes_.size() - self->at_);
     std::memcpy(to, self->bytes_.data() + self->at_, taken);
@@ -174,6 +177,8 @@ class MemoryInput {
   }
 
   const std::string_view bytes_;
+  const StillWanted& wanted_;
+  bool reads_header_ = true;
   size_t at_ = 0;
   std::unique_ptr<AVIOContext, FreeIo> io_;
 };
@@ -256,12 +261,16 @@ class FfmpegVideo final : public Video {
   FfmpegVideo(std::string_view bytes, StillWanted wanted)
       : bytes_(bytes),
         wanted_(std::move(wanted)),
-        input_(bytes),
+        input_(bytes, wanted_),
         packet_(Owned(av_packet_alloc(), FreePacket())) {}
 
   absl::Status Start(const char* container, const DecodeLimits& limits) {
     limits_ = limits;
-    if (!OpenFile(container)) return Undecodable(bytes_);
+    if (!OpenFile(container)) {
+      const absl::Status wanted = wanted_ ? wanted_() : absl::OkStatus();
+      return wanted.ok() ? Undecodable(bytes_) : wanted;
+    }
+    input_.HeaderIsRead();
     if (stream_ == nullptr) return Undecodable(bytes_);
     AVCodecParameters& claims = *stream_->codecpar;
     if (!IsAccepted(claims.codec_id)) {
@@ -272,7 +281,7 @@ class FfmpegVideo final : public Video {
     if (claims.width < 1 || claims.height < 1) ReadSize(claims);
     rate_ = av_q2d(av_guess_frame_rate(format_.get(), stream_, nullptr));
     // The negation also rejects NaN.
-    if (!(rate_ > 0 && rate_ <= kMaxRate) || claims.width < 1 || claims.height < 1)
+    if (!(rate_ > 0 && rate_ <= kMaxFramesPerSecond) || claims.width < 1 || claims.height < 1)
       return Undecodable(bytes_);
     if (absl::Status fits = CheckPixels(claims.width, claims.height, limits); !fits.ok()) return fits;
     ReadRotation();
@@ -494,7 +503,7 @@ class FfmpegVideo final : public Video {
   const StillWanted wanted_;
   DecodeLimits limits_;
   // Destroyed after everything that refers to them.
-  const MemoryInput input_;
+  MemoryInput input_;
   std::optional<FrameMemory> memory_;
   std::unique_ptr<AVFormatContext, FreeFormat> format_;
   AVStream* stream_ = nullptr;

@@ -11,6 +11,8 @@ constexpr uint32_t kStartOfPicture = 0xD8;
 constexpr uint32_t kEndOfPicture = 0xD9;
 constexpr uint32_t kStartOfScan = 0xDA;
 constexpr uint32_t kTemporary = 0x01;
+// Frames up to this one are sequential, in Huffman's code.
+constexpr uint32_t kExtendedSequential = 0xC1;
 
 // A decoder goes over all blocks of the picture in every scan, even if the scan is a few bytes long. 1 Gi
 // pixels are 16 scans of the largest picture that is accepted by default, and 100 scans of 10 million pixels.
@@ -19,6 +21,9 @@ constexpr int64_t kMaxScannedPixels = int64_t{1} << 30;
 // Bounds the scans of small pictures, since each scan also has a cost of its own. Encoders that search for
 // the best division into scans stay below 100.
 constexpr int64_t kMaxScans = 500;
+
+// Arithmetic decoding goes on where a scan's data end, and then costs as much as that many other scans.
+constexpr int64_t kCostOfArithmetic = 20;
 
 bool IsRestart(uint32_t marker) { return marker >= 0xD0 && marker <= 0xD7; }
 
@@ -46,12 +51,34 @@ absl::StatusOr<PictureHeader> ReadFrame(const PictureBytes& bytes, size_t at, ui
   return header;
 }
 
-absl::Status CheckScans(const PictureHeader& header, int64_t scans) {
-  const int64_t max_scans = std::min(kMaxScans, std::max<int64_t>(1, kMaxScannedPixels / header.pixels()));
+absl::Status CheckScans(const PictureHeader& header, bool is_arithmetic, int64_t scans) {
+  const int64_t cost = header.pixels() * (is_arithmetic ? kCostOfArithmetic : 1);
+  const int64_t max_scans = std::min(kMaxScans, std::max<int64_t>(1, kMaxScannedPixels / cost));
   if (scans <= max_scans) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the JPEG picture has more than ", max_scans, " scans; a picture of ", header.width, " x ",
                    header.height, " pixels may have at most that many, so save it again as baseline JPEG"));
+}
+
+struct Segment {
+  uint32_t marker = 0;
+  // The position of its length field.
+  size_t at = 0;
+};
+
+// The first segment that is wanted, by its marker and the position of its length field. Null if there is
+// none.
+template <typename IsWanted>
+std::optional<Segment> FindSegment(const PictureBytes& bytes, IsWanted is_wanted) {
+  for (size_t at = 2;;) {
+    at = bytes.find('\xFF', at);
+    while (bytes.has(at, 1) && bytes.u8(at) == 0xFF) ++at;
+    const uint32_t marker = bytes.u8(at++);
+    if (!bytes.has(at, 2) || marker == kEndOfPicture) return std::nullopt;
+    if (marker == 0 || marker == kTemporary || marker == kStartOfPicture || IsRestart(marker)) continue;
+    if (is_wanted(marker, at)) return Segment{marker, at};
+    at += bytes.big16(at);
+  }
 }
 
 // Returns the position of the FF of the first marker that does not belong to the scan around `at`.
@@ -66,17 +93,26 @@ size_t SkipScan(const PictureBytes& bytes, size_t at) {
 
 }  // namespace
 
-std::optional<std::pair<int64_t, int64_t>> JpegFrameSize(std::string_view encoded) {
+std::optional<JpegFrame> JpegFrameOf(std::string_view encoded) {
   const PictureBytes bytes(encoded);
-  for (size_t at = 2;;) {
-    at = bytes.find('\xFF', at);
-    while (bytes.has(at, 1) && bytes.u8(at) == 0xFF) ++at;
-    const uint32_t marker = bytes.u8(at++);
-    if (!bytes.has(at, 2) || marker == kEndOfPicture) return std::nullopt;
-    if (marker == 0 || marker == kTemporary || marker == kStartOfPicture || IsRestart(marker)) continue;
-    if (IsStartOfFrame(marker)) return std::pair<int64_t, int64_t>(bytes.big16(at + 5), bytes.big16(at + 3));
-    at += bytes.big16(at);
-  }
+  const auto frame = FindSegment(bytes, [](uint32_t marker, size_t) { return IsStartOfFrame(marker); });
+  if (!frame) return std::nullopt;
+  return JpegFrame{.width = bytes.big16(frame->at + 5),
+                   .height = bytes.big16(frame->at + 3),
+                   .is_sequential = frame->marker <= kExtendedSequential};
+}
+
+std::string_view JpegExif(std::string_view encoded) {
+  constexpr uint32_t kApp1 = 0xE1;
+  constexpr std::string_view kName("Exif\0\0", 6);
+  const PictureBytes bytes(encoded);
+  const auto exif = FindSegment(bytes, [&](uint32_t marker, size_t at) {
+    return marker == kStartOfScan || (marker == kApp1 && bytes.tag(at + 2, kName));
+  });
+  if (!exif || exif->marker == kStartOfScan) return {};
+  const size_t length = bytes.big16(exif->at), head = 2 + kName.size();
+  return length >= head && bytes.has(exif->at, length) ? bytes.part(exif->at + head, length - head)
+                                                       : std::string_view();
 }
 
 // A thumbnail is a whole JPEG inside a segment. Segments are skipped by their length, so its markers are
@@ -84,6 +120,7 @@ std::optional<std::pair<int64_t, int64_t>> JpegFrameSize(std::string_view encode
 absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
   const PictureBytes bytes(encoded);
   PictureHeader header;
+  bool is_arithmetic = false;
   int64_t scans = 0;
   size_t at = 2;
   for (;;) {
@@ -106,11 +143,12 @@ absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
       absl::StatusOr<PictureHeader> frame = ReadFrame(bytes, at, marker);
       if (!frame.ok()) return frame;
       header = *frame;
+      is_arithmetic = (marker & 8) != 0;
     }
     at += length;
     if (marker == kStartOfScan) {
       if (header.width == 0) return Broken("JPEG", "its pixels come before its frame header");
-      if (absl::Status few = CheckScans(header, ++scans); !few.ok()) return few;
+      if (absl::Status few = CheckScans(header, is_arithmetic, ++scans); !few.ok()) return few;
       at = SkipScan(bytes, at);
     }
   }

@@ -11,16 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/decode/coded_picture.h"
+#include "server/decode/picture_formats.h"
 #include "server/decode/upright.h"
 
 namespace saccade::server {
 namespace {
-
-using namespace std::string_view_literals;
-
-constexpr int kExifMarker = JPEG_APP0 + 1;
-constexpr unsigned kMaxMarkerBytes = 0xFFFF;
-constexpr std::string_view kExifName = "Exif\0\0"sv;
 
 [[noreturn]] void OnJpegError(j_common_ptr info) {
   if (info->err->msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
@@ -69,9 +64,8 @@ class JpegReader {
 
   cv::Mat Read(std::string_view bytes, int reduction) {
     jpeg_mem_src(&info_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-    jpeg_save_markers(&info_, kExifMarker, kMaxMarkerBytes);
     jpeg_read_header(&info_, TRUE);
-    const int orientation = Orientation();
+    const int orientation = ExifOrientation(JpegExif(bytes));
     info_.scale_num = 1;
     info_.scale_denom = static_cast<unsigned>(reduction);
     const bool is_cmyk = info_.num_components == 4;
@@ -91,16 +85,6 @@ class JpegReader {
   }
 
  private:
-  // By the first EXIF data; other metadata may have segments of the same kind.
-  int Orientation() const {
-    for (auto* marker = info_.marker_list; marker != nullptr; marker = marker->next) {
-      const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
-      if (data.substr(0, kExifName.size()) == kExifName)
-        return ExifOrientation(data.substr(kExifName.size()));
-    }
-    return 1;
-  }
-
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   JpegProgress progress_;

@@ -34,7 +34,13 @@ enum Element : uint32_t {
   kTrackType = 0x83,
   kCompressionMethod = 0x4254,
   kCompressionSettings = 0x4255,
+  kCues = 0x1C53BB6B,
+  kTags = 0x1254C367,
+  kChapters = 0x1043A770,
 };
+
+// FFmpeg goes over such an element again and again: its parts are sorted, or compared with each other.
+constexpr uint64_t kMaxDescriptionBytes = uint64_t{128} << 10;
 
 constexpr uint64_t kPictures = 1;
 constexpr uint64_t kHeaderStripping = 3;
@@ -121,6 +127,13 @@ class FrameCounter {
         return absl::InvalidArgumentError(absl::StrCat(
             "the video cannot be read: ", length, " bytes are left out of each of its frames; at most ",
             kMaxStrippedBytes, " are accepted, so write it again"));
+      case kCues:
+      case kTags:
+      case kChapters:
+        if (length <= kMaxDescriptionBytes) return absl::OkStatus();
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the video cannot be read: its cues, tags or chapters have ", length, " bytes; at most ",
+            kMaxDescriptionBytes, " are accepted, so write it again without them"));
       default:
         return absl::OkStatus();
     }

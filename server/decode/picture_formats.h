@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "server/decode/picture_header.h"
@@ -21,8 +20,18 @@ absl::StatusOr<PictureHeader> ReadBmpHeader(std::string_view bytes);
 // Reads the first page with libtiff, after its tags were checked.
 absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view bytes, const DecodeLimits& limits);
 
-// Width and height by the first frame header, which need not be in a whole JPEG. Null if there is none.
-std::optional<std::pair<int64_t, int64_t>> JpegFrameSize(std::string_view bytes);
+// The first frame header of a JPEG, which need not be whole.
+struct JpegFrame {
+  int64_t width = 0;
+  int64_t height = 0;
+  // The pixels come in one go, not in ever finer scans.
+  bool is_sequential = true;
+};
+// Null if there is none.
+std::optional<JpegFrame> JpegFrameOf(std::string_view bytes);
+// The first EXIF data before the pixels; empty if there are none. libjpeg would keep every segment of their
+// kind, and go over all of them for each one.
+std::string_view JpegExif(std::string_view bytes);
 
 // Returns the PNG without the chunks that its pixels do not need. REQUIRES: ReadPngHeader accepted the bytes.
 std::string WithoutExtraChunks(std::string_view png);

@@ -27,6 +27,7 @@ constexpr int kMaxSamples = 8;
 // A whole tile is decoded even if the picture shows little of it. A tile may have this many pixels, or
 // kMaxTileShare times as many as its picture.
 constexpr int64_t kMaxTilePixels = int64_t{1} << 20;
+constexpr uint32_t kMaxTilesOfFile = 1 << 20;
 constexpr int64_t kMaxTileShare = 4;
 
 // Pixels that are decoded before it is asked whether they are still wanted; a strip may have more.
@@ -43,6 +44,13 @@ constexpr uint64_t kMaxExcessOfTile = 4096;
 // libtiff decodes all of a JPEG in the last strip, also what is below the picture. Rows that fill up a block
 // may be there.
 constexpr int64_t kMaxExcessOfStrip = 16;
+
+absl::Status BrokenTiff(const std::string& why);
+
+absl::Status ProgressiveJpeg(uint32_t strile) {
+  return BrokenTiff(absl::StrCat("the JPEG of its strip or tile ", strile,
+                                 " is not baseline; save it again with another compression"));
+}
 
 absl::Status BrokenTiff(const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("the TIFF cannot be read: ", why));
@@ -113,6 +121,21 @@ void CopyShared(const uint32_t* pixels, const Region& from, const Region& to, ui
     std::copy_n(pixels + int64_t{y - from.y} * from.width + (left - from.x), columns,
                 out + int64_t{y - to.y} * to.width + (left - to.x));
   }
+}
+
+// Every tile that a region touches is decoded as a whole.
+absl::Status CheckTouchedTiles(std::pair<int64_t, int64_t> tile, const Region& stored) {
+  const auto touched = [](int64_t first, int64_t size, int64_t of) {
+    return (first + size - 1) / of - first / of + 1;
+  };
+  const auto [width, height] = tile;
+  const int64_t decoded =
+      touched(stored.x, stored.width, width) * touched(stored.y, stored.height, height) * width * height;
+  // A few large tiles, or tiles of a few times the region's own pixels.
+  if (decoded <= 4 * kMaxTilePixels + 4 * int64_t{stored.width} * stored.height) return absl::OkStatus();
+  return BrokenTiff(absl::StrCat("its own tiles of ", width, " x ", height,
+                                 " pixels are too long for a region of ", stored.width, " x ", stored.height,
+                                 "; save it again in tiles of 256 x 256"));
 }
 
 }  // namespace
@@ -263,17 +286,27 @@ int64_t TiffFile::StoredPixels() const {
   return int64_t{width} * height;
 }
 
+// TIFF's JPEGs are sequential. Others have up to a hundred scans, each of which costs as much.
+absl::Status TiffFile::CheckJpegOfTile(uint32_t tile) const {
+  TIFF* const tiff = source_->tiff;
+  const uint64_t offset = TIFFGetStrileOffset(tiff, tile);
+  if (offset >= source_->bytes.size()) return absl::OkStatus();
+  const auto frame = JpegFrameOf(source_->bytes.substr(offset, TIFFGetStrileByteCount(tiff, tile)));
+  return frame && !frame->is_sequential ? ProgressiveJpeg(tile) : absl::OkStatus();
+}
+
 absl::Status TiffFile::CheckJpegOfStrip(uint32_t strip) const {
   TIFF* const tiff = source_->tiff;
   const uint64_t offset = TIFFGetStrileOffset(tiff, strip);
   if (offset >= source_->bytes.size()) return absl::OkStatus();
-  const auto frame = JpegFrameSize(source_->bytes.substr(offset, TIFFGetStrileByteCount(tiff, strip)));
+  const auto frame = JpegFrameOf(source_->bytes.substr(offset, TIFFGetStrileByteCount(tiff, strip)));
   uint32_t height = 0, rows = 0;
   TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows);
   const int64_t most = std::min(rows, height) + kMaxExcessOfStrip;
-  if (!frame || frame->second <= most) return absl::OkStatus();
-  return BrokenTiff(absl::StrCat("the JPEG of its strip ", strip, " has ", frame->second, " rows; at most ",
+  if (!frame) return absl::OkStatus();
+  if (frame->height <= most) return frame->is_sequential ? absl::OkStatus() : ProgressiveJpeg(strip);
+  return BrokenTiff(absl::StrCat("the JPEG of its strip ", strip, " has ", frame->height, " rows; at most ",
                                  most, " are expected, so save it again"));
 }
 
@@ -294,8 +327,9 @@ absl::Status TiffFile::CountStoredBytes() {
                                      " bytes together, but the file only ", size,
                                      "; they must not share their data, so save it again"));
     }
-    if (is_tiled || compression != COMPRESSION_JPEG) continue;
-    if (absl::Status fits = CheckJpegOfStrip(strile); !fits.ok()) return fits;
+    if (compression != COMPRESSION_JPEG) continue;
+    if (absl::Status fits = is_tiled ? CheckJpegOfTile(strile) : CheckJpegOfStrip(strile); !fits.ok())
+      return fits;
   }
   return absl::OkStatus();
 }
@@ -326,6 +360,11 @@ absl::Status TiffFile::CheckRegions() const {
     return absl::InvalidArgumentError(
         absl::StrCat("a TIFF in strips cannot be read by regions, so ", kAdvice));
   }
+  // The positions of all of them are read for each region.
+  if (TIFFNumberOfTiles(tiff) > kMaxTilesOfFile) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has more than ", kMaxTilesOfFile, " tiles of its own, so ", kAdvice));
+  }
   uint32_t width = 0, height = 0;
   TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
   TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
@@ -337,9 +376,10 @@ absl::Status TiffFile::CheckRegions() const {
 
 absl::Status TiffFile::CheckBytesOfTile(const Region& tile) const {
   TIFF* const tiff = source_->tiff;
-  uint16_t planes = PLANARCONFIG_CONTIG, samples = 1;
+  uint16_t planes = PLANARCONFIG_CONTIG, samples = 1, compression = COMPRESSION_NONE;
   TIFFGetFieldDefaulted(tiff, TIFFTAG_PLANARCONFIG, &planes);
   TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &compression);
   const uint64_t most = 2 * TIFFTileSize64(tiff) + kMaxExcessOfTile;
   for (uint16_t plane = 0; plane < (planes == PLANARCONFIG_SEPARATE ? samples : 1); ++plane) {
     const uint32_t number =
@@ -348,6 +388,8 @@ absl::Status TiffFile::CheckBytesOfTile(const Region& tile) const {
       return BrokenTiff(absl::StrCat("its tile ", number, " has ", stored, " bytes; at most ", most,
                                      " are expected for its pixels"));
     }
+    if (compression != COMPRESSION_JPEG) continue;
+    if (absl::Status fits = CheckJpegOfTile(number); !fits.ok()) return fits;
   }
   return absl::OkStatus();
 }
@@ -357,6 +399,7 @@ absl::Status TiffFile::ReadRegion(const TiffPicture& picture, const Region& stor
   uint32_t width = 0, height = 0;
   TIFFGetField(source_->tiff, TIFFTAG_TILEWIDTH, &width);
   TIFFGetField(source_->tiff, TIFFTAG_TILELENGTH, &height);
+  if (absl::Status near = CheckTouchedTiles({width, height}, stored); !near.ok()) return near;
   std::vector<uint32_t> tile(size_t{width} * height);
   TIFFRGBAImage image;
   char why[1024] = "";

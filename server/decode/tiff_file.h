@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -86,6 +87,7 @@ class TiffFile {
   absl::Status IsWanted() const { return wanted_ ? wanted_() : absl::OkStatus(); }
   // INVALID_ARGUMENT if the strip is a JPEG that is taller than it.
   absl::Status CheckJpegOfStrip(uint32_t strip) const;
+  absl::Status CheckJpegOfTile(uint32_t tile) const;
   // INVALID_ARGUMENT if the tile at this place has far more bytes than pixels.
   absl::Status CheckBytesOfTile(const Region& tile) const;
   absl::Status ReadStrips(const TiffPage& page, float* out);

@@ -124,6 +124,22 @@ TEST(TiffRegionsTest, LargeTilesAreRefusedWithAdvice) {
       HasSubstr("its own tiles of 1040 x 1040 pixels are too large to be read by regions; at most 1048576"));
 }
 
+// Each is decoded as a whole for every region that touches it.
+TEST(TiffRegionsTest, TilesThatAreFarLongerThanTheRegionAreRefused) {
+  const std::string bytes = Tiff({.tile = 1024}, 4096, 4096);
+  const ThreadDecoder decoder(kSmall);
+  const Picture file = File(bytes);
+  const auto header = decoder.ReadHeader(file, nullptr);
+  ASSERT_TRUE(header.ok()) << header.status();
+  const models::ImageInput input;
+  const auto read = [&](const Region& region) {
+    return decoder.Decode(file, *header, input, region, nullptr).status();
+  };
+  EXPECT_TRUE(read({1000, 1000, 60, 60}).ok()) << "four tiles";
+  EXPECT_THAT(std::string(read({0, 1023, 4000, 2}).message()),
+              HasSubstr("are too long for a region of 4000 x 2"));
+}
+
 TEST(TiffRegionsTest, ADamagedTileConcernsTheRegionsThatShowIt) {
   std::string bytes = Tiff({.compression = COMPRESSION_ADOBE_DEFLATE}, kWidth, kHeight);
   const ThreadDecoder decoder(kSmall);

@@ -17,6 +17,8 @@ constexpr int64_t MaxAllocatedPixels(const DecodeLimits& limits) {
   return 2 * limits.max_pixels + (int64_t{1} << 16);
 }
 
+inline constexpr double kMaxFramesPerSecond = 1000;
+
 // True if the first bytes are those of MP4, MOV, Matroska, WebM or AVI.
 bool IsVideo(std::string_view bytes);
 

@@ -234,6 +234,23 @@ TEST(VideoCostsTest, MatroskaBlocksOfFramesWithoutBytes) {
   EXPECT_THAT(refusal(Matroska(zlib, Block(0, Deflated(LargeJpeg(64))))), HasSubstr("(ContentCompression)"));
 }
 
+// FFmpeg compares each text with all others.
+TEST(VideoCostsTest, VideosOfManyTexts) {
+  std::string texts;
+  for (int i = 0; i < 100'000; ++i)
+    texts += Big(static_cast<uint32_t>(i) | 0x41410000u, 4) + std::string(4, '\0');
+  std::string avi = Avi(64, LargeJpeg(64), 2);
+  ASSERT_TRUE(Video::Open(avi, {}).ok());
+  avi.insert(12, "LIST" + Little(static_cast<uint32_t>(texts.size() + 4), 4) + "INFO" + texts);
+  const double start = CpuSeconds();
+  EXPECT_THAT(std::string(Video::Open(avi, {}).status().message()),
+              HasSubstr("its texts (INFO) have 800004 bytes"));
+  const std::string tags = Ebml("\x12\x54\xC3\x67", std::string(200'000, '\0'));
+  EXPECT_THAT(std::string(Video::Open(Matroska("", tags + Block(0, LargeJpeg(64))), {}).status().message()),
+              HasSubstr("its cues, tags or chapters have 200000 bytes"));
+  EXPECT_LT(CpuSeconds() - start, 0.2);
+}
+
 // What the reader of elements passes over, FFmpeg may still find: it looks for tracks behind an element whose
 // size is unknown. Such frames are counted as they are read.
 TEST(VideoCostsTest, MatroskaFramesThatAreFoundLater) {

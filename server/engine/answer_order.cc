@@ -1,8 +1,11 @@
 #include "server/engine/answer_order.h"
 
+#include <exception>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "server/core/passes_here.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 
@@ -37,7 +40,12 @@ void AnswerOrder::End(int64_t number, Leave leave) {
   const LimitPassesHere limit(PassesHere::kNone);
   // Without the lock, because the callback may call Enter(), and destroying it may free much.
   for (Leave next; TakeFirst(next);) {
-    if (next) std::move(next)();
+    try {
+      if (next) std::move(next)();
+    } catch (const std::exception& error) {
+      // The others leave all the same.
+      Log(LogLevel::kError, "an answer could not be made", {{"what", absl::string_view(error.what())}});
+    }
     next = nullptr;
   }
 }

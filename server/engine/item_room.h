@@ -23,7 +23,7 @@ enum class ResultMap { kNone, kLabels, kFloats };
 // Bytes for each pixel of such a map and of its encoding.
 constexpr int64_t MapBytes(ResultMap map) {
   if (map == ResultMap::kNone) return 0;
-  return map == ResultMap::kLabels ? 2 : 6;
+  return map == ResultMap::kLabels ? 2 : 8;
 }
 
 // Allocates `floats` uninitialised floats. RESOURCE_EXHAUSTED if memory is insufficient.

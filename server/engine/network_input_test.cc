@@ -150,7 +150,7 @@ TEST_F(NetworkInputTest, DecodedPicturesAndTheNetworksInputAreCharged) {
 TEST_F(NetworkInputTest, AMapOfFloatsIsCharged) {
   const int64_t before = 3 * (5 * 3) + 4 * 3 * (4 * 8);
   for (const auto& [map, more] : {std::pair(ResultMap::kNone, 0), std::pair(ResultMap::kLabels, 0),
-                                  std::pair(ResultMap::kFloats, 3 * (5 * 3))}) {
+                                  std::pair(ResultMap::kFloats, 5 * (5 * 3))}) {
     const auto call = Call(std::vector<Picture>{Flat(5, 3, 1)});
     ASSERT_TRUE(MakeItems(*call, KeepRatio(), ThreadDecoder(limits_), &clock_, {}, map).ok());
     EXPECT_EQ(admission_->inflight().decoded_bytes, before + more);

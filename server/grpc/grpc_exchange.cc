@@ -53,10 +53,11 @@ GrpcCall::GrpcCall(Setup setup, Exchange* exchange)
 }
 
 void GrpcCall::Begin(std::shared_ptr<CallHandler> handler) {
-  self_ = shared_from_this();
   handler_ = std::move(handler);
   deadline_timer_.Set(setup_.start->deadline);
   WatchUpload();
+  // After the timers, for which there may be no memory.
+  self_ = shared_from_this();
   busy_ = true;
   Invoke([this](CallHandler& told) { told.OnStart(this); });
   busy_ = false;

@@ -110,8 +110,15 @@ void Health::Impl::Watch::OnMessage(BytePieces message) {
   if (!checked.ok()) return End(checked);
   if (impl_->ended_) return End(absl::UnavailableError("the server is shutting down"));
   service_ = request.service();
+  auto& watches = impl_->watches_[service_];
+  try {
+    watches.insert(this);
+  } catch (...) {
+    // Nobody expects an empty set.
+    if (watches.empty()) impl_->watches_.erase(service_);
+    throw;
+  }
   watching_ = true;
-  impl_->watches_[service_].insert(this);
   Update();
 }
 

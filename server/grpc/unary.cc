@@ -21,8 +21,11 @@ class PendingCall final : public UnaryCall {
   PendingCall(Call* call, std::shared_ptr<Cancellation> cancellation)
       : call_(call), cancellation_(std::move(cancellation)) {}
   ~PendingCall() override {
-    if (!answered_.exchange(true)) {
+    if (answered_.exchange(true)) return;
+    try {
       call_->Finish({absl::InternalError("the server dropped the call because of an error of its own")});
+    } catch (...) {
+      // Without memory the client waits for its own deadline.
     }
   }
 

@@ -75,7 +75,10 @@ class Http1Exchange final : public Exchange {
   bool over() const { return over_; }
   // The connection has responded itself. The receiver gets no more of the request.
   void Drop() { over_ = true; }
-  void OnOver(bool answered) { receiver_->OnOver(answered && !reset_); }
+  void OnOver(bool answered) {
+    // Null if the handler failed to begin.
+    if (receiver_ != nullptr) receiver_->OnOver(answered && !reset_);
+  }
 
  private:
   size_t Deliver(absl::string_view bytes);

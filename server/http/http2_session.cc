@@ -214,10 +214,14 @@ void Http2Session::OnLost() {
   age_timer_.Cancel();
   drain_timer_.Cancel();
   transfer_timer_.Cancel();
-  std::vector<int32_t> open;
-  open.reserve(streams_.size());
-  for (const auto& [id, stream] : streams_) open.push_back(id);
-  for (const int32_t id : open) Finish(id, /*answered=*/false);
+  // Allocates nothing: every receiver must hear that it is over.
+  while (!streams_.empty()) {
+    try {
+      Finish(streams_.begin()->first, /*answered=*/false);
+    } catch (...) {
+      // The others have to hear it as well.
+    }
+  }
 }
 
 void Http2Session::Drain(absl::Duration grace) {

@@ -36,7 +36,13 @@ class Reply {
  public:
   Reply(std::shared_ptr<ReplyPath> path, const ReplyCoding& coding)
       : path_(std::move(path)), coding_(coding) {}
-  ~Reply() { Send(HttpError(500, "internal error")); }
+  ~Reply() {
+    try {
+      Send(HttpError(500, "internal error"));
+    } catch (...) {
+      // Without memory the client waits for its own timeout.
+    }
+  }
 
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "server/cache/cache_key.h"
 #include "server/core/request.h"
 #include "server/engine/count_shed.h"
@@ -156,15 +155,16 @@ bool CachedInference::TryOnPool(const std::shared_ptr<Call>& call) {
 
 // `flight` is null if no other call may join.
 void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<SingleFlight::Flight> flight) {
-  // Without memory to go on; equal calls would wait for a flight that never lands.
-  absl::Cleanup land = [&] {
+  // Lands also if there is no memory to go on, or if `done` throws or is destroyed without a call: equal
+  // calls would wait for a flight that never lands. A second landing does nothing.
+  const std::shared_ptr<void> landing(nullptr, [this, flight](void*) noexcept {
     if (flight == nullptr) return;
     try {
-      flights_.Land(flight, absl::ResourceExhaustedError("no memory to compute the call"));
+      flights_.Land(flight, absl::ResourceExhaustedError("an equal call could not be answered"));
     } catch (...) {
-      // All were resumed; what one of them threw is less than what is thrown here.
+      // All were resumed.
     }
-  };
+  });
   Clock* const clock = pipeline_.deps().clock;
   const auto keeping = std::make_shared<absl::Duration>();
   // The model may be freed before the answer is cached; its CachedAnswers are then closed.
@@ -184,7 +184,7 @@ void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<Si
                                              order](std::function<void()> task) {
     return pool->Schedule(std::move(task), order, nullptr).ok();
   };
-  TensorDone done = [this, flight, elsewhere, answers, looked = call->looked, keeping,
+  TensorDone done = [this, flight, landing, elsewhere, answers, looked = call->looked, keeping,
                      metrics = call->model->cache_metrics(),
                      done = std::move(call->done)](absl::StatusOr<TensorAnswer> answer) mutable {
     const absl::Status outcome = answer.status();
@@ -194,7 +194,6 @@ void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<Si
     if (flight != nullptr) flights_.Land(flight, outcome, elsewhere);
   };
   compute_(call->model, std::move(call->call), std::move(done), std::move(keep), call->counted.TakeTicket());
-  std::move(land).Cancel();
 }
 
 }  // namespace saccade::server

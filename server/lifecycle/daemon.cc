@@ -401,6 +401,7 @@ DrainHooks Daemon::HooksOfDrain() {
     admission_->StartDraining();
     vision_->EndUploads();
   };
+  hooks.sweep = [this] { Sweep(); };
   hooks.end_unfinished = [this] { front_->EndUnfinished(); };
   hooks.close = [this] { Stop(); };
   hooks.count = [this](DrainFacts& facts) {
@@ -437,16 +438,20 @@ absl::Status Daemon::AwaitEnd() {
                        "be restarted (see the log for the CUDA error)"));
     }
     UpdateLiveness();
-    catalog_->Sweep();
-    inference_->Sweep();
     catalog_->CountDemand();
     metrics_->SampleLoad(Clock::Real()->Now());
-    vision_->Sweep();
-    Clock::WakeOverdue();
     LogDroppedLines();
-    ReloadChangedSecrets();
+    Sweep();
   }
   return absl::OkStatus();
+}
+
+void Daemon::Sweep() {
+  catalog_->Sweep();
+  inference_->Sweep();
+  vision_->Sweep();
+  Clock::WakeOverdue();
+  ReloadChangedSecrets();
 }
 
 void Daemon::Stop() {

@@ -67,6 +67,8 @@ class Daemon {
   std::vector<HttpRoute> MetricsRoutes();
   void StartLoading();
   void UpdateLiveness();
+  // Ends calls that are late or cancelled, and reads secrets that have changed. Called often.
+  void Sweep();
   absl::Status AwaitEnd();
   DrainHooks HooksOfDrain();
   // Closes and ends everything. May be called again.

@@ -12,6 +12,7 @@ namespace saccade::server {
 namespace {
 
 // How often the requests that remain are counted.
+constexpr absl::Duration kBetweenSweeps = absl::Milliseconds(100);
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 
 bool IsEnd(DrainState state) { return state == DrainState::kDone || state == DrainState::kTimedOut; }
@@ -47,7 +48,9 @@ class Drainer {
   void Look() {
     facts_.now = clock_.Now();
     facts_.closed = closed_->load();
-    if (position_.state != DrainState::kClosing) hooks_.count(facts_);
+    if (position_.state == DrainState::kClosing) return;
+    if (hooks_.sweep != nullptr) hooks_.sweep();
+    hooks_.count(facts_);
   }
 
   void Wait() {
@@ -58,6 +61,7 @@ class Drainer {
     absl::Duration wait = kPollInterval;
     if (position_.state == DrainState::kLameDuck) wait = position_.since + options_.lame_duck - facts_.now;
     if (position_.state == DrainState::kRefusing) wait = position_.since + options_.go_away - facts_.now;
+    if (hooks_.sweep != nullptr) wait = std::min(wait, kBetweenSweeps);
     if (await_signal_(wait)) facts_.hurry = true;
   }
 

@@ -87,6 +87,8 @@ struct DrainHooks {
   std::function<void()> go_away;
   // On entering kFinishing.
   std::function<void()> refuse_requests;
+  // Until kClosing, often: ends calls that are late or cancelled. May be null.
+  std::function<void()> sweep = nullptr;
   // In kFinishing, repeatedly: ends requests whose clients have not sent them completely. Called when no
   // accepted request is left.
   std::function<void()> end_unfinished;

@@ -73,7 +73,13 @@ std::unique_ptr<ExchangeReceiver> RequestDispatcher::Begin(Exchange* exchange) {
   ExchangeHandler* const handler = IsGrpc(exchange->head()) ? grpc_ : http_;
   std::unique_ptr<ExchangeReceiver> receiver = handler->Begin(exchange);
   if (!exchange->head().has_body) return receiver;
-  return std::make_unique<Request>(exchange, std::move(receiver), OnLoop(exchange->loop()));
+  try {
+    // It allocates before it takes the receiver.
+    return std::make_unique<Request>(exchange, std::move(receiver), OnLoop(exchange->loop()));
+  } catch (...) {
+    if (receiver != nullptr) receiver->OnOver(false);
+    throw;
+  }
 }
 
 void RequestDispatcher::EndUnfinished() {

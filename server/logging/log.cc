@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -180,10 +181,14 @@ void LogDroppedLines() {
 
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields) {
   if (!IsWritten(level)) return;
-  // The text is an argument, not the format string, because it may contain braces.
-  spdlog::default_logger_raw()->log(
-      ToSpdlog(level), "{}",
-      g_format == LogFormat::kJson ? JsonFields(message, fields) : TextFields(message, fields));
+  try {
+    // The text is an argument, not the format string, because it may contain braces.
+    spdlog::default_logger_raw()->log(
+        ToSpdlog(level), "{}",
+        g_format == LogFormat::kJson ? JsonFields(message, fields) : TextFields(message, fields));
+  } catch (const std::exception&) {
+    // Errors are logged where an exception was caught; another one would end the thread.
+  }
 }
 
 }  // namespace saccade::server

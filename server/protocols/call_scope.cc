@@ -123,7 +123,7 @@ void CallScope::CaptureCall(const CallOutcome& outcome, const Bodies& bodies, co
   call.ended = capture_->Now();
   call.status = outcome.status;
   call.http_status = outcome.http_status;
-  call.served = *served_;
+  if (served_ != nullptr) call.served = *served_;
   capture_->Add(std::move(call), bodies.request, bodies.answer);
 }
 

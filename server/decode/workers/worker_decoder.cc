@@ -141,10 +141,10 @@ class WorkerVideoFile final : public Video {
   }
 
   absl::Status Take(const WorkerVideo& told) {
-    if (!(told.frames_per_second > 0 && std::isfinite(told.frames_per_second)) || told.claimed_frames < 0 ||
-        told.width < 1 || told.height < 1 || std::max(told.width, told.height) > kMaxSide ||
-        told.width > limits_.max_pixels / told.height || told.memory_bytes < 0 ||
-        told.memory_bytes > int64_t{1024} * MaxAllocatedPixels(limits_) ||
+    if (!(told.frames_per_second > 0 && told.frames_per_second <= kMaxFramesPerSecond) ||
+        told.claimed_frames < 0 || told.width < 1 || told.height < 1 ||
+        std::max(told.width, told.height) > kMaxSide || told.width > limits_.max_pixels / told.height ||
+        told.memory_bytes < 0 || told.memory_bytes > int64_t{1024} * MaxAllocatedPixels(limits_) ||
         told.decoded_pixels < now_.decoded_pixels)
       return BadReply();
     now_ = told;

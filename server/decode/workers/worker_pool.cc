@@ -28,6 +28,9 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(10);
 // How long a process that was started may take until it answers: it loads its libraries first.
 constexpr int kStartMilliseconds = 60'000;
 
+// Processor time for a header. It is read in milliseconds, unless a library can be kept busy by it.
+constexpr absl::Duration kMaxHeaderCpu = absl::Seconds(5);
+
 struct Sockets {
   int ours = -1;
   int theirs = -1;
@@ -114,7 +117,9 @@ absl::StatusOr<WorkerReply> DecodeWorker::Run(WorkerJob job, const StillWanted& 
   if (process_ == nullptr) return absl::InternalError("the decode worker has ended");
   job.input_bytes = input_bytes_;
   job.memory_bytes = process_->memory->bytes();
-  job.max_cpu_seconds = static_cast<uint64_t>(absl::ToInt64Seconds(pool_->options_.max_cpu));
+  const bool is_header = job.task == WorkerTask::kOpenVideo || job.task == WorkerTask::kReadHeader;
+  job.max_cpu_seconds = static_cast<uint64_t>(absl::ToInt64Seconds(
+      is_header ? std::min(kMaxHeaderCpu, pool_->options_.max_cpu) : pool_->options_.max_cpu));
   if (send(process_->socket, &job, sizeof(job), MSG_NOSIGNAL) != sizeof(job))
     return pool_->Crashed(std::move(process_));
   return Await(wanted);
