@@ -83,7 +83,7 @@ def open_page(browser, daemon, repository):
         opened.append(context)
         page = context.new_page()
         page.set_default_timeout(1000 * DEADLINE_SECONDS)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("console", lambda message: complaints.append(f"{message.text} {message.location}") if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(f"http://127.0.0.1:{daemon.http_port}/{address}")
