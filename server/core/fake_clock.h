@@ -16,17 +16,22 @@ class FakeClock final : public Clock {
   absl::Time Now() override;
   bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override;
 
-  // Moves time forward and wakes all threads whose deadline has passed. The mutexes waited on must outlive
-  // the call.
+  // Moves time forward and wakes all threads whose deadline has passed.
   void Advance(absl::Duration by);
 
   // Blocks until at least `count` threads wait in AwaitUntil.
   void AwaitWaiters(int count);
 
  private:
+  // Waits until no Advance() may lock `mu` any more: the thread that waited may then free it. REQUIRES: `mu`
+  // is held.
+  void AwaitAdvance(absl::Mutex* mu) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+
   absl::Mutex mutex_;
   absl::Time now_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::Mutex*> waiters_ ABSL_GUARDED_BY(mutex_);
+  // Calls of Advance() that run.
+  int advancing_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace saccade::server

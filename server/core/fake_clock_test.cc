@@ -1,6 +1,7 @@
 #include "server/core/fake_clock.h"
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -48,6 +49,23 @@ TEST(FakeClockTest, StandsStillUntilMoved) {
   EXPECT_EQ(clock.Now(), start);
   clock.Advance(absl::Milliseconds(3));
   EXPECT_EQ(clock.Now(), start + absl::Milliseconds(3));
+}
+
+// As a model that is unloaded while a test moves the time.
+TEST(FakeClockTest, AMutexThatWasWaitedOnMayBeFreedAtOnce) {
+  FakeClock clock;
+  std::atomic<bool> ends{false};
+  std::thread moves([&] {
+    while (!ends) clock.Advance(absl::Seconds(1));
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const auto mutex = std::make_unique<absl::Mutex>();
+    const bool never = false;
+    absl::MutexLock lock(mutex.get());
+    EXPECT_FALSE(clock.AwaitUntil(mutex.get(), absl::Condition(&never), clock.Now() + absl::Seconds(1)));
+  }
+  ends = true;
+  moves.join();
 }
 
 TEST(FakeClockTest, ConditionThatHoldsDoesNotWait) {
