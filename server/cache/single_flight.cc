@@ -32,7 +32,7 @@ class SingleFlight::Flight {
   absl::Time deadline;
   std::vector<Waiter> waiters;
   bool has_landed = false;
-  // Of the waiters, once it has landed.
+  // The number of waiters that were resumed, once the flight has landed.
   size_t resumed = 0;
 };
 

@@ -26,8 +26,8 @@ class FaultRoom {
 
  private:
   double Quarter() const { return static_cast<double>(max_bytes_) / 4; }
-  // What was written recently: it falls by a quarter of the folder in each `max_age`. Not whole bytes,
-  // because less than one may become free between two calls.
+  // The bytes that were written recently: they fall by a quarter of the folder in each `max_age`. A fraction
+  // counts, because less than a byte may become free between two calls.
   double Level(absl::Time now) {
     const double passed = std::max(0.0, absl::FDivDuration(now - at_, max_age_));
     at_ = std::max(at_, now);

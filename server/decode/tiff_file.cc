@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/picture_formats.h"
 #include "server/decode/tiff_directory.h"
 #include "server/decode/voxels.h"
 
@@ -27,8 +26,9 @@ constexpr int kMaxSamples = 8;
 // A whole tile is decoded even if the picture shows little of it. A tile may have this many pixels, or
 // kMaxTileShare times as many as its picture.
 constexpr int64_t kMaxTilePixels = int64_t{1} << 20;
-constexpr uint32_t kMaxTilesOfFile = 1 << 20;
 constexpr int64_t kMaxTileShare = 4;
+// The positions of all tiles are read for each region.
+constexpr uint32_t kMaxTilesOfFile = 1 << 20;
 
 // Pixels that are decoded before it is asked whether they are still wanted; a strip may have more.
 constexpr int64_t kPixelsAtOnce = int64_t{1} << 18;
@@ -45,15 +45,15 @@ constexpr uint64_t kMaxExcessOfTile = 4096;
 // may be there.
 constexpr int64_t kMaxExcessOfStrip = 16;
 
-absl::Status BrokenTiff(const std::string& why);
-
-absl::Status ProgressiveJpeg(uint32_t strile) {
-  return BrokenTiff(absl::StrCat("the JPEG of its strip or tile ", strile,
-                                 " is not baseline; save it again with another compression"));
-}
-
 absl::Status BrokenTiff(const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("the TIFF cannot be read: ", why));
+}
+
+// TIFF's JPEGs are sequential. Others have up to a hundred scans, each of which costs as much.
+absl::Status CheckSequential(const JpegFrame& frame, uint32_t strile) {
+  if (frame.is_sequential) return absl::OkStatus();
+  return BrokenTiff(absl::StrCat("the JPEG of its strip or tile ", strile,
+                                 " is not baseline; save it again with another compression"));
 }
 
 // The compressions whose decoders take no more memory and time than the pixels suggest.
@@ -286,26 +286,27 @@ int64_t TiffFile::StoredPixels() const {
   return int64_t{width} * height;
 }
 
-// TIFF's JPEGs are sequential. Others have up to a hundred scans, each of which costs as much.
-absl::Status TiffFile::CheckJpegOfTile(uint32_t tile) const {
+std::optional<JpegFrame> TiffFile::FrameOf(uint32_t strile) const {
   TIFF* const tiff = source_->tiff;
-  const uint64_t offset = TIFFGetStrileOffset(tiff, tile);
-  if (offset >= source_->bytes.size()) return absl::OkStatus();
-  const auto frame = JpegFrameOf(source_->bytes.substr(offset, TIFFGetStrileByteCount(tiff, tile)));
-  return frame && !frame->is_sequential ? ProgressiveJpeg(tile) : absl::OkStatus();
+  const uint64_t offset = TIFFGetStrileOffset(tiff, strile);
+  if (offset >= source_->bytes.size()) return std::nullopt;
+  return JpegFrameOf(source_->bytes.substr(offset, TIFFGetStrileByteCount(tiff, strile)));
+}
+
+absl::Status TiffFile::CheckJpegOfTile(uint32_t tile) const {
+  const auto frame = FrameOf(tile);
+  return frame ? CheckSequential(*frame, tile) : absl::OkStatus();
 }
 
 absl::Status TiffFile::CheckJpegOfStrip(uint32_t strip) const {
   TIFF* const tiff = source_->tiff;
-  const uint64_t offset = TIFFGetStrileOffset(tiff, strip);
-  if (offset >= source_->bytes.size()) return absl::OkStatus();
-  const auto frame = JpegFrameOf(source_->bytes.substr(offset, TIFFGetStrileByteCount(tiff, strip)));
+  const auto frame = FrameOf(strip);
   uint32_t height = 0, rows = 0;
   TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows);
   const int64_t most = std::min(rows, height) + kMaxExcessOfStrip;
   if (!frame) return absl::OkStatus();
-  if (frame->height <= most) return frame->is_sequential ? absl::OkStatus() : ProgressiveJpeg(strip);
+  if (frame->height <= most) return CheckSequential(*frame, strip);
   return BrokenTiff(absl::StrCat("the JPEG of its strip ", strip, " has ", frame->height, " rows; at most ",
                                  most, " are expected, so save it again"));
 }
@@ -360,7 +361,6 @@ absl::Status TiffFile::CheckRegions() const {
     return absl::InvalidArgumentError(
         absl::StrCat("a TIFF in strips cannot be read by regions, so ", kAdvice));
   }
-  // The positions of all of them are read for each region.
   if (TIFFNumberOfTiles(tiff) > kMaxTilesOfFile) {
     return absl::InvalidArgumentError(
         absl::StrCat("it has more than ", kMaxTilesOfFile, " tiles of its own, so ", kAdvice));
@@ -381,7 +381,8 @@ absl::Status TiffFile::CheckBytesOfTile(const Region& tile) const {
   TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
   TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &compression);
   const uint64_t most = 2 * TIFFTileSize64(tiff) + kMaxExcessOfTile;
-  for (uint16_t plane = 0; plane < (planes == PLANARCONFIG_SEPARATE ? samples : 1); ++plane) {
+  const uint16_t count = planes == PLANARCONFIG_SEPARATE ? samples : uint16_t{1};
+  for (uint16_t plane = 0; plane < count; ++plane) {
     const uint32_t number =
         TIFFComputeTile(tiff, static_cast<uint32_t>(tile.x), static_cast<uint32_t>(tile.y), 0, plane);
     if (const uint64_t stored = TIFFGetStrileByteCount(tiff, number); stored > most) {

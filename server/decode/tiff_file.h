@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/request.h"
+#include "server/decode/picture_formats.h"
 
 namespace saccade::server {
 
@@ -85,9 +86,12 @@ class TiffFile {
 
   TiffFile(std::unique_ptr<Source> source, std::function<absl::Status()> wanted);
   absl::Status IsWanted() const { return wanted_ ? wanted_() : absl::OkStatus(); }
-  // INVALID_ARGUMENT if the strip is a JPEG that is taller than it.
+  // INVALID_ARGUMENT if the strip or tile is a JPEG that is not sequential, or the strip one that is taller
+  // than it.
   absl::Status CheckJpegOfStrip(uint32_t strip) const;
   absl::Status CheckJpegOfTile(uint32_t tile) const;
+  // The frame of a strip's or tile's JPEG; null if there is none.
+  std::optional<JpegFrame> FrameOf(uint32_t strile) const;
   // INVALID_ARGUMENT if the tile at this place has far more bytes than pixels.
   absl::Status CheckBytesOfTile(const Region& tile) const;
   absl::Status ReadStrips(const TiffPage& page, float* out);

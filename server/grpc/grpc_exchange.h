@@ -91,10 +91,10 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   bool DoFinish(const CallEnd& end);
 
   // Ends the call for the client, and cancels it for the handler.
-  // For an exception. Resets the exchange if there is no memory for anything else.
-  void FailByException();
   void Fail(const absl::Status& status);
   void Fail(const MessageFailure& failure);
+  // For an exception. Resets the exchange if there is no memory for anything else.
+  void FailByException();
   // Drops what was received and not delivered, and cancels the timers of the upload and of the deadline.
   void StopReading();
 

@@ -114,7 +114,7 @@ void Health::Impl::Watch::OnMessage(BytePieces message) {
   try {
     watches.insert(this);
   } catch (...) {
-    // Nobody expects an empty set.
+    // An empty set of watches would be taken for one that has some.
     if (watches.empty()) impl_->watches_.erase(service_);
     throw;
   }
