@@ -28,6 +28,7 @@ constexpr const char* kGroups = "sbgp";
 constexpr uint64_t kMaxCopies = 4;
 
 constexpr size_t kBoxHeader = 8;
+constexpr size_t kTypeOffset = 4;
 
 // The first letters of all types that are looked for.
 constexpr std::string_view kFirsts = "stcke";
@@ -49,7 +50,7 @@ uint64_t ClaimedEntries(const PictureBytes& bytes, size_t at) {
 // Whether the size field before a type can be that of a box. 0 means the rest of the file, and 1 a longer
 // field. FFmpeg cuts a box that is longer than what is left, so there is no upper bound.
 bool IsBox(const PictureBytes& bytes, size_t type) {
-  const uint32_t size = bytes.big32(type - 4);
+  const uint32_t size = bytes.big32(type - kTypeOffset);
   return size <= 1 || size >= kBoxHeader;
 }
 
@@ -60,14 +61,15 @@ class SampleCounter {
         max_samples_(std::min<uint64_t>(kMaxSamples, bytes.size() / kMinSampleBytes)),
         max_entries_(bytes.size() / kMinEntryBytes) {}
 
-  // Goes over the outermost boxes. Only those of the data (mdat) cannot hold tables.
+  // Goes over the outermost boxes, which may be tables themselves. Only those of the data (mdat) cannot hold
+  // any.
   absl::Status Count() {
     for (size_t at = 0; bytes_.has(at, kBoxHeader);) {
       uint64_t size = bytes_.big32(at);
       if (size == 1) size = uint64_t{bytes_.big32(at + 8)} << 32 | bytes_.big32(at + 12);
       if (size < kBoxHeader || size > bytes_.size() - at) size = bytes_.size() - at;
-      if (!bytes_.tag(at + 4, "mdat")) {
-        if (absl::Status few = CountIn(at + kBoxHeader, at + size); !few.ok()) return few;
+      if (!bytes_.tag(at + kTypeOffset, "mdat")) {
+        if (absl::Status few = CountIn(at + kTypeOffset, at + size); !few.ok()) return few;
       }
       at += size;
     }
