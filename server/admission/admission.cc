@@ -84,7 +84,9 @@ Admission::Admission(const AdmissionOptions& options, Clock* clock)
                    .bytes = options.max_inflight_bytes,
                    .decoded_bytes = options.max_decoded_bytes}),
       client_rates_(options.clients),
-      client_bytes_(options.max_inflight_bytes, options.max_message_bytes) {}
+      client_shares_({.bytes = options.max_inflight_bytes,
+                      .message_bytes = options.max_message_bytes,
+                      .decoded_bytes = options.max_decoded_bytes}) {}
 
 absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
   const absl::Time now = clock_->Now();
@@ -149,15 +151,15 @@ absl::StatusOr<ByteCharge> Admission::Charge(absl::string_view client, int64_t b
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   if (absl::Status fits = server_.Check(more, {}, now); !fits.ok()) return fits;
-  if (absl::Status fits = client_bytes_.Check(client, bytes, 0, server_.TimeToRetry(now)); !fits.ok())
+  if (absl::Status fits = client_shares_.Check(client, more, {}, now, server_.TimeToRetry(now)); !fits.ok())
     return fits;
-  client_bytes_.Add(client, bytes);
+  client_shares_.Add(client, more);
   try {
     ByteCharge charge = Issue(this, client, bytes);
     server_.Add(more, now);
     return charge;
   } catch (...) {
-    client_bytes_.Return(client, bytes);
+    client_shares_.Return(client, more);
     throw;
   }
 }
@@ -175,12 +177,10 @@ Load* Admission::LoadOf(const Applicant& applicant) {
 
 absl::Status Admission::Check(const Holding& more, const Holding& own, absl::Time now) {
   if (absl::Status fits = server_.Check(more.of_server, own.of_server, now); !fits.ok()) return fits;
-  if (more.of_server.bytes > 0) {
-    absl::Status fits =
-        client_bytes_.Check(more.client, more.of_server.bytes, own.of_server.bytes, server_.TimeToRetry(now));
-    if (!fits.ok()) return fits;
-  }
-  absl::Status quota = client_quotas_.Check(more.client, more.of_server.requests, server_.TimeToRetry(now));
+  const absl::Duration retry_after = server_.TimeToRetry(now);
+  absl::Status fits = client_shares_.Check(more.client, more.of_server, own.of_server, now, retry_after);
+  if (!fits.ok()) return fits;
+  absl::Status quota = client_quotas_.Check(more.client, more.of_server.requests, retry_after);
   if (!quota.ok()) return quota;
   if (more.model == nullptr) return absl::OkStatus();
   return more.model->Check(more.of_model, own.of_model, now);
@@ -188,11 +188,11 @@ absl::Status Admission::Check(const Holding& more, const Holding& own, absl::Tim
 
 void Admission::Add(const Holding& more, absl::Time now) {
   // What may find no memory comes first, so that all or nothing is counted.
-  client_bytes_.Add(more.client, more.of_server.bytes);
+  client_shares_.Add(more.client, more.of_server);
   try {
     client_quotas_.Add(more.client, more.of_server.requests);
   } catch (...) {
-    client_bytes_.Return(more.client, more.of_server.bytes);
+    client_shares_.Return(more.client, more.of_server);
     throw;
   }
   server_.Add(more.of_server, now);
@@ -224,9 +224,10 @@ Inflight Admission::inflight() const {
 absl::Status Admission::AddDecodedBytes(int64_t bytes, const Holding& own) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot add ", bytes, " decoded bytes"));
   const Inflight decoded = {.decoded_bytes = bytes};
-  const Holding more = {.of_server = decoded, .model = own.model, .of_model = decoded};
+  const Holding more = {.of_server = decoded, .client = own.client, .model = own.model, .of_model = decoded};
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
+  if (bytes > 0) client_shares_.AskForDecodedBytes(own.client, now);
   absl::Status fits = Check(more, own, now);
   if (fits.ok()) Add(more, now);
   return fits;
@@ -242,7 +243,7 @@ void Admission::Return(const Holding& held) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   server_.Return(held.of_server, now);
-  client_bytes_.Return(held.client, held.of_server.bytes);
+  client_shares_.Return(held.client, held.of_server);
   client_quotas_.Return(held.client, held.of_server.requests);
   if (held.model != nullptr) held.model->Return(held.of_model, now);
   if (held.answering) --answering_;
@@ -256,7 +257,9 @@ void Admission::ReturnRequest(Holding& held) {
   };
   absl::MutexLock lock(&mutex_);
   client_quotas_.Return(held.client, held.of_server.requests);
-  server_.Return(take(held.of_server), now);
+  const Inflight taken = take(held.of_server);
+  client_shares_.Return(held.client, taken);
+  server_.Return(taken, now);
   if (held.model != nullptr) held.model->Return(take(held.of_model), now);
   held.answering = true;
   ++answering_;
@@ -266,7 +269,7 @@ void Admission::Return(absl::string_view client, int64_t bytes) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   server_.Return({.bytes = bytes}, now);
-  client_bytes_.Return(client, bytes);
+  client_shares_.Return(client, {.bytes = bytes});
 }
 
 }  // namespace saccade::server

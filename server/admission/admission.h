@@ -14,9 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/admission/client_bytes.h"
 #include "server/admission/client_quotas.h"
 #include "server/admission/client_rates.h"
+#include "server/admission/client_shares.h"
 #include "server/admission/load.h"
 #include "server/core/byte_ledger.h"
 #include "server/core/clock.h"
@@ -39,7 +39,8 @@ struct AdmissionOptions {
   int64_t max_message_bytes = int64_t{64} << 20;
 
   // --max-decoded-bytes. Counts decoded pictures, three bytes per pixel, because a small file can contain
-  // many pixels, and the network inputs made of them, four bytes per float.
+  // many pixels, and the network inputs made of them, four bytes per float. Beside other clients, one may
+  // hold half of it, see ClientShares.
   int64_t max_decoded_bytes = int64_t{768} << 20;
 
   ClientRateOptions clients = {};
@@ -69,7 +70,8 @@ class Admission final : public ByteLedger {
   struct Holding {
     // Share of the server's bounds. What a nested request's outer ticket or a charge holds is not included.
     Inflight of_server = {};
-    // The client whose share `of_server.bytes` and whose quota `of_server.requests` count to; empty for none.
+    // The client whose shares the bytes of `of_server` and whose quota `of_server.requests` count to; empty
+    // for none.
     std::string client = {};
     // Null for a model without bounds of its own.
     Load* model = nullptr;
@@ -184,7 +186,7 @@ class Admission final : public ByteLedger {
   std::map<std::string, Load, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   ClientRates client_rates_ ABSL_GUARDED_BY(mutex_);
   ClientQuotas client_quotas_ ABSL_GUARDED_BY(mutex_);
-  ClientBytes client_bytes_ ABSL_GUARDED_BY(mutex_);
+  ClientShares client_shares_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   // Tickets whose request was given back before they were released.
   int64_t answering_ ABSL_GUARDED_BY(mutex_) = 0;

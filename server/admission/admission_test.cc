@@ -280,6 +280,22 @@ TEST(AdmissionTest, BoundsPixelsAcrossTickets) {
   ExpectInflight(*admission, 1, 1, 11);
 }
 
+// A client that is alone may hold all of it. The first request of another one then finds no room, and the
+// next one does.
+TEST(AdmissionTest, AClientLeavesHalfOfTheDecodedBytesToOthers) {
+  const auto admission = MakeAdmission(kSmall);
+  auto large = admission->Admit({.client = "a"}), small = admission->Admit({.client = "b"});
+  ASSERT_TRUE(large.ok() && small.ok() && large->AddDecodedBytes(50).ok());
+  EXPECT_EQ(ShedReasonOf(small->AddDecodedBytes(1)), ShedReason::kDecodedBytes);
+  large->ReturnRequest();
+  auto again = admission->Admit({.client = "a"});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(ShedReasonOf(again->AddDecodedBytes(26)), ShedReason::kDecodedBytes);
+  EXPECT_TRUE(again->AddDecodedBytes(25).ok()) << "what was given back counts no more";
+  EXPECT_TRUE(small->AddDecodedBytes(25).ok());
+  ExpectInflight(*admission, 2, 0, 50);
+}
+
 TEST(AdmissionTest, TicketGivesBackOnceHoweverItIsMoved) {
   auto admission = MakeAdmission(kSmall);
   Admission::Ticket kept;

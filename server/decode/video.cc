@@ -1,6 +1,7 @@
 #include "server/decode/video.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/decode/avi_chunks.h"
 #include "server/decode/ffmpeg_video.h"
 #include "server/decode/matroska_frames.h"
 #include "server/decode/mp4_samples.h"
@@ -10,8 +11,6 @@
 namespace saccade::server {
 namespace {
 
-constexpr uint64_t kMaxInfoBytes = uint64_t{64} << 10;
-
 bool IsMp4(const PictureBytes& bytes) {
   // The size field of the ftyp box is below 16 MiB, so its first byte is zero; no text file starts with zero.
   // The brands avi*, he* and mif1 are those of still pictures.
@@ -20,18 +19,6 @@ bool IsMp4(const PictureBytes& bytes) {
 }
 
 bool IsMatroska(const PictureBytes& bytes) { return bytes.tag(0, "\x1A\x45\xDF\xA3"); }
-
-// FFmpeg compares each text of an AVI with all others.
-absl::Status CheckAviTexts(const PictureBytes& bytes) {
-  uint64_t texts = 0;
-  for (size_t at = bytes.find('L', 0); at < bytes.size(); at = bytes.find('L', at + 1)) {
-    if (bytes.tag(at, "LIST") && bytes.tag(at + 8, "INFO")) texts += bytes.little32(at + 4);
-  }
-  if (texts <= kMaxInfoBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the video cannot be read: its texts (INFO) have ", texts,
-                                                 " bytes; at most ", kMaxInfoBytes,
-                                                 " are accepted, so write it again without them"));
-}
 
 // FFmpeg's name of the container that the first bytes are those of; null if there is none.
 const char* ContainerOf(const PictureBytes& bytes) {
@@ -57,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Video>> Video::Open(std::string_view encoded, con
     if (absl::Status few = CheckMp4Samples(encoded); !few.ok()) return few;
   } else if (IsMatroska(bytes)) {
     if (absl::Status few = CheckMatroskaFrames(encoded); !few.ok()) return few;
-  } else if (absl::Status few = CheckAviTexts(bytes); !few.ok()) {
+  } else if (absl::Status few = CheckAviChunks(encoded); !few.ok()) {
     return few;
   }
   return CatchExceptions("the video", [&] { return OpenWithFfmpeg(encoded, container, limits, wanted); });

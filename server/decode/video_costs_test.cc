@@ -253,6 +253,22 @@ TEST(VideoCostsTest, VideosOfManyTexts) {
   EXPECT_LT(CpuSeconds() - start, 0.2);
 }
 
+// FFmpeg would make room for the name of a stream before it reads it.
+TEST(VideoCostsTest, AvisWhoseHeadersAreLongerThanTheFile) {
+  for (const char* chunk : {"strn", "strf", "strd"}) {
+    std::string avi = Avi(64, LargeJpeg(64), 2);
+    const size_t frames = avi.find("LIST", avi.find("strl"));
+    avi.insert(frames, chunk + Little(400'000'000, 4));
+    const PeakMemory memory;
+    EXPECT_THAT(std::string(Video::Open(avi, {}).status().message()),
+                HasSubstr(std::string(chunk) + ") claims 400000000 bytes, which a file of"));
+    EXPECT_LT(memory.growth(), 16 * kMebibyte);
+  }
+  std::string in_a_frame = LargeJpeg(64);
+  in_a_frame.append("strn\xFF\xFF\xFF\x7F");
+  EXPECT_TRUE(Video::Open(Avi(64, in_a_frame, 2), {}).ok());
+}
+
 // What the reader of elements passes over, FFmpeg may still find: it looks for tracks behind an element whose
 // size is unknown. Such frames are counted as they are read.
 TEST(VideoCostsTest, MatroskaFramesThatAreFoundLater) {

@@ -271,7 +271,8 @@ void AddBounds(CLI::App& app, Flags& flags) {
         "Maximum bytes of messages that are being received, of such requests, of large answers that clients "
         "have not read yet, and of open calls with their headers; one client may hold half of it");
   bound("--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
-        "Maximum bytes of decoded pictures and network inputs of such requests");
+        "Maximum bytes of decoded pictures and network inputs of such requests; one client may hold half of it "
+        "if others sent pictures within a minute, else all");
   CLI::Option* const rate =
       app.add_option(
              "--client-requests-per-second", flags.admission.clients.requests_per_second,

@@ -34,7 +34,7 @@ class CountingHandler final : public ExchangeHandler {
     void OnBody(absl::string_view bytes) override { to_->body.append(bytes.data(), bytes.size()); }
     void OnBodyEnd() override { ++to_->complete; }
     void OnWritten() override { ++to_->written; }
-    void OnOver(bool answered) override { ++(answered ? to_->answered : to_->broken); }
+    void OnOver(bool was_answered) override { ++(was_answered ? to_->answered : to_->broken); }
 
    private:
     CountingHandler* const to_;

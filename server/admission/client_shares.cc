@@ -1,0 +1,90 @@
+#include "server/admission/client_shares.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
+
+namespace saccade::server {
+
+ClientShares::ClientShares(const Bounds& bounds)
+    : max_bytes_(std::max(bounds.bytes / 2, std::min(bounds.message_bytes, bounds.bytes))),
+      bytes_bound_(max_bytes_ > bounds.bytes / 2 ? "--max-message-bytes" : "half of --max-inflight-bytes"),
+      max_decoded_bytes_(bounds.decoded_bytes / 2) {}
+
+absl::Status ClientShares::Check(absl::string_view client, const Inflight& more, const Inflight& own,
+                                 absl::Time now, absl::Duration retry_after) const {
+  if (client.empty()) return absl::OkStatus();
+  const Inflight held_now = held(client);
+  if (more.bytes > 0) {
+    absl::Status fits = CheckBytes(held_now, more.bytes, own.bytes, retry_after);
+    if (!fits.ok()) return fits;
+  }
+  return more.decoded_bytes > 0 ? CheckDecodedBytes(client, held_now, more.decoded_bytes, now, retry_after)
+                                : absl::OkStatus();
+}
+
+absl::Status ClientShares::CheckBytes(const Inflight& held_now, int64_t more, int64_t own,
+                                      absl::Duration retry_after) const {
+  if (more <= max_bytes_ - held_now.bytes) return absl::OkStatus();
+  if (more > max_bytes_ - own) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request needs ", more, " bytes in addition to the ", own,
+                     " that it already holds, more than the maximum of ", max_bytes_,
+                     " that the server allows one client in total (", bytes_bound_, ")"));
+  }
+  absl::Status refused = absl::ResourceExhaustedError(
+      absl::StrCat("the client is at its limit of ", max_bytes_, " bytes in flight (", bytes_bound_,
+                   "): ", held_now.bytes, " are in use, the request needs ", more, "; try again later"));
+  SetShedReason(refused, ShedReason::kBytes);
+  SetRetryAfter(refused, retry_after);
+  return refused;
+}
+
+// A large picture in tiles may need more than half, so a client that is alone gets what is there. Another
+// client finds no room once at most: from then on it has company.
+absl::Status ClientShares::CheckDecodedBytes(absl::string_view client, const Inflight& held_now, int64_t more,
+                                             absl::Time now, absl::Duration retry_after) const {
+  const bool has_company = now - (client == latest_ ? time_of_others_ : latest_time_) <= kCompanyTime;
+  if (!has_company || more <= max_decoded_bytes_ - held_now.decoded_bytes) return absl::OkStatus();
+  absl::Status refused = absl::ResourceExhaustedError(absl::StrCat(
+      "the client is at its limit of ", max_decoded_bytes_, " decoded bytes in flight (half of ",
+      "--max-decoded-bytes, because other clients send pictures, too): ", held_now.decoded_bytes,
+      " are in use, the request needs ", more, "; try again later, or send fewer or smaller pictures"));
+  SetShedReason(refused, ShedReason::kDecodedBytes);
+  SetRetryAfter(refused, retry_after);
+  return refused;
+}
+
+void ClientShares::AskForDecodedBytes(absl::string_view client, absl::Time now) {
+  if (client.empty()) return;
+  if (client != latest_) {
+    latest_.assign(client.data(), client.size());
+    time_of_others_ = latest_time_;
+  }
+  latest_time_ = now;
+}
+
+void ClientShares::Add(absl::string_view client, const Inflight& more) {
+  if (client.empty() || (more.bytes == 0 && more.decoded_bytes == 0)) return;
+  auto found = held_.find(client);
+  if (found == held_.end()) found = held_.emplace(std::string(client), Inflight()).first;
+  found->second.bytes += more.bytes;
+  found->second.decoded_bytes += more.decoded_bytes;
+}
+
+void ClientShares::Return(absl::string_view client, const Inflight& held) {
+  if (client.empty() || (held.bytes == 0 && held.decoded_bytes == 0)) return;
+  const auto found = held_.find(client);
+  found->second.bytes -= held.bytes;
+  found->second.decoded_bytes -= held.decoded_bytes;
+  if (found->second.bytes == 0 && found->second.decoded_bytes == 0) held_.erase(found);
+}
+
+Inflight ClientShares::held(absl::string_view client) const {
+  const auto found = held_.find(client);
+  return found == held_.end() ? Inflight() : found->second;
+}
+
+}  // namespace saccade::server
