@@ -84,6 +84,9 @@ LIMITS = {
         ("picture_inputs.cc", "kMaxPictures", COUNT, "Pictures of a tensor of pictures", "INVALID_ARGUMENT"),
         ("named_tensors.cc", "kMaxTexts", COUNT, "Texts of a tensor", "INVALID_ARGUMENT"),
         ("tile_items.h", "kMaxTiles", COUNT, "Tiles of a picture", "INVALID_ARGUMENT"),
+        ("tile_items.cc", "kMaxStoredShare", COUNT,
+         "Pixels of a TIFF's own tiles that are decoded for each pixel of the tiles that it is cut into, beyond "
+         "`--max-picture-pixels`", "INVALID_ARGUMENT"),
         ("vision/explain.cc", "kMaxMaps", COUNT, "Attention maps of an answer", "INVALID_ARGUMENT"),
         ("vision/explain.cc", "kMaxPositions", COUNT, "Positions whose attention is asked for", "INVALID_ARGUMENT"),
         ("volume.h", "kMaxVolumeSide", COUNT, "Depth, height or width of a volume", "INVALID_ARGUMENT"),

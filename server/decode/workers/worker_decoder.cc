@@ -37,7 +37,9 @@ absl::StatusOr<PictureHeader> Checked(const PictureHeader& header, const DecodeL
       header.height < 1)
     return BadReply();
   if (header.by_regions) {
-    if (std::max(header.width, header.height) > kMaxRegionalSide) return BadReply();
+    if (std::max({header.width, header.height, header.tile_width, header.tile_height}) > kMaxRegionalSide ||
+        std::min(header.tile_width, header.tile_height) < 1)
+      return BadReply();
     return header;
   }
   if (absl::Status fits = CheckPixels(header.width, header.height, limits); !fits.ok()) return fits;
