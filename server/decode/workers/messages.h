@@ -47,6 +47,7 @@ enum class WorkerTask : int32_t {
 enum class Drill : int32_t {
   kCrash,
   kLoop,
+  kLoopWithoutLimits,
   kAllocate,
   kOpenFiles,
   kOpenSockets,

@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,19 @@ constexpr int kStartMilliseconds = 60'000;
 
 // Processor time for a header. It is read in milliseconds, unless a library can be kept busy by it.
 constexpr absl::Duration kMaxHeaderCpu = absl::Seconds(5);
+
+// Beyond its job's processor time, after which a worker is killed if it was not ended by its own limit: that
+// counts whole seconds, and one that was taken over may have raised it.
+constexpr absl::Duration kCpuGrace = absl::Seconds(3);
+
+// Processor time that a process has used; zero if it has ended.
+absl::Duration CpuTimeOf(pid_t process) {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0)
+    return absl::ZeroDuration();
+  return absl::DurationFromTimespec(used);
+}
 
 struct Sockets {
   int ours = -1;
@@ -120,13 +134,16 @@ absl::StatusOr<WorkerReply> DecodeWorker::Run(WorkerJob job, const StillWanted& 
   const bool is_header = job.task == WorkerTask::kOpenVideo || job.task == WorkerTask::kReadHeader;
   job.max_cpu_seconds = static_cast<uint64_t>(absl::ToInt64Seconds(
       is_header ? std::min(kMaxHeaderCpu, pool_->options_.max_cpu) : pool_->options_.max_cpu));
+  const absl::Duration max_cpu = CpuTimeOf(process_->pid) + absl::Seconds(job.max_cpu_seconds) + kCpuGrace;
   if (send(process_->socket, &job, sizeof(job), MSG_NOSIGNAL) != sizeof(job))
     return pool_->Crashed(std::move(process_));
-  return Await(wanted);
+  return Await(wanted, max_cpu);
 }
 
-absl::StatusOr<WorkerReply> DecodeWorker::Await(const StillWanted& wanted) {
+absl::StatusOr<WorkerReply> DecodeWorker::Await(const StillWanted& wanted, absl::Duration max_cpu) {
   while (!Readable(process_->socket, kAskMilliseconds)) {
+    if (CpuTimeOf(process_->pid) > max_cpu)
+      return pool_->Crashed(std::move(process_), /*took_too_long=*/true);
     if (wanted == nullptr) continue;
     if (absl::Status still = wanted(); !still.ok()) {
       const std::string how = absl::StrCat("by the daemon: ", still.message());
@@ -339,10 +356,11 @@ int WorkerPool::End(std::unique_ptr<WorkerProcess> process) {
   return told.ok() ? told->wait_status : -1;
 }
 
-absl::Status WorkerPool::Crashed(std::unique_ptr<WorkerProcess> process) {
+absl::Status WorkerPool::Crashed(std::unique_ptr<WorkerProcess> process, bool took_too_long) {
   const pid_t pid = process->pid;
   const int wait_status = End(std::move(process));
-  const bool cpu_time = wait_status != -1 && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU;
+  const bool cpu_time =
+      took_too_long || (wait_status != -1 && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU);
   std::string reference;
   {
     absl::MutexLock lock(&mutex_);

@@ -85,7 +85,8 @@ class DecodeWorker {
   DecodeWorker(WorkerPool* pool, std::unique_ptr<WorkerProcess> process)
       : pool_(pool), process_(std::move(process)) {}
 
-  absl::StatusOr<WorkerReply> Await(const StillWanted& wanted);
+  // `max_cpu` is the processor time that the process may have used in all.
+  absl::StatusOr<WorkerReply> Await(const StillWanted& wanted, absl::Duration max_cpu);
 
   WorkerPool* const pool_;
   // Null once it has ended.
@@ -125,8 +126,9 @@ class WorkerPool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(helper_mutex_);
   // Ends a process and returns what waitpid tells, or -1 if nobody can tell.
   int End(std::unique_ptr<WorkerProcess> process) ABSL_LOCKS_EXCLUDED(helper_mutex_);
-  // Ends a process that failed during a job, and returns the error of the job.
-  absl::Status Crashed(std::unique_ptr<WorkerProcess> process);
+  // Ends a process that failed during a job, or that took too much processor time without ending by itself,
+  // and returns the error of the job.
+  absl::Status Crashed(std::unique_ptr<WorkerProcess> process, bool took_too_long = false);
   void Release(std::unique_ptr<WorkerProcess> process) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReportEnd(WorkerEnd end, const std::string& how, const std::string& reference) const;
 

@@ -162,6 +162,19 @@ TEST_F(WorkerPoolTest, ProcessorTimeIsBounded) {
   EXPECT_EQ(ended_[0].end, WorkerEnd::kCpuTime);
 }
 
+TEST_F(WorkerPoolTest, ProcessorTimeIsBoundedWhateverAWorkerDoesToItsLimits) {
+  const auto pool = Make({.max_cpu = absl::Seconds(1)});
+  const auto worker = *pool->Acquire();
+  int asked = 0;
+  const absl::Status ended = Perform(*worker, Drill::kLoopWithoutLimits, [&asked] {
+    return ++asked < 6000 ? absl::OkStatus() : absl::DeadlineExceededError("it went on for a minute");
+  });
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("more than 1s of processor time"));
+  ASSERT_EQ(ended_.size(), 1);
+  EXPECT_EQ(ended_[0].end, WorkerEnd::kCpuTime);
+  EXPECT_EQ(ended_[0].how, "by signal 9 (SIGKILL)");
+}
+
 TEST_F(WorkerPoolTest, AWorkerThatIsKilledWhileItWaitsCostsNothing) {
   const auto pool = Make();
   const pid_t killed = (*pool->Acquire())->pid();
