@@ -119,6 +119,8 @@ LIMITS = {
          "Entries of an MP4's edit lists times its samples, as a multiple of the samples that a file of its size may have",
          "INVALID_ARGUMENT"),
         ("mp4_samples.cc", "kMaxSamples", COUNT, "Frames and pieces of sound of an MP4 or MOV", "INVALID_ARGUMENT"),
+        ("mp4_samples.cc", "kMaxTexts", COUNT, "Texts of an MP4 or MOV", "INVALID_ARGUMENT"),
+        ("mp4_samples.cc", "kMaxNameBytes", BYTES, "Names that an MP4 or MOV gives its texts", "INVALID_ARGUMENT"),
         ("video.cc", "kMaxInfoBytes", BYTES, "Texts of an AVI", "INVALID_ARGUMENT"),
         ("matroska_frames.cc", "kMaxDescriptionBytes", BYTES, "Cues, tags or chapters of a Matroska or WebM file", "INVALID_ARGUMENT"),
         ("matroska_frames.cc", "kMaxFrames", COUNT, "Frames and pieces of sound of a Matroska or WebM file", "INVALID_ARGUMENT"),
