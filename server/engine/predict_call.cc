@@ -157,8 +157,8 @@ void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer,
 
 absl::Status PredictCall::ChargeWaiting(int64_t bytes) {
   absl::MutexLock lock(&mutex_);
-  // The results of the last share do not wait.
-  if (bytes == 0 || outstanding_ == 1) return absl::OkStatus();
+  // The results of the last share do not wait. A copy holds no ticket: its memory is the shadow's.
+  if (bytes == 0 || outstanding_ == 1 || request_.is_copy) return absl::OkStatus();
   return ticket_->AddDecodedBytes(bytes);
 }
 
