@@ -68,6 +68,15 @@ size_t EndOf(const PictureBytes& bytes, size_t type) {
   return size < kBoxHeader || size > bytes.size() - begin ? bytes.size() : begin + size;
 }
 
+// Whether a type at `type` is that of a box that names texts. Dashes may also be in a text; FFmpeg passes
+// over those of a box that does not begin with one of these.
+bool NamesTexts(const PictureBytes& bytes, size_t type) {
+  if (bytes.tag(type, "keys")) return true;
+  const size_t first = type + (bytes.big32(type - kTypeOffset) == 1 ? kLongBoxHeader : kBoxHeader);
+  return bytes.tag(type, "----") &&
+         (bytes.tag(first, "mean") || bytes.tag(first, "name") || bytes.tag(first, "data"));
+}
+
 class SampleCounter {
  public:
   explicit SampleCounter(std::string_view bytes)
@@ -139,7 +148,7 @@ class SampleCounter {
       for (; text + kBoxHeader <= end && texts_ <= kMaxTexts; ++texts_)
         text = EndOf(bytes_, text + kTypeOffset);
     }
-    if (bytes_.tag(at, "keys") || bytes_.tag(at, "----")) name_bytes_ += EndOf(bytes_, at) - at;
+    if (NamesTexts(bytes_, at)) name_bytes_ += EndOf(bytes_, at) - at;
     if (texts_ <= kMaxTexts && name_bytes_ <= kMaxNameBytes) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the video cannot be read: it has ", texts_, " texts (udta, ilst) or more, and ",

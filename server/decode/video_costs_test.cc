@@ -150,7 +150,11 @@ TEST(VideoCostsTest, Mp4sOfManyTexts) {
   const std::string name = Box("mean", flags + "m") + Box("name", flags + std::string(1000, 'n')) + data;
   std::string own;
   for (int i = 0; i < 200; ++i) own += Box("----", name);
-  EXPECT_THAT(refusal(Box("udta", Box("meta", flags + Box("ilst", own)))), HasSubstr("bytes of names"));
+  for (const std::string& parent : {Box("udta", Box("meta", flags + Box("ilst", own))), own})
+    EXPECT_THAT(refusal(parent), HasSubstr("bytes of names"));
+  // Dashes in a text are no name.
+  const std::string dashes = Box("\251cmt", Big(60'000, 2) + Big(0, 2) + std::string(200'000, '-'));
+  EXPECT_THAT(refusal(Box("udta", dashes)), Not(HasSubstr("texts")));
 }
 
 // A frame of VP8, which is what a lossy WebP holds; `is_shown` is a bit of it.
