@@ -66,6 +66,11 @@ absl::Status Perform(Drill drill) {
       RaiseLimits();
       Loop();
       break;
+    case Drill::kLoopAfterwards: {
+      const WorkerReply done = {};
+      if (send(kWorkerSocket, &done, sizeof(done), MSG_NOSIGNAL) == sizeof(done)) Loop();
+      break;
+    }
     case Drill::kAllocate:
       return TakeMemory();
     case Drill::kOpenFiles:

@@ -48,6 +48,7 @@ enum class Drill : int32_t {
   kCrash,
   kLoop,
   kLoopWithoutLimits,
+  kLoopAfterwards,
   kAllocate,
   kOpenFiles,
   kOpenSockets,

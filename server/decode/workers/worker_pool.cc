@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -36,11 +37,15 @@ constexpr absl::Duration kMaxHeaderCpu = absl::Seconds(5);
 // counts whole seconds, and one that was taken over may have raised it.
 constexpr absl::Duration kCpuGrace = absl::Seconds(3);
 
+// Processor time that an idle worker may take, which only waits for a job, and how often that is looked at.
+constexpr absl::Duration kMaxIdleCpu = absl::Milliseconds(100);
+constexpr absl::Duration kLookInterval = absl::Seconds(1);
+
 // Processor time that a process has used; zero if it has ended.
 absl::Duration CpuTimeOf(pid_t process) {
-  clockid_t clock{};
+  clockid_t cpu_clock{};
   timespec used{};
-  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0)
+  if (clock_getcpuclockid(process, &cpu_clock) != 0 || clock_gettime(cpu_clock, &used) != 0)
     return absl::ZeroDuration();
   return absl::DurationFromTimespec(used);
 }
@@ -194,7 +199,27 @@ WorkerPool::~WorkerPool() {
   EndHelper();
 }
 
+void WorkerPool::EndBusyIdle() {
+  std::vector<std::unique_ptr<WorkerProcess>> busy;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Time now = clock_->Now();
+    if (now < next_look_) return;
+    next_look_ = now + kLookInterval;
+    const auto first = std::stable_partition(idle_.begin(), idle_.end(), [](const auto& process) {
+      return CpuTimeOf(process->pid) - process->cpu_when_idle <= kMaxIdleCpu;
+    });
+    std::move(first, idle_.end(), std::back_inserter(busy));
+    idle_.erase(first, idle_.end());
+  }
+  for (std::unique_ptr<WorkerProcess>& process : busy) {
+    End(std::move(process));
+    ReportEnd(WorkerEnd::kCpuTime, "by the daemon: it computed without a job", "");
+  }
+}
+
 absl::StatusOr<std::unique_ptr<DecodeWorker>> WorkerPool::Acquire() {
+  EndBusyIdle();
   for (;;) {
     std::unique_ptr<WorkerProcess> process;
     {
@@ -220,7 +245,10 @@ absl::StatusOr<std::unique_ptr<DecodeWorker>> WorkerPool::Acquire() {
 }
 
 void WorkerPool::Release(std::unique_ptr<WorkerProcess> process) {
-  if (process != nullptr) process->memory->Trim(options_.kept_bytes);
+  if (process != nullptr) {
+    process->memory->Trim(options_.kept_bytes);
+    process->cpu_when_idle = CpuTimeOf(process->pid);
+  }
   {
     absl::MutexLock lock(&mutex_);
     --counts_.busy;

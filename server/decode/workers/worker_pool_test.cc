@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -173,6 +174,35 @@ TEST_F(WorkerPoolTest, ProcessorTimeIsBoundedWhateverAWorkerDoesToItsLimits) {
   ASSERT_EQ(ended_.size(), 1);
   EXPECT_EQ(ended_[0].end, WorkerEnd::kCpuTime);
   EXPECT_EQ(ended_[0].how, "by signal 9 (SIGKILL)");
+}
+
+TEST_F(WorkerPoolTest, AWorkerThatComputesWithoutAJobIsEnded) {
+  const auto pool = Make({.max_idle = 2});
+  pid_t looping = 0;
+  {
+    const auto worker = *pool->Acquire();
+    looping = worker->pid();
+    ASSERT_TRUE(Perform(*worker, Drill::kLoopAfterwards).ok());
+  }
+  clockid_t cpu_clock{};
+  ASSERT_EQ(clock_getcpuclockid(looping, &cpu_clock), 0);
+  const auto used = [cpu_clock] {
+    timespec time{};
+    clock_gettime(cpu_clock, &time);
+    return absl::DurationFromTimespec(time);
+  };
+  const absl::Duration enough = used() + absl::Seconds(1);
+  while (used() < enough) sched_yield();
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_NE((*pool->Acquire())->pid(), looping);
+  EXPECT_TRUE(StatOf(looping).empty());
+  ASSERT_EQ(ended_.size(), 1);
+  EXPECT_EQ(ended_[0].end, WorkerEnd::kCpuTime);
+  EXPECT_EQ(ended_[0].reference, "");
+  // The one that took its place only waits.
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(pool->Acquire().ok());
+  EXPECT_EQ(ended_.size(), 1);
 }
 
 TEST_F(WorkerPoolTest, AWorkerThatIsKilledWhileItWaitsCostsNothing) {
