@@ -1,6 +1,7 @@
 #include "models/tasks/join_detections.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -15,6 +16,12 @@ namespace {
 constexpr float kSameObject = 0.5F;
 // A box that ends at most this many pixels before a border between tiles is taken to be cut by it.
 constexpr float kAtBorder = 1.5F;
+// How many parts in a neighbouring tile a part is compared with: those that begin near it, in a crowd the
+// first of them.
+constexpr int kMaxCompared = 64;
+// How many of those are candidates to be the same object. One is joined; the others count if that one is
+// joined with another part.
+constexpr size_t kMaxCandidates = 4;
 
 struct Box {
   float x_min = 0;
@@ -85,6 +92,50 @@ struct Pair {
   size_t second = 0;
 };
 
+// A part's extent along one side of what two tiles show.
+struct Extent {
+  float begin = 0;
+  float end = 0;
+  size_t part = 0;
+};
+
+// The extents of those of `indices` that both tiles show, along the longer side of `seen`, sorted.
+std::vector<Extent> ExtentsOf(const std::vector<Part>& parts, const std::vector<size_t>& indices,
+                              const Box& seen) {
+  const bool along_x = seen.x_max - seen.x_min > seen.y_max - seen.y_min;
+  std::vector<Extent> extents;
+  for (const size_t index : indices) {
+    const Box shown = Common(seen, BoxOf(parts[index].found));
+    if (shown.area() <= 0) continue;
+    extents.push_back(along_x ? Extent{shown.x_min, shown.x_max, index}
+                              : Extent{shown.y_min, shown.y_max, index});
+  }
+  std::stable_sort(extents.begin(), extents.end(),
+                   [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  return extents;
+}
+
+// Adds pairs of `first` with parts of a neighbouring tile, whose extents are `seconds`.
+void AddPairs(const std::vector<Part>& parts, const Box& seen, const Extent& first,
+              const std::vector<Extent>& seconds, std::vector<Pair>& pairs) {
+  const float length = first.end - first.begin;
+  // Boxes that agree begin at most the first one's length before it, and half of it behind. A pixel is for
+  // rounding.
+  auto second = std::lower_bound(seconds.begin(), seconds.end(), first.begin - length - 1,
+                                 [](const Extent& extent, float begin) { return extent.begin < begin; });
+  std::vector<Pair> candidates;
+  for (int compared = 0; second != seconds.end() && compared < kMaxCompared; ++second, ++compared) {
+    if (second->begin > first.begin + length) break;
+    const float overlap = OverlapWithin(seen, parts[first.part].found, parts[second->part].found);
+    if (overlap >= kSameObject) candidates.push_back({overlap, first.part, second->part});
+  }
+  std::sort(candidates.begin(), candidates.end(), [](const Pair& a, const Pair& b) {
+    return a.overlap != b.overlap ? a.overlap > b.overlap : a.second < b.second;
+  });
+  candidates.resize(std::min(candidates.size(), kMaxCandidates));
+  pairs.insert(pairs.end(), candidates.begin(), candidates.end());
+}
+
 // Pairs of parts that may be of one object: of one class, and in tiles that share pixels.
 std::vector<Pair> PairsOf(const std::vector<Part>& parts, const std::vector<Tile>& tiles) {
   // Indices of the parts, by tile and class.
@@ -100,19 +151,24 @@ std::vector<Pair> PairsOf(const std::vector<Part>& parts, const std::vector<Tile
       for (const auto& [label, firsts] : of_tile[a]) {
         const auto seconds = of_tile[b].find(label);
         if (seconds == of_tile[b].end()) continue;
-        for (const size_t first : firsts) {
-          if (Common(seen, BoxOf(parts[first].found)).area() <= 0) continue;
-          for (const size_t second : seconds->second) {
-            const float overlap = OverlapWithin(seen, parts[first].found, parts[second].found);
-            if (overlap >= kSameObject) pairs.push_back({overlap, first, second});
-          }
-        }
+        const std::vector<Extent> extents = ExtentsOf(parts, seconds->second, seen);
+        for (const Extent& first : ExtentsOf(parts, firsts, seen))
+          AddPairs(parts, seen, first, extents, pairs);
       }
     }
   }
   std::stable_sort(pairs.begin(), pairs.end(),
                    [](const Pair& a, const Pair& b) { return a.overlap > b.overlap; });
   return pairs;
+}
+
+// Whether two groups have parts of one tile. Groups, like `parts`, are in the order of the tiles.
+bool ShareATile(const std::vector<Part>& parts, const std::vector<size_t>& a, const std::vector<size_t>& b) {
+  for (auto one = a.begin(), other = b.begin(); one != a.end() && other != b.end();) {
+    if (parts[*one].tile == parts[*other].tile) return true;
+    ++(*one < *other ? one : other);
+  }
+  return false;
 }
 
 // Groups of parts, each of one object: the best pairs first, and at most one part of each tile.
@@ -124,16 +180,12 @@ std::vector<std::vector<size_t>> GroupsOf(const std::vector<Part>& parts, const 
   for (const Pair& pair : PairsOf(parts, tiles)) {
     const size_t into = group_of[pair.first];
     const size_t from = group_of[pair.second];
-    if (into == from) continue;
-    const bool shared = std::any_of(groups[into].begin(), groups[into].end(), [&](size_t one) {
-      return std::any_of(groups[from].begin(), groups[from].end(),
-                         [&](size_t other) { return parts[one].tile == parts[other].tile; });
-    });
-    if (shared) continue;
-    for (const size_t moved : groups[from]) {
-      group_of[moved] = into;
-      groups[into].push_back(moved);
-    }
+    if (into == from || ShareATile(parts, groups[into], groups[from])) continue;
+    for (const size_t moved : groups[from]) group_of[moved] = into;
+    std::vector<size_t> both;
+    std::merge(groups[into].begin(), groups[into].end(), groups[from].begin(), groups[from].end(),
+               std::back_inserter(both));
+    groups[into] = std::move(both);
     groups[from].clear();
   }
   return groups;

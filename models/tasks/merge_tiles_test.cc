@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <random>
 #include <utility>
 #include <vector>
@@ -117,6 +118,32 @@ TEST(MergeTilesTest, TwoOfOneTileAreNeverMerged) {
   auto& first = std::get<Detections>(results[0]).items;
   first.push_back(first.front());
   EXPECT_EQ(std::get<Detections>(MergeTiles(std::move(results), tiles, kPicture)).items.size(), 2u);
+}
+
+// Thousands of boxes at one place: all pairs of them would be compared, and kept.
+TEST(MergeTilesTest, CrowdsTakeLittleTime) {
+  constexpr size_t kCrowd = 10'000;
+  const std::vector<Object> crowd(kCrowd, {65, 20, 95, 50, 0.5F, 3});
+  timespec start{}, end{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+  const size_t found = Merged(crowd).items.size();
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+  EXPECT_GE(found, kCrowd);
+  EXPECT_LT(found, 2 * kCrowd);
+  EXPECT_LT(end.tv_sec - start.tv_sec, 3);
+}
+
+// Objects of one class beside each other, in more than one row.
+TEST(MergeTilesTest, ManyObjectsThatTwoTilesShowAreMerged) {
+  std::vector<Object> objects;
+  for (int column = 0; column < 3; ++column) {
+    for (int row = 0; row < 30; ++row) {
+      const auto x = static_cast<float>(62 + 12 * column);
+      const auto y = static_cast<float>(2 + 3 * row);
+      objects.push_back({x, y, x + 10, y + 2.5F, 0.5F, 3});
+    }
+  }
+  EXPECT_EQ(Merged(objects).items.size(), objects.size());
 }
 
 TEST(MergeTilesTest, MasksAreStitched) {

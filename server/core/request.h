@@ -170,6 +170,9 @@ struct Response {
   // Asked by an encode() that takes long: an error if the client has gone or the deadline has passed. Null if
   // encode() need not ask.
   std::function<absl::Status()> still_wanted = nullptr;
+  // Called by an encode() that takes much memory beside the results and the answer, before it allocates: with
+  // the bytes that it holds at once. RESOURCE_EXHAUSTED if there is no room. Null if encode() takes little.
+  std::function<absl::Status(int64_t bytes)> take_memory = nullptr;
   // Size of the protocol's answer, where encode() knows it; it may be larger than the results.
   int64_t answer_bytes = 0;
   // Keeps the bytes of a large answer counted as in flight; null for a small one. The sender holds it until

@@ -15,6 +15,7 @@
 
 #include "server/decode/costs_fixtures.h"
 #include "server/decode/picture_fixtures.h"
+#include "server/decode/picture_formats.h"
 #include "server/decode/prepare.h"
 
 namespace saccade::server {
@@ -157,6 +158,21 @@ TEST(DecodeCostsTest, PngsWhosePixelsInflateToMoreThanTheirSize) {
   ASSERT_EQ(decoded.size(), cv::Size(1, 1));
   EXPECT_EQ(decoded.at<cv::Vec3b>(0, 0), cv::Vec3b(3, 2, 1));
   EXPECT_TRUE(Same(decoded, DecodedByOpenCv(attack)));
+}
+
+TEST(DecodeCostsTest, CopiesOfPngsAreChargedWhole) {
+  const std::string small = Encode(".png", SmoothPicture(1, 1));
+  const std::string without_end = small.substr(0, small.size() - 12);
+  for (const std::string& attack :
+       {WithChunks(small, Chunk("tEXt", "a\0"s + std::string(1'000'000, 'x'))),
+        WithChunks(without_end, Chunk("tEXt", "a\0b"s)) + Chunk("IEND", std::string(1'000'000, 'x'))}) {
+    const auto header = ReadPngHeader(attack);
+    ASSERT_TRUE(header.ok()) << header.status();
+    const std::string copy = WithoutExtraChunks(attack, *header);
+    EXPECT_EQ(static_cast<int64_t>(copy.size()), header->copied_bytes);
+    EXPECT_LE(copy.capacity(), copy.size() + 64);
+    EXPECT_TRUE(Same(Decoded(attack), DecodedByOpenCv(small)));
+  }
 }
 
 TEST(DecodeCostsTest, PngsWithLargeExif) {

@@ -27,11 +27,17 @@ constexpr const char* kGroups = "sbgp";
 // editors have one or two entries for each track.
 constexpr uint64_t kMaxCopies = 4;
 
+// FFmpeg compares the name of each text with those of all others. The names of most are short and known;
+// those of `keys` and of ---- are the file's own. Files of cameras and shops have less than a hundred texts.
+constexpr uint64_t kMaxTexts = 1024;
+constexpr uint64_t kMaxNameBytes = uint64_t{128} << 10;
+
 constexpr size_t kBoxHeader = 8;
+constexpr size_t kLongBoxHeader = 16;
 constexpr size_t kTypeOffset = 4;
 
 // The first letters of all types that are looked for.
-constexpr std::string_view kFirsts = "stcke";
+constexpr std::string_view kFirsts = "stckeui-";
 
 // The number of samples that a table claims whose type is at `at`; 0 if it is no table.
 uint64_t ClaimedSamples(const PictureBytes& bytes, size_t at) {
@@ -52,6 +58,23 @@ uint64_t ClaimedEntries(const PictureBytes& bytes, size_t at) {
 bool IsBox(const PictureBytes& bytes, size_t type) {
   const uint32_t size = bytes.big32(type - kTypeOffset);
   return size <= 1 || size >= kBoxHeader;
+}
+
+// The end of the box whose type is at `type`; that of the file if its size is none or beyond it.
+size_t EndOf(const PictureBytes& bytes, size_t type) {
+  const size_t begin = type - kTypeOffset;
+  uint64_t size = bytes.big32(begin);
+  if (size == 1) size = uint64_t{bytes.big32(begin + 8)} << 32 | bytes.big32(begin + 12);
+  return size < kBoxHeader || size > bytes.size() - begin ? bytes.size() : begin + size;
+}
+
+// Whether a type at `type` is that of a box that names texts. Dashes may also be in a text; FFmpeg passes
+// over those of a box that does not begin with one of these.
+bool NamesTexts(const PictureBytes& bytes, size_t type) {
+  if (bytes.tag(type, "keys")) return true;
+  const size_t first = type + (bytes.big32(type - kTypeOffset) == 1 ? kLongBoxHeader : kBoxHeader);
+  return bytes.tag(type, "----") &&
+         (bytes.tag(first, "mean") || bytes.tag(first, "name") || bytes.tag(first, "data"));
 }
 
 class SampleCounter {
@@ -111,8 +134,26 @@ class SampleCounter {
                                                        bytes_.size(), " bytes cannot hold; write it again"));
       }
       if (bytes_.tag(at, "elst")) edits_ += bytes_.big32(at + 8);
+      if (absl::Status few = CountTexts(at); !few.ok()) return few;
     }
     return absl::OkStatus();
+  }
+
+  // Counts the boxes in a list of texts, and the bytes of boxes that name texts.
+  absl::Status CountTexts(size_t at) {
+    if (bytes_.tag(at, "udta") || bytes_.tag(at, "ilst")) {
+      const size_t end = EndOf(bytes_, at);
+      const bool is_long = bytes_.big32(at - kTypeOffset) == 1;
+      size_t text = at - kTypeOffset + (is_long ? kLongBoxHeader : kBoxHeader);
+      for (; text + kBoxHeader <= end && texts_ <= kMaxTexts; ++texts_)
+        text = EndOf(bytes_, text + kTypeOffset);
+    }
+    if (NamesTexts(bytes_, at)) name_bytes_ += EndOf(bytes_, at) - at;
+    if (texts_ <= kMaxTexts && name_bytes_ <= kMaxNameBytes) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the video cannot be read: it has ", texts_, " texts (udta, ilst) or more, and ",
+                     name_bytes_, " bytes of names (keys, ----) or more; at most ", kMaxTexts, " and ",
+                     kMaxNameBytes, " are accepted, so write it again without them"));
   }
 
   const PictureBytes bytes_;
@@ -121,6 +162,8 @@ class SampleCounter {
   uint64_t samples_ = 0;
   uint64_t entries_ = 0;
   uint64_t edits_ = 0;
+  uint64_t texts_ = 0;
+  uint64_t name_bytes_ = 0;
 };
 
 }  // namespace

@@ -33,7 +33,8 @@ std::optional<JpegFrame> JpegFrameOf(std::string_view bytes);
 // kind, and go over all of them for each one.
 std::string_view JpegExif(std::string_view bytes);
 
-// Returns the PNG without the chunks that its pixels do not need. REQUIRES: ReadPngHeader accepted the bytes.
-std::string WithoutExtraChunks(std::string_view png);
+// Returns the PNG without the chunks that its pixels do not need, in at most header.copied_bytes. REQUIRES:
+// ReadPngHeader made `header` of the bytes, with copied_bytes above 0.
+std::string WithoutExtraChunks(std::string_view png, const PictureHeader& header);
 
 }  // namespace saccade::server

@@ -32,6 +32,9 @@ struct PictureHeader {
   // Whether the picture has more pixels than DecodeLimits allows, so that only regions of it can be decoded.
   // Its width and height are then those of the upright picture.
   bool by_regions = false;
+  // Size of the file's own tiles, turned as the picture is, if it is read by regions. Each is decoded whole.
+  int64_t tile_width = 0;
+  int64_t tile_height = 0;
 
   int64_t pixels() const { return width * height; }
 };

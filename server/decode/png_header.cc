@@ -49,10 +49,10 @@ bool DepthFitsColour(uint32_t depth, uint32_t colour) {
 
 }  // namespace
 
-std::string WithoutExtraChunks(std::string_view encoded) {
+std::string WithoutExtraChunks(std::string_view encoded, const PictureHeader& header) {
   const PictureBytes bytes(encoded);
   std::string kept;
-  kept.reserve(encoded.size());
+  kept.reserve(static_cast<size_t>(header.copied_bytes));
   kept.append(encoded.substr(0, kSignature));
   bool exif = false;
   for (size_t at = kSignature; bytes.has(at, kChunkFrame);) {
@@ -94,7 +94,10 @@ absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view encoded) {
     if (!bytes.has(at, kChunkFrame)) return Truncated("PNG", bytes, "its end chunk (IEND) is missing");
     if (length > kMaxNumber) return Broken("PNG", "a chunk is longer than the format allows");
     if (!bytes.has(at, kChunkFrame + length)) return Truncated("PNG", bytes, "they end inside a chunk");
-    if (bytes.tag(at + 4, "IEND")) break;
+    if (bytes.tag(at + 4, "IEND")) {
+      needed += kChunkFrame + length;
+      break;
+    }
     has_pixels = has_pixels || bytes.tag(at + 4, "IDAT");
     if (IsNeeded(bytes, at)) {
       needed += kChunkFrame + length;
@@ -105,7 +108,7 @@ absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view encoded) {
     at += kChunkFrame + length;
   }
   if (!has_pixels) return Broken("PNG", "it holds no pixels (IDAT)");
-  if (extra) header.copied_bytes = static_cast<int64_t>(needed + kChunkFrame);
+  if (extra) header.copied_bytes = static_cast<int64_t>(needed);
   return header;
 }
 

@@ -61,7 +61,7 @@ absl::StatusOr<cv::Mat> DecodeFile(std::string_view bytes, const PictureHeader& 
     case PictureFormat::kJpeg:
       return DecodeJpeg(bytes, factor, wanted);
     case PictureFormat::kPng:
-      return header.copied_bytes > 0 ? DecodePng(WithoutExtraChunks(bytes), header, wanted)
+      return header.copied_bytes > 0 ? DecodePng(WithoutExtraChunks(bytes, header), header, wanted)
                                      : DecodePng(bytes, header, wanted);
     case PictureFormat::kWebp:
       return DecodeWebp(bytes, header, wanted);

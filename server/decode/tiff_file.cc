@@ -374,6 +374,13 @@ absl::Status TiffFile::CheckRegions() const {
                                                  kMaxTilePixels, " pixels are accepted, so ", kAdvice));
 }
 
+std::pair<int64_t, int64_t> TiffFile::TileSize() const {
+  uint32_t width = 0, height = 0;
+  TIFFGetField(source_->tiff, TIFFTAG_TILEWIDTH, &width);
+  TIFFGetField(source_->tiff, TIFFTAG_TILELENGTH, &height);
+  return {width, height};
+}
+
 absl::Status TiffFile::CheckBytesOfTile(const Region& tile) const {
   TIFF* const tiff = source_->tiff;
   uint16_t planes = PLANARCONFIG_CONTIG, samples = 1, compression = COMPRESSION_NONE;
@@ -397,11 +404,9 @@ absl::Status TiffFile::CheckBytesOfTile(const Region& tile) const {
 
 absl::Status TiffFile::ReadRegion(const TiffPicture& picture, const Region& stored, uint32_t* out) {
   source_->error.clear();
-  uint32_t width = 0, height = 0;
-  TIFFGetField(source_->tiff, TIFFTAG_TILEWIDTH, &width);
-  TIFFGetField(source_->tiff, TIFFTAG_TILELENGTH, &height);
+  const auto [width, height] = TileSize();
   if (absl::Status near = CheckTouchedTiles({width, height}, stored); !near.ok()) return near;
-  std::vector<uint32_t> tile(size_t{width} * height);
+  std::vector<uint32_t> tile(static_cast<size_t>(width * height));
   TIFFRGBAImage image;
   char why[1024] = "";
   if (TIFFRGBAImageBegin(&image, source_->tiff, /*stop_on_error=*/1, why) != 1) return BrokenTiff(why);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -76,6 +77,8 @@ class TiffFile {
   // Whether regions of the current page can be decoded without the rest: it has tiles, none of more than
   // kMaxTilePixels. INVALID_ARGUMENT, saying how to save it, if not. REQUIRES: Picture() accepted the page.
   absl::Status CheckRegions() const;
+  // Width and height of the current page's tiles. REQUIRES: CheckRegions() returned OK.
+  std::pair<int64_t, int64_t> TileSize() const;
   // The same for a region of the picture as stored, which lies within it. Decodes only the tiles that the
   // region touches.
   // REQUIRES: CheckRegions() returned OK.

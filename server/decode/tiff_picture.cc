@@ -33,10 +33,13 @@ absl::StatusOr<PictureHeader> RegionalHeader(const TiffFile& file, const TiffPic
   if (std::max(picture.width, picture.height) > kMaxRegionalSide)
     return refused(absl::StrCat("sides of at most ", kMaxRegionalSide, " are read by regions"));
   const bool turned = IsTurned(picture);
+  const auto [tile_width, tile_height] = file.TileSize();
   return PictureHeader{.format = PictureFormat::kTiff,
                        .width = turned ? picture.height : picture.width,
                        .height = turned ? picture.width : picture.height,
-                       .by_regions = true};
+                       .by_regions = true,
+                       .tile_width = turned ? tile_height : tile_width,
+                       .tile_height = turned ? tile_width : tile_height};
 }
 
 // Where a region of the upright picture lies in the picture as stored.

@@ -117,6 +117,46 @@ TEST(VideoCostsTest, VideosThatClaimManySamples) {
               HasSubstr("cannot be decoded"));
 }
 
+// FFmpeg compares the name of each text with those of all others.
+TEST(VideoCostsTest, Mp4sOfManyTexts) {
+  const std::string flags(4, '\0');
+  const auto refusal = [&](const std::string& header) {
+    const double start = CpuSeconds();
+    const absl::Status refused =
+        Video::Open(Box("ftyp", "isom\0\0\0\0isom"s) + Box("moov", header), {}).status();
+    EXPECT_LT(CpuSeconds() - start, 0.2);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(refused.message());
+  };
+  const std::string data = Box("data", Big(1, 4) + Big(0, 4) + "x");
+  const auto with_keys = [&](uint64_t count) {
+    std::string keys, values;
+    for (uint64_t i = 1; i <= count; ++i) {
+      keys += Box("mdta", "k" + std::to_string(i));
+      values += Big(data.size() + 8, 4) + Big(i, 4) + data;
+    }
+    const std::string handler = Box("hdlr", flags + flags + "mdta" + std::string(13, '\0'));
+    return Box("meta", handler + Box("keys", flags + Big(count, 4) + keys) + Box("ilst", values));
+  };
+  EXPECT_THAT(refusal(with_keys(100)), Not(HasSubstr("texts")));
+  EXPECT_THAT(refusal(with_keys(2000)), HasSubstr("it has 1025 texts (udta, ilst) or more"));
+  EXPECT_THAT(refusal(with_keys(100'000)),
+              HasSubstr("bytes of names (keys, ----) or more; at most 1024 and"));
+  // A name and a language are one key.
+  std::string titles;
+  for (uint64_t language = 0; language < 20'000; ++language)
+    titles += Box("\251nam", Big(1, 2) + Big(language, 2) + "x");
+  EXPECT_THAT(refusal(Box("udta", titles)), HasSubstr("it has 1025 texts"));
+  const std::string name = Box("mean", flags + "m") + Box("name", flags + std::string(1000, 'n')) + data;
+  std::string own;
+  for (int i = 0; i < 200; ++i) own += Box("----", name);
+  for (const std::string& parent : {Box("udta", Box("meta", flags + Box("ilst", own))), own})
+    EXPECT_THAT(refusal(parent), HasSubstr("bytes of names"));
+  // Dashes in a text are no name.
+  const std::string dashes = Box("\251cmt", Big(60'000, 2) + Big(0, 2) + std::string(200'000, '-'));
+  EXPECT_THAT(refusal(Box("udta", dashes)), Not(HasSubstr("texts")));
+}
+
 // A frame of VP8, which is what a lossy WebP holds; `is_shown` is a bit of it.
 std::string Vp8(int side, bool is_shown) {
   const std::string webp =

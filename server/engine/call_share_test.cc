@@ -186,6 +186,54 @@ TEST_F(CallShareTest, MasksOfALargePictureAreDrawnOnThePool) {
   EXPECT_TRUE(outcome_->status().ok()) << outcome_->status();
 }
 
+// The memory in which masks are drawn is charged, as far as it is more than that of the inputs, which were
+// freed.
+TEST_F(CallShareTest, MemoryForMasksIsCharged) {
+  encode_pool_ = *DecodePool::Create({});
+  const auto admission = *Admission::Create({.max_decoded_bytes = 1000}, &clock_);
+  std::vector<int64_t> charged;
+  const auto encode = [&](Response& response) {
+    for (const int64_t bytes : {300, 500, 400}) {
+      EXPECT_TRUE(response.take_memory(bytes).ok());
+      charged.push_back(admission->inflight().decoded_bytes);
+    }
+    return response.take_memory(2000);
+  };
+  auto call = Call({32}, outcome_, nullptr, encode);
+  call->ticket() = *admission->Admit({.bytes = 0});
+  ASSERT_TRUE(call->AddDecodedBytes(400).ok());
+  AnswerDetections(call, 2000, 1000);
+  call.reset();
+  encode_pool_.reset();
+  EXPECT_THAT(charged, ElementsAre(400, 500, 500));
+  EXPECT_THAT(std::string(outcome_->status().message()), HasSubstr("--max-decoded-bytes"));
+  EXPECT_EQ(admission->inflight().decoded_bytes, 0);
+}
+
+TEST_F(CallShareTest, DetectionsThatWaitForOtherSharesAreCharged) {
+  const auto admission = *Admission::Create({.max_decoded_bytes = 10'000}, &clock_);
+  const auto answer = [&](size_t cells) {
+    auto call = Call({64, 32, 96}, outcome_);
+    call->ticket() = *admission->Admit({.bytes = 0});
+    const auto shares = ShareOut(std::move(call));
+    models::Detections found;
+    found.items.push_back({.mask = std::vector<float>(cells)});
+    shares[0]->Answer(std::vector<models::TaskResult>(1, found), {});
+    const int64_t waiting = admission->inflight().decoded_bytes;
+    EXPECT_EQ(outcome_->answers, 0);
+    for (const size_t share : {1, 2}) shares[share]->Answer(std::vector<models::TaskResult>(1, found), {});
+    EXPECT_EQ(outcome_->answers.exchange(0), 1);
+    EXPECT_EQ(admission->inflight().decoded_bytes, 0);
+    return waiting;
+  };
+  EXPECT_GE(answer(1000), 4000);
+  EXPECT_TRUE(outcome_->status().ok()) << outcome_->status();
+  // There is no room for those of the second share.
+  EXPECT_GE(answer(2000), 8000);
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(outcome_->status().message()), HasSubstr("--max-decoded-bytes"));
+}
+
 TEST_F(CallShareTest, WhatNobodyWaitsForIsNotEncoded) {
   encode_pool_ = *DecodePool::Create({});
   absl::Notification go;

@@ -43,6 +43,12 @@ const models::Failure* FirstFailure(const std::vector<models::TaskResult>& resul
   return nullptr;
 }
 
+// Bytes of results that were not charged with the input, as maps are.
+int64_t BytesToCharge(const std::vector<models::TaskResult>& results) {
+  const bool found = !results.empty() && std::holds_alternative<models::Detections>(results.front());
+  return found ? BytesOf(results) : 0;
+}
+
 // One result for each item that was sent.
 std::vector<models::TaskResult> MergeTiles(std::vector<models::TaskResult> results,
                                            const std::vector<SentItem>& sent) {
@@ -92,6 +98,12 @@ BatchTask::Traits PredictCall::traits() const {
           .cancellation = request_.cancellation};
 }
 
+absl::Status PredictCall::AddDecodedBytes(int64_t bytes) {
+  absl::Status added = ticket_->AddDecodedBytes(bytes);
+  if (added.ok()) input_bytes_ += bytes;
+  return added;
+}
+
 void PredictCall::MarkPrepared() {
   prepared_ = deps_.clock->Now();
   if (request_.record != nullptr) request_.record->Prepared(prepared_, was_worked_on());
@@ -123,6 +135,10 @@ void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer,
     FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
     return;
   }
+  if (absl::Status room = ChargeWaiting(results == nullptr ? 0 : BytesToCharge(*results)); !room.ok()) {
+    FailShare(std::move(room), /*computed=*/false);
+    return;
+  }
   bool last = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -137,6 +153,13 @@ void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer,
     last = EndOne();
   }
   if (last) AnswerShares(pass.copies);
+}
+
+absl::Status PredictCall::ChargeWaiting(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  // The results of the last share do not wait. A copy holds no ticket: its memory is the shadow's.
+  if (bytes == 0 || outstanding_ == 1 || request_.is_copy) return absl::OkStatus();
+  return ticket_->AddDecodedBytes(bytes);
 }
 
 void PredictCall::FailShare(absl::Status why, bool computed) {
@@ -218,8 +241,12 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   WatchDrift(response);
   answer_bytes_ = response.bytes();
   ShadowCopies copies = CopyForShadow({deps_, request_, response, items_, bucket_}, passes.copies);
+  items_.clear();
   const bool encodes_long = EncodesLong(response);
-  if (encodes_long) response.still_wanted = [this] { return CheckAlive(traits(), deps_.clock->Now()); };
+  if (encodes_long) {
+    response.still_wanted = [this] { return CheckAlive(traits(), deps_.clock->Now()); };
+    response.take_memory = ChargeBeyondInputs();
+  }
   if (!encodes_long || deps_.encode_pool->pending() >= kMaxEncodesAhead)
     return Encode(std::move(response), passes.ended, std::move(copies), nullptr);
   struct Work {
@@ -230,7 +257,6 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   // Shared, because a pool without room destroys its task.
   const auto work = std::make_shared<Work>(Work{std::move(response), std::move(copies), nullptr});
   work->charge = ChargeLargeAnswer(*ticket_, answer_bytes_);
-  items_.clear();
   auto encode = [call = shared_from_this(), work, pass_ended = passes.ended] {
     call->Encode(std::move(work->response), pass_ended, std::move(work->copies), std::move(work->charge));
   };
@@ -241,6 +267,15 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
                                     .deadline = request_.deadline,
                                     .may_replace = false};
   if (!deps_.encode_pool->Schedule(encode, order).ok()) encode();
+}
+
+std::function<absl::Status(int64_t bytes)> PredictCall::ChargeBeyondInputs() {
+  return [this, charged = input_bytes_](int64_t bytes) mutable {
+    if (bytes <= charged) return absl::OkStatus();
+    absl::Status taken = ticket_->AddDecodedBytes(bytes - charged);
+    if (taken.ok()) charged = bytes;
+    return taken;
+  };
 }
 
 bool PredictCall::EncodesLong(const Response& response) const {
@@ -259,6 +294,7 @@ void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies 
   if (response.still_wanted && absl::IsDeadlineExceeded(encoded))
     encoded = absl::DeadlineExceededError("the deadline passed before the answer was made");
   response.still_wanted = nullptr;
+  response.take_memory = nullptr;
   // Leave() charges the answer.
   charge = nullptr;
   if (!encoded.ok()) {

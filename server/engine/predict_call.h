@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -76,7 +77,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   const Request& request() const override { return request_; }
   BatchTask::Traits traits() const override;
 
-  // Held until the call is destroyed, so that draining waits until all answers are out.
+  // Held until the call is destroyed, so that draining waits until all answers are out. Used under the mutex
+  // while shares end.
   Admission::Ticket& ticket() { return *ticket_; }
   // Replaces the ticket with a shared one.
   void UseTicket(std::shared_ptr<Admission::Ticket> ticket) { ticket_ = std::move(ticket); }
@@ -91,7 +93,7 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
 
   int64_t max_items() const override { return deps_.model->MaxItemsOfRequest(request_.priority); }
   int64_t item_count() const override { return static_cast<int64_t>(items_.size()); }
-  absl::Status AddDecodedBytes(int64_t bytes) override { return ticket_->AddDecodedBytes(bytes); }
+  absl::Status AddDecodedBytes(int64_t bytes) override;
   void AddItem(Item item) override { items_.push_back(std::move(item)); }
   void AddSent(const SentItem& sent) override { sent_.push_back(sent); }
   const std::vector<Item>& items() const { return items_; }
@@ -145,11 +147,15 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // True if the server decoded or copied the input.
   bool was_worked_on() const { return !items_.empty() && items_[0].owned != nullptr; }
   bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Charges results of a share that wait for those of the other shares.
+  absl::Status ChargeWaiting(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // `copies` is that of the last share's pass; null if that failed.
   void AnswerShares(PassCopies* copies) ABSL_LOCKS_EXCLUDED(mutex_);
   // Before the answer is encoded, which may move from the response.
   void WatchDrift(const Response& response) const;
   void Answer(Response response, const ForwardPass& passes);
+  // Response::take_memory: charges what is more than the inputs were charged for.
+  std::function<absl::Status(int64_t bytes)> ChargeBeyondInputs();
   // Whether encoding takes far longer than a hand-off to another thread.
   bool EncodesLong(const Response& response) const;
   // `charge` is for the results while they wait; it may be null.
@@ -165,6 +171,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   std::optional<AnswerOrder::Turn> turn_;
   std::vector<Item> items_;
   std::vector<SentItem> sent_;
+  // Charged for the inputs and for what they were made from. The charge is kept until the call ends.
+  int64_t input_bytes_ = 0;
   int64_t bucket_ = 0;
   absl::Time prepared_ = absl::InfinitePast();
   bool finished_ = false;

@@ -59,6 +59,33 @@ absl::Status CheckPicture(const ItemSink& sink, models::Size picture, const mode
                   "model's default_queue_policy if its configuration sets that");
 }
 
+// How many pixels of the file's own tiles may be decoded for each pixel of the tiles that are cut, beyond
+// those of the largest picture that is decoded at once.
+constexpr int64_t kMaxStoredShare = 64;
+
+// Pixels along one side of the file's own tiles that a cut tile may touch: of those that a picture has.
+int64_t TouchedPixels(int64_t side, int64_t own, int64_t picture) {
+  return std::min((side + own - 2) / own + 1, (picture + own - 1) / own) * own;
+}
+
+// For each tile that is cut, all of the file's own tiles that it touches are decoded whole.
+absl::Status CheckStoredTiles(const PictureHeader& header, models::Size picture,
+                              const models::TileRules& tiles, const DecodeLimits& limits) {
+  if (!header.by_regions) return absl::OkStatus();
+  const models::Size tile = TileSize(picture, tiles);
+  const int64_t count = models::CountTiles(picture, tiles);
+  const int64_t decoded = count * TouchedPixels(tile.width, header.tile_width, header.width) *
+                          TouchedPixels(tile.height, header.tile_height, header.height);
+  const int64_t most = limits.max_pixels + kMaxStoredShare * count * AreaOf(tile);
+  if (decoded <= most) return absl::OkStatus();
+  return Invalid(
+      "tiles.size",
+      absl::StrCat("is ", tiles.size, ", but the TIFF's own tiles of ", header.tile_width, " x ",
+                   header.tile_height, " pixels would be decoded for each of ", count, " tiles, up to ",
+                   decoded, " pixels together; expected at most ", most,
+                   ": make the size larger, or save the TIFF again in tiles of 256 x 256, for example"));
+}
+
 // The size that is cut, as far as the header tells: it may be turned by its orientation.
 models::Size StoredSize(const Request& request, const PictureHeader& header) {
   if (request.region) return {request.region->height, request.region->width};
@@ -122,6 +149,7 @@ absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, cons
   if (absl::Status fits = CheckMaps(*header, map); !fits.ok()) return at_item(fits);
   const models::Size stored = StoredSize(request, *header);
   if (absl::Status fits = CheckPicture(sink, stored, tiles); !fits.ok()) return fits;
+  if (absl::Status few = CheckStoredTiles(*header, stored, tiles, decoder.limits()); !few.ok()) return few;
   if (item == 0) {
     const int64_t bucket = BucketId(models::PlacementOf(input, TileSize(stored, tiles)));
     if (absl::Status worth = sink.Consider({bucket}); !worth.ok()) return worth;

@@ -28,7 +28,8 @@ absl::Status CheckTiles(const Request& request, const std::string& model,
 // of it. Charges for the picture, the inputs of all tiles and their `map`s before the picture
 // is decoded. A picture that is read by regions is decoded and charged for one tile at a time.
 // INVALID_ARGUMENT if the request's own tiles are larger than the picture, or if there are more than
-// kMaxTiles, or than sink.max_items(). REQUIRES: CheckTiles() returned OK, and tiles.size > 0.
+// kMaxTiles, or than sink.max_items(), or if far more pixels of a TIFF's own tiles would be decoded than the
+// tiles have. REQUIRES: CheckTiles() returned OK, and tiles.size > 0.
 absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, const Decoder& decoder,
                            const StillWanted& wanted, int64_t item, const models::TileRules& tiles,
                            ResultMap map);

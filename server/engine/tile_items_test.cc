@@ -164,6 +164,26 @@ TEST_F(RegionalItemsTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(std::string(MakeOf(*call).message()), HasSubstr("--max-decoded-bytes"));
 }
 
+// The file's own tiles are decoded again for each tile that is cut.
+TEST_F(RegionalItemsTest, TilesFarSmallerThanTheFilesOwnAreRefused) {
+  const std::string tiff = Tiff({.tile = 256}, 1000, 800);
+  const Picture large = EncodedPicture{.data = {.owner = nullptr, .bytes = tiff}};
+  auto call = Call(models::TileRules{.size = 2, .overlap = 0}, large,
+                   Region{.x = 200, .y = 200, .width = 8, .height = 8});
+  const absl::Status refused = MakeOf(*call);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BadFieldOf(refused), "tiles.size");
+  EXPECT_THAT(
+      std::string(refused.message()),
+      HasSubstr("is 2, but the TIFF's own tiles of 256 x 256 pixels would be decoded for each of 16 "
+                "tiles, up to 4194304 pixels together; expected at most 14096: make the size larger"));
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
+  call = Call(models::TileRules{.size = 64, .overlap = 0}, large,
+              Region{.x = 200, .y = 200, .width = 128, .height = 128});
+  const absl::Status made = MakeOf(*call);
+  EXPECT_TRUE(made.ok()) << made;
+}
+
 TEST_F(RegionalItemsTest, ARegionWithoutTilesIsReadAlone) {
   const auto call = Call(std::nullopt, Large(), Region{.x = 900, .y = 700, .width = 60, .height = 50});
   const absl::Status made = MakeOf(*call);

@@ -328,6 +328,13 @@ TEST(ContentCodingTest, TheBestOfWhatIsAcceptedIsTaken) {
   for (const auto& [header, expected] : cases) EXPECT_EQ(AcceptedCoding(header), expected) << header;
 }
 
+TEST(ContentCodingTest, ACodingIsAcceptedByItsFirstWeight) {
+  for (const char* header : {"gzip", "deflate, x-gzip;q=0.1", "br, GZIP", "gzip, gzip;q=0"})
+    EXPECT_TRUE(Accepts(header, ContentCoding::kGzip)) << header;
+  for (const char* header : {"", "*", "deflate", "gzip;q=0", "gzip;q=0, gzip"})
+    EXPECT_FALSE(Accepts(header, ContentCoding::kGzip)) << header;
+}
+
 // Whatever comes, in whatever pieces: an answer, or a request, and never more than was sent.
 TEST(RequestParserTest, BytesOfAnyKindAreSurvived) {
   const HttpLimits limits;

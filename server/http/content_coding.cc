@@ -37,6 +37,16 @@ double WeightOf(absl::string_view parameters) {
   return said ? weight : 0;
 }
 
+// Calls `found` with each known coding of an Accept-Encoding and its weight, until it returns false.
+void ForEachCoding(absl::string_view header, absl::FunctionRef<bool(ContentCoding, double)> found) {
+  for (const absl::string_view entry : absl::StrSplit(header, ',', absl::SkipWhitespace())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(entry, absl::MaxSplits(';', 1));
+    const auto coding = ContentCodingOf(parts.first);
+    if (coding && !found(*coding, WeightOf(parts.second))) return;
+  }
+}
+
 }  // namespace
 
 absl::string_view NameOf(ContentCoding coding) {
@@ -64,25 +74,21 @@ std::optional<ContentCoding> ContentCodingOf(absl::string_view header) {
 ContentCoding AcceptedCoding(absl::string_view header) {
   ContentCoding best = ContentCoding::kIdentity;
   double max = 0;
-  for (const absl::string_view entry : absl::StrSplit(header, ',', absl::SkipWhitespace())) {
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(entry, absl::MaxSplits(';', 1));
-    const auto coding = ContentCodingOf(parts.first);
-    const double weight = WeightOf(parts.second);
-    if (!coding || weight <= max) continue;
-    best = *coding;
-    max = weight;
-  }
+  ForEachCoding(header, [&](ContentCoding coding, double weight) {
+    if (weight > max) best = coding;
+    max = std::max(max, weight);
+    return true;
+  });
   return best;
 }
 
 bool Accepts(absl::string_view header, ContentCoding coding) {
-  for (const absl::string_view entry : absl::StrSplit(header, ',', absl::SkipWhitespace())) {
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(entry, absl::MaxSplits(';', 1));
-    if (ContentCodingOf(parts.first) == coding) return WeightOf(parts.second) > 0;
-  }
-  return false;
+  bool accepted = false;
+  ForEachCoding(header, [&](ContentCoding named, double weight) {
+    accepted = named == coding && weight > 0;
+    return named != coding;
+  });
+  return accepted;
 }
 
 struct ContentDecoder::State {

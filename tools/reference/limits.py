@@ -84,6 +84,9 @@ LIMITS = {
         ("picture_inputs.cc", "kMaxPictures", COUNT, "Pictures of a tensor of pictures", "INVALID_ARGUMENT"),
         ("named_tensors.cc", "kMaxTexts", COUNT, "Texts of a tensor", "INVALID_ARGUMENT"),
         ("tile_items.h", "kMaxTiles", COUNT, "Tiles of a picture", "INVALID_ARGUMENT"),
+        ("tile_items.cc", "kMaxStoredShare", COUNT,
+         "Pixels of a TIFF's own tiles that are decoded for each pixel of the tiles that it is cut into, beyond "
+         "`--max-picture-pixels`", "INVALID_ARGUMENT"),
         ("vision/explain.cc", "kMaxMaps", COUNT, "Attention maps of an answer", "INVALID_ARGUMENT"),
         ("vision/explain.cc", "kMaxPositions", COUNT, "Positions whose attention is asked for", "INVALID_ARGUMENT"),
         ("volume.h", "kMaxVolumeSide", COUNT, "Depth, height or width of a volume", "INVALID_ARGUMENT"),
@@ -116,6 +119,8 @@ LIMITS = {
          "Entries of an MP4's edit lists times its samples, as a multiple of the samples that a file of its size may have",
          "INVALID_ARGUMENT"),
         ("mp4_samples.cc", "kMaxSamples", COUNT, "Frames and pieces of sound of an MP4 or MOV", "INVALID_ARGUMENT"),
+        ("mp4_samples.cc", "kMaxTexts", COUNT, "Texts of an MP4 or MOV", "INVALID_ARGUMENT"),
+        ("mp4_samples.cc", "kMaxNameBytes", BYTES, "Names that an MP4 or MOV gives its texts", "INVALID_ARGUMENT"),
         ("avi_chunks.cc", "kMaxInfoBytes", BYTES, "Texts of an AVI", "INVALID_ARGUMENT"),
         ("matroska_frames.cc", "kMaxDescriptionBytes", BYTES, "Cues, tags or chapters of a Matroska or WebM file", "INVALID_ARGUMENT"),
         ("matroska_frames.cc", "kMaxFrames", COUNT, "Frames and pieces of sound of a Matroska or WebM file", "INVALID_ARGUMENT"),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,17 @@ absl::Status Prevented(bool prevented, const char* what) {
 void Loop() {
   volatile uint64_t turns = 0;
   for (;;) turns = turns + 1;
+}
+
+// As code that has taken over a worker may do: the limit of processor time does not end it any more.
+void RaiseLimits() {
+  rlimit limit{};
+  getrlimit(RLIMIT_CPU, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_CPU, &limit);
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, nullptr);
 }
 
 // Takes and uses memory in steps of 64 MiB, until there is none.
@@ -50,6 +62,15 @@ absl::Status Perform(Drill drill) {
     case Drill::kLoop:
       Loop();
       break;
+    case Drill::kLoopWithoutLimits:
+      RaiseLimits();
+      Loop();
+      break;
+    case Drill::kLoopAfterwards: {
+      const WorkerReply done = {};
+      if (send(kWorkerSocket, &done, sizeof(done), MSG_NOSIGNAL) == sizeof(done)) Loop();
+      break;
+    }
     case Drill::kAllocate:
       return TakeMemory();
     case Drill::kOpenFiles:

@@ -47,6 +47,8 @@ enum class WorkerTask : int32_t {
 enum class Drill : int32_t {
   kCrash,
   kLoop,
+  kLoopWithoutLimits,
+  kLoopAfterwards,
   kAllocate,
   kOpenFiles,
   kOpenSockets,

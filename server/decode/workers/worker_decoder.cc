@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
+#include "server/decode/workers/told_video.h"
 
 namespace saccade::server {
 namespace {
@@ -16,7 +16,6 @@ constexpr uint64_t kAnyPicture = uint64_t{256} << 20;
 // Six to eight bytes for each pixel were measured in the libraries' own buffers, and files are copied once.
 constexpr uint64_t kBytesForPixel = 16;
 constexpr uint64_t kBytesForInputByte = 4;
-constexpr int64_t kMaxSide = int64_t{1} << 24;
 
 const EncodedPicture* FileOf(const Picture& picture) { return std::get_if<EncodedPicture>(&picture); }
 
@@ -29,15 +28,15 @@ uint64_t RoomFor(int64_t width, int64_t height) {
   return 2 * DecodedOffset(3 * static_cast<uint64_t>(width) * static_cast<uint64_t>(height));
 }
 
-absl::Status BadReply() { return absl::InternalError("a decode worker's answer makes no sense"); }
-
 // Checks a header that a worker read.
 absl::StatusOr<PictureHeader> Checked(const PictureHeader& header, const DecodeLimits& limits) {
   if (header.format != PictureFormat::kTiff || header.copied_bytes != 0 || header.width < 1 ||
-      header.height < 1)
+      header.height < 1 || !IsBool(header.by_regions))
     return BadReply();
   if (header.by_regions) {
-    if (std::max(header.width, header.height) > kMaxRegionalSide) return BadReply();
+    if (std::max({header.width, header.height, header.tile_width, header.tile_height}) > kMaxRegionalSide ||
+        std::min(header.tile_width, header.tile_height) < 1)
+      return BadReply();
     return header;
   }
   if (absl::Status fits = CheckPixels(header.width, header.height, limits); !fits.ok()) return fits;
@@ -92,31 +91,31 @@ class WorkerVideoFile final : public Video {
     std::unique_ptr<WorkerVideoFile> video(new WorkerVideoFile(std::move(worker), bytes, limits, wanted));
     const auto reply = video->Run(WorkerTask::kOpenVideo);
     if (!reply.ok()) return reply.status();
-    if (absl::Status taken = video->Take(reply->video); !taken.ok()) return taken;
+    if (absl::Status taken = video->told_.Take(reply->video); !taken.ok()) return taken;
     return video;
   }
 
-  double frames_per_second() const override { return now_.frames_per_second; }
-  int64_t claimed_frames() const override { return now_.claimed_frames; }
-  models::Size size() const override { return {now_.height, now_.width}; }
-  int64_t memory_bytes() const override { return now_.memory_bytes; }
-  int64_t decoded_pixels() const override { return now_.decoded_pixels; }
+  double frames_per_second() const override { return now().frames_per_second; }
+  int64_t claimed_frames() const override { return now().claimed_frames; }
+  models::Size size() const override { return {now().height, now().width}; }
+  int64_t memory_bytes() const override { return now().memory_bytes; }
+  int64_t decoded_pixels() const override { return told_.decoded_pixels(); }
   absl::Status status() const override { return status_; }
 
   bool Skip() override {
     const auto reply = Run(WorkerTask::kNextFrame);
-    status_ = reply.ok() ? Take(reply->video) : reply.status();
-    return status_.ok() && reply->video.has_frame;
+    status_ = reply.ok() ? told_.Take(reply->video) : reply.status();
+    return status_.ok() && now().has_frame;
   }
 
   absl::StatusOr<DecodedPicture> Last() override {
-    if (absl::Status room = worker_->Reserve(RoomFor(Padded(now_.width), Padded(now_.height))); !room.ok())
+    if (absl::Status room = worker_->Reserve(RoomFor(Padded(now().width), Padded(now().height))); !room.ok())
       return room;
     const auto reply = Run(WorkerTask::kConvertFrame);
     if (!reply.ok()) return reply.status();
     auto pixels = worker_->Pixels(*reply);
     if (!pixels.ok()) return pixels.status();
-    if (pixels->width != now_.width || pixels->height != now_.height) return BadReply();
+    if (pixels->width != now().width || pixels->height != now().height) return BadReply();
     DecodedPicture picture;
     picture.pixels = *pixels;
     picture.sent = picture.whole = size();
@@ -126,7 +125,13 @@ class WorkerVideoFile final : public Video {
  private:
   WorkerVideoFile(std::unique_ptr<DecodeWorker> worker, std::string_view bytes, const DecodeLimits& limits,
                   StillWanted wanted)
-      : worker_(std::move(worker)), bytes_(bytes), limits_(limits), wanted_(std::move(wanted)) {}
+      : worker_(std::move(worker)),
+        bytes_(bytes),
+        limits_(limits),
+        wanted_(std::move(wanted)),
+        told_(bytes.size(), limits) {}
+
+  const WorkerVideo& now() const { return told_.now(); }
 
   // FFmpeg writes groups of pixels.
   static int64_t Padded(int64_t side) { return side + 64; }
@@ -136,26 +141,15 @@ class WorkerVideoFile final : public Video {
     job.task = task;
     job.limits = limits_;
     job.max_more_bytes =
-        MoreBytes(bytes_, now_.width * now_.height) + 2 * static_cast<uint64_t>(now_.memory_bytes);
+        MoreBytes(bytes_, now().width * now().height) + 2 * static_cast<uint64_t>(now().memory_bytes);
     return worker_->Run(job, wanted_);
-  }
-
-  absl::Status Take(const WorkerVideo& told) {
-    if (!(told.frames_per_second > 0 && told.frames_per_second <= kMaxFramesPerSecond) ||
-        told.claimed_frames < 0 || told.width < 1 || told.height < 1 ||
-        std::max(told.width, told.height) > kMaxSide || told.width > limits_.max_pixels / told.height ||
-        told.memory_bytes < 0 || told.memory_bytes > int64_t{1024} * MaxAllocatedPixels(limits_) ||
-        told.decoded_pixels < now_.decoded_pixels)
-      return BadReply();
-    now_ = told;
-    return absl::OkStatus();
   }
 
   const std::unique_ptr<DecodeWorker> worker_;
   const std::string_view bytes_;
   const DecodeLimits limits_;
   const StillWanted wanted_;
-  WorkerVideo now_;
+  ToldVideo told_;
   absl::Status status_;
 };
 

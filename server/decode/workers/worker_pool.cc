@@ -6,11 +6,13 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +32,23 @@ constexpr int kStartMilliseconds = 60'000;
 
 // Processor time for a header. It is read in milliseconds, unless a library can be kept busy by it.
 constexpr absl::Duration kMaxHeaderCpu = absl::Seconds(5);
+
+// Beyond its job's processor time, after which a worker is killed if it was not ended by its own limit: that
+// counts whole seconds, and one that was taken over may have raised it.
+constexpr absl::Duration kCpuGrace = absl::Seconds(3);
+
+// Processor time that an idle worker may take, which only waits for a job, and how often that is looked at.
+constexpr absl::Duration kMaxIdleCpu = absl::Milliseconds(100);
+constexpr absl::Duration kLookInterval = absl::Seconds(1);
+
+// Processor time that a process has used; zero if it has ended.
+absl::Duration CpuTimeOf(pid_t process) {
+  clockid_t cpu_clock{};
+  timespec used{};
+  if (clock_getcpuclockid(process, &cpu_clock) != 0 || clock_gettime(cpu_clock, &used) != 0)
+    return absl::ZeroDuration();
+  return absl::DurationFromTimespec(used);
+}
 
 struct Sockets {
   int ours = -1;
@@ -120,13 +139,16 @@ absl::StatusOr<WorkerReply> DecodeWorker::Run(WorkerJob job, const StillWanted& 
   const bool is_header = job.task == WorkerTask::kOpenVideo || job.task == WorkerTask::kReadHeader;
   job.max_cpu_seconds = static_cast<uint64_t>(absl::ToInt64Seconds(
       is_header ? std::min(kMaxHeaderCpu, pool_->options_.max_cpu) : pool_->options_.max_cpu));
+  const absl::Duration max_cpu = CpuTimeOf(process_->pid) + absl::Seconds(job.max_cpu_seconds) + kCpuGrace;
   if (send(process_->socket, &job, sizeof(job), MSG_NOSIGNAL) != sizeof(job))
     return pool_->Crashed(std::move(process_));
-  return Await(wanted);
+  return Await(wanted, max_cpu);
 }
 
-absl::StatusOr<WorkerReply> DecodeWorker::Await(const StillWanted& wanted) {
+absl::StatusOr<WorkerReply> DecodeWorker::Await(const StillWanted& wanted, absl::Duration max_cpu) {
   while (!Readable(process_->socket, kAskMilliseconds)) {
+    if (CpuTimeOf(process_->pid) > max_cpu)
+      return pool_->Crashed(std::move(process_), /*took_too_long=*/true);
     if (wanted == nullptr) continue;
     if (absl::Status still = wanted(); !still.ok()) {
       const std::string how = absl::StrCat("by the daemon: ", still.message());
@@ -177,7 +199,27 @@ WorkerPool::~WorkerPool() {
   EndHelper();
 }
 
+void WorkerPool::EndBusyIdle() {
+  std::vector<std::unique_ptr<WorkerProcess>> busy;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Time now = clock_->Now();
+    if (now < next_look_) return;
+    next_look_ = now + kLookInterval;
+    const auto first = std::stable_partition(idle_.begin(), idle_.end(), [](const auto& process) {
+      return CpuTimeOf(process->pid) - process->cpu_when_idle <= kMaxIdleCpu;
+    });
+    std::move(first, idle_.end(), std::back_inserter(busy));
+    idle_.erase(first, idle_.end());
+  }
+  for (std::unique_ptr<WorkerProcess>& process : busy) {
+    End(std::move(process));
+    ReportEnd(WorkerEnd::kCpuTime, "by the daemon: it computed without a job", "");
+  }
+}
+
 absl::StatusOr<std::unique_ptr<DecodeWorker>> WorkerPool::Acquire() {
+  EndBusyIdle();
   for (;;) {
     std::unique_ptr<WorkerProcess> process;
     {
@@ -203,7 +245,10 @@ absl::StatusOr<std::unique_ptr<DecodeWorker>> WorkerPool::Acquire() {
 }
 
 void WorkerPool::Release(std::unique_ptr<WorkerProcess> process) {
-  if (process != nullptr) process->memory->Trim(options_.kept_bytes);
+  if (process != nullptr) {
+    process->memory->Trim(options_.kept_bytes);
+    process->cpu_when_idle = CpuTimeOf(process->pid);
+  }
   {
     absl::MutexLock lock(&mutex_);
     --counts_.busy;
@@ -339,10 +384,11 @@ int WorkerPool::End(std::unique_ptr<WorkerProcess> process) {
   return told.ok() ? told->wait_status : -1;
 }
 
-absl::Status WorkerPool::Crashed(std::unique_ptr<WorkerProcess> process) {
+absl::Status WorkerPool::Crashed(std::unique_ptr<WorkerProcess> process, bool took_too_long) {
   const pid_t pid = process->pid;
   const int wait_status = End(std::move(process));
-  const bool cpu_time = wait_status != -1 && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU;
+  const bool cpu_time =
+      took_too_long || (wait_status != -1 && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU);
   std::string reference;
   {
     absl::MutexLock lock(&mutex_);

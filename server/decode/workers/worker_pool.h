@@ -23,8 +23,8 @@
 
 namespace saccade::server {
 
-// Why a worker ended before the daemon did: by itself during a job, by its limit of processor time, because
-// its job's call was cancelled or late, or by itself without a job.
+// Why a worker ended before the daemon did: by itself during a job, because it took too much processor time
+// in a job or without one, because its job's call was cancelled or late, or by itself without a job.
 enum class WorkerEnd { kCrashed, kCpuTime, kNotWanted, kIdle };
 inline constexpr int kWorkerEnds = 4;
 const char* WorkerEndName(WorkerEnd end);
@@ -53,6 +53,8 @@ struct WorkerProcess {
   pid_t pid = 0;
   // Number of the helper that forked it.
   uint64_t generation = 0;
+  // Processor time that it had used when it became idle.
+  absl::Duration cpu_when_idle = absl::ZeroDuration();
 };
 
 class WorkerPool;
@@ -85,7 +87,8 @@ class DecodeWorker {
   DecodeWorker(WorkerPool* pool, std::unique_ptr<WorkerProcess> process)
       : pool_(pool), process_(std::move(process)) {}
 
-  absl::StatusOr<WorkerReply> Await(const StillWanted& wanted);
+  // `max_cpu` is the processor time that the process may have used in all.
+  absl::StatusOr<WorkerReply> Await(const StillWanted& wanted, absl::Duration max_cpu);
 
   WorkerPool* const pool_;
   // Null once it has ended.
@@ -125,9 +128,12 @@ class WorkerPool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(helper_mutex_);
   // Ends a process and returns what waitpid tells, or -1 if nobody can tell.
   int End(std::unique_ptr<WorkerProcess> process) ABSL_LOCKS_EXCLUDED(helper_mutex_);
-  // Ends a process that failed during a job, and returns the error of the job.
-  absl::Status Crashed(std::unique_ptr<WorkerProcess> process);
+  // Ends a process that failed during a job, or that took too much processor time without ending by itself,
+  // and returns the error of the job.
+  absl::Status Crashed(std::unique_ptr<WorkerProcess> process, bool took_too_long = false);
   void Release(std::unique_ptr<WorkerProcess> process) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends idle workers that compute although they have no job. Looks at them once in a second at most.
+  void EndBusyIdle() ABSL_LOCKS_EXCLUDED(mutex_, helper_mutex_);
   void ReportEnd(WorkerEnd end, const std::string& how, const std::string& reference) const;
 
   const WorkerPoolOptions options_;
@@ -135,6 +141,8 @@ class WorkerPool {
 
   mutable absl::Mutex mutex_;
   std::vector<std::unique_ptr<WorkerProcess>> idle_ ABSL_GUARDED_BY(mutex_);
+  // When EndBusyIdle() looks again.
+  absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   Counts counts_ ABSL_GUARDED_BY(mutex_);
   uint64_t references_ ABSL_GUARDED_BY(mutex_) = 0;
 

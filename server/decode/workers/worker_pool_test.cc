@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -160,6 +161,48 @@ TEST_F(WorkerPoolTest, ProcessorTimeIsBounded) {
   EXPECT_THAT(std::string(ended.message()), HasSubstr("more than 1s of processor time"));
   ASSERT_EQ(ended_.size(), 1);
   EXPECT_EQ(ended_[0].end, WorkerEnd::kCpuTime);
+}
+
+TEST_F(WorkerPoolTest, ProcessorTimeIsBoundedWhateverAWorkerDoesToItsLimits) {
+  const auto pool = Make({.max_cpu = absl::Seconds(1)});
+  const auto worker = *pool->Acquire();
+  int asked = 0;
+  const absl::Status ended = Perform(*worker, Drill::kLoopWithoutLimits, [&asked] {
+    return ++asked < 6000 ? absl::OkStatus() : absl::DeadlineExceededError("it went on for a minute");
+  });
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("more than 1s of processor time"));
+  ASSERT_EQ(ended_.size(), 1);
+  EXPECT_EQ(ended_[0].end, WorkerEnd::kCpuTime);
+  EXPECT_EQ(ended_[0].how, "by signal 9 (SIGKILL)");
+}
+
+TEST_F(WorkerPoolTest, AWorkerThatComputesWithoutAJobIsEnded) {
+  const auto pool = Make({.max_idle = 2});
+  pid_t looping = 0;
+  {
+    const auto worker = *pool->Acquire();
+    looping = worker->pid();
+    ASSERT_TRUE(Perform(*worker, Drill::kLoopAfterwards).ok());
+  }
+  clockid_t cpu_clock{};
+  ASSERT_EQ(clock_getcpuclockid(looping, &cpu_clock), 0);
+  const auto used = [cpu_clock] {
+    timespec time{};
+    clock_gettime(cpu_clock, &time);
+    return absl::DurationFromTimespec(time);
+  };
+  const absl::Duration enough = used() + absl::Seconds(1);
+  while (used() < enough) sched_yield();
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_NE((*pool->Acquire())->pid(), looping);
+  EXPECT_TRUE(StatOf(looping).empty());
+  ASSERT_EQ(ended_.size(), 1);
+  EXPECT_EQ(ended_[0].end, WorkerEnd::kCpuTime);
+  EXPECT_EQ(ended_[0].reference, "");
+  // The one that took its place only waits.
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(pool->Acquire().ok());
+  EXPECT_EQ(ended_.size(), 1);
 }
 
 TEST_F(WorkerPoolTest, AWorkerThatIsKilledWhileItWaitsCostsNothing) {

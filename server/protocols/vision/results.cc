@@ -81,15 +81,17 @@ void SetClasses(const models::Classification& result, const models::Description&
   }
 }
 
-// A mask is drawn with four bytes for each pixel of its box.
+// A mask is drawn with a probability and a byte for each pixel of its box.
+constexpr int64_t kBytesOfMaskPixel = 5;
 constexpr int64_t kMaxMaskPixels = int64_t{1} << 26;
 // The masks of an answer together: some seconds of a core.
 constexpr int64_t kMaxPixelsOfMasks = int64_t{1} << 30;
 
 // Draws the mask on the whole picture, of which `part` was seen.
 // Adds its pixels to `drawn`.
-absl::Status DrawMask(const models::Detection& detection, const models::Detections& all, const Part& part,
-                      const v1::DetectionOptions& options, double& drawn, v1::Detection* message) {
+absl::Status DrawMask(const models::Detection& detection, const models::Detections& all,
+                      const Response& response, const Part& part, const v1::DetectionOptions& options,
+                      double& drawn, v1::Detection* message) {
   // The drawn part is a little larger than the box, which lies within the picture.
   const double grown = 1 + 2.0 / static_cast<double>(std::max<int64_t>(1, all.mask_side));
   const double width = std::min(double(all.width), grown * (double{detection.x_max} - detection.x_min) + 2);
@@ -104,6 +106,10 @@ absl::Status DrawMask(const models::Detection& detection, const models::Detectio
     return InvalidField("detection.masks", absl::StrCat("would have more than ", kMaxPixelsOfMasks,
                                                         " pixels together; ask for fewer findings (top_k, "
                                                         "score_threshold), for NONE or for a region"));
+  }
+  if (response.take_memory) {
+    absl::Status taken = response.take_memory(kBytesOfMaskPixel * static_cast<int64_t>(width * height));
+    if (!taken.ok()) return taken;
   }
   models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
   region.x += part.x;
@@ -159,7 +165,7 @@ absl::Status SetDetections(const models::Detections& result, const Response& res
     if (response.still_wanted) {
       if (absl::Status wanted = response.still_wanted(); !wanted.ok()) return wanted;
     }
-    absl::Status drawn = DrawMask(detection, result, part, options, pixels_of_masks, out);
+    absl::Status drawn = DrawMask(detection, result, response, part, options, pixels_of_masks, out);
     if (!drawn.ok()) return drawn;
   }
   return absl::OkStatus();

@@ -137,6 +137,24 @@ TEST(VisionResultsTest, MasksAreDrawnAtTheThresholdOrNotAtAll) {
   EXPECT_FALSE(Answer(boxes, model, {}).detections().detections(0).has_mask());
 }
 
+TEST(VisionResultsTest, MemoryForMasksIsTakenBeforeTheyAreDrawn) {
+  const auto model = Model(models::Task::kDetection, {"background", "cat", "dog"});
+  std::vector<int64_t> taken;
+  Response response;
+  response.description = &model;
+  response.results = {ThreeThings()};
+  response.sent = {SentItem{}};
+  response.take_memory = [&](int64_t bytes) {
+    taken.push_back(bytes);
+    return taken.size() < 3 ? absl::OkStatus() : absl::ResourceExhaustedError("full");
+  };
+  v1::PredictResponse message;
+  EXPECT_EQ(SetResult(response, {}, &message), absl::ResourceExhaustedError("full"));
+  // Five bytes for each pixel of a box and its border, at most for each of the picture.
+  EXPECT_THAT(taken, ElementsAre(5 * 8 * 6, 5 * 8 * 6, 5 * 4 * 4));
+  EXPECT_FALSE(message.detections().detections(2).has_mask());
+}
+
 TEST(VisionResultsTest, AMaskHasTheFormThatIsAskedFor) {
   const auto model = Model(models::Task::kDetection, {});
   v1::PredictRequest request;

@@ -1,0 +1,43 @@
+// What a worker tells of the video that it decodes. It may have been taken over by the video.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "server/decode/picture_header.h"
+#include "server/decode/workers/messages.h"
+
+namespace saccade::server {
+
+// Whether a bool in a worker's reply is one: the worker may have sent any byte, which must not be read as a
+// bool.
+bool IsBool(const bool& value);
+
+// The error of a reply that is not possible.
+absl::Status BadReply();
+
+// Not thread-safe.
+class ToldVideo {
+ public:
+  // `file_bytes` is the size of the file.
+  ToldVideo(size_t file_bytes, const DecodeLimits& limits) : file_bytes_(file_bytes), limits_(limits) {}
+
+  // Takes what is told when the video was opened, and after each frame. INTERNAL, and nothing is taken, if it
+  // is not possible: beyond the limits, less than before, another size than that of the first frame, or more
+  // frames than the file has bytes.
+  absl::Status Take(const WorkerVideo& told);
+
+  const WorkerVideo& now() const { return now_; }
+  // At least the pixels of the frames that were shown, whatever the worker counts.
+  int64_t decoded_pixels() const;
+
+ private:
+  const size_t file_bytes_;
+  const DecodeLimits limits_;
+  WorkerVideo now_;
+  // Frames that were shown so far.
+  int64_t frames_ = 0;
+};
+
+}  // namespace saccade::server
