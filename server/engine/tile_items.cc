@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "models/tasks/merge_tiles.h"
 #include "server/core/errors.h"
@@ -74,15 +75,20 @@ absl::Status CheckStoredTiles(const PictureHeader& header, models::Size picture,
   if (!header.by_regions) return absl::OkStatus();
   const models::Size tile = TileSize(picture, tiles);
   const int64_t count = models::CountTiles(picture, tiles);
-  const int64_t decoded = count * TouchedPixels(tile.width, header.tile_width, header.width) *
-                          TouchedPixels(tile.height, header.tile_height, header.height);
-  const int64_t most = limits.max_pixels + kMaxStoredShare * count * AreaOf(tile);
+  // As doubles, because a file may claim sides whose product is no int64_t.
+  const double decoded = static_cast<double>(count) *
+                         static_cast<double>(TouchedPixels(tile.width, header.tile_width, header.width)) *
+                         static_cast<double>(TouchedPixels(tile.height, header.tile_height, header.height));
+  const double most = static_cast<double>(limits.max_pixels) + static_cast<double>(kMaxStoredShare * count) *
+                                                                   static_cast<double>(tile.height) *
+                                                                   static_cast<double>(tile.width);
   if (decoded <= most) return absl::OkStatus();
   return Invalid(
       "tiles.size",
       absl::StrCat("is ", tiles.size, ", but the TIFF's own tiles of ", header.tile_width, " x ",
                    header.tile_height, " pixels would be decoded for each of ", count, " tiles, up to ",
-                   decoded, " pixels together; expected at most ", most,
+                   absl::StrFormat("%.0f", decoded), " pixels together; expected at most ",
+                   absl::StrFormat("%.0f", most),
                    ": make the size larger, or save the TIFF again in tiles of 256 x 256, for example"));
 }
 
