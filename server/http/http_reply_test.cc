@@ -1,7 +1,9 @@
 #include "server/http/http_reply.h"
 
+#include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -35,6 +37,52 @@ TEST(HttpReplyTest, WhatAResponseKeepsLivesUntilItWasSent) {
     EXPECT_TRUE(watched.expired());
     path->Cut();
   }
+}
+
+// Has no memory for the next task that is posted.
+class BrokenLoop final : public Loop {
+ public:
+  explicit BrokenLoop(ManualLoop* loop) : loop_(loop) {}
+  absl::Time Now() const override { return loop_->Now(); }
+  void Post(Task task) override {
+    if (!std::exchange(has_failed_, true)) throw std::bad_alloc();
+    loop_->Post(std::move(task));
+  }
+  bool IsCurrent() const override { return loop_->IsCurrent(); }
+
+ private:
+  ManualLoop* const loop_;
+  bool has_failed_ = false;
+};
+
+TEST(HttpReplyTest, AResponseThatIsLostIsAnError) {
+  ManualLoop loop;
+  KeepingResponder responder;
+  BrokenLoop broken(&loop);
+  const auto path = std::make_shared<ReplyPath>(&broken, &responder);
+  std::thread([&] {
+    const HttpReply reply = MakeReply(path, {});
+    EXPECT_THROW(reply({}), std::bad_alloc);
+  }).join();
+  loop.RunUntilIdle();
+  ASSERT_TRUE(responder.last);
+  EXPECT_EQ(responder.last->status, 500);
+  path->Cut();
+}
+
+TEST(HttpReplyTest, AResponseThatThePoolLosesIsAnError) {
+  ManualLoop loop;
+  KeepingResponder responder;
+  BrokenLoop broken(&loop);
+  const auto path = std::make_shared<ReplyPath>(&broken, &responder);
+  {
+    WorkPool pool(1, 1);
+    MakeReply(path, {.coding = ContentCoding::kGzip, .pool = &pool})({.body = std::string(1000, 'a')});
+  }
+  loop.RunUntilIdle();
+  ASSERT_TRUE(responder.last);
+  EXPECT_EQ(responder.last->status, 500);
+  path->Cut();
 }
 
 }  // namespace
