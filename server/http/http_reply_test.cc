@@ -39,27 +39,11 @@ TEST(HttpReplyTest, WhatAResponseKeepsLivesUntilItWasSent) {
   }
 }
 
-// Has no memory for the next task that is posted.
-class BrokenLoop final : public Loop {
- public:
-  explicit BrokenLoop(ManualLoop* loop) : loop_(loop) {}
-  absl::Time Now() const override { return loop_->Now(); }
-  void Post(Task task) override {
-    if (!std::exchange(has_failed_, true)) throw std::bad_alloc();
-    loop_->Post(std::move(task));
-  }
-  bool IsCurrent() const override { return loop_->IsCurrent(); }
-
- private:
-  ManualLoop* const loop_;
-  bool has_failed_ = false;
-};
-
 TEST(HttpReplyTest, AResponseThatIsLostIsAnError) {
   ManualLoop loop;
   KeepingResponder responder;
-  BrokenLoop broken(&loop);
-  const auto path = std::make_shared<ReplyPath>(&broken, &responder);
+  const auto path = std::make_shared<ReplyPath>(&loop, &responder);
+  loop.FailNextPost();
   std::thread([&] {
     const HttpReply reply = MakeReply(path, {});
     EXPECT_THROW(reply({}), std::bad_alloc);
@@ -73,8 +57,8 @@ TEST(HttpReplyTest, AResponseThatIsLostIsAnError) {
 TEST(HttpReplyTest, AResponseThatThePoolLosesIsAnError) {
   ManualLoop loop;
   KeepingResponder responder;
-  BrokenLoop broken(&loop);
-  const auto path = std::make_shared<ReplyPath>(&broken, &responder);
+  const auto path = std::make_shared<ReplyPath>(&loop, &responder);
+  loop.FailNextPost();
   {
     WorkPool pool(1, 1);
     MakeReply(path, {.coding = ContentCoding::kGzip, .pool = &pool})({.body = std::string(1000, 'a')});
