@@ -26,12 +26,12 @@ void OrderedStream::OnMessage(BytePieces message) {
   const std::shared_ptr<Slot> slot = AnswererOf(listed);
   TakeSafely(slot, [&] {
     const size_t bytes = message.size() <= kMaxBytesParsedHere ? message.size() : BytesToParse(message);
-    auto read = [this, stream = shared_from_this(), slot, message = std::move(message)]() mutable {
-      TakeNow(slot, std::move(message));
-    };
-    const absl::Status taken = ReadMessageOn(shared_.pool, start().client, bytes, std::move(read));
+    // Shared, because a pool without room destroys its task.
+    const auto kept = std::make_shared<BytePieces>(std::move(message));
+    const auto read = [this, stream = shared_from_this(), slot, kept] { TakeNow(slot, std::move(*kept)); };
+    const absl::Status taken = ReadMessageOn(shared_.pool, start().client, bytes, read);
     if (taken.ok()) return;
-    Reject(slot, taken);
+    Reject(slot, *kept, taken);
     ReadOn();
   });
 }

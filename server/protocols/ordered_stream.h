@@ -64,8 +64,10 @@ class OrderedStream : public DrivenCall {
   // of the requests. The request counts with its size until it is answered. If this throws, or if `slot` is
   // dropped without a call of Send(), the stream ends.
   virtual void Take(const std::shared_ptr<Slot>& slot, BytePieces message) = 0;
-  // Answers a request that the pool has no room for. `why` is the error.
-  virtual void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) = 0;
+  // Answers a request that the pool has no room for, so that its message must not be parsed. `why` is the
+  // error.
+  virtual void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message,
+                      const absl::Status& why) = 0;
   // The bytes of a message that Take() has to parse.
   virtual size_t BytesToParse(const BytePieces& message) const { return message.size(); }
   // The answer's owner is released when it was sent, or cannot be. Whatever it keeps of the request counts as

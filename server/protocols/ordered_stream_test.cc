@@ -52,7 +52,8 @@ class EchoStream final : public OrderedStream {
     EXPECT_EQ(slot->index, static_cast<int64_t>(taken.size()));
     taken.push_back({slot, std::move(message)});
   }
-  void Reject(const std::shared_ptr<Slot>& /*slot*/, const absl::Status& why) override {
+  void Reject(const std::shared_ptr<Slot>& /*slot*/, const BytePieces& /*message*/,
+              const absl::Status& why) override {
     ADD_FAILURE() << "there is no pool: " << why;
   }
 };
@@ -115,8 +116,9 @@ class PoolStream final : public OrderedStream {
     if (throws) throw std::bad_alloc();
     Send(slot, InPieces(absl::StrCat(message.size()), 100));
   }
-  void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) override {
-    Send(slot, InPieces(std::string(why.message()), 100));
+  void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message,
+              const absl::Status& why) override {
+    Send(slot, InPieces(absl::StrCat(message.size(), " bytes: ", why.message()), 100));
   }
 };
 
@@ -149,7 +151,8 @@ TEST(OrderedStreamTest, AFullPoolRejectsTheRequestAlone) {
   FakeCall call;
   call.Begin(std::make_shared<PoolStream>(&full));
   call.Deliver(kLarge);
-  EXPECT_THAT(call.Written(), ::testing::HasSubstr("too many large messages"));
+  EXPECT_THAT(call.Written(),
+              ::testing::HasSubstr(absl::StrCat(kLarge.size(), " bytes: too many large messages")));
   call.Deliver("small");
   EXPECT_EQ(call.Written(), "5");
   call.HalfClose();
