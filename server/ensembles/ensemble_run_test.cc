@@ -121,9 +121,10 @@ class EnsembleRunTest : public ::testing::Test {
   FakeClock clock_;
   EnsemblePlan plan_;
   std::shared_ptr<Cancellation> client_ = std::make_shared<Cancellation>();
-  std::vector<Started> started_;
   int answers_ = 0;
   absl::StatusOr<TensorAnswer> answer_;
+  // Destroyed first: steps that are still there fail their run, which answers.
+  std::vector<Started> started_;
 };
 
 ModelSettings Chain() {
