@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <utility>
 
 namespace saccade::server {
@@ -12,6 +13,8 @@ namespace {
 constexpr absl::Duration kHandOffCost = absl::Microseconds(120);
 // Upper bound of the expected pass time, because the pass blocks the thread that runs it.
 constexpr absl::Duration kMaxTinyPass = absl::Milliseconds(1);
+// Time after which batches that are due are tried again when handing them out has failed.
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(10);
 
 bool IsTiny(const Scheduler::Batch& batch) {
   const auto members = static_cast<int64_t>(batch.tasks.size());
@@ -21,10 +24,13 @@ bool IsTiny(const Scheduler::Batch& batch) {
 
 }  // namespace
 
-DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock)
-    : cores_(options.cores), clock_(clock), scheduler_(options), demand_(scheduler_.demand()), timer_([this] {
-        RunTimer();
-      }) {}
+DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock, Report report)
+    : cores_(options.cores),
+      clock_(clock),
+      report_(std::move(report)),
+      scheduler_(options),
+      demand_(scheduler_.demand()),
+      timer_([this] { RunTimer(); }) {}
 
 DeviceGroup::~DeviceGroup() {
   {
@@ -45,8 +51,14 @@ void DeviceGroup::Sweep() {
   RejectAll(std::move(dropped));
 }
 
-void DeviceGroup::RejectAll(Dropped dropped) {
-  for (auto& [task, why] : dropped) task->Reject(std::move(why));
+void DeviceGroup::RejectAll(Dropped dropped) const {
+  for (auto& [task, why] : dropped) {
+    try {
+      task->Reject(std::move(why));
+    } catch (const std::exception& error) {
+      Tell(error.what());
+    }
+  }
 }
 
 bool DeviceGroup::IsDrained(Scheduler::ModelId model) const {
@@ -85,17 +97,30 @@ void DeviceGroup::EndDrained() {
 
 void DeviceGroup::RunTimer() {
   for (;;) {
-    Dropped dropped;
     absl::Time next;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ending_) return;
-      if (clock_->Now() >= scheduler_.wake_at()) HandOut(&dropped);
-      next = timer_at_ = scheduler_.wake_at();
+    try {
+      const auto due = HandOutDue();
+      if (!due) return;
+      next = *due;
+    } catch (const std::exception& error) {
+      Tell(error.what());
+      next = clock_->Now() + kRetryAfter;
     }
-    RejectAll(std::move(dropped));
     timer_signal_.AwaitUntil(clock_, next);
   }
+}
+
+std::optional<absl::Time> DeviceGroup::HandOutDue() {
+  Dropped dropped;
+  absl::Time next;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ending_) return std::nullopt;
+    if (clock_->Now() >= scheduler_.wake_at()) HandOut(&dropped);
+    next = timer_at_ = scheduler_.wake_at();
+  }
+  RejectAll(std::move(dropped));
+  return next;
 }
 
 }  // namespace saccade::server

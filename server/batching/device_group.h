@@ -1,6 +1,7 @@
 // The devices that share one Scheduler: all the cores, or all the GPUs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -30,8 +31,11 @@ struct TinyBatch {
 // thread waits for batches that become due with time, so idle threads do not slow down busy ones.
 class DeviceGroup {
  public:
-  // `clock` must outlive this object.
-  DeviceGroup(const SchedulerOptions& options, Clock* clock);
+  // Told the text of an exception that was caught. Thread-safe; does not throw.
+  using Report = std::function<void(const char* error)>;
+
+  // `clock` must outlive this object. `report` may be null.
+  DeviceGroup(const SchedulerOptions& options, Clock* clock, Report report = nullptr);
   // REQUIRES: all models were removed.
   ~DeviceGroup();
   DeviceGroup(const DeviceGroup&) = delete;
@@ -61,7 +65,11 @@ class DeviceGroup {
   // Instances keep their addresses while their model exists.
   using Instances = std::vector<std::unique_ptr<Instance>>;
 
-  static void RejectAll(Dropped dropped);
+  // A task whose Reject() throws is destroyed; the others are rejected all the same.
+  void RejectAll(Dropped dropped) const;
+  void Tell(const char* error) const {
+    if (report_ != nullptr) report_(error);
+  }
   // Whether the model is closed and all its batches were handed out.
   bool IsDrained(Scheduler::ModelId model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Assigns due batches to their instances' threads. If `tiny` is not null, the first tiny batch of `model`
@@ -72,9 +80,12 @@ class DeviceGroup {
   void EndDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The timer thread's loop: hands out the batches that become due with time.
   void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Hands out what is due, and returns when the next batch is; nullopt if the thread is to end.
+  std::optional<absl::Time> HandOutDue() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int cores_;
   Clock* const clock_;
+  const Report report_;
   mutable absl::Mutex mutex_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   // The scheduler's.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 
 namespace saccade::server {
 
@@ -34,8 +35,14 @@ ModelHandle::~ModelHandle() {
     auto& closing = group_->closing_;
     closing.erase(std::remove(closing.begin(), closing.end(), model_), closing.end());
   }
-  for (auto& task : left)
-    task->Reject(absl::UnavailableError("the model was unloaded before the request could run"));
+  const absl::Status why = absl::UnavailableError("the model was unloaded before the request could run");
+  for (auto& task : left) {
+    try {
+      task->Reject(why);
+    } catch (const std::exception& error) {
+      group_->Tell(error.what());
+    }
+  }
 }
 
 void ModelHandle::Learn(int64_t bucket, int64_t size, absl::Duration took) {
@@ -57,7 +64,7 @@ absl::Status ModelHandle::Submit(std::unique_ptr<BatchTask>& task,
     taken = group_->scheduler_.Push(model_, task, group_->clock_->Now(), &dropped);
     group_->HandOut(&dropped, model_, tiny);
   }
-  DeviceGroup::RejectAll(std::move(dropped));
+  group_->RejectAll(std::move(dropped));
   return taken;
 }
 
@@ -69,7 +76,7 @@ absl::Status ModelHandle::Consider(const BatchTask::Traits& traits, absl::Span<c
     said = group_->scheduler_.Consider(model_, traits, buckets, group_->clock_->Now(), &dropped);
     group_->EndDrained();
   }
-  DeviceGroup::RejectAll(std::move(dropped));
+  group_->RejectAll(std::move(dropped));
   return said;
 }
 
@@ -96,7 +103,7 @@ ModelHandle::Changes ModelHandle::EndPass(std::optional<TinyBatch<BatchTask>>* t
     changes = group_->scheduler_.TakeChanges(model_);
     group_->HandOut(&dropped, model_, tiny);
   }
-  DeviceGroup::RejectAll(std::move(dropped));
+  group_->RejectAll(std::move(dropped));
   return changes;
 }
 
@@ -129,7 +136,7 @@ void ModelHandle::Close() {
     group_->scheduler_.Close(model_);
     group_->HandOut(&dropped);
   }
-  DeviceGroup::RejectAll(std::move(dropped));
+  group_->RejectAll(std::move(dropped));
 }
 
 }  // namespace saccade::server

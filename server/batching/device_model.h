@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -113,7 +114,16 @@ class DeviceModel : public ModelHandle {
   // Called by the thread of an idle instance. Blocks until there is a batch for it: 1 to max_batch_size items
   // of one bucket. An empty result means that the model is closed and drained, and that the thread may end.
   // Tasks found to be cancelled or late are rejected on this thread.
-  Tasks Take(int instance) { return Typed(ModelHandle::Take(instance)); }
+  // If this throws, the tasks are destroyed, and the instance is idle again.
+  Tasks Take(int instance) {
+    ModelHandle::Tasks taken = ModelHandle::Take(instance);
+    try {
+      return Typed(std::move(taken));
+    } catch (const std::bad_alloc&) {
+      ModelHandle::Skipped(instance, nullptr);
+      throw;
+    }
+  }
 
   // Marks the instance as idle after it computed at least one item of its batch. `learn` is true if it
   // computed the whole batch in one ordinary pass, whose time may be learned. `tiny` as for Submit: the

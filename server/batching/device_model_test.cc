@@ -5,6 +5,7 @@
 #include <ctime>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <set>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/batching/recording_task.h"
 #include "server/core/fake_clock.h"
@@ -396,6 +398,53 @@ TEST_F(DeviceModelTest, ASweepAnswersThoseWhoWaitBehindAPassThatHangs) {
   EXPECT_EQ(late->rejections, 1);
   EXPECT_TRUE(absl::IsDeadlineExceeded(late->why));
   EXPECT_EQ(patient->rejections, 0);
+}
+
+// Has no memory for its answer.
+class BrokenTask final : public BatchTask {
+ public:
+  using BatchTask::BatchTask;
+  void Reject(absl::Status /*why*/) override { throw std::bad_alloc(); }
+};
+
+TEST_F(DeviceModelTest, ATaskThatCannotBeRejectedStopsNoOther) {
+  std::atomic<int> errors = 0;
+  DeviceGroup devices({.cores = 4}, &clock_, [&](const char* /*error*/) { ++errors; });
+  auto model = *Model::Create({.max_batch_size = 1}, {0}, &devices);
+  const BatchTask::Traits traits{.arrival = clock_.Now(), .deadline = clock_.Now() + absl::Seconds(1)};
+  auto [running, ended] = MakeTask(traits);
+  ASSERT_TRUE(model->Submit(running).ok());
+  EXPECT_EQ(model->Take(0).size(), 1u);
+  std::unique_ptr<BatchTask> broken = std::make_unique<BrokenTask>(traits);
+  ASSERT_TRUE(model->Submit(broken).ok());
+  auto [task, late] = MakeTask(traits);
+  ASSERT_TRUE(model->Submit(task).ok());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_NO_THROW(devices.Sweep());
+  EXPECT_EQ(late->rejections, 1);
+  EXPECT_EQ(errors, 1);
+}
+
+// Has no memory once.
+class BrokenClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    if (!has_failed_.exchange(true)) throw std::bad_alloc();
+    return Clock::Real()->Now();
+  }
+  bool AwaitUntil(absl::Mutex* mutex, const absl::Condition& condition, absl::Time deadline) override {
+    return Clock::Real()->AwaitUntil(mutex, condition, deadline);
+  }
+
+ private:
+  std::atomic<bool> has_failed_ = false;
+};
+
+TEST(DeviceGroupTest, TheTimerGoesOnAfterAnException) {
+  BrokenClock clock;
+  absl::Notification told;
+  const DeviceGroup devices({}, &clock, [&](const char* /*error*/) { told.Notify(); });
+  told.WaitForNotification();
 }
 
 TEST_F(DeviceModelTest, AClosedModelsThreadsEndWhenItsLastTaskIsDropped) {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <exception>
 #include <random>
 #include <utility>
 
@@ -22,6 +23,8 @@ using State = ModelSnapshot::State;
 constexpr size_t kMaxOrders = 64;
 // Maximum number of models that are loaded at the same time.
 constexpr int kMaxParallel = 16;
+// Time until the thread goes on after an exception, unless there is an order.
+constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
 
 absl::Status NotControlled() {
   return absl::FailedPreconditionError(
@@ -166,14 +169,26 @@ void Catalog::Order(Job job) {
 
 void Catalog::Run() {
   pthread_setname_np(pthread_self(), "catalog");
-  LoadAtStart();
+  absl::Status first_failure;
+  if (!Guard([&] { first_failure = LoadAtStart(); }))
+    first_failure = absl::ResourceExhaustedError("not all models could be loaded; the log says why");
+  if (events_.loaded && !refusing()) Guard([&] { events_.loaded(first_failure); });
   bool wanted = true;
   PollSchedule schedule(options_.poll_interval, options_.poll_jitter, std::random_device()());
   absl::Time next_look = schedule.After(clock_->Now());
   const bool looks = options_.control != ModelControl::kNone;
+  // Something failed in this turn. What remains to be done is then not tried again at once.
+  bool failed = false;
   for (;;) {
-    const absl::Time next_attempt = refusing() ? absl::InfiniteFuture() : RetryFailed();
-    const absl::Time next_idle = UnloadIdle();
+    absl::Time next_attempt = absl::InfiniteFuture();
+    absl::Time next_idle = absl::InfiniteFuture();
+    failed |= !Guard([&] {
+      if (!refusing()) next_attempt = RetryFailed();
+      next_idle = UnloadIdle();
+    });
+    absl::Time wake =
+        std::min({looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
+    if (failed) wake = clock_->Now() + kPauseAfterError;
     std::deque<Job> jobs;
     bool decided = false;
     {
@@ -184,8 +199,6 @@ void Catalog::Run() {
         return !orders->jobs.empty() || orders->closed || orders->released || orders->wanted ||
                orders->decided;
       };
-      const absl::Time wake = std::min(
-          {looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
       orders->wanted |= wanted;
       clock_->AwaitUntil(&orders->mutex, absl::Condition(&is_something), wake);
       if (orders->closed) return;
@@ -194,23 +207,39 @@ void Catalog::Run() {
       orders->wanted = false;
       decided = std::exchange(orders->decided, false);
     }
-    host_.FreeUnused();
+    failed = !Guard([&] { host_.FreeUnused(); });
     for (Job& job : jobs) {
-      std::move(job)(refusing() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
-      ReportChanges();
+      failed |= !Guard([&] {
+        std::move(job)(refusing() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
+      });
+      // A job that has failed answers when it is destroyed.
+      job = nullptr;
+      failed |= !Guard([&] { ReportChanges(); });
     }
-    if (decided && !refusing()) ApplyDecisions();
+    if (decided && !refusing()) failed |= !Guard([&] { ApplyDecisions(); });
     // One at a time, so that orders and the deadlines of unloads have their turn.
-    wanted = !refusing() && LoadWanted();
+    wanted = false;
+    failed |= !Guard([&] { wanted = !refusing() && LoadWanted(); });
     if (looks && clock_->Now() >= next_look) {
-      if (!refusing()) Look();
+      if (!refusing()) failed |= !Guard([&] { Look(); });
       next_look = schedule.After(clock_->Now());
     }
-    host_.ReportLate(clock_->Now());
+    failed |= !Guard([&] { host_.ReportLate(clock_->Now()); });
   }
 }
 
-void Catalog::LoadAtStart() {
+bool Catalog::Guard(absl::FunctionRef<void()> action) {
+  try {
+    action();
+    return true;
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, "the catalog failed at one of its tasks",
+        {{"error", absl::string_view(error.what())}});
+    return false;
+  }
+}
+
+absl::Status Catalog::LoadAtStart() {
   absl::Status first;
   std::vector<std::pair<std::string, std::string>> wanted;
   for (const auto& [repository, names] : names_) {
@@ -222,7 +251,7 @@ void Catalog::LoadAtStart() {
   const auto parallel = static_cast<size_t>(std::clamp(options_.cores, 1, kMaxParallel));
   std::deque<ReadFiles> ahead;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (refusing()) return;
+    if (refusing()) return first;
     const auto& [name, repository] = wanted[i];
     for (size_t next = i + ahead.size(); next < wanted.size() && ahead.size() < parallel; ++next)
       ahead.push_back(Read(wanted[next].second, wanted[next].first, std::nullopt));
@@ -239,7 +268,7 @@ void Catalog::LoadAtStart() {
     first.Update(applied);
     ReportChanges();
   }
-  if (events_.loaded && !refusing()) events_.loaded(first);
+  return first;
 }
 
 void Catalog::ReportChanges() {

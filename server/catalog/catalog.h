@@ -17,6 +17,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -164,7 +165,10 @@ class Catalog final : public ModelFinder {
 
   // The functions below run on the catalog's thread.
   void Run();
-  void LoadAtStart();
+  // Runs `action`, and returns whether it ended without an exception, which is logged.
+  static bool Guard(absl::FunctionRef<void()> action);
+  // Returns the first failure.
+  absl::Status LoadAtStart();
   // A model's files as they were read, and their stamp from before.
   struct ReadFiles {
     absl::StatusOr<ModelStamp> stamp;

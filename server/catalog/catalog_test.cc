@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -272,6 +274,19 @@ TEST_F(CatalogTest, OrdersAreChecked) {
   EXPECT_EQ(Unload("m/1").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Load("nowhere").code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Unload("nowhere").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CatalogTest, AnOrderThatThrowsEndsNeitherTheThreadNorOtherOrders) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  for (int i = 0; i < 2; ++i) {
+    auto kept = std::make_shared<int>();
+    const std::weak_ptr<int> watched = kept;
+    catalog_->Load("nowhere", std::nullopt,
+                   [kept = std::move(kept)](const absl::Status&) { throw std::bad_alloc(); });
+    EXPECT_TRUE(Load("m").ok());
+    EXPECT_TRUE(watched.expired()) << "what it keeps may answer the client";
+  }
 }
 
 TEST_F(CatalogTest, OrdersNeedTheModeForThem) {

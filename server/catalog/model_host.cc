@@ -57,6 +57,10 @@ absl::Status LoadSafely(ServedModel& model) {
   }
 }
 
+void LogQueueError(const char* error) {
+  Log(LogLevel::kError, "a queue of requests failed", {{"error", absl::string_view(error)}});
+}
+
 }  // namespace
 
 ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* table, Clock* clock,
@@ -68,9 +72,9 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       metrics_(metrics),
       kinds_file_(options->state_folder, options->measured_on),
       kinds_(kinds_file_.Load(), [this](const auto& kinds) { kinds_file_.Save(kinds); }),
-      cores_({.cores = options->cores}, clock),
-      gpus_({.cores = kStreamsOfGpu}, clock),
-      idle_cores_({.cores = options->cores}, clock) {}
+      cores_({.cores = options->cores}, clock, LogQueueError),
+      gpus_({.cores = kStreamsOfGpu}, clock, LogQueueError),
+      idle_cores_({.cores = options->cores}, clock, LogQueueError) {}
 
 ModelHost::~ModelHost() { Close(); }
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -101,9 +102,14 @@ void ServedModel::RunInstance(int index) {
   if (is_shadow()) RunOnlyWhenIdle();
   models::UseThreads(threads_);
   while (true) {
-    Shares batch = queue_->Take(index);
-    if (batch.empty()) return;
-    Compute(index, std::move(batch), nullptr);
+    try {
+      Shares batch = queue_->Take(index);
+      if (batch.empty()) return;
+      Compute(index, std::move(batch), nullptr);
+    } catch (const std::exception& error) {
+      Log(LogLevel::kError, "an instance lost a batch",
+          {{"model", name()}, {"instance", index}, {"error", absl::string_view(error.what())}});
+    }
   }
 }
 
@@ -115,18 +121,24 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
     last_used_.store(now, std::memory_order_relaxed);
   };
   advanced();
-  batch = Apart(std::move(batch));
-  const size_t handed_out = batch.size();
-  DropDead(batch, clock_->Now());
-  for (const auto& share : batch) share->EndWait();
-  const bool batch_was_cut = batch.size() != handed_out;
-  const bool skipped = batch.empty();
-  const int64_t bucket = skipped ? 0 : batch[0]->bucket();
+  bool batch_was_cut = false;
+  int64_t bucket = 0;
   PassEnd end;
-  {
+  try {
+    batch = Apart(std::move(batch));
+    const size_t handed_out = batch.size();
+    DropDead(batch, clock_->Now());
+    for (const auto& share : batch) share->EndWait();
+    batch_was_cut = batch.size() != handed_out;
+    if (!batch.empty()) bucket = batch[0]->bucket();
     // An answer may start another call, whose pass may run on this thread, but no further ones.
     const LimitPassesHere limit(PassesHere::kOwn);
     end = engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, "a batch was lost",
+        {{"model", name()}, {"instance", instance}, {"error", absl::string_view(error.what())}});
+    // Shares that have not ended fail when they are destroyed. The instance takes the next batch.
+    batch.clear();
   }
   busy_since_[instance].store(0, std::memory_order_relaxed);
   if (end.device_lost) device_lost_ = true;

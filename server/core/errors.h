@@ -1,6 +1,7 @@
-// Formats errors about tensors and parameters.
+// Makes errors: about tensors and parameters, and of exceptions.
 #pragma once
 
+#include <new>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,6 +21,27 @@ inline absl::Status Invalid(absl::string_view subject, absl::string_view problem
   absl::Status error = absl::InvalidArgumentError(absl::StrCat(subject, ": ", problem));
   SetBadField(error, subject);
   return error;
+}
+
+// The error of a call that an exception has stopped: RESOURCE_EXHAUSTED if there was no memory, else
+// INTERNAL. Does not throw: without memory for a message it has none. REQUIRES: called where an exception is
+// handled.
+inline absl::Status ErrorOfException() {
+  auto code = absl::StatusCode::kInternal;
+  const char* message = "the server failed to handle the request because of an error of its own";
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    code = absl::StatusCode::kResourceExhausted;
+    message = "out of memory for the request; try again later";
+  } catch (...) {
+    // The text of other exceptions may tell what clients should not know.
+  }
+  try {
+    return absl::Status(code, message);
+  } catch (const std::bad_alloc&) {
+    return absl::Status(code, "");
+  }
 }
 
 }  // namespace saccade::server

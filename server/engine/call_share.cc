@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <iterator>
 #include <utility>
 
 #include "server/core/passes_here.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -47,8 +49,13 @@ CallShare::CallShare(Shares parts) : BatchTask(TraitsOfParts(parts)), parts_(std
 
 CallShare::~CallShare() {
   if (call_ == nullptr) return;
-  Reject(
-      absl::InternalError("a part of the request was dropped without an answer; this is a bug in saccaded"));
+  try {
+    Reject(absl::InternalError(
+        "a part of the request was dropped without an answer; this is a bug in saccaded"));
+  } catch (const std::exception& error) {
+    // The call is answered when its last share is gone.
+    Log(LogLevel::kError, "a part of a request was dropped", {{"what", error.what()}});
+  }
 }
 
 void CallShare::BeginWait(std::atomic<int64_t>* requests) {

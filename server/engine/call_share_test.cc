@@ -320,6 +320,16 @@ TEST_F(CallShareTest, DroppedCallIsAnswered) {
   EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInternal);
 }
 
+// As when there is no memory for the answer's message. An exception in a destructor would end the process.
+TEST_F(CallShareTest, AnExceptionInTheAnswerToADroppedCallEndsNothingElse) {
+  outcome_->when_answered = [] { throw std::bad_alloc(); };
+  Call({32}, outcome_).reset();
+  EXPECT_EQ(outcome_->answers, 1);
+  auto shares = ShareOut(Call({32, 64}, outcome_));
+  shares.clear();
+  EXPECT_EQ(outcome_->answers, 2);
+}
+
 TEST_F(CallShareTest, TicketIsHeldUntilTheLastShareIsGone) {
   auto admission = Admission::Create({}, &clock_);
   ASSERT_TRUE(admission.ok());

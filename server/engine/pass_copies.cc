@@ -32,9 +32,15 @@ std::unique_ptr<PassCopies> PassCopies::Choose(const Shares& shares,
     shadow->Drop(ShadowLoss::kUnavailable, requests);
     return nullptr;
   }
-  if (!shadow->Enter(bytes, requests)) return nullptr;
-  auto room = std::make_shared<ShadowRoom>(shadow, bytes, requests);
-  return std::unique_ptr<PassCopies>(new PassCopies(answering, *std::move(model), std::move(room), requests));
+  try {
+    auto room = ShadowRoom::Enter(shadow, bytes, requests);
+    if (room == nullptr) return nullptr;
+    return std::unique_ptr<PassCopies>(
+        new PassCopies(answering, *std::move(model), std::move(room), requests));
+  } catch (const std::bad_alloc&) {
+    shadow->Drop(ShadowLoss::kTooLarge, requests);
+    return nullptr;
+  }
 }
 
 PassTime PassCopies::Timed(PassTime pass) const {

@@ -1,14 +1,17 @@
 // Tests of passes that are copied whole for a shadow version.
 #include "server/engine/pass_copies.h"
 
+#include <atomic>
 #include <deque>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/passes.h"
@@ -30,6 +33,7 @@ class QueueingModel final : public FakeModel {
   std::shared_ptr<const ModelIdentity> identity() const override { return identity_; }
 
   absl::Status Submit(std::unique_ptr<CallShare>& share) override {
+    if (fails_next_.exchange(false)) throw std::bad_alloc();
     absl::MutexLock lock(&mutex_);
     share->BeginWait(&waiting_);
     queued_.push_back(std::move(share));
@@ -47,12 +51,15 @@ class QueueingModel final : public FakeModel {
   }
 
   int64_t waiting() const { return waiting_; }
+  // The next Submit() throws.
+  void FailNext() { fails_next_ = true; }
 
  private:
   const std::shared_ptr<const ModelIdentity> identity_ = std::make_shared<const ModelIdentity>();
   absl::Mutex mutex_;
   std::deque<std::unique_ptr<CallShare>> queued_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int64_t> waiting_{0};
+  std::atomic<bool> fails_next_{false};
 };
 
 // A version whose passes are copied for another one.
@@ -272,6 +279,18 @@ TEST_F(PassCopiesTest, APassThatIsEvictedIsDropped) {
 TEST_F(PassCopiesTest, APassThatIsLostIsAFailureOfEachOfItsRequests) {
   Compute({1, 2});
   queue_->Take().reset();
+  EXPECT_EQ(shadow_->Report().failed, 2);
+  ExpectNoneInFlight();
+}
+
+TEST_F(PassCopiesTest, TheSenderGoesOnAfterAnException) {
+  queue_->FailNext();
+  Compute({1, 2});
+  while (shadow_->Report().in_flight > 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(shadow_->Report().failed, 2);
+  Compute({1, 1});
+  ComputeCopies(2);
+  EXPECT_EQ(shadow_->Report().compared, 4);
   EXPECT_EQ(shadow_->Report().failed, 2);
   ExpectNoneInFlight();
 }

@@ -44,6 +44,25 @@ void WriteDown(const Shares& shares, PassFacts pass) {
   CallRecord::AddPass(records, pass);
 }
 
+// Without memory the pass is missing in the records, and the answers are given all the same.
+void WriteDownSafely(const Shares& shares, const PassFacts& pass) {
+  try {
+    WriteDown(shares, pass);
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, "a pass could not be recorded", {{"what", error.what()}});
+  }
+}
+
+// Likewise, it is not copied.
+std::unique_ptr<PassCopies> CopiesOf(const Shares& shares, const std::vector<ShareAnswer>& answers) {
+  try {
+    return PassCopies::Choose(shares, answers);
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, "a pass could not be copied", {{"what", error.what()}});
+    return nullptr;
+  }
+}
+
 // A batch that is computed in one or more passes.
 class Passes {
  public:
@@ -92,11 +111,12 @@ void Passes::Compute(Shares shares) {
   auto answers = Run(shares);
   const absl::Time ended = clock_.Now();
   const absl::Duration waited = is_timed ? TimeWithoutCore() - waited_before : absl::ZeroDuration();
-  WriteDown(shares, {.started = started, .ended = ended, .batch_size = size, .status = answers.status()});
+  WriteDownSafely(shares,
+                  {.started = started, .ended = ended, .batch_size = size, .status = answers.status()});
   if (answers.ok()) {
     end_.part = true;
     metrics_.RecordBatch(size, ended - started);
-    const std::unique_ptr<PassCopies> copies = PassCopies::Choose(shares, *answers);
+    const std::unique_ptr<PassCopies> copies = CopiesOf(shares, *answers);
     const ForwardPass pass = {size, started, ended, waited, copies.get()};
     for (size_t i = 0; i < shares.size(); ++i) {
       // An answer may start another call. Its pass must not run on this thread, which has more answers to

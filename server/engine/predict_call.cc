@@ -1,6 +1,7 @@
 #include "server/engine/predict_call.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <limits>
 
@@ -11,6 +12,7 @@
 #include "server/engine/count_shed.h"
 #include "server/engine/shadow_copy.h"
 #include "server/engine/shadow_sender.h"
+#include "server/logging/log.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -86,7 +88,12 @@ PredictCall::PredictCall(Request request, PredictDone done, Deps deps)
 
 PredictCall::~PredictCall() {
   if (finished_) return;
-  Refuse(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"));
+  try {
+    Refuse(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"));
+  } catch (const std::exception& error) {
+    // The client is told when `done_` is destroyed.
+    Log(LogLevel::kError, "a request was dropped", {{"what", error.what()}});
+  }
 }
 
 BatchTask::Traits PredictCall::traits() const {

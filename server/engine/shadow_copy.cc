@@ -148,9 +148,9 @@ ShadowCopies CopyForShadow(const AnsweredRequest& answered, PassCopies* pass) {
     return {};
   }
   const int64_t bytes = BytesOfCopy(request, items, *shadow) + response.bytes();
-  if (!shadow->Enter(bytes)) return {};
   try {
-    auto room = std::make_shared<ShadowRoom>(shadow, bytes, /*requests=*/1);
+    auto room = ShadowRoom::Enter(shadow, bytes, /*requests=*/1);
+    if (room == nullptr) return {};
     auto call = MakeCopy(answered, *model, std::move(room), PassOf(response));
     return {*std::move(model), {std::move(call)}};
   } catch (const std::bad_alloc&) {

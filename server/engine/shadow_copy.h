@@ -25,9 +25,19 @@ struct ShadowCopies {
 // The room that Shadow::Enter() reserved for copies, which share this object. The destructor gives it back.
 class ShadowRoom {
  public:
+  // Null if Enter() returns false. Throws std::bad_alloc, and nothing is reserved then.
+  static std::shared_ptr<ShadowRoom> Enter(std::shared_ptr<Shadow> shadow, int64_t bytes, int64_t requests) {
+    auto room = std::make_shared<ShadowRoom>(std::move(shadow), bytes, requests);
+    room->entered_ = room->shadow_->Enter(bytes, requests);
+    return room->entered_ ? std::move(room) : nullptr;
+  }
+
+  // Use Enter().
   ShadowRoom(std::shared_ptr<Shadow> shadow, int64_t bytes, int64_t requests)
       : shadow_(std::move(shadow)), bytes_(bytes), requests_(requests) {}
-  ~ShadowRoom() { shadow_->Leave(bytes_, requests_); }
+  ~ShadowRoom() {
+    if (entered_) shadow_->Leave(bytes_, requests_);
+  }
   ShadowRoom(const ShadowRoom&) = delete;
   ShadowRoom& operator=(const ShadowRoom&) = delete;
 
@@ -35,6 +45,7 @@ class ShadowRoom {
   const std::shared_ptr<Shadow> shadow_;
   const int64_t bytes_;
   const int64_t requests_;
+  bool entered_ = false;
 };
 
 // A request that was just answered, from which a copy is made.

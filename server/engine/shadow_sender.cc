@@ -2,10 +2,14 @@
 
 #include <pthread.h>
 
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "server/core/errors.h"
 #include "server/engine/call_share.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -26,9 +30,12 @@ void Submit(ShadowCopies copies) {
   SubmitShares(*copies.model, together ? Joined(std::move(shares)) : std::move(shares));
 }
 
-void Drop(const ShadowCopies& copies) {
-  for (const std::shared_ptr<PredictCall>& call : copies.calls)
-    call->Refuse(absl::UnavailableError("the version that the request was copied from was unloaded"));
+void Drop(const ShadowCopies& copies, const absl::Status& why) {
+  for (const std::shared_ptr<PredictCall>& call : copies.calls) call->Refuse(why);
+}
+
+absl::Status Unloaded() {
+  return absl::UnavailableError("the version that the request was copied from was unloaded");
 }
 
 }  // namespace
@@ -38,14 +45,18 @@ ShadowSender::ShadowSender() : thread_([this] { Run(); }) {}
 ShadowSender::~ShadowSender() { Close(); }
 
 void ShadowSender::Send(ShadowCopies copies) {
-  {
+  absl::Status why;
+  try {
     absl::MutexLock lock(&mutex_);
     if (!closed_) {
       waiting_.push_back(std::move(copies));
       return;
     }
+    why = Unloaded();
+  } catch (const std::bad_alloc&) {
+    why = ErrorOfException();
   }
-  Drop(copies);
+  Drop(copies, why);
 }
 
 void ShadowSender::Close() {
@@ -55,7 +66,7 @@ void ShadowSender::Close() {
     closed_ = true;
     left.swap(waiting_);
   }
-  for (const ShadowCopies& copies : left) Drop(copies);
+  for (const ShadowCopies& copies : left) Drop(copies, Unloaded());
   if (thread_.joinable()) thread_.join();
 }
 
@@ -72,7 +83,13 @@ void ShadowSender::Run() {
       next = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    Submit(std::move(next));
+    try {
+      Submit(std::move(next));
+    } catch (const std::exception& error) {
+      // The calls that were not submitted are answered when they are destroyed.
+      Log(LogLevel::kError, "copies for a shadow version were lost",
+          {{"error", absl::string_view(error.what())}});
+    }
   }
 }
 

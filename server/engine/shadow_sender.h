@@ -21,7 +21,8 @@ class ShadowSender {
   ShadowSender(const ShadowSender&) = delete;
   ShadowSender& operator=(const ShadowSender&) = delete;
 
-  // Does not block. The number of copies is bounded by the Shadow that admitted them.
+  // Does not block. The number of copies is bounded by the Shadow that admitted them. Without memory for them
+  // they are dropped.
   void Send(ShadowCopies copies) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops copies that were not handed over yet, and all later ones. Blocks until the thread has ended.

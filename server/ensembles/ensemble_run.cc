@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/errors.h"
 #include "server/core/passes_here.h"
 #include "server/engine/answer_charge.h"
 #include "server/ensembles/step_error.h"
@@ -66,31 +67,66 @@ void EnsembleRun::BringInputs() {
 }
 
 void EnsembleRun::Advance() {
-  mutex_.Lock();
-  if (!starting_.Enter()) {
-    mutex_.Unlock();
-    return;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!starting_.Enter()) return;
   }
-  while (!ready_.empty()) {
-    const size_t step = ready_.front();
+  while (StartNext()) {
+  }
+  bool finished = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    starting_.Leave();
+    // Several threads come here after the last steps: only the first of them finishes the run. The thread
+    // that has made a step ready since then starts it.
+    finished = running_ == 0 && ready_.empty() && !std::exchange(finished_, true);
+  }
+  if (finished) Finish();
+}
+
+bool EnsembleRun::StartNext() {
+  size_t step = 0;
+  bool last = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (ready_.empty()) return false;
+    step = ready_.front();
     ready_.erase(ready_.begin());
-    const LimitPassesHere limit(ready_.empty() ? PassesHere::kOwn : PassesHere::kNone);
-    TensorCall call = CallOf(step);
     ++running_;
-    mutex_.Unlock();
+    last = ready_.empty();
+  }
+  try {
+    // Fails the step if its model forgets it, or if this function throws.
+    const std::shared_ptr<const void> answerer(
+        nullptr, [run = shared_from_this(), step](const void*) { run->EndUnanswered(step); });
+    const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
+    TensorCall call;
+    {
+      const absl::MutexLock lock(&mutex_);
+      call = CallOf(step);
+    }
     const std::shared_ptr<CallRecord> record = call.record;
     deps_.infer(std::move(call),
-                [run = shared_from_this(), step, record](absl::StatusOr<TensorAnswer> answer) {
+                [run = shared_from_this(), step, record, answerer](absl::StatusOr<TensorAnswer> answer) {
                   if (record != nullptr) record->End({.status = answer.status()});
                   run->Ended(step, std::move(answer));
                 });
-    mutex_.Lock();
+  } catch (...) {
+    // `answerer` tells the client.
   }
-  starting_.Leave();
-  // Several threads come here after the last steps: only the first of them finishes the run.
-  const bool finished = running_ == 0 && !std::exchange(finished_, true);
-  mutex_.Unlock();
-  if (finished) Finish();
+  return true;
+}
+
+void EnsembleRun::EndUnanswered(size_t step) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (steps_[step].ended) return;
+  }
+  try {
+    Ended(step, absl::InternalError("the server dropped the request because of an error of its own"));
+  } catch (...) {
+    // The client is told when the run is destroyed with its last step.
+  }
 }
 
 TensorCall EnsembleRun::CallOf(size_t step) {
@@ -132,17 +168,26 @@ Tensor EnsembleRun::Take(size_t tensor, const std::string& name) {
 void EnsembleRun::Ended(size_t step, absl::StatusOr<TensorAnswer> answer) {
   {
     absl::MutexLock lock(&mutex_);
+    if (std::exchange(steps_[step].ended, true)) return;
     --running_;
     if (failure_.ok()) {
-      const absl::Status kept = answer.ok() ? Keep(step, *std::move(answer)) : answer.status();
-      if (!kept.ok()) {
-        failure_ = WithStepName(kept, NameOf(plan_, step));
+      failure_ = Result(step, std::move(answer));
+      if (!failure_.ok()) {
         cancellation_->Cancel();
         ready_.clear();
       }
     }
   }
   Advance();
+}
+
+absl::Status EnsembleRun::Result(size_t step, absl::StatusOr<TensorAnswer> answer) {
+  try {
+    const absl::Status kept = answer.ok() ? Keep(step, *std::move(answer)) : answer.status();
+    return kept.ok() ? kept : WithStepName(kept, NameOf(plan_, step));
+  } catch (...) {
+    return ErrorOfException();
+  }
 }
 
 absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {
@@ -168,22 +213,30 @@ absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {
   return absl::OkStatus();
 }
 
+TensorAnswer EnsembleRun::MakeAnswer() {
+  TensorAnswer answer;
+  answer.timings = timings_;
+  std::vector<std::shared_ptr<const AnswerCharge>> charges;
+  for (const size_t output : plan_.outputs) {
+    const std::string& name = plan_.tensors[output].name;
+    if (!Wants(name)) continue;
+    answer.outputs.push_back(Take(output, name));
+    charges.push_back(slots_[output].charge);
+  }
+  answer.charge = std::make_shared<AnswerCharge>(std::move(charges));
+  return answer;
+}
+
 void EnsembleRun::Finish() {
   absl::StatusOr<TensorAnswer> outcome;
   {
     absl::MutexLock lock(&mutex_);
     if (failure_.ok()) {
-      TensorAnswer answer;
-      answer.timings = timings_;
-      std::vector<std::shared_ptr<const AnswerCharge>> charges;
-      for (const size_t output : plan_.outputs) {
-        const std::string& name = plan_.tensors[output].name;
-        if (!Wants(name)) continue;
-        answer.outputs.push_back(Take(output, name));
-        charges.push_back(slots_[output].charge);
+      try {
+        outcome = MakeAnswer();
+      } catch (...) {
+        outcome = ErrorOfException();
       }
-      answer.charge = std::make_shared<AnswerCharge>(std::move(charges));
-      outcome = std::move(answer);
     } else {
       outcome = failure_;
     }

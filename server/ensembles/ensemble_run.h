@@ -55,6 +55,7 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   struct StepState {
     bool needed = false;
     int missing_inputs = 0;
+    bool ended = false;
   };
 
   EnsembleRun(Deps deps, TensorCall call, TensorDone done);
@@ -65,11 +66,19 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   // on it (StartingThreads). None of them waits for another's pass, even if a pass is short enough to be
   // computed here. Finishes the run if no step is left.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Starts a ready step, which fails if that throws. False if there is none. Does not throw.
+  bool StartNext() ABSL_LOCKS_EXCLUDED(mutex_);
   TensorCall CallOf(size_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Tensor Take(size_t tensor, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The first call for a step counts.
   void Ended(size_t step, absl::StatusOr<TensorAnswer> answer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a step that will not be answered otherwise. Does not throw.
+  void EndUnanswered(size_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps the outputs, or returns the step's error, prefixed with its name.
+  absl::Status Result(size_t step, absl::StatusOr<TensorAnswer> answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Keep(size_t step, TensorAnswer answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Wants(const std::string& output) const;
+  TensorAnswer MakeAnswer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Deps deps_;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -119,9 +121,10 @@ class EnsembleRunTest : public ::testing::Test {
   FakeClock clock_;
   EnsemblePlan plan_;
   std::shared_ptr<Cancellation> client_ = std::make_shared<Cancellation>();
-  std::vector<Started> started_;
   int answers_ = 0;
   absl::StatusOr<TensorAnswer> answer_;
+  // Destroyed first: steps that are still there fail their run, which answers.
+  std::vector<Started> started_;
 };
 
 ModelSettings Chain() {
@@ -428,6 +431,63 @@ TEST(EnsembleRun, NoStepWaitsForAnotherOnesPass) {
   answered.WaitForNotification();
   first.join();
   EXPECT_FALSE(waited_for) << "a step whose inputs were there waited for the pass of another one";
+}
+
+TEST(EnsembleRun, AStepThatCannotBeStartedFailsTheRun) {
+  const EnsemblePlan plan = MakePlan(
+      EnsembleOf({Spec("in")}, {Spec("out")},
+                 {Step("good", {{"x", "in"}}, {{"y", "l"}}), Step("broken", {{"x", "in"}}, {{"y", "r"}}),
+                  Step("join", {{"a", "l"}, {"b", "r"}}, {{"y", "out"}})}));
+  std::optional<Started> good;
+  const auto infer = [&](TensorCall step, TensorDone done) {
+    if (step.model == "broken") throw std::bad_alloc();
+    good = Started{std::move(step), std::move(done), LimitPassesHere::Current()};
+  };
+  TensorCall call;
+  call.inputs.push_back(Text("in", "1"));
+  std::vector<absl::Status> answers;
+  EnsembleRun::Start(
+      {.plan = &plan, .infer = infer, .clock = Clock::Real()}, std::move(call),
+      [&](const absl::StatusOr<TensorAnswer>& outcome) { answers.push_back(outcome.status()); });
+  ASSERT_TRUE(good);
+  EXPECT_TRUE(good->call.cancellation->cancelled());
+  EXPECT_THAT(answers, IsEmpty()) << "a step still runs";
+  std::move(good->done)(absl::CancelledError("cancelled"));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(answers[0].message()), HasSubstr("'broken'"));
+}
+
+TEST_F(EnsembleRunTest, AStepThatItsModelForgetsFailsTheRun) {
+  Start(Diamond(), {Text("in", "1")});
+  Answer("top");
+  TakeStarted("left");
+  EXPECT_TRUE(started_.at(0).call.cancellation->cancelled());
+  EXPECT_EQ(answers_, 0) << "a step still runs";
+  Answer("right");
+  EXPECT_EQ(answers_, 1);
+  EXPECT_EQ(answer_.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(answer_.status().message()), HasSubstr("'left'"));
+}
+
+TEST(EnsembleRun, AStepThatThrowsAfterItsAnswerHasAnswered) {
+  const EnsemblePlan plan = MakePlan(Chain());
+  const auto infer = [](const TensorCall& step, TensorDone done) {
+    TensorAnswer answer;
+    answer.outputs.push_back(Text("y", TextOf(step.inputs.at(0)) + "."));
+    std::move(done)(std::move(answer));
+    throw std::bad_alloc();
+  };
+  TensorCall call;
+  call.inputs.push_back(Text("in", ""));
+  int answers = 0;
+  EnsembleRun::Start({.plan = &plan, .infer = infer, .clock = Clock::Real()}, std::move(call),
+                     [&](absl::StatusOr<TensorAnswer> outcome) {
+                       ASSERT_TRUE(outcome.ok()) << outcome.status();
+                       EXPECT_EQ(TextOf(outcome->outputs.at(0)), "..");
+                       ++answers;
+                     });
+  EXPECT_EQ(answers, 1);
 }
 
 TEST(EnsembleRun, StepsEndOnManyThreads) {

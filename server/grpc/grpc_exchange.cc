@@ -46,8 +46,8 @@ GrpcCall::GrpcCall(Setup setup, Exchange* exchange)
       reader_(ReaderOptions(setup_)),
       response_(setup_.form),
       body_ended_(!exchange->head().has_body),
-      upload_timer_(&loop_->timers(), [this] { OnUploadDue(); }),
-      deadline_timer_(&loop_->timers(), [this] { OnDeadline(); }),
+      upload_timer_(&loop_->timers(), [this] { RunTimer(&GrpcCall::OnUploadDue); }),
+      deadline_timer_(&loop_->timers(), [this] { RunTimer(&GrpcCall::OnDeadline); }),
       reset_timer_(&loop_->timers(), [this] { exchange_->Reset(ExchangeError::kCancelled); }) {
   if (body_ended_) reader_.End();
 }
@@ -69,26 +69,26 @@ void GrpcCall::Run(Action action) {
   // An action must not overtake an earlier one that another thread has posted.
   if (!loop_->IsCurrent() || posted_actions_.load() > 0) {
     posted_actions_.fetch_add(1);
+    absl::Cleanup not_posted = [this] { posted_actions_.fetch_sub(1); };
     loop_->Post([self = shared_from_this(), action = std::move(action)]() mutable {
       self->posted_actions_.fetch_sub(1);
       self->Act(action);
       self->Pump();
     });
+    std::move(not_posted).Cancel();
     return;
   }
-  // Within a callback of the handler: Pump() goes on after it.
-  if (busy_) {
-    action(*this);
-    return;
-  }
+  const bool within_callback = busy_;
   const bool due = Act(action);
+  // Pump() goes on after the handler's callback.
+  if (within_callback) return;
   if (std::exchange(pump_due_, false) || due) PostPump();
 }
 
 template <typename Action>
 bool GrpcCall::Act(Action& action) {
-  busy_ = true;
-  const absl::Cleanup idle = [this] { busy_ = false; };
+  const bool was_busy = std::exchange(busy_, true);
+  const absl::Cleanup restore = [this, was_busy] { busy_ = was_busy; };
   try {
     return action(*this);
   } catch (...) {
@@ -244,6 +244,15 @@ void GrpcCall::WatchUpload() {
 void GrpcCall::SetUploadTimer(absl::Time due) {
   upload_due_ = due;
   upload_timer_.Set(due);
+}
+
+void GrpcCall::RunTimer(void (GrpcCall::*due)()) {
+  try {
+    (this->*due)();
+  } catch (...) {
+    FailByException();
+    Pump();
+  }
 }
 
 void GrpcCall::OnUploadDue() {

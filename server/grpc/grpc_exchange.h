@@ -101,6 +101,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   void AllowBody();
   void WatchUpload();
   void SetUploadTimer(absl::Time due);
+  // Calls `due`, which an exception ends together with the call.
+  void RunTimer(void (GrpcCall::*due)());
   void OnUploadDue();
   void OnDeadline();
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <new>
 #include <string>
 #include <thread>
 
@@ -323,6 +324,32 @@ TEST_F(GrpcHandlerTest, HidesTheTextOfExceptions) {
   auto exchange = Begin();
   EXPECT_EQ(Code(*exchange), "13");
   EXPECT_THAT(Message(*exchange), Not(HasSubstr("secret")));
+  EXPECT_THAT(script_.events, ElementsAre("start", "cancel"));
+  script_.call->Finish({});
+  loop_.RunUntilIdle();
+  EXPECT_EQ(script_.events.back(), "done");
+}
+
+TEST_F(GrpcHandlerTest, ResetsACallWhoseEndCannotBeMade) {
+  options_.always_report_load = true;
+  options_.load_report = []() -> std::string { throw std::bad_alloc(); };
+  script_.then = [this](const std::string& event) {
+    // As a handler does that catches exceptions itself.
+    if (event != "half-close") return;
+    EXPECT_NO_THROW(script_.call->Finish({}));
+  };
+  auto exchange = Begin();
+  script_.call->Read();
+  exchange->EndBody();
+  EXPECT_EQ(exchange->answer().reset, ExchangeError::kInternal);
+  EXPECT_EQ(script_.events.back(), "done");
+}
+
+TEST_F(GrpcHandlerTest, ResetsALateCallWhoseEndCannotBeMade) {
+  options_.to_end = [](const absl::Status&) -> CallEnd { throw std::bad_alloc(); };
+  auto exchange = Begin({{"grpc-timeout", "1S"}});
+  loop_.Advance(absl::Seconds(1));
+  EXPECT_EQ(exchange->answer().reset, ExchangeError::kInternal);
   EXPECT_THAT(script_.events, ElementsAre("start", "cancel"));
   script_.call->Finish({});
   loop_.RunUntilIdle();

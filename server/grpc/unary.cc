@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
@@ -33,13 +35,21 @@ class PendingCall final : public UnaryCall {
   const std::shared_ptr<Cancellation>& cancellation() const override { return cancellation_; }
 
   void Respond(BytePieces response) override {
-    if (!answered_.exchange(true)) call_->SendAndFinish(std::move(response), {absl::OkStatus()});
+    AnswerBy([&] { call_->SendAndFinish(std::move(response), {absl::OkStatus()}); });
   }
   void Fail(CallEnd end) override {
-    if (!answered_.exchange(true)) call_->Finish(std::move(end));
+    AnswerBy([&] { call_->Finish(std::move(end)); });
   }
 
  private:
+  // Calls `answer` if the call was not answered. If it throws, the destructor answers.
+  void AnswerBy(absl::FunctionRef<void()> answer) {
+    if (answered_.exchange(true)) return;
+    absl::Cleanup unanswered = [this] { answered_ = false; };
+    answer();
+    std::move(unanswered).Cancel();
+  }
+
   Call* const call_;
   const std::shared_ptr<Cancellation> cancellation_;
   std::atomic<bool> answered_ = false;
@@ -70,8 +80,8 @@ class UnaryHandler final : public CallHandler {
       Refuse(absl::InvalidArgumentError(absl::StrCat("the call brought no ", parts_->message)));
       return;
     }
-    is_running_ = true;
     const auto pending = std::make_shared<PendingCall>(call_, cancellation_);
+    is_running_ = true;
     BytePieces message = *std::exchange(message_, std::nullopt);
     try {
       parts_->function(pending, std::move(message));
@@ -88,8 +98,10 @@ class UnaryHandler final : public CallHandler {
     // Otherwise the function answers.
     if (is_running_) return;
     const absl::StatusCode code = call_->cancel_code();
-    if (!message_) TellNoMessage(code);
+    const bool has_message = message_.has_value();
     Refuse(absl::Status(code, "the call ended before its request was complete"));
+    // After the end, which it must not prevent.
+    if (!has_message) TellNoMessage(code);
   }
 
   void OnDone() override {}

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -97,6 +98,22 @@ TEST_F(UnaryTest, AnswersFromAnotherThreadWithOneTask) {
   loop_.RunUntilIdle();
   EXPECT_EQ(exchange->answer().body, Framed("answer"));
   EXPECT_EQ(exchange->answer().Field("grpc-status"), "0");
+}
+
+TEST_F(UnaryTest, AnAnswerThatCannotBePostedIsAnError) {
+  const auto answer_elsewhere = [this] {
+    auto exchange = BeginUnary(Framed("hello"));
+    loop_.FailNextPost();
+    std::thread([this] { EXPECT_THROW(call_->Respond(OwnedBytes("answer")), std::bad_alloc); }).join();
+    return exchange;
+  };
+  auto dropped = answer_elsewhere();
+  std::thread([this] { call_ = nullptr; }).join();
+  loop_.RunUntilIdle();
+  EXPECT_EQ(dropped->answer().Field("grpc-status"), "13");
+  auto failed = answer_elsewhere();
+  call_->Fail({absl::ResourceExhaustedError("no memory")});
+  EXPECT_EQ(failed->answer().Field("grpc-status"), "8") << "without a task: no earlier one was posted";
 }
 
 TEST_F(UnaryTest, FailsWithDetails) {

@@ -31,7 +31,7 @@ class Http1Session final : public Session, public Http1Connection {
         idle_timeout_(SpreadIdle(*limits)),
         refusals_(refusals),
         idle_since_(transport->loop().Now()),
-        timer_(&transport->loop().timers(), [this] { OnTimer(); }) {
+        timer_(&transport->loop().timers(), [this] { RunTimer(); }) {
     if (first_byte != absl::InfiniteFuture()) head_deadline_ = first_byte + limits_.head_timeout;
   }
 
@@ -76,6 +76,8 @@ class Http1Session final : public Session, public Http1Connection {
   absl::Time Now() const { return transport_->loop().Now(); }
   // Makes the timer run when the next thing is due.
   void Arm();
+  // Calls OnTimer(); if that throws, the connection ends.
+  void RunTimer();
   void OnTimer();
   void OnTimerBetweenRequests();
 
@@ -323,6 +325,14 @@ void Http1Session::Arm() {
   if (next >= armed_) return;
   armed_ = next;
   timer_.Set(next);
+}
+
+void Http1Session::RunTimer() {
+  try {
+    OnTimer();
+  } catch (...) {
+    Abort();
+  }
 }
 
 void Http1Session::OnTimer() {

@@ -37,6 +37,11 @@ void Add(const HttpHeaders& headers, FieldList& fields) {
   for (const auto& [name, value] : headers) Add(name, value, fields);
 }
 
+// Throws if nghttp2 had no memory. Its other errors concern streams that have ended meanwhile.
+void CheckMemory(int result) {
+  if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
+}
+
 }  // namespace
 
 Http2Frames::Http2Frames(const Http2CallbackTable* callbacks, void* receiver, const HttpLimits& limits)
@@ -81,11 +86,13 @@ void Http2Frames::SubmitSettings(const HttpLimits& limits) {
       {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kMaxFrameBytes},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<uint32_t>(limits.max_head_bytes)},
   };
-  nghttp2_submit_settings(session_.get(), NGHTTP2_FLAG_NONE, settings, std::size(settings));
-  nghttp2_session_set_local_window_size(session_.get(), NGHTTP2_FLAG_NONE, 0, kConnectionWindow);
+  CheckMemory(nghttp2_submit_settings(session_.get(), NGHTTP2_FLAG_NONE, settings, std::size(settings)));
+  CheckMemory(nghttp2_session_set_local_window_size(session_.get(), NGHTTP2_FLAG_NONE, 0, kConnectionWindow));
 }
 
-void Http2Frames::SubmitPing() { nghttp2_submit_ping(session_.get(), NGHTTP2_FLAG_NONE, nullptr); }
+void Http2Frames::SubmitPing() {
+  CheckMemory(nghttp2_submit_ping(session_.get(), NGHTTP2_FLAG_NONE, nullptr));
+}
 
 void Http2Frames::SubmitHead(int32_t stream, int status, const HttpHeaders& headers, bool has_body) {
   const absl::AlphaNum digits(status);
@@ -95,10 +102,13 @@ void Http2Frames::SubmitHead(int32_t stream, int status, const HttpHeaders& head
   nghttp2_data_provider body{};
   body.source.fd = stream;
   body.read_callback = callbacks_.read_body;
-  nghttp2_submit_response(session_.get(), stream, fields.data(), fields.size(), has_body ? &body : nullptr);
+  CheckMemory(nghttp2_submit_response(session_.get(), stream, fields.data(), fields.size(),
+                                      has_body ? &body : nullptr));
 }
 
-void Http2Frames::ResumeBody(int32_t stream) { nghttp2_session_resume_data(session_.get(), stream); }
+void Http2Frames::ResumeBody(int32_t stream) {
+  CheckMemory(nghttp2_session_resume_data(session_.get(), stream));
+}
 
 int Http2Frames::SubmitTrailers(int32_t stream, const HttpHeaders& trailers) {
   FieldList fields;
@@ -107,26 +117,30 @@ int Http2Frames::SubmitTrailers(int32_t stream, const HttpHeaders& trailers) {
 }
 
 void Http2Frames::SubmitReset(int32_t stream, uint32_t code) {
-  nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, stream, code);
+  CheckMemory(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, stream, code));
 }
 
 void Http2Frames::SubmitWindow(int32_t stream, uint64_t bytes) {
   constexpr uint64_t kMaxIncrement = (uint64_t{1} << 31) - 1 - (64 << 10);
-  nghttp2_submit_window_update(session_.get(), NGHTTP2_FLAG_NONE, stream,
-                               static_cast<int32_t>(std::min(bytes, kMaxIncrement)));
+  CheckMemory(nghttp2_submit_window_update(session_.get(), NGHTTP2_FLAG_NONE, stream,
+                                           static_cast<int32_t>(std::min(bytes, kMaxIncrement))));
 }
 
-void Http2Frames::GiveBackWindow(size_t bytes) { nghttp2_session_consume_connection(session_.get(), bytes); }
+void Http2Frames::GiveBackWindow(size_t bytes) {
+  CheckMemory(nghttp2_session_consume_connection(session_.get(), bytes));
+}
 
-void Http2Frames::AnnounceEnd() { nghttp2_submit_shutdown_notice(session_.get()); }
+void Http2Frames::AnnounceEnd() { CheckMemory(nghttp2_submit_shutdown_notice(session_.get())); }
 
 void Http2Frames::EndNewStreams() {
-  nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE,
-                        nghttp2_session_get_last_proc_stream_id(session_.get()), NGHTTP2_NO_ERROR, nullptr,
-                        0);
+  CheckMemory(nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE,
+                                    nghttp2_session_get_last_proc_stream_id(session_.get()), NGHTTP2_NO_ERROR,
+                                    nullptr, 0));
 }
 
-void Http2Frames::Terminate(uint32_t code) { nghttp2_session_terminate_session(session_.get(), code); }
+void Http2Frames::Terminate(uint32_t code) {
+  CheckMemory(nghttp2_session_terminate_session(session_.get(), code));
+}
 
 int64_t Http2Frames::SendWindow(int32_t stream) const {
   return std::min(nghttp2_session_get_stream_remote_window_size(session_.get(), stream),

@@ -21,7 +21,8 @@ struct Http2CallbackTable {
 };
 
 // The session of nghttp2. Loop's thread only. Frames that are submitted are written by the next Send(), or by
-// the one that is running.
+// the one that is running. Functions that submit throw std::bad_alloc if nghttp2 has no memory; the
+// connection must then be ended.
 class Http2Frames {
  public:
   // `receiver` is passed to the callbacks. Both must outlive this object.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "server/http/http2_callbacks.h"
 #include "server/http/http2_frame_budget.h"
 #include "server/http/http2_frames.h"
@@ -85,6 +86,9 @@ class Http2Session final : public Session, public Http2Streams {
   // Tells the client the error and ends the connection.
   void Terminate(uint32_t code);
   void Abort();
+  // Runs `action`; if it throws, the connection ends at once. For what the loop calls, and receivers. What
+  // the transport calls is guarded by it.
+  void Guard(absl::FunctionRef<void()> action);
   void SchedulePump();
   void Pump();
   void CloseIfDone();
@@ -164,12 +168,12 @@ Http2Session::Http2Session(Transport* transport, ExchangeHandler* handler, const
       budget_(*limits),
       self_(std::make_shared<Http2Session*>(this)),
       last_received_(transport->loop().Now()),
-      head_timer_(&transport->loop().timers(), [this] { OnHeadTimeout(); }),
-      idle_timer_(&transport->loop().timers(), [this] { OnIdle(); }),
-      silence_timer_(&transport->loop().timers(), [this] { OnSilence(); }),
-      age_timer_(&transport->loop().timers(), [this] { OnAge(); }),
-      transfer_timer_(&transport->loop().timers(), [this] { EndStalledAnswers(); }),
-      drain_timer_(&transport->loop().timers(), [this] { OnDrained(); }) {}
+      head_timer_(&transport->loop().timers(), [this] { Guard([this] { OnHeadTimeout(); }); }),
+      idle_timer_(&transport->loop().timers(), [this] { Guard([this] { OnIdle(); }); }),
+      silence_timer_(&transport->loop().timers(), [this] { Guard([this] { OnSilence(); }); }),
+      age_timer_(&transport->loop().timers(), [this] { Guard([this] { OnAge(); }); }),
+      transfer_timer_(&transport->loop().timers(), [this] { Guard([this] { EndStalledAnswers(); }); }),
+      drain_timer_(&transport->loop().timers(), [this] { Guard([this] { OnDrained(); }); }) {}
 
 void Http2Session::OnOpen() {
   frames_.SubmitSettings(limits_);
@@ -382,30 +386,42 @@ void Http2Session::Abort() {
   transport_->Abort();
 }
 
+void Http2Session::Guard(absl::FunctionRef<void()> action) {
+  try {
+    action();
+  } catch (...) {
+    Abort();
+  }
+}
+
 void Http2Session::Changed(Http2Stream* stream) {
-  if (std::exchange(stream->changed, true)) return;
+  if (stream->changed) return;
   changed_.push_back(stream);
+  stream->changed = true;
   SchedulePump();
 }
 
 void Http2Session::GrantWindow(int32_t id, uint64_t bytes) {
-  frames_.SubmitWindow(id, bytes);
+  Guard([&] { frames_.SubmitWindow(id, bytes); });
   SchedulePump();
 }
 
 void Http2Session::ResetStream(int32_t id, uint32_t code) {
-  frames_.SubmitReset(id, code);
+  Guard([&] { frames_.SubmitReset(id, code); });
   SchedulePump();
 }
 
 void Http2Session::SchedulePump() {
   // OnBytes() and Pump() send what changes meanwhile.
-  if (frames_.is_running() || std::exchange(pump_scheduled_, true)) return;
-  loop().Post([weak = std::weak_ptr<Http2Session*>(self_)] {
-    if (const auto self = weak.lock()) {
-      (*self)->pump_scheduled_ = false;
-      (*self)->Pump();
-    }
+  if (frames_.is_running() || pump_scheduled_) return;
+  Guard([this] {
+    loop().Post([weak = std::weak_ptr<Http2Session*>(self_)] {
+      if (const auto self = weak.lock()) {
+        (*self)->pump_scheduled_ = false;
+        (*self)->Guard([&] { (*self)->Pump(); });
+      }
+    });
+    pump_scheduled_ = true;
   });
 }
 

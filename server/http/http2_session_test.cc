@@ -103,6 +103,17 @@ TEST_F(Http2SessionTest, ResetByTheClientEndsTheExchangeAtOnce) {
   EXPECT_TRUE(pipe_->session()->IsIdle());
 }
 
+TEST_F(Http2SessionTest, AnAnswerThatCannotBeScheduledEndsTheConnection) {
+  Open();
+  pipe_->Send(Get(1, "/wait") + Get(3, "/wait"));
+  ASSERT_THAT(handler_.facts.waiting, SizeIs(2));
+  loop_.FailNextPost();
+  EXPECT_NO_THROW(handler_.facts.waiting[0]->SendHead(200, {}));
+  EXPECT_TRUE(pipe_->aborted());
+  loop_.RunUntilIdle();
+  EXPECT_EQ(handler_.facts.lost, 2);
+}
+
 TEST_F(Http2SessionTest, ALostConnectionEndsAllExchanges) {
   Open();
   for (uint32_t i = 0; i < 10; ++i) pipe_->Send(Get(2 * i + 1, "/wait"));

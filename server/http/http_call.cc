@@ -108,7 +108,13 @@ void HttpCall::BeginBody() {
     if (auto refused = body_->Announce(*length)) return Refuse(*std::move(refused));
     exchange_->AllowBody(*length);
   }
-  body_timer_.emplace(&exchange_->loop().timers(), [this] { ExpectBody(); });
+  body_timer_.emplace(&exchange_->loop().timers(), [this] {
+    try {
+      ExpectBody();
+    } catch (...) {
+      SendFailure();
+    }
+  });
   ExpectBody();
 }
 
@@ -190,6 +196,25 @@ void HttpCall::Respond(HttpResponse response) {
   responded_ = true;
   body_timer_.reset();
   body_.reset();
+  try {
+    Send(std::move(response));
+  } catch (...) {
+    SendFailure();
+  }
+}
+
+void HttpCall::SendFailure() {
+  responded_ = true;
+  try {
+    // Within a response nothing else can be said.
+    if (!head_sent_) return Send(HttpError(500, "internal error"));
+  } catch (...) {
+    // Then there is no memory for this response either.
+  }
+  exchange_->Reset(ExchangeError::kInternal);
+}
+
+void HttpCall::Send(HttpResponse response) {
   auto charge = ChargeAnswer(response);
   if (!charge.ok()) {
     core_->Count(Refusal::kBytes);
@@ -209,6 +234,7 @@ void HttpCall::Respond(HttpResponse response) {
   headers.emplace_back("content-type", kept->content_type);
   headers.emplace_back("content-length", absl::StrCat(body.size()));
   headers.emplace_back("x-content-type-options", "nosniff");
+  head_sent_ = true;
   exchange_->SendHead(kept->status, std::move(headers));
   if (exchange_->head().method != "HEAD" && body.size() > 0) exchange_->SendBody(std::move(body));
   exchange_->End({});

@@ -43,6 +43,9 @@ class HttpCall final : public ExchangeReceiver, public Responder {
 
  private:
   void Refuse(RequestBody::Refused refused);
+  void Send(HttpResponse response);
+  // For an exception. Resets the exchange if there is no memory for a response, or one has begun.
+  void SendFailure();
   // Charges the body that is to be sent, unless it is small or the handler has charged it.
   absl::StatusOr<ByteCharge> ChargeAnswer(const HttpResponse& response) const;
 
@@ -66,7 +69,9 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   std::shared_ptr<RequestBody> body_;
   uint64_t received_ = 0;
   absl::Time begin_;
+  // Nothing else may respond.
   bool responded_ = false;
+  bool head_sent_ = false;
   // Set while a body is expected.
   std::optional<Timer> body_timer_;
 };

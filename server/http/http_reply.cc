@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace saccade::server {
 namespace {
 
@@ -47,8 +49,16 @@ class Reply {
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
 
+  // If it throws, the destructor responds.
   void Send(HttpResponse response) {
     if (sent_.exchange(true)) return;
+    absl::Cleanup unsent = [this] { sent_ = false; };
+    SendNow(std::move(response));
+    std::move(unsent).Cancel();
+  }
+
+ private:
+  void SendNow(HttpResponse response) {
     const size_t size = SizeOf(response);
     if (coding_.coding == ContentCoding::kIdentity || !response.compressible || size < kMinEncoded) {
       return ReplyPath::Deliver(path_, std::move(response));
@@ -57,18 +67,18 @@ class Reply {
       EncodeBody(coding_.coding, response);
       return ReplyPath::Deliver(path_, std::move(response));
     }
-    // The pool destroys tasks that it has no room for.
+    // Responds if the pool's task throws. The pool destroys tasks that it has no room for.
+    const auto rest = std::make_shared<Reply>(path_, ReplyCoding());
     const auto kept = std::make_shared<HttpResponse>(std::move(response));
     const bool submitted =
-        coding_.pool->Submit(coding_.client, [kept, path = path_, coding = coding_.coding] {
+        coding_.pool->Submit(coding_.client, [rest, kept, path = path_, coding = coding_.coding] {
           if (path->IsCut()) return;
           EncodeBody(coding, *kept);
-          ReplyPath::Deliver(path, std::move(*kept));
+          rest->Send(std::move(*kept));
         });
-    if (!submitted) ReplyPath::Deliver(path_, std::move(*kept));
+    if (!submitted) rest->Send(std::move(*kept));
   }
 
- private:
   const std::shared_ptr<ReplyPath> path_;
   const ReplyCoding coding_;
   std::atomic<bool> sent_{false};

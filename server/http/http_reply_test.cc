@@ -1,7 +1,9 @@
 #include "server/http/http_reply.h"
 
+#include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -35,6 +37,36 @@ TEST(HttpReplyTest, WhatAResponseKeepsLivesUntilItWasSent) {
     EXPECT_TRUE(watched.expired());
     path->Cut();
   }
+}
+
+TEST(HttpReplyTest, AResponseThatIsLostIsAnError) {
+  ManualLoop loop;
+  KeepingResponder responder;
+  const auto path = std::make_shared<ReplyPath>(&loop, &responder);
+  loop.FailNextPost();
+  std::thread([&] {
+    const HttpReply reply = MakeReply(path, {});
+    EXPECT_THROW(reply({}), std::bad_alloc);
+  }).join();
+  loop.RunUntilIdle();
+  ASSERT_TRUE(responder.last);
+  EXPECT_EQ(responder.last->status, 500);
+  path->Cut();
+}
+
+TEST(HttpReplyTest, AResponseThatThePoolLosesIsAnError) {
+  ManualLoop loop;
+  KeepingResponder responder;
+  const auto path = std::make_shared<ReplyPath>(&loop, &responder);
+  loop.FailNextPost();
+  {
+    WorkPool pool(1, 1);
+    MakeReply(path, {.coding = ContentCoding::kGzip, .pool = &pool})({.body = std::string(1000, 'a')});
+  }
+  loop.RunUntilIdle();
+  ASSERT_TRUE(responder.last);
+  EXPECT_EQ(responder.last->status, 500);
+  path->Cut();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "server/http/http_service.h"
 
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -344,6 +345,26 @@ TEST(HttpReplyTest, AnAnswerIsChargedUntilItIsSent) {
   EXPECT_EQ(respond(response).first, 5000);
   response.body = std::string(9000, 'x');
   EXPECT_THAT(respond(response).second, StartsWith("HTTP/1.1 429 "));
+}
+
+// Has no memory to charge anything.
+class BrokenLedger final : public ByteLedger {
+ public:
+  absl::StatusOr<ByteCharge> Charge(absl::string_view /*client*/, int64_t /*bytes*/) override {
+    throw std::bad_alloc();
+  }
+
+ private:
+  void Return(absl::string_view /*client*/, int64_t /*bytes*/) override {}
+};
+
+TEST(HttpReplyTest, AnAnswerThatCannotBeChargedIsAnError) {
+  BrokenLedger ledger;
+  TestService service(TestRoutes());
+  service.options.ledger = &ledger;
+  const std::string answer = service.Ask(Get("/large"));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(answer, EndsWith(R"({"error":"internal error"})"));
 }
 
 TEST(HttpReplyTest, IsDroppedIfTheClientHasGone) {

@@ -31,7 +31,9 @@ std::string PlainHttpAnswer() {
 }  // namespace
 
 Connection::Connection(ConnectionGroup* group, ClientSocket socket)
-    : group_(group), socket_(std::move(socket)), timer_(&group->loop().timers(), [this] { OnTimer(); }) {}
+    : group_(group),
+      socket_(std::move(socket)),
+      timer_(&group->loop().timers(), [this] { Guard([this] { OnTimer(); }); }) {}
 
 Connection::~Connection() = default;
 
@@ -124,7 +126,7 @@ void Connection::OnTimer() {
   timer_.Set(waiting_since_ + group_->options().write_grace);
 }
 
-void Connection::EndRound() {
+void Connection::OnEndOfRound() {
   scheduled_ = false;
   if (state_ == State::kLost) return Finish();
   Guard([this] {
@@ -301,8 +303,8 @@ void Connection::UpdateEvents() {
 
 void Connection::Schedule() {
   if (scheduled_) return;
-  group_->loop().AtEndOfRound([this] { EndRound(); });
   scheduled_ = true;
+  group_->loop().AtEndOfRound(this);
 }
 
 void Connection::Rank() {

@@ -56,9 +56,9 @@ class Connection final : public Transport, private Watcher {
   };
 
   void OnEvents(uint32_t events) override;
+  void OnEndOfRound() override;
   void EndAhead();
   void OnTimer();
-  void EndRound();
 
   void Handshake();
   void AnswerPlainHttp();

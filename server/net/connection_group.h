@@ -50,6 +50,8 @@ class ConnectionGroup {
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   // Announces a connection, which Add() follows. Thread-safe.
   void Announce() { size_.fetch_add(1, std::memory_order_relaxed); }
+  // Takes an announcement back. REQUIRES: Close() was not called. Thread-safe.
+  void Retract() { size_.fetch_sub(1, std::memory_order_relaxed); }
   // Begins to serve an announced connection.
   void Add(ClientSocket socket);
 

@@ -34,10 +34,11 @@ std::optional<Refusal> ConnectionLimits::Add(absl::string_view address, bool is_
 std::optional<Refusal> ConnectionLimits::Replace(absl::string_view closed, absl::string_view address,
                                                  bool is_loopback) {
   std::string key = LimitKeyOf(address);
+  const std::string closed_key = LimitKeyOf(closed);
   absl::MutexLock lock(&mutex_);
   if (IsFull(key, is_loopback)) return Refusal::kConnectionsOfAddress;
   ++by_address_[std::move(key)];
-  RemoveOne(LimitKeyOf(closed));
+  RemoveOne(closed_key);
   return std::nullopt;
 }
 

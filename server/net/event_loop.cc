@@ -64,7 +64,6 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(const std::string& 
 
 EventLoop::EventLoop(int epoll_fd, int wake_fd)
     : epoll_fd_(epoll_fd), wake_fd_(wake_fd), now_(Clock::Real()->Now()) {
-  at_end_.reserve(kUsualTasks);
   running_.reserve(kUsualTasks);
   posted_.reserve(kUsualTasks);
 }
@@ -108,10 +107,15 @@ void EventLoop::Change(int fd, uint32_t events, Watcher* watcher) {
 
 void EventLoop::Unwatch(int fd, Watcher* watcher) {
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
-  removed_.push_back(watcher);
+  for (epoll_event& event : events_) {
+    if (event.data.ptr == watcher) event.data.ptr = nullptr;
+  }
 }
 
-void EventLoop::AtEndOfRound(Task task) { at_end_.push_back(std::move(task)); }
+void EventLoop::AtEndOfRound(Watcher* watcher) {
+  (last_at_end_ == nullptr ? first_at_end_ : last_at_end_->next_at_end_) = watcher;
+  last_at_end_ = watcher;
+}
 
 void EventLoop::Run() {
   thread_id_.store(std::this_thread::get_id());
@@ -123,7 +127,7 @@ bool EventLoop::RunRound() {
   bool sleeps = false;
   {
     absl::MutexLock lock(&mutex_);
-    sleeps = posted_.empty() && at_end_.empty();
+    sleeps = posted_.empty() && first_at_end_ == nullptr;
     if (ending_ && sleeps) return false;
     sleeping_ = sleeps;
   }
@@ -134,10 +138,11 @@ bool EventLoop::RunRound() {
     sleeping_ = false;
   }
   now_ = Clock::Real()->Now();
-  removed_.clear();
-  for (int i = 0; i < count; ++i) {
-    Dispatch(events[static_cast<size_t>(i)].events,
-             static_cast<Watcher*>(events[static_cast<size_t>(i)].data.ptr));
+  events_ = absl::MakeSpan(events.data(), static_cast<size_t>(std::max(count, 0)));
+  while (!events_.empty()) {
+    const epoll_event event = events_.front();
+    events_.remove_prefix(1);
+    Dispatch(event.events, static_cast<Watcher*>(event.data.ptr));
   }
   RunPosted();
   RunGuarded([this] { timers().RunDue(now_); });
@@ -146,9 +151,8 @@ bool EventLoop::RunRound() {
 }
 
 void EventLoop::Dispatch(uint32_t events, Watcher* watcher) {
-  // The eventfd has no watcher.
+  // The eventfd has no watcher, and Unwatch() removes others.
   if (watcher == nullptr) return;
-  if (std::find(removed_.begin(), removed_.end(), watcher) != removed_.end()) return;
   RunGuarded([&] { watcher->OnEvents(events); });
 }
 
@@ -157,21 +161,24 @@ void EventLoop::RunPosted() {
     absl::MutexLock lock(&mutex_);
     running_.swap(posted_);
   }
-  RunAll();
-}
-
-void EventLoop::RunAtEnd() {
-  running_.swap(at_end_);
-  RunAll();
-}
-
-void EventLoop::RunAll() {
   for (Task& task : running_) {
     RunGuarded([&] { std::move(task)(); });
     // What it holds is released before the next one runs.
     task = nullptr;
   }
   running_.clear();
+}
+
+void EventLoop::RunAtEnd() {
+  // What is passed meanwhile has its turn in the next round.
+  Watcher* next = std::exchange(first_at_end_, nullptr);
+  last_at_end_ = nullptr;
+  while (next != nullptr) {
+    // The function may destroy its watcher.
+    Watcher* const watcher = std::exchange(next, next->next_at_end_);
+    watcher->next_at_end_ = nullptr;
+    RunGuarded([&] { watcher->OnEndOfRound(); });
+  }
 }
 
 int EventLoop::MillisecondsToWait() {

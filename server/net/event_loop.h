@@ -1,6 +1,8 @@
 // A loop on epoll, with a thread of its own.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "server/net/loop.h"
 
 namespace saccade::server {
@@ -21,6 +24,13 @@ class Watcher {
   virtual ~Watcher() = default;
   // `events` are epoll's.
   virtual void OnEvents(uint32_t events) = 0;
+  // See EventLoop::AtEndOfRound().
+  virtual void OnEndOfRound() {}
+
+ private:
+  friend class EventLoop;
+  // The next one whose OnEndOfRound() is due.
+  Watcher* next_at_end_ = nullptr;
 };
 
 class EventLoop final : public Loop {
@@ -37,14 +47,15 @@ class EventLoop final : public Loop {
   bool IsCurrent() const override { return thread_id_.load() == std::this_thread::get_id(); }
 
   // Loop's thread only. The watcher must stay until Unwatch(); after that it gets no more events, not even of
-  // the current round. Watch() returns false if the system has no memory for it.
+  // the current round. Watch() returns false if the system has no memory for it. None of them allocates.
   bool Watch(int fd, uint32_t events, Watcher* watcher);
   void Change(int fd, uint32_t events, Watcher* watcher);
   void Unwatch(int fd, Watcher* watcher);
 
-  // Runs `task` when the current round's events and tasks are done, before the loop waits again. Loop's
-  // thread only. Used to write what a round has produced with one system call.
-  void AtEndOfRound(Task task);
+  // Calls `watcher->OnEndOfRound()` when the current round's events and tasks are done, before the loop waits
+  // again. Until then the watcher must stay, and must not be passed again. Allocates nothing. Loop's thread
+  // only. Used to write what a round has produced with one system call.
+  void AtEndOfRound(Watcher* watcher);
 
  private:
   EventLoop(int epoll_fd, int wake_fd);
@@ -55,8 +66,6 @@ class EventLoop final : public Loop {
   void Dispatch(uint32_t events, Watcher* watcher);
   void RunPosted();
   void RunAtEnd();
-  // Runs what is in running_.
-  void RunAll();
   int MillisecondsToWait();
 
   const int epoll_fd_;
@@ -64,9 +73,11 @@ class EventLoop final : public Loop {
   // need not be read.
   const int wake_fd_;
   absl::Time now_;
-  // Watchers that were removed in the current round.
-  std::vector<Watcher*> removed_;
-  std::vector<Task> at_end_;
+  // Those of the current round that were not dispatched yet. Null watchers have none.
+  absl::Span<epoll_event> events_;
+  // A list of the watchers passed to AtEndOfRound(). Null if there are none.
+  Watcher* first_at_end_ = nullptr;
+  Watcher* last_at_end_ = nullptr;
   // The tasks that run now. The vectors are swapped, so that a round allocates nothing.
   std::vector<Task> running_;
 

@@ -48,6 +48,17 @@ class HookWatcher final : public Watcher {
   const std::function<void()> action_;
 };
 
+// Runs an action at the end of a round.
+class EndHook final : public Watcher {
+ public:
+  explicit EndHook(std::function<void()> action) : action_(std::move(action)) {}
+  void OnEvents(uint32_t /*events*/) override {}
+  void OnEndOfRound() override { action_(); }
+
+ private:
+  const std::function<void()> action_;
+};
+
 // A descriptor that stays readable.
 class Readable {
  public:
@@ -94,19 +105,26 @@ TEST(EventLoopTest, TheEndOfTheRoundComesAfterItsTasks) {
   const auto loop = MakeLoop();
   std::string ran;
   absl::Notification done, go;
+  EndHook again([&] {
+    ran += 'a';
+    done.Notify();
+  });
+  EndHook first([&] {
+    ran += 'e';
+    // Runs in the next round, without an event.
+    loop->AtEndOfRound(&again);
+  });
+  EndHook second([&] { ran += 'f'; });
   loop->Post([&] { go.WaitForNotification(); });
   loop->Post([&] {
-    loop->AtEndOfRound([&] {
-      ran += 'e';
-      // Runs in the next round, without an event.
-      loop->AtEndOfRound([&] { done.Notify(); });
-    });
+    loop->AtEndOfRound(&first);
+    loop->AtEndOfRound(&second);
     ran += '1';
   });
   loop->Post([&] { ran += '2'; });
   go.Notify();
   Await(*loop, done);
-  EXPECT_EQ(ran, "12e");
+  EXPECT_EQ(ran, "12efa");
 }
 
 TEST(EventLoopTest, OfSlowTasksOneRunsInEachRound) {
@@ -170,16 +188,17 @@ TEST(EventLoopTest, AWatcherThatWasRemovedGetsNoEventOfTheSameRound) {
     int events = 0;
     absl::Notification done;
     std::unique_ptr<HookWatcher> first, second;
+    // The loop must not touch them any more.
+    EndHook destroy([&] {
+      first.reset();
+      second.reset();
+      done.Notify();
+    });
     const auto remove_both = [&] {
-      ++events;
+      if (++events > 1) return;
       loop->Unwatch(one.fd(), first.get());
       loop->Unwatch(two.fd(), second.get());
-      // The loop must not touch them any more.
-      loop->AtEndOfRound([&] {
-        first.reset();
-        second.reset();
-        done.Notify();
-      });
+      loop->AtEndOfRound(&destroy);
     };
     first = std::make_unique<HookWatcher>(remove_both);
     second = std::make_unique<HookWatcher>(remove_both);
@@ -215,18 +234,22 @@ TEST(EventLoopTest, EventsThatAreNotWatchedAreNotDelivered) {
 TEST(EventLoopTest, AnExceptionEndsNeitherTheThreadNorOtherTasks) {
   const auto loop = MakeLoop();
   absl::Notification go;
-  bool ran = false;
+  bool ran = false, ended = false;
+  EndHook broken([] { throw std::runtime_error("no memory"); });
+  EndHook next([&] { ended = true; });
   loop->Post([&] { go.WaitForNotification(); });
   loop->Post([] { throw std::runtime_error("no memory"); });
   loop->Post([] { throw 1; });
   loop->Post([&] {
     ran = true;
-    loop->AtEndOfRound([] { throw std::runtime_error("no memory"); });
+    loop->AtEndOfRound(&broken);
+    loop->AtEndOfRound(&next);
   });
   go.Notify();
   RunOn(*loop, [] {});
   RunOn(*loop, [] {});
   EXPECT_TRUE(ran);
+  EXPECT_TRUE(ended);
 }
 
 }  // namespace

@@ -157,7 +157,9 @@ void Port::Impl::Serve(ClientSocket socket) {
         return a->size() < b->size();
       })->get();
   group->Announce();
+  absl::Cleanup retract = [group] { group->Retract(); };
   group->loop().Post([group, socket = std::move(socket)]() mutable { group->Add(std::move(socket)); });
+  std::move(retract).Cancel();
 }
 
 void Port::Impl::BeginToMakeRoom(ClientSocket socket) {
@@ -193,8 +195,9 @@ void Port::Impl::MakeRoomIn(ConnectionGroup& group, Seeker seeker) {
 }
 
 void Port::Impl::PauseAccepting() {
-  accepting_loop()->Change(listener_->fd(), 0, this);
+  // In this order accepting goes on if there is no memory for the timer.
   resume_->Set(accepting_loop()->Now() + kAcceptPause);
+  accepting_loop()->Change(listener_->fd(), 0, this);
 }
 
 void Port::Impl::CloseOnce() {

@@ -317,9 +317,15 @@ TEST_F(PortTest, AcceptsAgainAfterTheProcessRanOutOfDescriptors) {
   few.rlim_cur = static_cast<rlim_t>(highest);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   client.Connect(port_->port());
-  absl::Notification round_over;
-  loops_[0]->Post([&] { loops_[0]->AtEndOfRound([&] { round_over.Notify(); }); });
-  round_over.WaitForNotification();
+  class RoundOver final : public Watcher {
+   public:
+    void OnEvents(uint32_t /*events*/) override {}
+    void OnEndOfRound() override { done.Notify(); }
+    absl::Notification done;
+  };
+  RoundOver round_over;
+  loops_[0]->Post([&] { loops_[0]->AtEndOfRound(&round_over); });
+  round_over.done.WaitForNotification();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
   ASSERT_TRUE(client.connected());
   ASSERT_TRUE(client.Send("hello"));

@@ -1,8 +1,7 @@
 #include "server/protocols/driven_call.h"
 
+#include <new>
 #include <utility>
-
-#include "absl/status/status.h"
 
 namespace saccade::server {
 
@@ -18,14 +17,23 @@ void DrivenCall::Proceed() {
   const std::shared_ptr<DrivenCall> keep = shared_from_this();
   const absl::MutexLock lock(&mutex_);
   if (finished_) return;
-  try {
-    Act();
-  } catch (...) {
-    // Without an end the call would never be freed.
-    if (!std::exchange(finished_, true)) {
-      call_->Finish(
-          {absl::InternalError("the server failed to handle the call because of an error of its own")});
+  if (!failed_) {
+    try {
+      return Act();
+    } catch (...) {
+      failed_ = true;
     }
+  }
+  // Without an end the call would never be freed.
+  call_->Finish({OwnError()});
+  finished_ = true;
+}
+
+absl::Status DrivenCall::OwnError() {
+  try {
+    return absl::InternalError("the server failed to handle the call because of an error of its own");
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kInternal, "");
   }
 }
 
@@ -33,15 +41,15 @@ void DrivenCall::Act() {
   Action action = NextAction();
   while (!std::holds_alternative<std::monostate>(action)) {
     if (auto* const end = std::get_if<CallEnd>(&action)) {
-      finished_ = true;
       call_->Finish(std::move(*end));
+      finished_ = true;
       return;
     }
     Action next = NextAction();
     if (auto* const message = std::get_if<BytePieces>(&action)) {
       if (auto* const end = std::get_if<CallEnd>(&next)) {
-        finished_ = true;
         call_->SendAndFinish(std::move(*message), std::move(*end));
+        finished_ = true;
         return;
       }
       call_->Send(std::move(*message));

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "server/core/byte_pieces.h"
 #include "server/grpc/call.h"
@@ -30,9 +31,14 @@ class DrivenCall : public CallHandler, public std::enable_shared_from_this<Drive
   // CallEnd. Must respect the conditions of Call: one pending read and one pending send at most.
   virtual Action NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
-  // Does what can be done until there is nothing. Call after each change of the state. If NextAction()
-  // throws, the call ends with INTERNAL. REQUIRES: OnStart() was called.
+  // Does what can be done until there is nothing. Call after each change of the state. If NextAction() or a
+  // function of Call throws, the call ends with INTERNAL. If that throws too, so does Proceed(), and the next
+  // one tries again. REQUIRES: OnStart() was called.
   void Proceed() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The end of a call that an exception has stopped: INTERNAL, without a message if there is no memory for
+  // it. Does not throw.
+  static absl::Status OwnError();
 
   // Valid as long as this object, because what computes responses may end after the call.
   const CallStart& start() const { return *start_; }
@@ -45,6 +51,9 @@ class DrivenCall : public CallHandler, public std::enable_shared_from_this<Drive
 
   Call* call_ = nullptr;
   std::shared_ptr<const CallStart> start_;
+  // An exception has ended the stream.
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  // Call::Finish() has returned.
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,34 +1,37 @@
 #include "server/protocols/ordered_stream.h"
 
+#include <exception>
 #include <utility>
 #include <vector>
 
 #include "server/core/charged_pieces.h"
 #include "server/engine/answer_charge.h"
+#include "server/logging/log.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/input_method.h"
 
 namespace saccade::server {
 
 void OrderedStream::OnMessage(BytePieces message) {
-  const auto slot = std::make_shared<Slot>();
+  const auto listed = std::make_shared<Slot>();
   {
     const absl::MutexLock lock(&mutex_);
     if (stopped_) return;
-    slots_.push_back(slot);
-    slot->index = next_index_++;
-    slot->bytes = static_cast<int64_t>(message.size());
-    bytes_ += slot->bytes;
+    slots_.push_back(listed);
+    listed->index = next_index_++;
+    listed->bytes = static_cast<int64_t>(message.size());
+    bytes_ += listed->bytes;
     ++pending_;
   }
+  const std::shared_ptr<Slot> slot = AnswererOf(listed);
   TakeSafely(slot, [&] {
     const size_t bytes = message.size() <= kMaxBytesParsedHere ? message.size() : BytesToParse(message);
-    auto read = [this, stream = shared_from_this(), slot, message = std::move(message)]() mutable {
-      TakeNow(slot, std::move(message));
-    };
-    const absl::Status taken = ReadMessageOn(shared_.pool, start().client, bytes, std::move(read));
+    // Shared, because a pool without room destroys its task.
+    const auto kept = std::make_shared<BytePieces>(std::move(message));
+    const auto read = [this, stream = shared_from_this(), slot, kept] { TakeNow(slot, std::move(*kept)); };
+    const absl::Status taken = ReadMessageOn(shared_.pool, start().client, bytes, read);
     if (taken.ok()) return;
-    Reject(slot, taken);
+    Reject(slot, *kept, taken);
     ReadOn();
   });
 }
@@ -49,8 +52,27 @@ void OrderedStream::TakeSafely(const std::shared_ptr<Slot>& slot, absl::Function
   try {
     take();
   } catch (...) {
-    Abandon(slot, absl::InternalError("the server failed to handle the call because of an error of its own"));
+    Abandon(slot);
   }
+}
+
+std::shared_ptr<OrderedStream::Slot> OrderedStream::AnswererOf(const std::shared_ptr<Slot>& slot) {
+  // Once the stream is destroyed, nothing waits for the answer.
+  const auto drop = [this, weak = weak_from_this(), slot](Slot* /*dropped*/) {
+    const std::shared_ptr<DrivenCall> stream = weak.lock();
+    if (stream == nullptr || IsAnswered(*slot)) return;
+    try {
+      Abandon(slot);
+    } catch (const std::exception& error) {
+      Log(LogLevel::kError, "a stream could not be ended", {{"error", absl::string_view(error.what())}});
+    }
+  };
+  return {slot.get(), drop};
+}
+
+bool OrderedStream::IsAnswered(const Slot& slot) {
+  const absl::MutexLock lock(&mutex_);
+  return slot.is_answered;
 }
 
 // The next message is read only after one was taken, so that requests are admitted in their order.
@@ -62,8 +84,8 @@ void OrderedStream::ReadOn() {
   Proceed();
 }
 
-void OrderedStream::Abandon(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
-  Stop(ToCallEnd(why));
+void OrderedStream::Abandon(const std::shared_ptr<Slot>& slot) {
+  Stop({.status = OwnError()});
   Send(slot, BytePieces());
   // Send() does nothing if the request was answered before the error.
   Proceed();
@@ -92,7 +114,7 @@ void OrderedStream::Send(const std::shared_ptr<Slot>& slot, BytePieces answer, b
   bool waits = false;
   {
     const absl::MutexLock lock(&mutex_);
-    if (std::exchange(slot->is_answered, true)) return;
+    if (slot->is_answered) return;
     waits = sending_ || slots_.empty() || slots_.front() != slot;
   }
   if (waits) {
@@ -100,6 +122,7 @@ void OrderedStream::Send(const std::shared_ptr<Slot>& slot, BytePieces answer, b
   }
   {
     const absl::MutexLock lock(&mutex_);
+    if (std::exchange(slot->is_answered, true)) return;
     --pending_;
     // A stopped stream has dropped its slots.
     if (!stopped_) {
@@ -129,19 +152,26 @@ void OrderedStream::OnCancel() {
 }
 
 void OrderedStream::Stop(CallEnd end) {
-  std::deque<std::shared_ptr<Slot>> dropped;
   {
     const absl::MutexLock lock(&mutex_);
     if (stopped_) return;
     stopped_ = std::move(end);
-    dropped.swap(slots_);
     bytes_ = sending_bytes_;
   }
-  for (const auto& slot : dropped) {
+  // One by one, which takes no memory.
+  while (const std::shared_ptr<Slot> slot = TakeFirst()) {
     slot->cancellation->Cancel();
     // No other function looks at the answers of a stopped stream.
     slot->answer.reset();
   }
+}
+
+std::shared_ptr<OrderedStream::Slot> OrderedStream::TakeFirst() {
+  const absl::MutexLock lock(&mutex_);
+  if (slots_.empty()) return nullptr;
+  std::shared_ptr<Slot> first = std::move(slots_.front());
+  slots_.pop_front();
+  return first;
 }
 
 bool OrderedStream::HasRoom() const {

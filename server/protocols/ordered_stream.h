@@ -61,16 +61,19 @@ class OrderedStream : public DrivenCall {
       : bounds_(bounds), shared_(shared) {}
 
   // A request has come; Send() has to be called once for it, on any thread. One call at a time, in the order
-  // of the requests. The request counts with its size until it is answered. If this throws, the stream ends.
+  // of the requests. The request counts with its size until it is answered. If this throws, or if `slot` is
+  // dropped without a call of Send(), the stream ends.
   virtual void Take(const std::shared_ptr<Slot>& slot, BytePieces message) = 0;
-  // Answers a request that the pool has no room for. `why` is the error.
-  virtual void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) = 0;
+  // Answers a request that the pool has no room for, so that its message must not be parsed. `why` is the
+  // error.
+  virtual void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message,
+                      const absl::Status& why) = 0;
   // The bytes of a message that Take() has to parse.
   virtual size_t BytesToParse(const BytePieces& message) const { return message.size(); }
   // The answer's owner is released when it was sent, or cannot be. Whatever it keeps of the request counts as
   // part of the answer if `keeps_request` is true. Answers from kLargeAnswer on are charged by their owners;
   // smaller ones here if they have to wait, because hundreds may. If there is no room for one, the stream
-  // ends.
+  // ends. If there is no memory to charge it, this throws, and the request is not answered.
   void Send(const std::shared_ptr<Slot>& slot, BytePieces answer, bool keeps_request = false)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing more is read or sent. When all requests that were taken are answered, `end` ends the stream.
@@ -82,8 +85,14 @@ class OrderedStream : public DrivenCall {
   // Calls `take`, which takes or rejects the request. If it throws, the stream ends.
   void TakeSafely(const std::shared_ptr<Slot>& slot, absl::FunctionRef<void()> take);
   void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the stream because of a request that will not be answered otherwise.
-  void Abandon(const std::shared_ptr<Slot>& slot, const absl::Status& why);
+  // Refers to the slot, which is abandoned if the last copy is destroyed before the request was answered.
+  std::shared_ptr<Slot> AnswererOf(const std::shared_ptr<Slot>& slot);
+  // Ends the stream because of a request that will not be answered otherwise. Throws only if the call cannot
+  // be ended; the stream's next event then tries again.
+  void Abandon(const std::shared_ptr<Slot>& slot) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsAnswered(const Slot& slot) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the first slot and returns it; null if there is none.
+  std::shared_ptr<Slot> TakeFirst() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Keeps the charge for the answer with it.

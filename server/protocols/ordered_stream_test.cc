@@ -42,6 +42,8 @@ class EchoStream final : public OrderedStream {
     Answer(i, "dropped");
   }
   bool IsCancelled(size_t i) const { return taken.at(i).slot->cancellation->cancelled(); }
+  // Forgets request `i` without an answer.
+  void Drop(size_t i) { taken.at(i).slot = nullptr; }
 
   std::vector<Taken> taken;
 
@@ -50,7 +52,8 @@ class EchoStream final : public OrderedStream {
     EXPECT_EQ(slot->index, static_cast<int64_t>(taken.size()));
     taken.push_back({slot, std::move(message)});
   }
-  void Reject(const std::shared_ptr<Slot>& /*slot*/, const absl::Status& why) override {
+  void Reject(const std::shared_ptr<Slot>& /*slot*/, const BytePieces& /*message*/,
+              const absl::Status& why) override {
     ADD_FAILURE() << "there is no pool: " << why;
   }
 };
@@ -113,8 +116,9 @@ class PoolStream final : public OrderedStream {
     if (throws) throw std::bad_alloc();
     Send(slot, InPieces(absl::StrCat(message.size()), 100));
   }
-  void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) override {
-    Send(slot, InPieces(std::string(why.message()), 100));
+  void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message,
+              const absl::Status& why) override {
+    Send(slot, InPieces(absl::StrCat(message.size(), " bytes: ", why.message()), 100));
   }
 };
 
@@ -147,7 +151,8 @@ TEST(OrderedStreamTest, AFullPoolRejectsTheRequestAlone) {
   FakeCall call;
   call.Begin(std::make_shared<PoolStream>(&full));
   call.Deliver(kLarge);
-  EXPECT_THAT(call.Written(), ::testing::HasSubstr("too many large messages"));
+  EXPECT_THAT(call.Written(),
+              ::testing::HasSubstr(absl::StrCat(kLarge.size(), " bytes: too many large messages")));
   call.Deliver("small");
   EXPECT_EQ(call.Written(), "5");
   call.HalfClose();
@@ -195,6 +200,43 @@ TEST(OrderedStreamTest, AnExceptionEndsIt) {
     EXPECT_EQ(call.end().status.code(), absl::StatusCode::kInternal);
     call.Done();
   }
+}
+
+TEST(OrderedStreamTest, ARequestThatIsDroppedEndsIt) {
+  Stream stream;
+  stream.Deliver(3);
+  stream.handler->Answer(0, "a");
+  stream.handler->Drop(0);
+  EXPECT_FALSE(stream.handler->IsCancelled(2)) << "the dropped request was answered";
+  stream.handler->Drop(1);
+  EXPECT_TRUE(stream.handler->IsCancelled(2));
+  EXPECT_FALSE(stream.call.is_finished()) << "the last request is still computed";
+  stream.handler->Answer(2, "c");
+  ASSERT_TRUE(stream.call.is_finished());
+  EXPECT_EQ(stream.call.end().status.code(), absl::StatusCode::kInternal);
+  stream.call.Done();
+}
+
+// Has no memory to charge an answer.
+class BrokenLedger final : public ByteLedger {
+ public:
+  absl::StatusOr<ByteCharge> Charge(absl::string_view /*client*/, int64_t /*bytes*/) override {
+    throw std::bad_alloc();
+  }
+
+ private:
+  void Return(absl::string_view /*client*/, int64_t /*bytes*/) override {}
+};
+
+TEST(OrderedStreamTest, AnAnswerThatCannotBeChargedEndsIt) {
+  BrokenLedger ledger;
+  FakeCall call;
+  call.Begin(std::make_shared<PoolStream>(nullptr, &ledger));
+  call.Deliver("sent at once, so it is not charged");
+  call.Deliver("waits for the first");
+  ASSERT_TRUE(call.is_finished());
+  EXPECT_EQ(call.end().status.code(), absl::StatusCode::kInternal);
+  call.Done();
 }
 
 TEST(OrderedStreamTest, AnEmptyStreamEnds) {

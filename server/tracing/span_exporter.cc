@@ -1,6 +1,7 @@
 #include "server/tracing/span_exporter.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -84,11 +85,20 @@ void SpanExporter::Run() {
       if (queue_.empty() && is_stopping()) return;
       taken = Take();
     }
-    std::vector<Span> batch;
-    for (std::vector<Span>& spans : taken) {
-      batch.insert(batch.end(), std::make_move_iterator(spans.begin()), std::make_move_iterator(spans.end()));
+    int64_t count = 0;
+    for (const std::vector<Span>& spans : taken) count += static_cast<int64_t>(spans.size());
+    if (count == 0) continue;
+    try {
+      std::vector<Span> batch;
+      for (std::vector<Span>& spans : taken) {
+        batch.insert(batch.end(), std::make_move_iterator(spans.begin()),
+                     std::make_move_iterator(spans.end()));
+      }
+      Export(batch);
+    } catch (const std::exception& error) {
+      // The thread goes on with the next batch.
+      Lose(count, SpanFate::kFailed, error.what());
     }
-    if (!batch.empty()) Export(batch);
   }
 }
 

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "server/core/fake_clock.h"
@@ -70,6 +72,7 @@ class SpanExporterTest : public ::testing::Test {
  protected:
   SpanExporter& Start(SpanExporter::Options options = {}) {
     options.send = [this](const std::vector<Span>& spans, absl::Duration, const std::function<bool()>&) {
+      if (fails_next_.exchange(false)) throw std::bad_alloc();
       return collector_.Take(spans);
     };
     options.count = [this](SpanFate fate, int64_t spans) { collector_.Count(fate, spans); };
@@ -80,6 +83,8 @@ class SpanExporterTest : public ::testing::Test {
 
   FakeClock clock_;
   Collector collector_;
+  // The next batch finds no memory.
+  std::atomic<bool> fails_next_ = false;
   std::unique_ptr<SpanExporter> exporter_;
 };
 
@@ -173,6 +178,15 @@ TEST_F(SpanExporterTest, CountsWhatTheCollectorRejected) {
   exporter.Push(Spans(3));
   EXPECT_EQ(collector_.AwaitFate(SpanFate::kRejected, 2), 2);
   EXPECT_EQ(collector_.fate(SpanFate::kExported), 1);
+}
+
+TEST_F(SpanExporterTest, GoesOnAfterABatchWithoutMemory) {
+  fails_next_ = true;
+  SpanExporter& exporter = Start({.max_queued = 8, .max_in_batch = 4});
+  exporter.Push(Spans(4));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kFailed, 4), 4);
+  exporter.Push(Spans(4));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kExported, 4), 4);
 }
 
 TEST_F(SpanExporterTest, StopSendsWhatWaits) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,7 +24,13 @@ class ManualLoop final : public Loop {
   // Thread-safe.
   void Post(Task task) override ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    if (std::exchange(fails_next_post_, false)) throw std::bad_alloc();
     posted_.push_back(std::move(task));
+  }
+  // The next Post() throws std::bad_alloc. Thread-safe.
+  void FailNextPost() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    fails_next_post_ = true;
   }
 
   bool IsCurrent() const override { return thread_ == std::this_thread::get_id(); }
@@ -76,6 +83,7 @@ class ManualLoop final : public Loop {
   std::vector<Task> at_end_;
   absl::Mutex mutex_;
   std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);
+  bool fails_next_post_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace saccade::server

@@ -1,5 +1,7 @@
 #include "server/protocols/inference/request.h"
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -8,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/grpc/message_size.h"
+#include "server/grpc/pieces_stream.h"
 #include "server/protocols/message_bytes.h"
 
 namespace saccade::server {
@@ -155,6 +158,27 @@ size_t BytesBesideTensors(const BytePieces& message) {
   size_t bytes = message.size();
   for (const BytePieces& raw : first.raws) bytes -= raw.size();
   return bytes;
+}
+
+inference::ModelInferRequest NamesOf(const BytePieces& message) {
+  constexpr uint32_t kMaxNamed = Message::kIdFieldNumber << 3 | kLength;
+  constexpr int kMaxBytes = 4096;
+  int end = 0;
+  {
+    PiecesStream bytes(message);
+    google::protobuf::io::CodedInputStream input(&bytes);
+    uint32_t size = 0;
+    for (uint32_t tag = input.ReadTag(); tag != 0 && tag <= kMaxNamed && (tag & 7) == kLength;
+         tag = input.ReadTag()) {
+      if (!input.ReadVarint32(&size) || size > kMaxBytes || !input.Skip(static_cast<int>(size))) break;
+      if (input.CurrentPosition() > kMaxBytes) break;
+      end = input.CurrentPosition();
+    }
+  }
+  Message names;
+  PiecesStream bytes(message);
+  if (!names.ParseFromBoundedZeroCopyStream(&bytes, end)) names.Clear();
+  return names;
 }
 
 }  // namespace saccade::server

@@ -37,4 +37,8 @@ absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, B
 // among the first fields, as clients send them.
 size_t BytesBesideTensors(const BytePieces& message);
 
+// A message with model_name, model_version and id of the ModelInferRequest `message`, as far as those come
+// first, as clients send them. Empty if they are not valid. Takes no longer if the message is large.
+inference::ModelInferRequest NamesOf(const BytePieces& message);
+
 }  // namespace saccade::server

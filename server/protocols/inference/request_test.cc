@@ -157,5 +157,24 @@ TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
   EXPECT_GT(good, 1000);
 }
 
+TEST(InferenceRequest, IsNamedWithoutBeingParsed) {
+  inference::ModelInferRequest message = Example();
+  message.set_model_version("3");
+  message.add_raw_input_contents(std::string(1000, 'r'));
+  for (const size_t max : {1, 2, 7, 24, 5000}) {
+    const inference::ModelInferRequest names = NamesOf(testing::InPieces(message, max));
+    EXPECT_EQ(names.model_name(), "a model");
+    EXPECT_EQ(names.model_version(), "3");
+    EXPECT_EQ(names.id(), "an id");
+    EXPECT_EQ(names.inputs_size(), 0);
+  }
+  message.set_id(std::string(5000, 'x'));
+  EXPECT_EQ(NamesOf(testing::InPieces(message, 100)).model_name(), "a model");
+  EXPECT_EQ(NamesOf(testing::InPieces(message, 100)).id(), "");
+  EXPECT_EQ(NamesOf(BytePieces()).id(), "");
+  EXPECT_EQ(NamesOf(testing::InPieces("\x1a\x02\xff\xff", 3)).id(), "") << "not UTF-8";
+  EXPECT_EQ(NamesOf(testing::InPieces("\x1a\x09short", 3)).id(), "");
+}
+
 }  // namespace
 }  // namespace saccade::server

@@ -86,14 +86,17 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
                            });
 }
 
-void InferenceStream::Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
+void InferenceStream::Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message,
+                             const absl::Status& why) {
   const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
   absl::Status counted = server_.pipeline->CountStreamed(slot->index, scope.client());
   if (counted.ok()) {
     counted = why;
     CountShed(*server_.pipeline->deps().metrics, /*nested=*/false, counted);
   }
-  Answer(slot, std::make_shared<InferenceRequest>(), std::move(counted), scope);
+  const auto request = std::make_shared<InferenceRequest>();
+  request->fields = NamesOf(message);
+  Answer(slot, request, std::move(counted), scope);
 }
 
 absl::StatusOr<InferenceAnswer> InferenceStream::ToFinalAnswer(

@@ -42,7 +42,7 @@ class InferenceStream final : public OrderedStream {
  private:
   void OnArrival() override;
   void Take(const std::shared_ptr<Slot>& slot, BytePieces message) override;
-  void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) override;
+  void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message, const absl::Status& why) override;
   size_t BytesToParse(const BytePieces& message) const override { return BytesBesideTensors(message); }
   void Answer(const std::shared_ptr<Slot>& slot, const std::shared_ptr<InferenceRequest>& request,
               absl::StatusOr<TensorAnswer> outcome, const CallScope& scope);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/batching/batch_task.h"
+#include "server/core/errors.h"
 #include "server/core/passes_here.h"
 #include "server/core/shed_reason.h"
 #include "server/core/starting_threads.h"
@@ -110,6 +111,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     size_t region = 0;
     // In the answer.
     v1::Crop* crop = nullptr;
+    // Among all jobs.
+    size_t index = 0;
   };
 
   absl::Status Check() const {
@@ -233,10 +236,11 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
         crop->mutable_region()->set_y(region.y);
         crop->mutable_region()->set_width(region.width);
         crop->mutable_region()->set_height(region.height);
-        jobs_.push_back({.model = i, .region = regions_.size(), .crop = crop});
+        jobs_.push_back({.model = i, .region = regions_.size(), .crop = crop, .index = jobs_.size()});
       }
       regions_.push_back(region);
     }
+    seen_.resize(jobs_.size());
     // The best detections come first, and jobs are taken from the end.
     std::reverse(jobs_.begin(), jobs_.end());
   }
@@ -245,29 +249,51 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   // below is doing so on it (StartingThreads). None of them waits for another's pass, even if a pass is short
   // enough to be computed here. Ends the request if no crop is left.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_) {
-    mutex_.Lock();
-    if (!starting_.Enter()) {
-      mutex_.Unlock();
-      return;
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (!starting_.Enter()) return;
     }
-    while (!jobs_.empty() && running_ < kMaxCropsAtOnce) {
-      const Job job = jobs_.back();
-      jobs_.pop_back();
-      ++running_;
-      const bool last = jobs_.empty() || running_ == kMaxCropsAtOnce;
-      const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
-      const RawPicture part = parts_.at(job.region);
-      mutex_.Unlock();
-      See(job, part);
-      mutex_.Lock();
+    while (StartNext()) {
     }
-    starting_.Leave();
-    const bool finished = jobs_.empty() && running_ == 0 && !std::exchange(finished_, true);
-    mutex_.Unlock();
+    bool finished = false;
+    {
+      const absl::MutexLock lock(&mutex_);
+      starting_.Leave();
+      finished = jobs_.empty() && running_ == 0 && !std::exchange(finished_, true);
+    }
     if (finished) Finish();
   }
 
-  void See(const Job& job, const RawPicture& part) {
+  // Starts a crop, which fails if that throws. False if none is left, or there is no room. Does not throw.
+  bool StartNext() ABSL_LOCKS_EXCLUDED(mutex_) {
+    Job job;
+    bool last = false;
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (jobs_.empty() || running_ == kMaxCropsAtOnce) return false;
+      job = jobs_.back();
+      jobs_.pop_back();
+      ++running_;
+      last = jobs_.empty() || running_ == kMaxCropsAtOnce;
+    }
+    try {
+      const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
+      // Fails the crop if the pipeline drops it, or if this function throws.
+      const std::shared_ptr<const void> answerer(
+          nullptr, [run = shared_from_this(), job](const void*) { run->EndUnseen(job); });
+      See(job, PartOf(job), answerer);
+    } catch (...) {
+      // `answerer` tells the client.
+    }
+    return true;
+  }
+
+  RawPicture PartOf(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return parts_.at(job.region);
+  }
+
+  void See(const Job& job, const RawPicture& part, const std::shared_ptr<const void>& answerer) {
     Request see = Step(steps().at(job.model + 1));
     see.input = std::vector<Picture>{part};
     see.input_name = "crop";
@@ -285,11 +311,11 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       return SetCrop(response, job.crop);
     };
     const std::shared_ptr<CallRecord> record = see.record;
-    pipeline_->Predict(std::move(see),
-                       [run = shared_from_this(), record, job](const absl::StatusOr<Response>& outcome) {
-                         if (record != nullptr) record->End({.status = outcome.status()});
-                         run->Seen(job, outcome);
-                       });
+    pipeline_->Predict(std::move(see), [run = shared_from_this(), record, job,
+                                        answerer](const absl::StatusOr<Response>& outcome) {
+      if (record != nullptr) record->End({.status = outcome.status()});
+      run->Seen(job, outcome);
+    });
   }
 
   static absl::Status SetCrop(const Response& response, v1::Crop* crop) {
@@ -311,21 +337,45 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     }
   }
 
+  // The first call for a crop counts.
   void Seen(const Job& job, const absl::StatusOr<Response>& outcome) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);
+      if (seen_[job.index]) return;
+      seen_[job.index] = true;
       --running_;
-      if (outcome.ok()) {
-        AddLonger(outcome->timings, seeing_);
-        charges_.push_back(outcome->charge);
-      } else if (IsOfOneCrop(outcome.status())) {
-        job.crop->set_error(std::string(outcome.status().message()));
-      } else {
-        SetFailure(WithStepName(outcome.status(),
-                                absl::StrCat("crop for model '", models_.rules.models[job.model], "'")));
+      try {
+        Keep(job, outcome);
+      } catch (...) {
+        SetFailure(ErrorOfException());
       }
     }
     Advance();
+  }
+
+  void Keep(const Job& job, const absl::StatusOr<Response>& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (outcome.ok()) {
+      AddLonger(outcome->timings, seeing_);
+      charges_.push_back(outcome->charge);
+    } else if (IsOfOneCrop(outcome.status())) {
+      job.crop->set_error(std::string(outcome.status().message()));
+    } else {
+      SetFailure(WithStepName(outcome.status(),
+                              absl::StrCat("crop for model '", models_.rules.models[job.model], "'")));
+    }
+  }
+
+  // For a crop that will not be answered otherwise. Does not throw.
+  void EndUnseen(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (seen_[job.index]) return;
+    }
+    try {
+      Seen(job, absl::InternalError("the server dropped the crop because of an error of its own"));
+    } catch (...) {
+      // The client is told when the run is destroyed with its last crop.
+    }
   }
 
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -378,6 +428,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   // When the detector had answered.
   absl::Time detected_ ABSL_GUARDED_BY(mutex_);
   std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  // By Job::index: whether the crop has ended.
+  std::vector<bool> seen_ ABSL_GUARDED_BY(mutex_);
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   StartingThreads starting_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

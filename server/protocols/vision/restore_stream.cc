@@ -1,6 +1,7 @@
 #include "server/protocols/vision/restore_stream.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <utility>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/encode/volume.h"
 #include "server/grpc/message_size.h"
+#include "server/logging/log.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/input_method.h"
 #include "server/protocols/message_bytes.h"
@@ -51,7 +53,7 @@ void RestoreStream::OnMessage(BytePieces message) {
     const auto read = [this, stream = shared_from_this(), kept] { Take(*kept); };
     if (!ReadMessageOn(server_.pool, scope_->client(), bytes, read).ok()) read();
   } catch (...) {
-    EndUpload(absl::InternalError("the server failed to read the volume because of an error of its own"));
+    EndUpload(OwnError());
     EndTaking(/*reads_on=*/false);
   }
 }
@@ -61,7 +63,7 @@ void RestoreStream::Take(const BytePieces& message) {
   try {
     reads_on = TakeMessage(message);
   } catch (...) {
-    EndUpload(absl::InternalError("the server failed to read the volume because of an error of its own"));
+    EndUpload(OwnError());
   }
   EndTaking(reads_on);
 }
@@ -91,7 +93,10 @@ void RestoreStream::OnHalfClose() {
   }
   // Otherwise the call was ended meanwhile.
   if (!StopUploading()) return;
-  if (const absl::Status started = Start(); !started.ok()) End(started);
+  // Destroyed with the pipeline's callback, or when Start() has failed.
+  const std::shared_ptr<const void> answerer(
+      nullptr, [this, stream = shared_from_this()](const void*) { EndUnanswered(); });
+  if (const absl::Status started = Start(answerer); !started.ok()) End(started);
 }
 
 void RestoreStream::OnCancel() {
@@ -226,7 +231,7 @@ absl::Status RestoreStream::CheckComplete() const {
 }
 
 // All parts have come.
-absl::Status RestoreStream::Start() {
+absl::Status RestoreStream::Start(std::shared_ptr<const void> answerer) {
   std::vector<Picture> volume;
   const std::string_view bytes = volume_->bytes();
   if (header_->has_raw()) {
@@ -244,7 +249,7 @@ absl::Status RestoreStream::Start() {
   request.encode = [this](const Response& response) { return MakeAnswer(response); };
   server_.pipeline->Predict(
       std::move(request),
-      [this, keep = shared_from_this()](const absl::StatusOr<Response>& outcome) { Answer(outcome); });
+      [this, keep = std::move(answerer)](const absl::StatusOr<Response>& outcome) { Answer(outcome); });
   return absl::OkStatus();
 }
 
@@ -276,13 +281,27 @@ void RestoreStream::Answer(const absl::StatusOr<Response>& outcome) {
   volume_->Release();
   if (outcome.ok()) {
     SetTimings(outcome->timings, &made_);
+    auto voxels = KeptVoxels(std::exchange(made_voxels_, nullptr), outcome->charge);
     const absl::MutexLock lock(&mutex_);
     if (!is_gone_) {
       answer_ = std::move(made_);
-      voxels_ = KeptVoxels(std::exchange(made_voxels_, nullptr), outcome->charge);
+      voxels_ = std::move(voxels);
     }
   }
   End(outcome.status());
+}
+
+void RestoreStream::EndUnanswered() {
+  try {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (end_) return;
+      end_ = OwnError();
+    }
+    Proceed();
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, "a stream could not be ended", {{"error", absl::string_view(error.what())}});
+  }
 }
 
 void RestoreStream::End(const absl::Status& status) {
@@ -315,7 +334,8 @@ RestoreStream::Action RestoreStream::NextAction() {
   }
   const bool has_more = answer_ || (voxels_ != nullptr && sent_ < voxels_->size());
   if (!end_ || has_more || taking_) return {};
-  scope_->End(*end_, sent_, model_, id_);
+  // Without a scope, the arrival itself has failed.
+  if (scope_) scope_->End(*end_, sent_, model_, id_);
   return ToCallEnd(*end_, server_.retry_jitter);
 }
 

@@ -73,7 +73,8 @@ class RestoreStream final : public DrivenCall {
   absl::StatusOr<Request> ReadHeader(const v1::RestoreHeader& header);
   absl::Status TakeData(std::string_view data);
   absl::Status CheckComplete() const;
-  absl::Status Start();
+  // The pipeline's callback keeps `answerer`.
+  absl::Status Start(std::shared_ptr<const void> answerer);
   bool IsUploading() ABSL_LOCKS_EXCLUDED(mutex_);
   bool StopUploading() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LatenessAt(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,6 +84,9 @@ class RestoreStream final : public DrivenCall {
   absl::Status MakeAnswer(const Response& response);
   void Answer(const absl::StatusOr<Response>& outcome);
 
+  // Ends the call if it has no end: the pipeline has dropped it, or its answer could not be made. Does not
+  // throw.
+  void EndUnanswered() ABSL_LOCKS_EXCLUDED(mutex_);
   void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops what was not sent, because the client is gone.
   void DropAnswer() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -60,7 +60,8 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
       });
 }
 
-void VisionStream::Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) {
+void VisionStream::Reject(const std::shared_ptr<Slot>& slot, const BytePieces& /*message*/,
+                          const absl::Status& why) {
   const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
   absl::Status counted = server_.pipeline->CountStreamed(slot->index, scope.client());
   if (counted.ok()) {

@@ -42,7 +42,7 @@ class VisionStream final : public OrderedStream {
   struct Item;
 
   void Take(const std::shared_ptr<Slot>& slot, BytePieces received) override;
-  void Reject(const std::shared_ptr<Slot>& slot, const absl::Status& why) override;
+  void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message, const absl::Status& why) override;
   absl::StatusOr<Request> ReadRequest(const Slot& slot, const CallScope& scope, Item& item) const;
   // `message` contains the answer if `outcome` is a success.
   void Answer(const std::shared_ptr<Slot>& slot, const Item& item, v1::PredictStreamResponse message,
