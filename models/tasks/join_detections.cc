@@ -16,8 +16,8 @@ namespace {
 constexpr float kSameObject = 0.5F;
 // A box that ends at most this many pixels before a border between tiles is taken to be cut by it.
 constexpr float kAtBorder = 1.5F;
-// How many parts in a neighbouring tile a part is compared with: those that begin near it, in a crowd the
-// first of them.
+// How many parts in a neighbouring tile a part is compared with: those that begin nearest to it, along the
+// longer side of what both tiles show.
 constexpr int kMaxCompared = 64;
 // How many of those are candidates to be the same object. One is joined; the others count if that one is
 // joined with another part.
@@ -120,14 +120,20 @@ void AddPairs(const std::vector<Part>& parts, const Box& seen, const Extent& fir
               const std::vector<Extent>& seconds, std::vector<Pair>& pairs) {
   const float length = first.end - first.begin;
   // Boxes that agree begin at most the first one's length before it, and half of it behind. A pixel is for
-  // rounding.
-  auto second = std::lower_bound(seconds.begin(), seconds.end(), first.begin - length - 1,
-                                 [](const Extent& extent, float begin) { return extent.begin < begin; });
+  // rounding. Those that begin nearest come first: the parts of one object begin at about the same place.
+  auto after = std::lower_bound(seconds.begin(), seconds.end(), first.begin,
+                                [](const Extent& extent, float begin) { return extent.begin < begin; });
+  auto before = after;
   std::vector<Pair> candidates;
-  for (int compared = 0; second != seconds.end() && compared < kMaxCompared; ++second, ++compared) {
-    if (second->begin > first.begin + length) break;
-    const float overlap = OverlapWithin(seen, parts[first.part].found, parts[second->part].found);
-    if (overlap >= kSameObject) candidates.push_back({overlap, first.part, second->part});
+  for (int compared = 0; compared < kMaxCompared; ++compared) {
+    const bool has_before = before != seconds.begin() && std::prev(before)->begin >= first.begin - length - 1;
+    const bool has_after = after != seconds.end() && after->begin <= first.begin + length;
+    if (!has_before && !has_after) break;
+    const bool is_before_nearer =
+        has_before && (!has_after || first.begin - std::prev(before)->begin < after->begin - first.begin);
+    const Extent& second = is_before_nearer ? *--before : *after++;
+    const float overlap = OverlapWithin(seen, parts[first.part].found, parts[second.part].found);
+    if (overlap >= kSameObject) candidates.push_back({overlap, first.part, second.part});
   }
   std::sort(candidates.begin(), candidates.end(), [](const Pair& a, const Pair& b) {
     return a.overlap != b.overlap ? a.overlap > b.overlap : a.second < b.second;

@@ -24,8 +24,8 @@ bool CanMergeTiles(Task task);
 // is that of the best part that no border between tiles cuts; if all are cut, the smallest one around the
 // parts, and its mask is put together from theirs. What only touches the other tile's border stays as it is,
 // so with an overlap of 0 nothing is merged. Keypoints are those of the part with the best score. Time and
-// memory grow with the number of detections, not with its square: in a crowd, where more than 64 boxes of a
-// class begin at about the same place, some are not compared and stay apart.
+// memory grow with the number of detections, not with its square: where more than 64 boxes of a class begin
+// nearer to a box, along the side that two tiles share, than its other part does, some stay apart.
 //
 // REQUIRES: results.size() == tiles.size(), and at least one.
 TaskResult MergeTiles(std::vector<TaskResult> results, const std::vector<Tile>& tiles, Size picture);

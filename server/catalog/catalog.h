@@ -39,8 +39,8 @@ namespace saccade::server {
 
 // Thread-safe. One thread of its own reads the repositories, and loads and unloads models in turn; requests
 // never wait for it. At the start, versions whose times are known are loaded ahead of their turn, at the same
-// time, on threads of their own (ModelHost::LoadAhead). A model that is replaced serves until its successor is ready, and continues to
-// serve if loading the successor fails.
+// time, on threads of their own (ModelHost::LoadAhead). A model that is replaced serves until its successor
+// is ready, and continues to serve if loading the successor fails.
 class Catalog final : public ModelFinder {
  public:
   // Called on the catalog's thread; must not block for long.

@@ -171,7 +171,8 @@ struct Response {
   // encode() need not ask.
   std::function<absl::Status()> still_wanted = nullptr;
   // Called by an encode() that takes much memory beside the results and the answer, before it allocates: with
-  // the bytes that it holds at once. RESOURCE_EXHAUSTED if there is no room. Null if encode() takes little.
+  // the bytes that it holds at once. RESOURCE_EXHAUSTED if there is no room, INVALID_ARGUMENT if
+  // there never is. Null if encode() takes little.
   std::function<absl::Status(int64_t bytes)> take_memory = nullptr;
   // Size of the protocol's answer, where encode() knows it; it may be larger than the results.
   int64_t answer_bytes = 0;

@@ -27,10 +27,29 @@ absl::Status CheckTexts(const PictureBytes& bytes) {
                                                  " are accepted, so write it again without them"));
 }
 
+// Where the frames begin (LIST movi), from chunk to chunk as FFmpeg goes: it reads lists of texts whole, and
+// goes into other lists. The file's end if a chunk is longer than the file, or if there are no frames.
+size_t BeginOfFrames(const PictureBytes& bytes) {
+  constexpr size_t kListHeader = 12;
+  constexpr size_t kChunkHeader = 8;
+  for (size_t at = kListHeader; bytes.has(at, kListHeader);) {
+    if (IsList(bytes, at, "movi")) return at;
+    if (bytes.tag(at, "LIST") && !IsList(bytes, at, "INFO") && !IsList(bytes, at, "ncdt")) {
+      at += kListHeader;
+      continue;
+    }
+    const size_t size = bytes.little32(at + 4);
+    if (!bytes.has(at + kChunkHeader, size)) break;
+    at += kChunkHeader + size + (size & 1);
+  }
+  return bytes.size();
+}
+
 // Looks at every position before the frames, because FFmpeg goes on behind damaged chunks. In the frames
 // themselves the same letters mean nothing.
 absl::Status CheckHeaders(const PictureBytes& bytes) {
-  for (size_t at = 0; at < bytes.size() && !IsList(bytes, at, "movi"); ++at) {
+  const size_t frames = BeginOfFrames(bytes);
+  for (size_t at = 0; at < frames; ++at) {
     if (!bytes.tag(at, "strn") && !bytes.tag(at, "strf") && !bytes.tag(at, "strd")) continue;
     const uint64_t claimed = bytes.little32(at + 4);
     if (bytes.has(at + 8, claimed)) continue;

@@ -20,12 +20,16 @@ constexpr uint64_t kMaxSamples = uint64_t{4} << 20;
 // FFmpeg allocates these tables, of up to 12 bytes for each entry, before it reads them. An entry takes at
 // least four bytes of the file.
 constexpr uint64_t kMinEntryBytes = 4;
-constexpr const char* kTables[] = {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys", "elst"};
+constexpr const char* kTables[] = {"stco", "co64", "stsc", "stss", "stps", "stts", "ctts", "keys"};
 constexpr const char* kGroups = "sbgp";
 
 // Each entry of an edit list makes FFmpeg copy a part of the index, or all of it. Files of cameras and
 // editors have one or two entries for each track.
 constexpr uint64_t kMaxCopies = 4;
+
+// FFmpeg allocates at most 2 GiB at once, and at least four bytes for each entry, so it fails at once if a
+// table claims this many. The letters of a text are such a number: "trunk" or "keys" in a title is no table.
+constexpr uint64_t kMinImpossible = uint64_t{1} << 29;
 
 // FFmpeg compares the name of each text with those of all others. The names of most are short and known;
 // those of `keys` and of ---- are the file's own. Files of cameras and shops have less than a hundred texts.
@@ -39,18 +43,23 @@ constexpr size_t kTypeOffset = 4;
 // The first letters of all types that are looked for.
 constexpr std::string_view kFirsts = "stckeui-";
 
+uint64_t PossibleOrZero(uint64_t claimed) { return claimed < kMinImpossible ? claimed : 0; }
+
 // The number of samples that a table claims whose type is at `at`; 0 if it is no table.
 uint64_t ClaimedSamples(const PictureBytes& bytes, size_t at) {
   if (bytes.tag(at, "stsz") || bytes.tag(at, "stz2")) return bytes.big32(at + 12);
-  if (bytes.tag(at, "trun")) return bytes.big32(at + 8);
+  if (bytes.tag(at, "trun")) return PossibleOrZero(bytes.big32(at + 8));
   return 0;
 }
 
 // The same for the entries of other tables.
 uint64_t ClaimedEntries(const PictureBytes& bytes, size_t at) {
   if (bytes.tag(at, kGroups)) return bytes.big32(at + 12);
+  // FFmpeg cuts the entries of an edit list to its box, whatever it claims.
+  if (bytes.tag(at, "elst")) return bytes.big32(at + 8);
   const auto is_here = [&](const char* type) { return bytes.tag(at, type); };
-  return std::any_of(std::begin(kTables), std::end(kTables), is_here) ? bytes.big32(at + 8) : 0;
+  const bool is_table = std::any_of(std::begin(kTables), std::end(kTables), is_here);
+  return is_table ? PossibleOrZero(bytes.big32(at + 8)) : 0;
 }
 
 // Whether the size field before a type can be that of a box. 0 means the rest of the file, and 1 a longer
@@ -71,10 +80,27 @@ size_t EndOf(const PictureBytes& bytes, size_t type) {
 // Whether a type at `type` is that of a box that names texts. Dashes may also be in a text; FFmpeg passes
 // over those of a box that does not begin with one of these.
 bool NamesTexts(const PictureBytes& bytes, size_t type) {
-  if (bytes.tag(type, "keys")) return true;
+  if (bytes.tag(type, "keys")) return PossibleOrZero(bytes.big32(type + 8)) > 0;
   const size_t first = type + (bytes.big32(type - kTypeOffset) == 1 ? kLongBoxHeader : kBoxHeader);
   return bytes.tag(type, "----") &&
          (bytes.tag(first, "mean") || bytes.tag(first, "name") || bytes.tag(first, "data"));
+}
+
+// Bytes of the names in a box that names texts. FFmpeg stops at the first part of ---- that is none of these.
+uint64_t NameBytes(const PictureBytes& bytes, size_t type) {
+  const size_t end = EndOf(bytes, type);
+  if (bytes.tag(type, "keys")) return end - type;
+  uint64_t names = 0;
+  const bool is_long = bytes.big32(type - kTypeOffset) == 1;
+  for (size_t part = type - kTypeOffset + (is_long ? kLongBoxHeader : kBoxHeader);
+       part + kBoxHeader <= end;) {
+    const size_t next = EndOf(bytes, part + kTypeOffset);
+    const bool is_name = bytes.tag(part + kTypeOffset, "mean") || bytes.tag(part + kTypeOffset, "name");
+    if (!is_name && !bytes.tag(part + kTypeOffset, "data")) break;
+    if (is_name) names += next - part;
+    part = next;
+  }
+  return names;
 }
 
 class SampleCounter {
@@ -148,7 +174,7 @@ class SampleCounter {
       for (; text + kBoxHeader <= end && texts_ <= kMaxTexts; ++texts_)
         text = EndOf(bytes_, text + kTypeOffset);
     }
-    if (NamesTexts(bytes_, at)) name_bytes_ += EndOf(bytes_, at) - at;
+    if (NamesTexts(bytes_, at)) name_bytes_ += NameBytes(bytes_, at);
     if (texts_ <= kMaxTexts && name_bytes_ <= kMaxNameBytes) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the video cannot be read: it has ", texts_, " texts (udta, ilst) or more, and ",

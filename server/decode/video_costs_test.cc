@@ -14,6 +14,7 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace std::string_literals;
@@ -155,6 +156,13 @@ TEST(VideoCostsTest, Mp4sOfManyTexts) {
   // Dashes in a text are no name.
   const std::string dashes = Box("\251cmt", Big(60'000, 2) + Big(0, 2) + std::string(200'000, '-'));
   EXPECT_THAT(refusal(Box("udta", dashes)), Not(HasSubstr("texts")));
+  // Nor are words that begin like a table's type one.
+  for (const std::string text : {"an elephant's trunk in slow motion", "the piano keys are black",
+                                 "at Costco today, again", "a postscript to the film"}) {
+    const std::string comment = Box("\251cmt", Big(text.size(), 2) + Big(0, 2) + text);
+    EXPECT_THAT(refusal(Box("udta", comment) + Box("free", std::string(200'000, 'x'))),
+                Not(AnyOf(HasSubstr("claim"), HasSubstr("texts"))));
+  }
 }
 
 // A frame of VP8, which is what a lossy WebP holds; `is_shown` is a bit of it.
@@ -304,6 +312,12 @@ TEST(VideoCostsTest, AvisWhoseHeadersAreLongerThanTheFile) {
                 HasSubstr(std::string(chunk) + ") claims 400000000 bytes, which a file of"));
     EXPECT_LT(memory.growth(), 16 * kMebibyte);
   }
+  // The letters that begin the frames, in a chunk that FFmpeg passes over.
+  std::string avi = Avi(64, LargeJpeg(64), 2);
+  avi.insert(avi.find("LIST", avi.find("strl")),
+             "JUNK" + Little(12, 4) + "LIST" + Little(4, 4) + "movi" + "strn" + Little(400'000'000, 4));
+  EXPECT_THAT(std::string(Video::Open(avi, {}).status().message()),
+              HasSubstr("strn) claims 400000000 bytes"));
   std::string in_a_frame = LargeJpeg(64);
   in_a_frame.append("strn\xFF\xFF\xFF\x7F");
   EXPECT_TRUE(Video::Open(Avi(64, in_a_frame, 2), {}).ok());

@@ -305,6 +305,9 @@ void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies 
   // Leave() charges the answer.
   charge = nullptr;
   if (!encoded.ok()) {
+    // The memory for masks had no room.
+    if (absl::IsResourceExhausted(encoded) && !request_.is_copy)
+      CountShed(*deps_.metrics, request_.nested, encoded);
     Finish(encoded, /*computed=*/true);
   } else {
     answer_bytes_ = std::max(answer_bytes_, response.answer_bytes);

@@ -135,7 +135,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // `answer`. One failed picture fails its whole request, and no other.
   void EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // `computed`: the forward pass was tried. If false, the call is ended like Refuse().
+  // `computed`: the forward pass failed. If false, the share was not computed or there is no room for its
+  // results, and the call is ended like Refuse().
   void FailShare(absl::Status why, bool computed) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -171,7 +172,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   std::optional<AnswerOrder::Turn> turn_;
   std::vector<Item> items_;
   std::vector<SentItem> sent_;
-  // Charged for the inputs and for what they were made from. The charge is kept until the call ends.
+  // Charged for the inputs, for what they were made from, and for maps of the answer. The charge is kept
+  // until the call ends.
   int64_t input_bytes_ = 0;
   int64_t bucket_ = 0;
   absl::Time prepared_ = absl::InfinitePast();

@@ -270,9 +270,10 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,
         "Maximum bytes of messages that are being received, of such requests, of large answers that clients "
         "have not read yet, and of open calls with their headers; one client may hold half of it");
-  bound("--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
-        "Maximum bytes of decoded pictures and network inputs of such requests; one client may hold half of it "
-        "if others sent pictures within a minute, else all");
+  bound(
+      "--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
+      "Maximum bytes of decoded pictures and network inputs of such requests; one client may hold half of it "
+      "if others sent pictures within a minute, else all");
   CLI::Option* const rate =
       app.add_option(
              "--client-requests-per-second", flags.admission.clients.requests_per_second,

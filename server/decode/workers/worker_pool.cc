@@ -206,6 +206,8 @@ void WorkerPool::EndBusyIdle() {
     const absl::Time now = clock_->Now();
     if (now < next_look_) return;
     next_look_ = now + kLookInterval;
+    // Before anything is moved: an allocation that failed later would leave null pointers in idle_.
+    busy.reserve(idle_.size());
     const auto first = std::stable_partition(idle_.begin(), idle_.end(), [](const auto& process) {
       return CpuTimeOf(process->pid) - process->cpu_when_idle <= kMaxIdleCpu;
     });

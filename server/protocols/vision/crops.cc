@@ -302,6 +302,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     see.tiles.reset();
     see.charged_bytes = 0;
     see.accepts = nullptr;
+    // NoOptions() asks for masks.
+    see.encodes_maps = true;
     see.encode = [this, job](Response& response) {
       // Results lie in the whole picture.
       SentItem& sent = response.sent.at(0);
