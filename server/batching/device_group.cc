@@ -84,6 +84,17 @@ void DeviceGroup::HandOut(Dropped* dropped, Scheduler::ModelId model,
   }
 }
 
+void DeviceGroup::HandOutSafely(Dropped* dropped, Scheduler::ModelId model,
+                                std::optional<TinyBatch<BatchTask>>* tiny) {
+  try {
+    HandOut(dropped, model, tiny);
+  } catch (const std::exception& error) {
+    Tell(error.what());
+    unfinished_ = true;
+    timer_signal_.Set();
+  }
+}
+
 void DeviceGroup::EndDrained() {
   for (size_t i = 0; i < closing_.size();) {
     if (!IsDrained(closing_[i])) {
@@ -116,7 +127,12 @@ std::optional<absl::Time> DeviceGroup::HandOutDue() {
   {
     absl::MutexLock lock(&mutex_);
     if (ending_) return std::nullopt;
-    if (clock_->Now() >= scheduler_.wake_at()) HandOut(&dropped);
+    if (unfinished_ || clock_->Now() >= scheduler_.wake_at()) {
+      // Stays true if this throws.
+      unfinished_ = true;
+      HandOut(&dropped);
+      unfinished_ = false;
+    }
     next = timer_at_ = scheduler_.wake_at();
   }
   RejectAll(std::move(dropped));

@@ -76,6 +76,10 @@ class DeviceGroup {
   // is stored there instead.
   void HandOut(Dropped* dropped, Scheduler::ModelId model = -1,
                std::optional<TinyBatch<BatchTask>>* tiny = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As HandOut(). If that throws, the timer's thread tries again.
+  void HandOutSafely(Dropped* dropped, Scheduler::ModelId model = -1,
+                     std::optional<TinyBatch<BatchTask>>* tiny = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Wakes the threads of drained models.
   void EndDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The timer thread's loop: hands out the batches that become due with time.
@@ -95,6 +99,8 @@ class DeviceGroup {
   std::vector<Scheduler::ModelId> closing_ ABSL_GUARDED_BY(mutex_);
   // When the timer's thread wakes by itself.
   absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // HandOut() has failed, and batches may be due.
+  bool unfinished_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   Signal timer_signal_;
   std::thread timer_;

@@ -35,10 +35,9 @@ ModelHandle::~ModelHandle() {
     auto& closing = group_->closing_;
     closing.erase(std::remove(closing.begin(), closing.end(), model_), closing.end());
   }
-  const absl::Status why = absl::UnavailableError("the model was unloaded before the request could run");
   for (auto& task : left) {
     try {
-      task->Reject(why);
+      task->Reject(absl::UnavailableError("the model was unloaded before the request could run"));
     } catch (const std::exception& error) {
       group_->Tell(error.what());
     }
@@ -62,7 +61,7 @@ absl::Status ModelHandle::Submit(std::unique_ptr<BatchTask>& task,
   {
     absl::MutexLock lock(&group_->mutex_);
     taken = group_->scheduler_.Push(model_, task, group_->clock_->Now(), &dropped);
-    group_->HandOut(&dropped, model_, tiny);
+    group_->HandOutSafely(&dropped, model_, tiny);
   }
   group_->RejectAll(std::move(dropped));
   return taken;
@@ -101,7 +100,7 @@ ModelHandle::Changes ModelHandle::EndPass(std::optional<TinyBatch<BatchTask>>* t
     absl::MutexLock lock(&group_->mutex_);
     end(group_->scheduler_, group_->clock_->Now());
     changes = group_->scheduler_.TakeChanges(model_);
-    group_->HandOut(&dropped, model_, tiny);
+    group_->HandOutSafely(&dropped, model_, tiny);
   }
   group_->RejectAll(std::move(dropped));
   return changes;
@@ -134,7 +133,7 @@ void ModelHandle::Close() {
     absl::MutexLock lock(&group_->mutex_);
     if (!group_->scheduler_.closed(model_)) group_->closing_.push_back(model_);
     group_->scheduler_.Close(model_);
-    group_->HandOut(&dropped);
+    group_->HandOutSafely(&dropped);
   }
   group_->RejectAll(std::move(dropped));
 }

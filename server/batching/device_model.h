@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -107,7 +106,7 @@ class DeviceModel : public ModelHandle {
     std::optional<TinyBatch<BatchTask>> found;
     absl::Status taken = ModelHandle::Submit(queued, tiny == nullptr ? nullptr : &found);
     task.reset(static_cast<Task*>(queued.release()));
-    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+    Give(std::move(found), tiny);
     return taken;
   }
 
@@ -132,7 +131,7 @@ class DeviceModel : public ModelHandle {
   Changes Finished(int instance, bool learn, std::optional<TinyBatch<Task>>* tiny = nullptr) {
     std::optional<TinyBatch<BatchTask>> found;
     Changes changes = ModelHandle::Finished(instance, learn, tiny == nullptr ? nullptr : &found);
-    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+    Give(std::move(found), tiny);
     return changes;
   }
 
@@ -140,11 +139,21 @@ class DeviceModel : public ModelHandle {
   // They are queued for another instance and `*tasks` is then empty, or the caller must answer them (see
   // Scheduler::Failed).
   Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<Task>>* tiny = nullptr) {
-    ModelHandle::Tasks failed(std::make_move_iterator(tasks->begin()), std::make_move_iterator(tasks->end()));
+    ModelHandle::Tasks failed;
+    try {
+      failed.reserve(tasks->size());
+    } catch (const std::bad_alloc&) {
+      // As if no other instance could try: the caller answers `*tasks`.
+      Skipped(instance, tiny);
+      return {};
+    }
+    for (auto& task : *tasks) failed.push_back(std::move(task));
+    tasks->clear();
     std::optional<TinyBatch<BatchTask>> found;
     Changes changes = ModelHandle::Failed(instance, &failed, tiny == nullptr ? nullptr : &found);
-    *tasks = Typed(std::move(failed));
-    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+    Give(std::move(found), tiny);
+    // In the room that it had, so that nothing is allocated.
+    for (auto& task : failed) tasks->emplace_back(static_cast<Task*>(task.release()));
     return changes;
   }
 
@@ -152,11 +161,23 @@ class DeviceModel : public ModelHandle {
   void Skipped(int instance, std::optional<TinyBatch<Task>>* tiny = nullptr) {
     std::optional<TinyBatch<BatchTask>> found;
     ModelHandle::Skipped(instance, tiny == nullptr ? nullptr : &found);
-    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+    Give(std::move(found), tiny);
   }
 
  private:
   using ModelHandle::ModelHandle;
+
+  // Stores a tiny batch in `*tiny`. If there is no memory, its tasks are destroyed, and its instance is idle
+  // again.
+  void Give(std::optional<TinyBatch<BatchTask>> found, std::optional<TinyBatch<Task>>* tiny) {
+    if (!found) return;
+    const int instance = found->instance;
+    try {
+      tiny->emplace(TinyBatch<Task>{instance, Typed(std::move(found->tasks))});
+    } catch (const std::bad_alloc&) {
+      ModelHandle::Skipped(instance, nullptr);
+    }
+  }
 
   // All tasks of the model came from Submit, so they are of type Task.
   static Tasks Typed(ModelHandle::Tasks tasks) {

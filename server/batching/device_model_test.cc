@@ -429,15 +429,20 @@ TEST_F(DeviceModelTest, ATaskThatCannotBeRejectedStopsNoOther) {
 class BrokenClock final : public Clock {
  public:
   absl::Time Now() override {
-    if (!has_failed_.exchange(true)) throw std::bad_alloc();
+    const int call = calls_.fetch_add(1);
+    if (call == 0) throw std::bad_alloc();
+    // After the one that ends the pause.
+    if (call == 2) went_on.Notify();
     return Clock::Real()->Now();
   }
   bool AwaitUntil(absl::Mutex* mutex, const absl::Condition& condition, absl::Time deadline) override {
     return Clock::Real()->AwaitUntil(mutex, condition, deadline);
   }
 
+  absl::Notification went_on;
+
  private:
-  std::atomic<bool> has_failed_ = false;
+  std::atomic<int> calls_ = 0;
 };
 
 TEST(DeviceGroupTest, TheTimerGoesOnAfterAnException) {
@@ -445,6 +450,7 @@ TEST(DeviceGroupTest, TheTimerGoesOnAfterAnException) {
   absl::Notification told;
   const DeviceGroup devices({}, &clock, [&](const char* /*error*/) { told.Notify(); });
   told.WaitForNotification();
+  EXPECT_TRUE(clock.went_on.WaitForNotificationWithTimeout(absl::Seconds(30)));
 }
 
 TEST_F(DeviceModelTest, AClosedModelsThreadsEndWhenItsLastTaskIsDropped) {

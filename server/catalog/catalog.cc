@@ -189,7 +189,7 @@ void Catalog::Run() {
     absl::Time wake =
         std::min({looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
     if (failed) wake = clock_->Now() + kPauseAfterError;
-    std::deque<Job> jobs;
+    std::vector<Job> jobs;
     bool decided = false;
     {
       absl::MutexLock lock(&orders_->mutex);
@@ -241,34 +241,41 @@ bool Catalog::Guard(absl::FunctionRef<void()> action) {
 
 absl::Status Catalog::LoadAtStart() {
   absl::Status first;
-  std::vector<std::pair<std::string, std::string>> wanted;
+  std::vector<Located> wanted;
   for (const auto& [repository, names] : names_) {
     for (const std::string& name : names)
       if (IsWanted(name)) wanted.emplace_back(name, repository);
   }
   std::sort(wanted.begin(), wanted.end());
-  // As many models as there are cores are loaded at the same time: this one, and those read ahead.
-  const auto parallel = static_cast<size_t>(std::clamp(options_.cores, 1, kMaxParallel));
   std::deque<ReadFiles> ahead;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (refusing()) return first;
-    const auto& [name, repository] = wanted[i];
-    for (size_t next = i + ahead.size(); next < wanted.size() && ahead.size() < parallel; ++next)
-      ahead.push_back(Read(wanted[next].second, wanted[next].first, std::nullopt));
-    for (const ReadFiles& files : ahead) {
-      if (files.entry.ok() && files.stamp.ok()) host_.LoadAhead(*files.entry, *files.stamp);
-    }
-    ReadFiles files = std::move(ahead.front());
-    ahead.pop_front();
-    // Already loaded as part of an ensemble.
-    if (host_.IsHosted(name)) continue;
-    const absl::Status applied = Apply(repository, name, std::move(files), false, {i + 1, wanted.size()}, 0);
-    host_.DropAhead(name);
-    PlanRetry(repository, name, applied);
-    first.Update(applied);
-    ReportChanges();
+    if (Guard([&] { first.Update(LoadOne(wanted, i, ahead)); })) continue;
+    // They may begin with files of model i, or of a later one.
+    ahead.clear();
+    first.Update(absl::ResourceExhaustedError("a model could not be loaded; the log says why"));
   }
   return first;
+}
+
+absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std::deque<ReadFiles>& ahead) {
+  const auto& [name, repository] = wanted[i];
+  // As many models as there are cores are loaded at the same time: this one, and those read ahead.
+  const auto parallel = static_cast<size_t>(std::clamp(options_.cores, 1, kMaxParallel));
+  for (size_t next = i + ahead.size(); next < wanted.size() && ahead.size() < parallel; ++next)
+    ahead.push_back(Read(wanted[next].second, wanted[next].first, std::nullopt));
+  for (const ReadFiles& files : ahead) {
+    if (files.entry.ok() && files.stamp.ok()) host_.LoadAhead(*files.entry, *files.stamp);
+  }
+  ReadFiles files = std::move(ahead.front());
+  ahead.pop_front();
+  // Already loaded as part of an ensemble.
+  if (host_.IsHosted(name)) return absl::OkStatus();
+  absl::Status applied = Apply(repository, name, std::move(files), false, {i + 1, wanted.size()}, 0);
+  host_.DropAhead(name);
+  PlanRetry(repository, name, applied);
+  ReportChanges();
+  return applied;
 }
 
 void Catalog::ReportChanges() {
@@ -303,7 +310,7 @@ void Catalog::Sweep() {
 }
 
 void Catalog::RefuseLoads() {
-  std::deque<Job> left;
+  std::vector<Job> left;
   {
     absl::MutexLock lock(&orders_->mutex);
     orders_->refusing = true;

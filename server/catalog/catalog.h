@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -143,7 +144,7 @@ class Catalog final : public ModelFinder {
   // Wakes the thread. Shared, because models' handles, which set `released`, may outlive the catalog.
   struct Orders {
     absl::Mutex mutex;
-    std::deque<Job> jobs ABSL_GUARDED_BY(mutex);
+    std::vector<Job> jobs ABSL_GUARDED_BY(mutex);
     // Set by RefuseLoads(): no job is accepted or run.
     bool refusing ABSL_GUARDED_BY(mutex) = false;
     // Ends the thread.
@@ -174,6 +175,11 @@ class Catalog final : public ModelFinder {
     absl::StatusOr<ModelStamp> stamp;
     absl::StatusOr<ModelEntry> entry;
   };
+  // A model's name, and its repository.
+  using Located = std::pair<std::string, std::string>;
+  // Loads `wanted[i]`. `ahead` holds the files of the models from i on that were read, and then of those
+  // behind it.
+  absl::Status LoadOne(const std::vector<Located>& wanted, size_t i, std::deque<ReadFiles>& ahead);
   ReadFiles Read(const std::string& repository, const std::string& name,
                  const std::optional<std::string>& config_json) const;
   absl::StatusOr<std::string> RepositoryOf(const std::string& name) const;

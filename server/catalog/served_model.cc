@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -158,6 +159,14 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
 void ServedModel::Retry(int instance, std::vector<FailedShare> failed,
                         std::optional<TinyBatch<CallShare>>* next) {
   Shares shares;
+  try {
+    shares.reserve(failed.size());
+  } catch (const std::bad_alloc&) {
+    // The shares fail when they are destroyed. The instance takes the next batch.
+    failed.clear();
+    queue_->Skipped(instance, next);
+    return;
+  }
   for (auto& [share, why] : failed) {
     share->NoteFailure(std::move(why));
     share->BeginWait(&waiting_requests_);

@@ -7,6 +7,7 @@
 
 #include "models/tasks/merge_tiles.h"
 #include "server/core/served_by.h"
+#include "server/core/shed_reason.h"
 #include "server/decode/decode_pool.h"
 #include "server/engine/answer_charge.h"
 #include "server/engine/count_shed.h"
@@ -305,9 +306,8 @@ void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies 
   // Leave() charges the answer.
   charge = nullptr;
   if (!encoded.ok()) {
-    // The memory for masks had no room.
-    if (absl::IsResourceExhausted(encoded) && !request_.is_copy)
-      CountShed(*deps_.metrics, request_.nested, encoded);
+    // The memory for masks had no room. What else an answer may exceed states no reason.
+    if (StatedShedReason(encoded) && !request_.is_copy) CountShed(*deps_.metrics, request_.nested, encoded);
     Finish(encoded, /*computed=*/true);
   } else {
     answer_bytes_ = std::max(answer_bytes_, response.answer_bytes);

@@ -66,7 +66,15 @@ void ShadowSender::Close() {
     closed_ = true;
     left.swap(waiting_);
   }
-  for (const ShadowCopies& copies : left) Drop(copies, Unloaded());
+  for (const ShadowCopies& copies : left) {
+    try {
+      Drop(copies, Unloaded());
+    } catch (const std::exception& error) {
+      // The other calls are answered when they are destroyed.
+      Log(LogLevel::kError, "copies for a shadow version were lost",
+          {{"error", absl::string_view(error.what())}});
+    }
+  }
   if (thread_.joinable()) thread_.join();
 }
 

@@ -1,6 +1,7 @@
 #include "server/grpc/grpc_exchange.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -328,7 +329,13 @@ void GrpcCall::StopReading() {
 }
 
 void GrpcCall::PostPump() {
-  loop_->Post([self = shared_from_this()] { self->Pump(); });
+  try {
+    loop_->Post([self = shared_from_this()] { self->Pump(); });
+  } catch (const std::bad_alloc&) {
+    // Without an exchange nothing else pumps, and the caller tries again. Else OnOver() pumps.
+    if (exchange_ == nullptr) throw;
+    exchange_->Reset(ExchangeError::kInternal);
+  }
 }
 
 void GrpcCall::Pump() {

@@ -1,6 +1,7 @@
 #include "server/grpc/unary.h"
 
 #include <atomic>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -55,6 +56,15 @@ class PendingCall final : public UnaryCall {
   std::atomic<bool> answered_ = false;
 };
 
+// Without a text if there is no memory for it: a call that is not finished is never freed.
+absl::Status EndedEarly(absl::StatusCode code) {
+  try {
+    return absl::Status(code, "the call ended before its request was complete");
+  } catch (const std::bad_alloc&) {
+    return absl::Status(code, "");
+  }
+}
+
 class UnaryHandler final : public CallHandler {
  public:
   explicit UnaryHandler(std::shared_ptr<const UnaryParts> parts) : parts_(std::move(parts)) {}
@@ -99,7 +109,7 @@ class UnaryHandler final : public CallHandler {
     if (is_running_) return;
     const absl::StatusCode code = call_->cancel_code();
     const bool has_message = message_.has_value();
-    Refuse(absl::Status(code, "the call ended before its request was complete"));
+    Refuse(EndedEarly(code));
     // After the end, which it must not prevent.
     if (!has_message) TellNoMessage(code);
   }

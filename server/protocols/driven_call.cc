@@ -37,6 +37,14 @@ absl::Status DrivenCall::OwnError() {
   }
 }
 
+absl::Status DrivenCall::Cancelled(absl::string_view why) {
+  try {
+    return absl::CancelledError(why);
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kCancelled, "");
+  }
+}
+
 void DrivenCall::Act() {
   Action action = NextAction();
   while (!std::holds_alternative<std::monostate>(action)) {

@@ -39,6 +39,8 @@ class DrivenCall : public CallHandler, public std::enable_shared_from_this<Drive
   // The end of a call that an exception has stopped: INTERNAL, without a message if there is no memory for
   // it. Does not throw.
   static absl::Status OwnError();
+  // CANCELLED, without a message if there is no memory for it. Does not throw.
+  static absl::Status Cancelled(absl::string_view why);
 
   // Valid as long as this object, because what computes responses may end after the call.
   const CallStart& start() const { return *start_; }

@@ -25,7 +25,10 @@ void OrderedStream::OnMessage(BytePieces message) {
   }
   const std::shared_ptr<Slot> slot = AnswererOf(listed);
   TakeSafely(slot, [&] {
-    const size_t bytes = message.size() <= kMaxBytesParsedHere ? message.size() : BytesToParse(message);
+    // Most messages are small, and are read here without a task.
+    if (shared_.pool == nullptr || message.size() <= kMaxBytesParsedHere)
+      return TakeNow(slot, std::move(message));
+    const size_t bytes = BytesToParse(message);
     // Shared, because a pool without room destroys its task.
     const auto kept = std::make_shared<BytePieces>(std::move(message));
     const auto read = [this, stream = shared_from_this(), slot, kept] { TakeNow(slot, std::move(*kept)); };
@@ -137,7 +140,7 @@ void OrderedStream::Send(const std::shared_ptr<Slot>& slot, BytePieces answer, b
 }
 
 void OrderedStream::OnSent(bool ok) {
-  if (!ok) Stop({.status = absl::CancelledError("the stream cannot be written to")});
+  if (!ok) Stop({.status = Cancelled("the stream cannot be written to")});
   {
     const absl::MutexLock lock(&mutex_);
     sending_ = false;
@@ -147,7 +150,7 @@ void OrderedStream::OnSent(bool ok) {
 }
 
 void OrderedStream::OnCancel() {
-  Stop({.status = absl::CancelledError("the client cancelled the call, or its deadline has passed")});
+  Stop({.status = Cancelled("the client cancelled the call, or its deadline has passed")});
   Proceed();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -62,15 +63,15 @@ std::vector<std::vector<Span>> SpanExporter::Take() {
     std::vector<Span>& first = queue_.front();
     const int64_t count = std::min(room, static_cast<int64_t>(first.size()));
     room -= count;
-    queued_ -= count;
     if (count == static_cast<int64_t>(first.size())) {
       taken.push_back(std::move(first));
       queue_.pop_front();
-      continue;
+    } else {
+      const auto end = first.begin() + count;
+      taken.emplace_back(std::make_move_iterator(first.begin()), std::make_move_iterator(end));
+      first.erase(first.begin(), end);
     }
-    const auto end = first.begin() + count;
-    taken.emplace_back(std::make_move_iterator(first.begin()), std::make_move_iterator(end));
-    first.erase(first.begin(), end);
+    queued_ -= count;
   }
   return taken;
 }
@@ -78,13 +79,23 @@ std::vector<std::vector<Span>> SpanExporter::Take() {
 void SpanExporter::Run() {
   for (;;) {
     std::vector<std::vector<Span>> taken;
+    int64_t lost = 0;
     {
       const absl::MutexLock lock(&mutex_);
       clock_->AwaitUntil(&mutex_, absl::Condition(this, &SpanExporter::IsDue),
                          clock_->Now() + options_.delay);
       if (queue_.empty() && is_stopping()) return;
-      taken = Take();
+      lost = queued_;
+      try {
+        taken = Take();
+        lost = 0;
+      } catch (const std::bad_alloc&) {
+        // What was taken is lost, and the rest may have no end.
+        queue_.clear();
+        queued_ = 0;
+      }
     }
+    if (lost > 0) Lose(lost, SpanFate::kFailed, "there was no memory for the batch");
     int64_t count = 0;
     for (const std::vector<Span>& spans : taken) count += static_cast<int64_t>(spans.size());
     if (count == 0) continue;

@@ -35,7 +35,7 @@ class ManualLoop final : public Loop {
 
   bool IsCurrent() const override { return thread_ == std::this_thread::get_id(); }
 
-  // As EventLoop's: `task` runs when all tasks and due timers have run.
+  // Runs `task` when all tasks and due timers have run, as EventLoop calls Watcher::OnEndOfRound().
   void AtEndOfRound(Task task) { at_end_.push_back(std::move(task)); }
 
   // Runs posted tasks and due timers until there are none.

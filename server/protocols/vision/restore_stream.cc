@@ -102,7 +102,7 @@ void RestoreStream::OnHalfClose() {
 void RestoreStream::OnCancel() {
   cancellation_->Cancel();
   DropAnswer();
-  EndUpload(absl::CancelledError("the client cancelled the call, or its deadline has passed"));
+  EndUpload(Cancelled("the client cancelled the call, or its deadline has passed"));
   Proceed();
 }
 
