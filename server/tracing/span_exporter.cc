@@ -85,12 +85,12 @@ void SpanExporter::Run() {
       clock_->AwaitUntil(&mutex_, absl::Condition(this, &SpanExporter::IsDue),
                          clock_->Now() + options_.delay);
       if (queue_.empty() && is_stopping()) return;
-      lost = queued_;
+      const int64_t before = queued_;
       try {
         taken = Take();
-        lost = 0;
       } catch (const std::bad_alloc&) {
         // What was taken is lost, and the rest may have no end.
+        lost = before;
         queue_.clear();
         queued_ = 0;
       }
