@@ -84,7 +84,8 @@ Admission::Admission(const AdmissionOptions& options, Clock* clock)
                    .bytes = options.max_inflight_bytes,
                    .decoded_bytes = options.max_decoded_bytes}),
       client_rates_(options.clients),
-      client_shares_({.bytes = options.max_inflight_bytes,
+      client_shares_({.requests = options.max_inflight_requests,
+                      .bytes = options.max_inflight_bytes,
                       .message_bytes = options.max_message_bytes,
                       .decoded_bytes = options.max_decoded_bytes}) {}
 
@@ -129,6 +130,7 @@ absl::StatusOr<Admission::Holding> Admission::Wanted(const Applicant& applicant,
     wanted.of_server = {.requests = 1, .bytes = applicant.bytes - charged};
     own.of_server.bytes = charged;
   }
+  client_shares_.NoteArrival(applicant.client, now);
   if (absl::Status fits = Check(wanted, own, now); !fits.ok()) return fits;
   return wanted;
 }
@@ -227,7 +229,7 @@ absl::Status Admission::AddDecodedBytes(int64_t bytes, const Holding& own) {
   const Holding more = {.of_server = decoded, .client = own.client, .model = own.model, .of_model = decoded};
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  if (bytes > 0) client_shares_.AskForDecodedBytes(own.client, now);
+  if (bytes > 0) client_shares_.NoteArrival(own.client, now);
   absl::Status fits = Check(more, own, now);
   if (fits.ok()) Add(more, now);
   return fits;

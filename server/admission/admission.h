@@ -26,7 +26,7 @@ namespace saccade::server {
 
 struct AdmissionOptions {
   // --max-inflight-requests. Far above what batching needs; it bounds the per-request overhead of small
-  // requests.
+  // requests. Beside other clients, one may have half of them, see ClientShares.
   int64_t max_inflight_requests = 1024;
 
   // --max-inflight-bytes. Counts messages from their first byte, inputs as received (encoded pictures and

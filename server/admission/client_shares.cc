@@ -7,11 +7,27 @@
 #include "server/core/shed_reason.h"
 
 namespace saccade::server {
+namespace {
+
+bool IsZero(const Inflight& amounts) {
+  return amounts.requests == 0 && amounts.bytes == 0 && amounts.decoded_bytes == 0;
+}
+
+}  // namespace
+
+struct ClientShares::Shared {
+  const char* name;
+  const char* flag;
+  int64_t Inflight::* amount;
+  ShedReason reason;
+};
 
 ClientShares::ClientShares(const Bounds& bounds)
     : max_bytes_(std::max(bounds.bytes / 2, std::min(bounds.message_bytes, bounds.bytes))),
       bytes_bound_(max_bytes_ > bounds.bytes / 2 ? "--max-message-bytes" : "half of --max-inflight-bytes"),
-      max_decoded_bytes_(bounds.decoded_bytes / 2) {}
+      // At least one, so that every client is served.
+      half_({.requests = std::max<int64_t>(1, bounds.requests / 2),
+             .decoded_bytes = bounds.decoded_bytes / 2}) {}
 
 absl::Status ClientShares::Check(absl::string_view client, const Inflight& more, const Inflight& own,
                                  absl::Time now, absl::Duration retry_after) const {
@@ -21,8 +37,15 @@ absl::Status ClientShares::Check(absl::string_view client, const Inflight& more,
     absl::Status fits = CheckBytes(held_now, more.bytes, own.bytes, retry_after);
     if (!fits.ok()) return fits;
   }
-  return more.decoded_bytes > 0 ? CheckDecodedBytes(client, held_now, more.decoded_bytes, now, retry_after)
-                                : absl::OkStatus();
+  constexpr Shared kShared[] = {
+      {"requests", "--max-inflight-requests", &Inflight::requests, ShedReason::kClientRequests},
+      {"decoded bytes", "--max-decoded-bytes", &Inflight::decoded_bytes, ShedReason::kDecodedBytes},
+  };
+  for (const Shared& shared : kShared) {
+    absl::Status fits = CheckShared(shared, client, held_now, more, now, retry_after);
+    if (!fits.ok()) return fits;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ClientShares::CheckBytes(const Inflight& held_now, int64_t more, int64_t own,
@@ -43,21 +66,23 @@ absl::Status ClientShares::CheckBytes(const Inflight& held_now, int64_t more, in
 }
 
 // A large picture in tiles may need more than half, so a client that is alone gets what is there. Another
-// client finds no room once at most: from then on it has company.
-absl::Status ClientShares::CheckDecodedBytes(absl::string_view client, const Inflight& held_now, int64_t more,
-                                             absl::Time now, absl::Duration retry_after) const {
+// client finds no room once at most: from then on it is company.
+absl::Status ClientShares::CheckShared(const Shared& shared, absl::string_view client,
+                                       const Inflight& held_now, const Inflight& more, absl::Time now,
+                                       absl::Duration retry_after) const {
+  const int64_t wanted = more.*shared.amount, held = held_now.*shared.amount, max = half_.*shared.amount;
   const bool has_company = now - (client == latest_ ? time_of_others_ : latest_time_) <= kCompanyTime;
-  if (!has_company || more <= max_decoded_bytes_ - held_now.decoded_bytes) return absl::OkStatus();
-  absl::Status refused = absl::ResourceExhaustedError(absl::StrCat(
-      "the client is at its limit of ", max_decoded_bytes_, " decoded bytes in flight (half of ",
-      "--max-decoded-bytes, because other clients send pictures, too): ", held_now.decoded_bytes,
-      " are in use, the request needs ", more, "; try again later, or send fewer or smaller pictures"));
-  SetShedReason(refused, ShedReason::kDecodedBytes);
+  if (wanted == 0 || !has_company || wanted <= max - held) return absl::OkStatus();
+  absl::Status refused = absl::ResourceExhaustedError(
+      absl::StrCat("the client is at its limit of ", max, " ", shared.name, " in flight (half of ",
+                   shared.flag, ", because other clients send requests, too): ", held,
+                   " are in use, the request needs ", wanted, "; try again later"));
+  SetShedReason(refused, shared.reason);
   SetRetryAfter(refused, retry_after);
   return refused;
 }
 
-void ClientShares::AskForDecodedBytes(absl::string_view client, absl::Time now) {
+void ClientShares::NoteArrival(absl::string_view client, absl::Time now) {
   if (client.empty()) return;
   if (client != latest_) {
     latest_.assign(client.data(), client.size());
@@ -67,19 +92,21 @@ void ClientShares::AskForDecodedBytes(absl::string_view client, absl::Time now) 
 }
 
 void ClientShares::Add(absl::string_view client, const Inflight& more) {
-  if (client.empty() || (more.bytes == 0 && more.decoded_bytes == 0)) return;
+  if (client.empty() || IsZero(more)) return;
   auto found = held_.find(client);
   if (found == held_.end()) found = held_.emplace(std::string(client), Inflight()).first;
+  found->second.requests += more.requests;
   found->second.bytes += more.bytes;
   found->second.decoded_bytes += more.decoded_bytes;
 }
 
 void ClientShares::Return(absl::string_view client, const Inflight& held) {
-  if (client.empty() || (held.bytes == 0 && held.decoded_bytes == 0)) return;
+  if (client.empty() || IsZero(held)) return;
   const auto found = held_.find(client);
+  found->second.requests -= held.requests;
   found->second.bytes -= held.bytes;
   found->second.decoded_bytes -= held.decoded_bytes;
-  if (found->second.bytes == 0 && found->second.decoded_bytes == 0) held_.erase(found);
+  if (IsZero(found->second)) held_.erase(found);
 }
 
 Inflight ClientShares::held(absl::string_view client) const {

@@ -14,18 +14,18 @@ using ::testing::HasSubstr;
 constexpr absl::Duration kLater = absl::Seconds(3);
 constexpr absl::Time kNow = absl::UnixEpoch();
 
-// Bounds of 1000 bytes, of messages of 10, and of 100 decoded bytes.
+// Bounds of 8 requests, of 1000 bytes, of messages of 10, and of 100 decoded bytes.
 class ClientSharesTest : public ::testing::Test {
  protected:
   absl::Status CheckBytes(absl::string_view client, int64_t more, int64_t own = 0) {
     return shares_.Check(client, {.bytes = more}, {.bytes = own}, kNow, kLater);
   }
   absl::Status CheckDecodedBytes(absl::string_view client, int64_t more, absl::Time now) {
-    shares_.AskForDecodedBytes(client, now);
+    shares_.NoteArrival(client, now);
     return shares_.Check(client, {.decoded_bytes = more}, {}, now, kLater);
   }
 
-  ClientShares shares_{{.bytes = 1000, .message_bytes = 10, .decoded_bytes = 100}};
+  ClientShares shares_{{.requests = 8, .bytes = 1000, .message_bytes = 10, .decoded_bytes = 100}};
 };
 
 TEST_F(ClientSharesTest, AClientMayHoldHalfOfTheBytes) {
@@ -86,6 +86,28 @@ TEST_F(ClientSharesTest, AClientMayHoldHalfOfTheDecodedBytesBesideOthers) {
       << "not INVALID_ARGUMENT, because a client that is alone again may try it";
 }
 
+TEST_F(ClientSharesTest, AClientMayHaveHalfOfTheRequestsBesideOthers) {
+  const auto check = [this](absl::string_view client) {
+    shares_.NoteArrival(client, kNow);
+    return shares_.Check(client, {.requests = 1}, {}, kNow, kLater);
+  };
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(check("a").ok());
+    shares_.Add("a", {.requests = 1});
+  }
+  EXPECT_TRUE(check("b").ok());
+  const absl::Status refused = check("a");
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("limit of 4 requests in flight (half of --max-inflight-requests"),
+                    HasSubstr("5 are in use")));
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kClientRequests);
+  shares_.Return("a", {.requests = 2});
+  EXPECT_TRUE(check("a").ok());
+  ClientShares one({.requests = 1, .bytes = 1000, .message_bytes = 10});
+  one.NoteArrival("b", kNow);
+  EXPECT_TRUE(one.Check("a", {.requests = 1}, {}, kNow, kLater).ok());
+}
+
 // However often the client itself asks, and whoever else asked before.
 TEST_F(ClientSharesTest, CompanyLastsAsLongAsOthersAsk) {
   EXPECT_TRUE(CheckDecodedBytes("b", 1, kNow).ok());
@@ -108,12 +130,12 @@ TEST_F(ClientSharesTest, BytesWithoutAClientHaveNoShare) {
 }
 
 TEST_F(ClientSharesTest, AClientWithoutBytesIsForgotten) {
-  shares_.Add("a", {.requests = 1});
+  shares_.Add("a", {});
   EXPECT_EQ(shares_.clients(), 0U);
-  shares_.Add("a", {.bytes = 3});
+  shares_.Add("a", {.requests = 1, .bytes = 3});
   shares_.Add("a", {.bytes = 4, .decoded_bytes = 2});
   EXPECT_EQ(shares_.held("a").bytes, 7);
-  shares_.Return("a", {.bytes = 7});
+  shares_.Return("a", {.requests = 1, .bytes = 7});
   EXPECT_EQ(shares_.held("a").decoded_bytes, 2);
   shares_.Return("a", {.decoded_bytes = 2});
   EXPECT_EQ(shares_.clients(), 0U);

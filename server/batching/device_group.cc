@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace saccade::server {
 namespace {
 
@@ -123,6 +125,8 @@ void DeviceGroup::RunTimer() {
 
 std::optional<absl::Time> DeviceGroup::HandOutDue() {
   Dropped dropped;
+  // After the lock, and also if something throws.
+  const absl::Cleanup reject = [&] { RejectAll(std::move(dropped)); };
   absl::Time next;
   {
     absl::MutexLock lock(&mutex_);
@@ -135,7 +139,6 @@ std::optional<absl::Time> DeviceGroup::HandOutDue() {
     }
     next = timer_at_ = scheduler_.wake_at();
   }
-  RejectAll(std::move(dropped));
   return next;
 }
 

@@ -170,8 +170,9 @@ void Catalog::Order(Job job) {
 void Catalog::Run() {
   pthread_setname_np(pthread_self(), "catalog");
   absl::Status first_failure;
+  // Without a text, which takes memory.
   if (!Guard([&] { first_failure = LoadAtStart(); }))
-    first_failure = absl::ResourceExhaustedError("not all models could be loaded; the log says why");
+    first_failure = absl::Status(absl::StatusCode::kResourceExhausted, "");
   if (events_.loaded && !refusing()) Guard([&] { events_.loaded(first_failure); });
   bool wanted = true;
   PollSchedule schedule(options_.poll_interval, options_.poll_jitter, std::random_device()());
@@ -253,7 +254,13 @@ absl::Status Catalog::LoadAtStart() {
     if (Guard([&] { first.Update(LoadOne(wanted, i, ahead)); })) continue;
     // They may begin with files of model i, or of a later one.
     ahead.clear();
-    first.Update(absl::ResourceExhaustedError("a model could not be loaded; the log says why"));
+    Guard([&] {
+      const absl::Status lost = absl::ResourceExhaustedError("a model could not be loaded; the log says why");
+      first.Update(lost);
+      host_.DropAhead(wanted[i].first);
+      PlanRetry(wanted[i].second, wanted[i].first, lost);
+      ReportChanges();
+    });
   }
   return first;
 }

@@ -162,9 +162,8 @@ void ServedModel::Retry(int instance, std::vector<FailedShare> failed,
   try {
     shares.reserve(failed.size());
   } catch (const std::bad_alloc&) {
-    // The shares fail when they are destroyed. The instance takes the next batch.
-    failed.clear();
     queue_->Skipped(instance, next);
+    for (auto& [share, why] : failed) share->FailComputed(std::move(why));
     return;
   }
   for (auto& [share, why] : failed) {
@@ -214,7 +213,12 @@ absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
       here == PassesHere::kAny ? clock_->Now() + kMaxLentTime : absl::InfinitePast();
   while (tiny) {
     std::optional<TinyBatch<CallShare>> next;
-    Compute(tiny->instance, std::move(tiny->tasks), clock_->Now() < lent_until ? &next : nullptr);
+    try {
+      Compute(tiny->instance, std::move(tiny->tasks), clock_->Now() < lent_until ? &next : nullptr);
+    } catch (const std::exception& error) {
+      // `next` may hold a batch, which has to be computed.
+      Log(LogLevel::kError, "a batch was lost", {{"error", absl::string_view(error.what())}});
+    }
     tiny = std::move(next);
   }
   return taken;

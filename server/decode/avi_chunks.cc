@@ -1,7 +1,9 @@
 #include "server/decode/avi_chunks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +34,7 @@ absl::Status CheckTexts(const PictureBytes& bytes) {
 size_t BeginOfFrames(const PictureBytes& bytes) {
   constexpr size_t kListHeader = 12;
   constexpr size_t kChunkHeader = 8;
+  constexpr size_t kBitmapHeader = 40;
   for (size_t at = kListHeader; bytes.has(at, kListHeader);) {
     if (IsList(bytes, at, "movi")) return at;
     if (bytes.tag(at, "LIST") && !IsList(bytes, at, "INFO") && !IsList(bytes, at, "ncdt")) {
@@ -39,7 +42,12 @@ size_t BeginOfFrames(const PictureBytes& bytes) {
       continue;
     }
     const size_t size = bytes.little32(at + 4);
-    if (!bytes.has(at + kChunkHeader, size)) break;
+    // FFmpeg does not go on behind these where this walk would, so all of the file is checked.
+    const auto is_here = [&](const char* type) { return bytes.tag(at, type); };
+    constexpr const char* kUnpadded[] = {"avih", "amvh", "strh", "indx", "vprp"};
+    const bool is_odd = (size & 1) != 0 && std::any_of(std::begin(kUnpadded), std::end(kUnpadded), is_here);
+    if (is_odd || (bytes.tag(at, "strf") && size < kBitmapHeader) || !bytes.has(at + kChunkHeader, size))
+      break;
     at += kChunkHeader + size + (size & 1);
   }
   return bytes.size();

@@ -55,8 +55,6 @@ uint64_t ClaimedSamples(const PictureBytes& bytes, size_t at) {
 // The same for the entries of other tables.
 uint64_t ClaimedEntries(const PictureBytes& bytes, size_t at) {
   if (bytes.tag(at, kGroups)) return bytes.big32(at + 12);
-  // FFmpeg cuts the entries of an edit list to its box, whatever it claims.
-  if (bytes.tag(at, "elst")) return bytes.big32(at + 8);
   const auto is_here = [&](const char* type) { return bytes.tag(at, type); };
   const bool is_table = std::any_of(std::begin(kTables), std::end(kTables), is_here);
   return is_table ? PossibleOrZero(bytes.big32(at + 8)) : 0;
@@ -86,14 +84,25 @@ bool NamesTexts(const PictureBytes& bytes, size_t type) {
          (bytes.tag(first, "mean") || bytes.tag(first, "name") || bytes.tag(first, "data"));
 }
 
-// Bytes of the names in a box that names texts. FFmpeg stops at the first part of ---- that is none of these.
+// Entries of the edit list whose type is at `at`. FFmpeg believes the size of the box, whatever number it
+// states.
+uint64_t EditsOf(const PictureBytes& bytes, size_t at) {
+  constexpr size_t kBeforeEntries = 12;  // The type, the version with flags, and the number.
+  const uint64_t entry = bytes.u8(at + 4) == 1 ? 20 : 12;
+  const size_t end = EndOf(bytes, at);
+  return end > at + kBeforeEntries ? (end - at - kBeforeEntries) / entry : 0;
+}
+
+// Bytes of the names in a box that names texts. FFmpeg reads three parts of ---- at most, and stops at the
+// first one that is none of these.
 uint64_t NameBytes(const PictureBytes& bytes, size_t type) {
   const size_t end = EndOf(bytes, type);
   if (bytes.tag(type, "keys")) return end - type;
   uint64_t names = 0;
   const bool is_long = bytes.big32(type - kTypeOffset) == 1;
-  for (size_t part = type - kTypeOffset + (is_long ? kLongBoxHeader : kBoxHeader);
-       part + kBoxHeader <= end;) {
+  constexpr int kMaxParts = 3;
+  size_t part = type - kTypeOffset + (is_long ? kLongBoxHeader : kBoxHeader);
+  for (int i = 0; i < kMaxParts && part + kBoxHeader <= end; ++i) {
     const size_t next = EndOf(bytes, part + kTypeOffset);
     const bool is_name = bytes.tag(part + kTypeOffset, "mean") || bytes.tag(part + kTypeOffset, "name");
     if (!is_name && !bytes.tag(part + kTypeOffset, "data")) break;
@@ -159,7 +168,7 @@ class SampleCounter {
                                                        entries_, " entries or more, which a file of ",
                                                        bytes_.size(), " bytes cannot hold; write it again"));
       }
-      if (bytes_.tag(at, "elst")) edits_ += bytes_.big32(at + 8);
+      if (bytes_.tag(at, "elst")) edits_ += EditsOf(bytes_, at);
       if (absl::Status few = CountTexts(at); !few.ok()) return few;
     }
     return absl::OkStatus();

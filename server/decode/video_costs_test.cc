@@ -108,6 +108,10 @@ TEST(VideoCostsTest, VideosThatClaimManySamples) {
   const std::string data = Box("mdat", std::string(20'000, 'x'));
   EXPECT_THAT(refusal(with_table(samples + edits) + data),
               HasSubstr("its edit lists have 100 entries for 5000 samples"));
+  // FFmpeg goes by the size of the box, whatever number it states.
+  const std::string one_of_many = Box("elst", flags + Big(1, 4) + std::string(1200, '\0'));
+  EXPECT_THAT(refusal(with_table(samples + one_of_many) + data),
+              HasSubstr("its edit lists have 100 entries"));
   const std::string two_edits = Box("elst", flags + Big(2, 4) + std::string(24, '\0'));
   EXPECT_THAT(refusal(with_table(samples + two_edits) + data), Not(HasSubstr("edit lists")));
   // FFmpeg reads a table whose box is longer than the file.
@@ -153,6 +157,10 @@ TEST(VideoCostsTest, Mp4sOfManyTexts) {
   for (int i = 0; i < 200; ++i) own += Box("----", name);
   for (const std::string& parent : {Box("udta", Box("meta", flags + Box("ilst", own))), own})
     EXPECT_THAT(refusal(parent), HasSubstr("bytes of names"));
+  // Each of these boxes would be gone through to the end of the file.
+  std::string units;
+  for (int i = 0; i < 65'536; ++i) units += Big(0, 4) + "----" + Big(16, 4) + "data";
+  refusal(units);
   // Dashes in a text are no name.
   const std::string dashes = Box("\251cmt", Big(60'000, 2) + Big(0, 2) + std::string(200'000, '-'));
   EXPECT_THAT(refusal(Box("udta", dashes)), Not(HasSubstr("texts")));

@@ -266,14 +266,15 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--max-picture-pixels", flags.decode.max_pixels, int64_t{1} << 30,
         "Maximum pixels of a picture, checked in its header; of a TIFF in tiles, those of a region or tile");
   bound("--max-inflight-requests", flags.admission.max_inflight_requests, kAny,
-        "Maximum requests that are accepted and not yet answered");
+        "Maximum requests that are accepted and not yet answered; one client may have half of them if others "
+        "sent requests within a minute, else all");
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,
         "Maximum bytes of messages that are being received, of such requests, of large answers that clients "
         "have not read yet, and of open calls with their headers; one client may hold half of it");
-  bound(
-      "--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
-      "Maximum bytes of decoded pictures and network inputs of such requests; one client may hold half of it "
-      "if others sent pictures within a minute, else all");
+  bound("--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
+        "Maximum bytes of decoded pictures and network inputs of such requests, of detections that wait for "
+        "other tiles, and of masks that are drawn; one client may hold half of it if others sent requests "
+        "within a minute, else all");
   CLI::Option* const rate =
       app.add_option(
              "--client-requests-per-second", flags.admission.clients.requests_per_second,

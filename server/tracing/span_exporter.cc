@@ -95,7 +95,7 @@ void SpanExporter::Run() {
         queued_ = 0;
       }
     }
-    if (lost > 0) Lose(lost, SpanFate::kFailed, "there was no memory for the batch");
+    if (lost > 0) Lose(lost, SpanFate::kFailed, "out of memory");
     int64_t count = 0;
     for (const std::vector<Span>& spans : taken) count += static_cast<int64_t>(spans.size());
     if (count == 0) continue;
