@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "server/admission/client_crops.h"
 #include "server/batching/batch_task.h"
 #include "server/core/errors.h"
 #include "server/core/passes_here.h"
@@ -100,6 +102,10 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     }
     if (!entered.ok()) return End(std::move(entered), /*computed=*/false);
     ticket_ = counted_.TakeTicket();
+    {
+      const absl::MutexLock lock(&mutex_);
+      share_.emplace(&pipeline_->client_crops(), request_.client);
+    }
     Detect();
   }
 
@@ -270,11 +276,11 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     bool last = false;
     {
       const absl::MutexLock lock(&mutex_);
-      if (jobs_.empty() || running_ == kMaxCropsAtOnce) return false;
+      if (jobs_.empty() || !share_->Start()) return false;
       job = jobs_.back();
       jobs_.pop_back();
       ++running_;
-      last = jobs_.empty() || running_ == kMaxCropsAtOnce;
+      last = jobs_.empty() || !share_->HasRoom();
     }
     try {
       const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
@@ -346,6 +352,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       if (seen_[job.index]) return;
       seen_[job.index] = true;
       --running_;
+      share_->End();
       try {
         Keep(job, outcome);
       } catch (...) {
@@ -432,7 +439,10 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   // By Job::index: whether the crop has ended.
   std::vector<bool> seen_ ABSL_GUARDED_BY(mutex_);
+  // Crops in flight.
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Set when the request is admitted.
+  std::optional<ClientCrops::Share> share_ ABSL_GUARDED_BY(mutex_);
   StartingThreads starting_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
