@@ -120,7 +120,7 @@ struct Request : CallHead {
   // most once, before the call is answered, so that its time is part of the timings and the metrics.
   std::function<absl::Status(Response& response)> encode;
 
-  // Whether encode() draws masks or compresses maps, which takes long for large pictures.
+  // Whether encode() draws masks or compresses maps of the results, which takes long for large pictures.
   bool encodes_maps = false;
 
   // Memory that encode() takes for a map of a size that the client chose, in bytes; charged before the pass.
