@@ -307,6 +307,7 @@ void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies 
     encoded = absl::DeadlineExceededError("the deadline passed before the answer was made");
   response.still_wanted = nullptr;
   response.take_memory = nullptr;
+  response.mask_pixels = nullptr;
   // Leave() charges the answer.
   charge = nullptr;
   if (!encoded.ok()) {

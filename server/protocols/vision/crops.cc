@@ -1,6 +1,7 @@
 #include "server/protocols/vision/crops.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -17,11 +18,11 @@
 #include "server/core/passes_here.h"
 #include "server/core/shed_reason.h"
 #include "server/core/starting_threads.h"
-#include "server/engine/answer_charge.h"
 #include "server/engine/counted_call.h"
 #include "server/engine/cut_parts.h"
 #include "server/ensembles/step_error.h"
 #include "server/inference/crop_models.h"
+#include "server/protocols/vision/crop_answer.h"
 #include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/messages.h"
 #include "server/protocols/vision/results.h"
@@ -91,7 +92,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
         call_(call),
         done_(std::move(done)),
         counted_(pipeline->deps(), ensemble_->metrics(), ToCount(request_)),
-        cancellation_(std::make_shared<Cancellation>(request_.cancellation)) {
+        cancellation_(std::make_shared<Cancellation>(request_.cancellation)),
+        answer_(call.max_bytes, call.around) {
     if (request_.record != nullptr) request_.record->SetVersion(ensemble_->version());
   }
 
@@ -152,6 +154,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
         return absl::UnavailableError("the model was replaced by one that does not detect");
       response.model = ensemble_->name();
       response.version = ensemble_->version();
+      response.mask_pixels = &mask_pixels_;
       absl::Status made = ToMessage(response, *call_.message, call_.answer);
       if (made.ok()) response.answer_bytes = static_cast<int64_t>(call_.answer->ByteSizeLong());
       return made;
@@ -172,14 +175,17 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       return End(clients ? outcome.status() : WithStepName(outcome.status(), name),
                  absl::IsInternal(outcome.status()));
     }
+    absl::Status fits;
     {
       absl::MutexLock lock(&mutex_);
       detecting_ = outcome->timings;
-      charges_.push_back(outcome->charge);
       batch_size_ = outcome->batch_size;
       MakeJobs();
+      // Until here `outcome` has the charge.
+      fits = answer_.Add(static_cast<int64_t>(call_.answer->ByteSizeLong()), *ticket_);
       if (!jobs_.empty()) detected_ = pipeline_->deps().clock->Now();
     }
+    if (!fits.ok()) return End(std::move(fits), /*computed=*/false);
     if (regions_.empty()) return Advance();
     const DecodeQueue::Order order = {.model = ensemble_->name(),
                                       .weight = ensemble_->settings().batching.weight,
@@ -316,6 +322,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       sent.region = regions_[job.region];
       sent.width = call_.answer->picture_width();
       sent.height = call_.answer->picture_height();
+      response.mask_pixels = &mask_pixels_;
       return SetCrop(response, job.crop);
     };
     const std::shared_ptr<CallRecord> record = see.record;
@@ -326,9 +333,10 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     });
   }
 
-  static absl::Status SetCrop(const Response& response, v1::Crop* crop) {
+  absl::Status SetCrop(const Response& response, v1::Crop* crop) ABSL_LOCKS_EXCLUDED(mutex_) {
     v1::PredictResponse made;
     if (absl::Status set = SetResult(response, NoOptions(), &made); !set.ok()) return set;
+    if (absl::Status fits = AddToAnswer(static_cast<int64_t>(made.ByteSizeLong())); !fits.ok()) return fits;
     crop->set_version(response.version);
     switch (made.result_case()) {
       case v1::PredictResponse::kClassification:
@@ -343,6 +351,15 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       default:
         return absl::UnavailableError("the model was replaced by one of a task that crops do not have");
     }
+  }
+
+  // Ends the request if its answer would be too large, because no other crop could be added either.
+  absl::Status AddToAnswer(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    absl::Status fits = answer_.Add(bytes, *ticket_);
+    // Here, because the failure of a crop would be told with the name of its model.
+    if (!fits.ok()) SetFailure(fits);
+    return fits;
   }
 
   // The first call for a crop counts.
@@ -365,7 +382,6 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   void Keep(const Job& job, const absl::StatusOr<Response>& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (outcome.ok()) {
       AddLonger(outcome->timings, seeing_);
-      charges_.push_back(outcome->charge);
     } else if (IsOfOneCrop(outcome.status())) {
       job.crop->set_error(std::string(outcome.status().message()));
     } else {
@@ -398,7 +414,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
                           .infer = detecting_.infer + seeing_.infer,
                           .encode = detecting_.encode + seeing_.encode,
                           .total = pipeline_->deps().clock->Now() - request_.arrival};
-      response.charge = std::make_shared<AnswerCharge>(std::move(charges_));
+      response.charge = answer_.Finish(static_cast<int64_t>(call_.answer->ByteSizeLong()), *ticket_);
       response.batch_size = batch_size_;
     }
     if (failure.ok()) failure = CheckSize(*call_.answer, call_.max_bytes, call_.around + kMaxTimings);
@@ -430,6 +446,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   std::shared_ptr<Admission::Ticket> ticket_;
   // One for each detection with crops. Set before crops run, and then only read.
   std::vector<Region> regions_;
+  // Of all masks of the answer (Response::mask_pixels).
+  std::atomic<int64_t> mask_pixels_{0};
 
   absl::Mutex mutex_;
   // The pixels of `regions_`.
@@ -450,7 +468,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   // The longest of each stage over all crops.
   Timings seeing_ ABSL_GUARDED_BY(mutex_);
   int64_t batch_size_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::shared_ptr<const AnswerCharge>> charges_ ABSL_GUARDED_BY(mutex_);
+  CropAnswer answer_ ABSL_GUARDED_BY(mutex_);
 };
 
 using FoundModel = absl::StatusOr<std::shared_ptr<ServedModel>>;
