@@ -1,6 +1,7 @@
 // The server's internal request and response types, independent of any protocol and of LibTorch.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -120,7 +121,7 @@ struct Request : CallHead {
   // most once, before the call is answered, so that its time is part of the timings and the metrics.
   std::function<absl::Status(Response& response)> encode;
 
-  // Whether encode() draws masks or compresses maps, which takes long for large pictures.
+  // Whether encode() draws masks or compresses maps of the results, which takes long for large pictures.
   bool encodes_maps = false;
 
   // Memory that encode() takes for a map of a size that the client chose, in bytes; charged before the pass.
@@ -174,6 +175,9 @@ struct Response {
   // the bytes that it holds at once. RESOURCE_EXHAUSTED if there is no room, INVALID_ARGUMENT if
   // there never is. Null if encode() takes little.
   std::function<absl::Status(int64_t bytes)> take_memory = nullptr;
+  // Counts the pixels of masks that encode() draws, if the answer is made of several responses and bounds
+  // them together. Null if it bounds those of this response.
+  std::atomic<int64_t>* mask_pixels = nullptr;
   // Size of the protocol's answer, where encode() knows it; it may be larger than the results.
   int64_t answer_bytes = 0;
   // Keeps the bytes of a large answer counted as in flight; null for a small one. The sender holds it until

@@ -151,21 +151,31 @@ void FillAround(const models::Placement& placement, float value, float* plane) {
   std::fill(plane + end * row, plane + placement.bucket.height * row, value);
 }
 
-void Write(const DecodedPicture& picture, const models::ImageInput& input, const models::Placement& placement,
-           float* out) {
+struct Axes {
+  Axis x;
+  Axis y;
+};
+
+Axes AxesOf(const DecodedPicture& picture, const models::ImageInput& input,
+            const models::Placement& placement) {
   const models::Size sent = picture.sent;
   const models::Size part = placement.scaled;
   const bool crop = input.fit == models::Fit::kCropCentre;
   const models::Size whole = crop ? ScaledToShortSide(sent, input.short_side) : part;
   // Without a crop, the centre is the whole picture.
-  Axis x = CentreOf(sent.width, whole.width, part.width);
-  Axis y = CentreOf(sent.height, whole.height, part.height);
-  for (Axis* axis : {&x, &y}) {
+  Axes axes = {CentreOf(sent.width, whole.width, part.width),
+               CentreOf(sent.height, whole.height, part.height)};
+  for (Axis* axis : {&axes.x, &axes.y}) {
     // `scale` was computed for the picture as sent; convert it to the shrunk picture.
     axis->scale /= picture.reduction;
     axis->antialias = input.antialias;
     axis->cubic = input.interpolation == models::Interpolation::kBicubic;
   }
+  return axes;
+}
+
+void Write(const DecodedPicture& picture, const models::ImageInput& input, const models::Placement& placement,
+           float* out) {
   ChannelMap channels;
   for (int c = 0; c < 3; ++c) {
     channels.from[c] = picture.rgb == input.rgb ? c : 2 - c;
@@ -175,7 +185,8 @@ void Write(const DecodedPicture& picture, const models::ImageInput& input, const
   const size_t row = placement.bucket.width;
   const size_t plane = row * placement.bucket.height;
   const size_t first = placement.top * row + placement.left;
-  Resample(picture.pixels, x, y, channels, {.data = out + first, .row = row, .plane = plane});
+  const Axes axes = AxesOf(picture, input, placement);
+  Resample(picture.pixels, axes.x, axes.y, channels, {.data = out + first, .row = row, .plane = plane});
   for (size_t c = 0; c < 3; ++c) {
     const bool letterbox = input.fit == models::Fit::kLetterbox;
     FillAround(placement, letterbox ? channels.gain[c] * input.fill + channels.bias[c] : 0, out + c * plane);
@@ -268,6 +279,12 @@ absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const Pictu
   if (!decoded.ok()) return decoded;
   if (absl::Status cut = CutRegion(region, *decoded); !cut.ok()) return cut;
   return decoded;
+}
+
+int64_t WriteInputBytes(const DecodedPicture& picture, const models::ImageInput& input,
+                        const models::Placement& placement) {
+  const Axes axes = AxesOf(picture, input, placement);
+  return ResampleBytes(picture.pixels.width, picture.pixels.height, axes.x, axes.y);
 }
 
 absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,

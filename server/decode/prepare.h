@@ -86,9 +86,12 @@ absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& pict
 // Fit::kExact scales to the bucket. Fit::kLetterbox surrounds the scaled picture with `input.fill`.
 //
 // REQUIRES: `placement` is models::PlacementOf(input, picture.sent), and `out` has exactly the bucket's
-// number of floats; INTERNAL otherwise. Uses memory for one row, whatever the picture's shape. Thread-safe;
-// does not throw. RESOURCE_EXHAUSTED if out of memory.
+// number of floats; INTERNAL otherwise. Allocates WriteInputBytes() while it runs. Thread-safe; does not
+// throw. RESOURCE_EXHAUSTED if out of memory.
 absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,
                         const models::Placement& placement, absl::Span<float> out);
+// Grows with the picture's sides, not with its pixels.
+int64_t WriteInputBytes(const DecodedPicture& picture, const models::ImageInput& input,
+                        const models::Placement& placement);
 
 }  // namespace saccade::server

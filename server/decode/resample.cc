@@ -4,65 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "server/decode/taps.h"
+
 namespace saccade::server {
 namespace {
-
-// The filter's weights for each output sample. A window covers `count` source samples from `first`; its
-// weights start at index `weights`.
-struct Taps {
-  struct Window {
-    int64_t first = 0;
-    int64_t count = 0;
-    size_t weights = 0;
-  };
-  std::vector<Window> windows;
-  std::vector<float> weights;
-};
-
-// Keys' cubic with a = -0.5, as in Pillow and in torchvision's antialiased bicubic scaling.
-double Cubic(double distance) {
-  constexpr double kA = -0.5;
-  const double x = std::abs(distance);
-  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
-  if (x < 2) return ((x - 5) * x + 8) * x * kA - 4 * kA;
-  return 0;
-}
-
-double Triangle(double distance) { return std::max(0.0, 1.0 - std::abs(distance)); }
-
-Taps MakeTaps(const Axis& axis, int64_t source) {
-  // Shrinking widens the filter, so that every source sample contributes. A triangle of width 1 is plain
-  // linear interpolation.
-  const double stretch = axis.antialias ? std::max(axis.scale, 1.0) : 1.0;
-  const double support = axis.cubic ? 2 * stretch : stretch;
-  Taps taps;
-  for (int64_t i = axis.offset; i < axis.offset + axis.length; ++i) {
-    Taps::Window window{.first = i < 0 ? 0 : source, .count = 0, .weights = taps.weights.size()};
-    if (i >= 0 && i < axis.resized) {
-      const double centre = (static_cast<double>(i) + 0.5) * axis.scale;
-      // Where rounding would leave the window empty, use the last source sample.
-      window.first = std::clamp<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0, source - 1);
-      const int64_t end =
-          std::clamp<int64_t>(static_cast<int64_t>(centre + support + 0.5), window.first + 1, source);
-      window.count = end - window.first;
-      double sum = 0;
-      for (int64_t j = window.first; j < end; ++j) {
-        const double distance = (static_cast<double>(j) + 0.5 - centre) / stretch;
-        const double weight = axis.cubic ? Cubic(distance) : Triangle(distance);
-        taps.weights.push_back(static_cast<float>(weight));
-        sum += weight;
-      }
-      if (sum == 0) {
-        taps.weights[window.weights] = 1;
-        sum = 1;
-      }
-      for (size_t k = window.weights; k < taps.weights.size(); ++k)
-        taps.weights[k] /= static_cast<float>(sum);
-    }
-    taps.windows.push_back(window);
-  }
-  return taps;
-}
 
 // Scales one source row to planar [3, length], in the source's channel order.
 void ScaleRow(const uint8_t* row, const Taps& taps, float* scaled) {
@@ -112,6 +57,10 @@ Axis CentreOf(int64_t source, int64_t resized, int64_t length) {
           .offset = offset,
           .length = length,
           .scale = static_cast<double>(source) / static_cast<double>(resized)};
+}
+
+int64_t ResampleBytes(int64_t width, int64_t height, const Axis& x, const Axis& y) {
+  return TapsBytes(x, width) + TapsBytes(y, height) + 3 * x.length * static_cast<int64_t>(sizeof(float));
 }
 
 void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const ChannelMap& channels,

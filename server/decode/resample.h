@@ -53,9 +53,14 @@ struct Planes {
 
 // Writes [3, y.length, x.length] to `out` and leaves the gaps between its rows untouched. A cubic's result is
 // limited to what pixels of 0 and 255 give. REQUIRES: x.cubic == y.cubic, and with it every gain is positive.
-// Reads only the source pixels that the output depends on. Memory use is one row and the filter's weights,
-// independent of the size of the whole scaled picture. Throws only std::bad_alloc.
+// Reads only the source pixels that the output depends on. Memory use is ResampleBytes(), independent of the
+// size of the whole scaled picture. Throws only std::bad_alloc.
 void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const ChannelMap& channels,
               const Planes& out);
+
+// The bytes that Resample() allocates for a source of this size: one output row and the filter's weights.
+// With antialiasing there are 2 weights for each source sample of a side that shrinks, 4 if the filter is
+// cubic, so a very long picture takes more for its weights than for its pixels.
+int64_t ResampleBytes(int64_t width, int64_t height, const Axis& x, const Axis& y);
 
 }  // namespace saccade::server

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/decode/taps.h"
 
 namespace saccade::server {
 namespace {
@@ -155,6 +156,33 @@ TEST(ResampleTest, ThinPicturesCostNoMoreThanTheirOutput) {
       EXPECT_LE(value, 255);
     }
   }
+}
+
+TEST(ResampleTest, TheWeightsTakeTheBytesThatAreStated) {
+  for (const bool cubic : {false, true}) {
+    for (const auto& [source, resized, length] : std::vector<std::array<int64_t, 3>>{{100'000, 16, 16},
+                                                                                     {100'000, 16, 7},
+                                                                                     {100'000, 16, 20},
+                                                                                     {7, 128, 12},
+                                                                                     {640, 640, 640},
+                                                                                     {1, 4, 4}}) {
+      Axis axis = CentreOf(source, resized, length);
+      axis.cubic = cubic;
+      const Taps taps = MakeTaps(axis, source);
+      EXPECT_EQ(TapsBytes(axis, source), static_cast<int64_t>(taps.weights.capacity() * sizeof(float) +
+                                                              taps.windows.capacity() * sizeof(Taps::Window)))
+          << source << " to " << resized;
+    }
+  }
+  // Windows overlap: each sample of the source has two weights, or four, except at the ends.
+  Axis axis = CentreOf(100'000, 100, 100);
+  EXPECT_NEAR(static_cast<double>(TapsBytes(axis, 100'000)), 2 * 4 * 100'000, 10'000);
+  axis.cubic = true;
+  EXPECT_NEAR(static_cast<double>(TapsBytes(axis, 100'000)), 4 * 4 * 100'000, 30'000);
+  axis.antialias = axis.cubic = false;
+  EXPECT_LT(TapsBytes(axis, 100'000), 10'000);
+  EXPECT_EQ(ResampleBytes(100'000, 1, axis, CentreOf(1, 1, 1)),
+            TapsBytes(axis, 100'000) + TapsBytes(CentreOf(1, 1, 1), 1) + 3 * 4 * 100);
 }
 
 TEST(ResampleTest, OnePixelFillsEverything) {

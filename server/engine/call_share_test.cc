@@ -186,6 +186,30 @@ TEST_F(CallShareTest, MasksOfALargePictureAreDrawnOnThePool) {
   EXPECT_TRUE(outcome_->status().ok()) << outcome_->status();
 }
 
+TEST_F(CallShareTest, LargeAttentionMapsAreEncodedOnThePool) {
+  encode_pool_ = *DecodePool::Create({});
+  std::thread::id ran_on;
+  const auto encode = [&ran_on](Response& response) {
+    ran_on = std::this_thread::get_id();
+    EXPECT_EQ(response.explanation->maps.size(), 1u);
+    return absl::OkStatus();
+  };
+  const auto answer = [&](int64_t width) {
+    const auto call = Call({32}, outcome_, nullptr, encode);
+    const auto shares = ShareOut(call);
+    call->Explain({.layer = "a", .maps = {{"map", 1, width, std::vector<float>(width)}}, .available = 1});
+    Answer(*shares[0], Pass(1, 0, 1));
+  };
+  answer(1000);
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  answer(1 << 20);
+  // Waits for what is scheduled.
+  encode_pool_.reset();
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+  EXPECT_EQ(outcome_->answers, 2);
+  EXPECT_TRUE(outcome_->status().ok()) << outcome_->status();
+}
+
 // The memory in which masks are drawn is charged, as far as it is more than that of the inputs, which were
 // freed.
 TEST_F(CallShareTest, MemoryForMasksIsCharged) {

@@ -44,6 +44,8 @@ class Frames {
                                                      "; all frames of a clip must have the same size"));
     }
     if (absl::Status room = ReserveOne(); !room.ok()) return room;
+    if (absl::Status taken = ChargeWriting(sink_, picture, input_, placement_, writing_); !taken.ok())
+      return taken;
     const absl::Span<float> out(values_.get() + count_ * Floats(), Floats());
     absl::Status written = WriteInput(picture, input_, placement_, out);
     if (written.ok()) ++count_;
@@ -92,6 +94,7 @@ class Frames {
   std::unique_ptr<float[]> values_;
   int64_t room_ = 0;
   int64_t count_ = 0;
+  int64_t writing_ = 0;  // bytes charged for ChargeWriting()
 };
 
 std::string FrameText(int64_t frame) { return absl::StrCat("frame ", frame, ": "); }

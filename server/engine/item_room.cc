@@ -1,5 +1,6 @@
 #include "server/engine/item_room.h"
 
+#include <algorithm>
 #include <new>
 
 #include "absl/strings/cord.h"
@@ -16,6 +17,15 @@ absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats) {
       "out of memory for the network's input; try again later or send a smaller one");
   SetShedReason(refused, ShedReason::kDecodedBytes);
   return refused;
+}
+
+absl::Status ChargeWriting(ItemSink& sink, const DecodedPicture& picture, const models::ImageInput& input,
+                           const models::Placement& placement, int64_t& charged) {
+  const int64_t bytes = WriteInputBytes(picture, input, placement);
+  if (bytes <= std::max(charged, kMaxFreeWriteBytes)) return absl::OkStatus();
+  absl::Status taken = sink.AddDecodedBytes(bytes - charged);
+  if (taken.ok()) charged = bytes;
+  return taken;
 }
 
 absl::Status AtItem(const absl::Status& status, const Request& request, const char* kind, int64_t item,

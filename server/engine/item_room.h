@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
+#include "server/decode/prepare.h"
+#include "server/engine/item_sink.h"
 
 namespace saccade::server {
 
@@ -28,6 +30,15 @@ constexpr int64_t MapBytes(ResultMap map) {
 
 // Allocates `floats` uninitialised floats. RESOURCE_EXHAUSTED if memory is insufficient.
 absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats);
+
+// The memory of WriteInput() up to this many bytes is not charged. Most pictures take far less.
+inline constexpr int64_t kMaxFreeWriteBytes = 1 << 20;
+
+// Charges for the memory that WriteInput() takes for `picture`, as far as it is more than `charged`, which is
+// then raised. Call it before WriteInput(), with the same `charged` for all pictures of an item, because they
+// are written one after the other.
+absl::Status ChargeWriting(ItemSink& sink, const DecodedPicture& picture, const models::ImageInput& input,
+                           const models::Placement& placement, int64_t& charged);
 
 // INVALID_ARGUMENT if the answer would be a map of a picture that is too large to be decoded whole.
 absl::Status CheckMaps(const PictureHeader& header, ResultMap map);

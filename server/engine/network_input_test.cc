@@ -146,6 +146,30 @@ TEST_F(NetworkInputTest, DecodedPicturesAndTheNetworksInputAreCharged) {
   EXPECT_TRUE(RetryAfter(refused).has_value()) << "the hint survives the words around it";
 }
 
+// It has two weights for each pixel of a side that is scaled down, which take more than the pixels.
+TEST_F(NetworkInputTest, TheWeightsOfAVeryLongPictureAreCharged) {
+  const std::vector<Picture> pictures = {Flat(1'000'000, 1, 1)};
+  admission_ = *Admission::Create({.max_decoded_bytes = 8 << 20}, Clock::Real());
+  EXPECT_THAT(Refusal(pictures, KeepRatio()), HasSubstr("--max-decoded-bytes"));
+  models::ImageInput nearest = KeepRatio();
+  nearest.antialias = false;
+  EXPECT_TRUE(Make(*Call(pictures), nearest).ok());
+  admission_ = *Admission::Create({.max_decoded_bytes = 12 << 20}, Clock::Real());
+  const auto call = Call(pictures);
+  const absl::Status made = Make(*call, KeepRatio());
+  EXPECT_TRUE(made.ok()) << made;
+  EXPECT_GT(admission_->inflight().decoded_bytes, 10'000'000);
+}
+
+TEST_F(NetworkInputTest, TheWeightsOfAPairsPicturesAreChargedOnce) {
+  const std::vector<Picture> pictures(2, Flat(1'000'000, 1, 1));
+  admission_ = *Admission::Create({.max_decoded_bytes = 12 << 20}, Clock::Real());
+  EXPECT_THAT(Refusal(pictures, KeepRatio(2), 2), HasSubstr("--max-decoded-bytes"));
+  admission_ = *Admission::Create({.max_decoded_bytes = 16 << 20}, Clock::Real());
+  const absl::Status made = Make(*Call(pictures, 2), KeepRatio(2));
+  EXPECT_TRUE(made.ok()) << made;
+}
+
 // Its floats and their encoding take more than the decoded picture that was charged for.
 TEST_F(NetworkInputTest, AMapOfFloatsIsCharged) {
   const int64_t before = 3 * (5 * 3) + 4 * 3 * (4 * 8);
@@ -366,6 +390,17 @@ TEST_F(NetworkInputTest, TheFramesOfAVideoAreBoundedTogether) {
 TEST_F(NetworkInputTest, AFrameLargerThanTheFirstIsChargedBeforeItIsDecoded) {
   EXPECT_THAT(Refusal(std::vector<Picture>{Flat(2, 2, 1), Flat(33, 32, 1)}, Clips(2), 2),
               HasSubstr("--max-decoded-bytes"));
+}
+
+TEST_F(NetworkInputTest, TheWeightsOfVeryLongFramesAreChargedOnce) {
+  models::ImageInput input = Clips(2);
+  input.fit = models::Fit::kExact;
+  const std::vector<Picture> frames(2, Flat(1'000'000, 1, 1));
+  admission_ = *Admission::Create({.max_decoded_bytes = 8 << 20}, Clock::Real());
+  EXPECT_THAT(Refusal(frames, input, 2), HasSubstr("--max-decoded-bytes"));
+  admission_ = *Admission::Create({.max_decoded_bytes = 10 << 20}, Clock::Real());
+  const absl::Status made = Make(*Call(frames, 2), input);
+  EXPECT_TRUE(made.ok()) << made;
 }
 
 TEST_F(NetworkInputTest, TensorsOfClipsAreFilledUp) {

@@ -88,7 +88,10 @@ absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, co
   auto room = Allocate(input.views * floats);
   if (!room.ok()) return room.status();
   const absl::Span<float> pixels(room->get(), input.views * floats);
+  int64_t writing = 0;
   for (int64_t view = 0; view < input.views; ++view) {
+    absl::Status taken = ChargeWriting(sink, (*views)[view], input, placement, writing);
+    if (!taken.ok()) return taken;
     absl::Status written =
         WriteInput((*views)[view], input, placement, pixels.subspan(view * floats, floats));
     if (!written.ok()) return AtPicture(written, sink.request(), item, view);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "server/admission/admission.h"
+#include "server/admission/client_crops.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/decode_pool.h"
@@ -76,6 +77,8 @@ class Pipeline {
 
   const Deps& deps() const { return deps_; }
 
+  ClientCrops& client_crops() { return client_crops_; }
+
   // Updates the gauges of what is in flight. Called by the metrics' scrape hook.
   void RefreshGauges();
 
@@ -93,6 +96,7 @@ class Pipeline {
   void Prepare(ReadyModel& model, std::shared_ptr<PredictCall> call);
 
   const Deps deps_;
+  ClientCrops client_crops_;
 };
 
 }  // namespace saccade::server

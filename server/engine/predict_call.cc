@@ -19,7 +19,8 @@
 namespace saccade::server {
 namespace {
 
-// Bytes of a map, or pixels of a picture with masks, that are encoded in a few milliseconds.
+// Bytes of a map or of an explanation, or pixels of a picture with masks, that are encoded in a few
+// milliseconds.
 constexpr int64_t kMaxMapHere = 1 << 20;
 
 // Results wait for the pool in memory. If so many tasks wait, the instance encodes, and computes less
@@ -287,7 +288,10 @@ std::function<absl::Status(int64_t bytes)> PredictCall::ChargeBeyondInputs() {
 }
 
 bool PredictCall::EncodesLong(const Response& response) const {
-  if (deps_.encode_pool == nullptr || !request_.encodes_maps || response.results.empty()) return false;
+  if (deps_.encode_pool == nullptr) return false;
+  // Attention maps become PNG files whatever the model's task is.
+  if (response.explanation && response.bytes() > kMaxMapHere) return true;
+  if (!request_.encodes_maps || response.results.empty()) return false;
   if (!HasMap(response.results.front())) return false;
   int64_t size = std::max(response.bytes(), request_.map_bytes);
   for (const SentItem& sent : response.sent) size = std::max(size, int64_t{sent.width} * sent.height);
@@ -303,6 +307,7 @@ void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies 
     encoded = absl::DeadlineExceededError("the deadline passed before the answer was made");
   response.still_wanted = nullptr;
   response.take_memory = nullptr;
+  response.mask_pixels = nullptr;
   // Leave() charges the answer.
   charge = nullptr;
   if (!encoded.ok()) {

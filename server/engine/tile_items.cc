@@ -98,13 +98,16 @@ models::Size StoredSize(const Request& request, const PictureHeader& header) {
   return {header.height, header.width};
 }
 
-// Adds the item of a tile, whose pixels are `part`.
-absl::Status AddTile(ItemSink& sink, const models::ImageInput& input, const DecodedPicture& part) {
+// Adds the item of a tile, whose pixels are `part`. `writing` is as for ChargeWriting().
+absl::Status AddTile(ItemSink& sink, const models::ImageInput& input, const DecodedPicture& part,
+                     int64_t& writing) {
   const models::Placement placement = models::PlacementOf(input, part.sent);
   const int64_t floats = 3 * AreaOf(placement.bucket);
   auto room = Allocate(floats);
   if (!room.ok()) return room.status();
   const absl::Span<float> pixels(room->get(), static_cast<size_t>(floats));
+  absl::Status taken = ChargeWriting(sink, part, input, placement, writing);
+  if (!taken.ok()) return taken;
   if (absl::Status written = WriteInput(part, input, placement, pixels); !written.ok()) return written;
   sink.AddItem({placement, absl::Span<const float>(pixels), *std::move(room)});
   return absl::OkStatus();
@@ -166,11 +169,12 @@ absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, cons
   auto made = TilePixels::Open(sink, input, decoder, wanted, picture, *header, TileSize(stored, tiles));
   if (!made.ok()) return at_item(made.status());
   const std::vector<models::Tile> parts = models::TilesOf(made->cut(), tiles);
+  int64_t writing = 0;
   for (const models::Tile& tile : parts) {
     if (absl::Status alive = wanted(); !alive.ok()) return alive;
     const auto part = made->Read(tile);
     if (!part.ok()) return at_item(part.status());
-    if (absl::Status added = AddTile(sink, input, *part); !added.ok()) return at_item(added);
+    if (absl::Status added = AddTile(sink, input, *part, writing); !added.ok()) return at_item(added);
   }
   sink.AddSent({.width = static_cast<int>(made->whole().width),
                 .height = static_cast<int>(made->whole().height),

@@ -280,6 +280,19 @@ TEST_F(TileItemsTest, AllTilesAreChargedBeforeThePictureIsDecoded) {
   EXPECT_TRUE(refused->items().empty());
 }
 
+// Tiles are scaled one after the other.
+TEST_F(TileItemsTest, TheWeightsOfVeryLongTilesAreChargedOnce) {
+  const models::TileRules tiles = {.size = 500'000, .overlap = 0};
+  const Picture picture = Counted(1'000'000, 1);
+  admission_ = *Admission::Create({.max_decoded_bytes = 8 << 20}, Clock::Real());
+  EXPECT_THAT(std::string(Make(*Call(tiles, picture)).message()), HasSubstr("--max-decoded-bytes"));
+  admission_ = *Admission::Create({.max_decoded_bytes = 10 << 20}, Clock::Real());
+  const auto call = Call(tiles, picture);
+  const absl::Status made = Make(*call);
+  EXPECT_TRUE(made.ok()) << made;
+  EXPECT_EQ(call->items().size(), 2u);
+}
+
 TEST_F(TileItemsTest, WhatNeedsTheWholePictureIsRefused) {
   Request request;
   request.explain.emplace();

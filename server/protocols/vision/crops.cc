@@ -1,7 +1,9 @@
 #include "server/protocols/vision/crops.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,16 +12,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "server/admission/client_crops.h"
 #include "server/batching/batch_task.h"
 #include "server/core/errors.h"
 #include "server/core/passes_here.h"
 #include "server/core/shed_reason.h"
 #include "server/core/starting_threads.h"
-#include "server/engine/answer_charge.h"
 #include "server/engine/counted_call.h"
 #include "server/engine/cut_parts.h"
 #include "server/ensembles/step_error.h"
 #include "server/inference/crop_models.h"
+#include "server/protocols/vision/crop_answer.h"
 #include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/messages.h"
 #include "server/protocols/vision/results.h"
@@ -89,7 +92,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
         call_(call),
         done_(std::move(done)),
         counted_(pipeline->deps(), ensemble_->metrics(), ToCount(request_)),
-        cancellation_(std::make_shared<Cancellation>(request_.cancellation)) {
+        cancellation_(std::make_shared<Cancellation>(request_.cancellation)),
+        answer_(call.max_bytes, call.around) {
     if (request_.record != nullptr) request_.record->SetVersion(ensemble_->version());
   }
 
@@ -100,6 +104,10 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     }
     if (!entered.ok()) return End(std::move(entered), /*computed=*/false);
     ticket_ = counted_.TakeTicket();
+    {
+      const absl::MutexLock lock(&mutex_);
+      share_.emplace(&pipeline_->client_crops(), request_.client);
+    }
     Detect();
   }
 
@@ -146,6 +154,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
         return absl::UnavailableError("the model was replaced by one that does not detect");
       response.model = ensemble_->name();
       response.version = ensemble_->version();
+      response.mask_pixels = &mask_pixels_;
       absl::Status made = ToMessage(response, *call_.message, call_.answer);
       if (made.ok()) response.answer_bytes = static_cast<int64_t>(call_.answer->ByteSizeLong());
       return made;
@@ -166,14 +175,17 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       return End(clients ? outcome.status() : WithStepName(outcome.status(), name),
                  absl::IsInternal(outcome.status()));
     }
+    absl::Status fits;
     {
       absl::MutexLock lock(&mutex_);
       detecting_ = outcome->timings;
-      charges_.push_back(outcome->charge);
       batch_size_ = outcome->batch_size;
       MakeJobs();
+      // Until here `outcome` has the charge.
+      fits = answer_.Add(static_cast<int64_t>(call_.answer->ByteSizeLong()), *ticket_);
       if (!jobs_.empty()) detected_ = pipeline_->deps().clock->Now();
     }
+    if (!fits.ok()) return End(std::move(fits), /*computed=*/false);
     if (regions_.empty()) return Advance();
     const DecodeQueue::Order order = {.model = ensemble_->name(),
                                       .weight = ensemble_->settings().batching.weight,
@@ -270,11 +282,11 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     bool last = false;
     {
       const absl::MutexLock lock(&mutex_);
-      if (jobs_.empty() || running_ == kMaxCropsAtOnce) return false;
+      if (jobs_.empty() || !share_->Start()) return false;
       job = jobs_.back();
       jobs_.pop_back();
       ++running_;
-      last = jobs_.empty() || running_ == kMaxCropsAtOnce;
+      last = jobs_.empty() || !share_->HasRoom();
     }
     try {
       const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
@@ -310,6 +322,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       sent.region = regions_[job.region];
       sent.width = call_.answer->picture_width();
       sent.height = call_.answer->picture_height();
+      response.mask_pixels = &mask_pixels_;
       return SetCrop(response, job.crop);
     };
     const std::shared_ptr<CallRecord> record = see.record;
@@ -320,9 +333,10 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     });
   }
 
-  static absl::Status SetCrop(const Response& response, v1::Crop* crop) {
+  absl::Status SetCrop(const Response& response, v1::Crop* crop) ABSL_LOCKS_EXCLUDED(mutex_) {
     v1::PredictResponse made;
     if (absl::Status set = SetResult(response, NoOptions(), &made); !set.ok()) return set;
+    if (absl::Status fits = AddToAnswer(static_cast<int64_t>(made.ByteSizeLong())); !fits.ok()) return fits;
     crop->set_version(response.version);
     switch (made.result_case()) {
       case v1::PredictResponse::kClassification:
@@ -339,6 +353,15 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     }
   }
 
+  // Ends the request if its answer would be too large, because no other crop could be added either.
+  absl::Status AddToAnswer(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    absl::Status fits = answer_.Add(bytes, *ticket_);
+    // Here, because the failure of a crop would be told with the name of its model.
+    if (!fits.ok()) SetFailure(fits);
+    return fits;
+  }
+
   // The first call for a crop counts.
   void Seen(const Job& job, const absl::StatusOr<Response>& outcome) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
@@ -346,6 +369,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       if (seen_[job.index]) return;
       seen_[job.index] = true;
       --running_;
+      share_->End();
       try {
         Keep(job, outcome);
       } catch (...) {
@@ -358,7 +382,6 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   void Keep(const Job& job, const absl::StatusOr<Response>& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (outcome.ok()) {
       AddLonger(outcome->timings, seeing_);
-      charges_.push_back(outcome->charge);
     } else if (IsOfOneCrop(outcome.status())) {
       job.crop->set_error(std::string(outcome.status().message()));
     } else {
@@ -391,7 +414,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
                           .infer = detecting_.infer + seeing_.infer,
                           .encode = detecting_.encode + seeing_.encode,
                           .total = pipeline_->deps().clock->Now() - request_.arrival};
-      response.charge = std::make_shared<AnswerCharge>(std::move(charges_));
+      response.charge = answer_.Finish(static_cast<int64_t>(call_.answer->ByteSizeLong()), *ticket_);
       response.batch_size = batch_size_;
     }
     if (failure.ok()) failure = CheckSize(*call_.answer, call_.max_bytes, call_.around + kMaxTimings);
@@ -423,6 +446,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   std::shared_ptr<Admission::Ticket> ticket_;
   // One for each detection with crops. Set before crops run, and then only read.
   std::vector<Region> regions_;
+  // Of all masks of the answer (Response::mask_pixels).
+  std::atomic<int64_t> mask_pixels_{0};
 
   absl::Mutex mutex_;
   // The pixels of `regions_`.
@@ -432,7 +457,10 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   // By Job::index: whether the crop has ended.
   std::vector<bool> seen_ ABSL_GUARDED_BY(mutex_);
+  // Crops in flight.
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Set when the request is admitted.
+  std::optional<ClientCrops::Share> share_ ABSL_GUARDED_BY(mutex_);
   StartingThreads starting_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
@@ -440,7 +468,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   // The longest of each stage over all crops.
   Timings seeing_ ABSL_GUARDED_BY(mutex_);
   int64_t batch_size_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::shared_ptr<const AnswerCharge>> charges_ ABSL_GUARDED_BY(mutex_);
+  CropAnswer answer_ ABSL_GUARDED_BY(mutex_);
 };
 
 using FoundModel = absl::StatusOr<std::shared_ptr<ServedModel>>;

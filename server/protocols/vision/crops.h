@@ -27,14 +27,12 @@ struct VisionCall {
 //
 // For an ensemble with crops the detector computes the request. The picture is then decoded once more, at its
 // full size, and the pixels around each box become a request of their own: it shares batches with all others,
-// and its result is the one that a client would get for that region. At most kMaxCropsAtOnce of them are in
-// flight. A crop that its model cannot compute becomes the crop's error. Whatever else fails (a deadline, a
-// cancellation, a rejection) ends the request; its other crops are cancelled, and `done` is called when none
-// runs any more.
+// and its result is the one that a client would get for that region. ClientCrops bounds how many of them are
+// in flight. A crop that its model cannot compute becomes the crop's error. Whatever else fails (a deadline,
+// a cancellation, a rejection) ends the request; its other crops are cancelled, and `done` is called when
+// none runs any more.
 void PredictVision(Pipeline* pipeline, const Catalog* catalog, Request request, const VisionCall& call,
                    PredictDone done);
-
-constexpr int kMaxCropsAtOnce = 32;
 
 // The model that determines the task of requests for `model`: itself, or the detector of an ensemble with
 // crops. Null for other ensembles. Errors are those of FindCropModels().

@@ -1,6 +1,7 @@
 #include "server/protocols/vision/results.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -88,10 +89,10 @@ constexpr int64_t kMaxMaskPixels = int64_t{1} << 26;
 constexpr int64_t kMaxPixelsOfMasks = int64_t{1} << 30;
 
 // Draws the mask on the whole picture, of which `part` was seen.
-// Adds its pixels to `drawn`.
+// Adds its pixels to `drawn`, unless they are too many.
 absl::Status DrawMask(const models::Detection& detection, const models::Detections& all,
                       const Response& response, const Part& part, const v1::DetectionOptions& options,
-                      double& drawn, v1::Detection* message) {
+                      std::atomic<int64_t>& drawn, v1::Detection* message) {
   // The drawn part is a little larger than the box, which lies within the picture.
   const double grown = 1 + 2.0 / static_cast<double>(std::max<int64_t>(1, all.mask_side));
   const double width = std::min(double(all.width), grown * (double{detection.x_max} - detection.x_min) + 2);
@@ -101,14 +102,15 @@ absl::Status DrawMask(const models::Detection& detection, const models::Detectio
                                                         " pixels for one finding; at most ", kMaxMaskPixels,
                                                         " are drawn, so ask for NONE or for a region"));
   }
-  drawn += width * height;
-  if (drawn > static_cast<double>(kMaxPixelsOfMasks)) {
+  const auto pixels = static_cast<int64_t>(width * height);
+  if (drawn.fetch_add(pixels) + pixels > kMaxPixelsOfMasks) {
+    drawn -= pixels;
     return InvalidField("detection.masks", absl::StrCat("would have more than ", kMaxPixelsOfMasks,
                                                         " pixels together; ask for fewer findings (top_k, "
                                                         "score_threshold), for NONE or for a region"));
   }
   if (response.take_memory) {
-    absl::Status taken = response.take_memory(kBytesOfMaskPixel * static_cast<int64_t>(width * height));
+    absl::Status taken = response.take_memory(kBytesOfMaskPixel * pixels);
     if (!taken.ok()) return taken;
   }
   models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
@@ -142,7 +144,9 @@ absl::Status SetDetections(const models::Detections& result, const Response& res
   const models::Description& model = *response.description;
   const bool masks = options.masks() != v1::DetectionOptions::NONE;
   const Filter filter(options);
-  double pixels_of_masks = 0;
+  std::atomic<int64_t> own_pixels{0};
+  std::atomic<int64_t>& pixels_of_masks =
+      response.mask_pixels == nullptr ? own_pixels : *response.mask_pixels;
   for (const models::Detection& detection : result.items) {
     if (options.top_k() > 0 && message->detections_size() == options.top_k()) break;
     if (!filter.Accepts(detection)) continue;
@@ -317,6 +321,12 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
                       message->mutable_disparity());
 }
 
+absl::Status CheckDetectionsSize(int64_t bytes, int64_t max) {
+  return CheckAnswerSize(static_cast<size_t>(bytes), max,
+                         "ask for fewer detections (detection.top_k, score_threshold) or none of their masks "
+                         "(detection.masks NONE)");
+}
+
 absl::Status CheckSize(const v1::PredictResponse& message, int64_t max, int64_t around) {
   absl::string_view instead;
   if (message.explanation().ByteSizeLong() > static_cast<size_t>(max) / 2) {
@@ -328,10 +338,7 @@ absl::Status CheckSize(const v1::PredictResponse& message, int64_t max, int64_t 
       instead = "ask for fewer classes: classification.top_k";
       break;
     case v1::PredictResponse::kDetections:
-      instead =
-          "ask for fewer detections (detection.top_k, score_threshold) or none of their masks "
-          "(detection.masks NONE)";
-      break;
+      return CheckDetectionsSize(static_cast<int64_t>(message.ByteSizeLong()) + around, max);
     case v1::PredictResponse::kSegmentation:
       instead = "ask for segmentation.format PNG, or NONE for the areas alone, or send a smaller picture";
       break;

@@ -28,4 +28,7 @@ constexpr int64_t kMaxTimings = 128;
 // with `around`, the size of the message around it.
 absl::Status CheckSize(const v1::PredictResponse& message, int64_t max, int64_t around = 0);
 
+// The same for an answer with detections of `bytes` bytes, the message around it included.
+absl::Status CheckDetectionsSize(int64_t bytes, int64_t max);
+
 }  // namespace saccade::server

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "models/tasks/mask.h"
 #include "server/encode/disparity.h"
@@ -153,6 +154,25 @@ TEST(VisionResultsTest, MemoryForMasksIsTakenBeforeTheyAreDrawn) {
   // Five bytes for each pixel of a box and its border, at most for each of the picture.
   EXPECT_THAT(taken, ElementsAre(5 * 8 * 6, 5 * 8 * 6, 5 * 4 * 4));
   EXPECT_FALSE(message.detections().detections(2).has_mask());
+}
+
+TEST(VisionResultsTest, MasksOfAnAnswerOfSeveralResponsesAreBoundedTogether) {
+  const auto model = Model(models::Task::kDetection, {"background", "cat", "dog"});
+  // What other responses have drawn, with room for the first two masks.
+  std::atomic<int64_t> drawn{(int64_t{1} << 30) - 2 * 8 * 6};
+  Response response;
+  response.description = &model;
+  response.results = {ThreeThings()};
+  response.sent = {SentItem{}};
+  response.mask_pixels = &drawn;
+  v1::PredictResponse message;
+  const absl::Status refused = SetResult(response, {}, &message);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("detection.masks: would have more than 1073741824 pixels together"));
+  EXPECT_TRUE(message.detections().detections(1).has_mask());
+  EXPECT_FALSE(message.detections().detections(2).has_mask());
+  EXPECT_EQ(drawn, int64_t{1} << 30) << "the mask that was refused does not count";
 }
 
 TEST(VisionResultsTest, AMaskHasTheFormThatIsAskedFor) {
