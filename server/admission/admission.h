@@ -39,10 +39,9 @@ struct AdmissionOptions {
   int64_t max_message_bytes = int64_t{64} << 20;
 
   // --max-decoded-bytes. Counts decoded pictures, three bytes per pixel, because a small file can contain
-  // many pixels, and the network inputs made of them, four bytes per float; also the
-  // weights that scale a very long picture, detections that wait for those of other parts of the request, and
-  // masks of large pictures while they are drawn. Beside other
-  // clients, one may hold half of it, see ClientShares.
+  // many pixels, and the network inputs made of them, four bytes per float; also the weights that scale a
+  // very long picture, detections that wait for those of other parts of the request, and masks of large
+  // pictures while they are drawn. Beside other clients, one may hold half of it, see ClientShares.
   int64_t max_decoded_bytes = int64_t{768} << 20;
 
   ClientRateOptions clients = {};
