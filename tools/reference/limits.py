@@ -56,6 +56,7 @@ LIMITS = {
          "INVALID_ARGUMENT"),
         ("inference/repository.cc", "kMaxLoadBytes", BYTES, "A request to load a model, over gRPC", "INVALID_ARGUMENT"),
         ("small_messages.h", "kMaxSmallMessage", BYTES, "A request to health or reflection", "INVALID_ARGUMENT"),
+        ("reflection.cc", "kMaxReflectionRequests", COUNT, "Requests of one stream of reflection", "RESOURCE_EXHAUSTED"),
         ("message_bytes.h", "kMaxUnchargedBytes", BYTES, "Memory of a parsed request that brings no input",
          "INVALID_ARGUMENT"),
         ("inference/stream.h", "kMaxRequests", COUNT,
