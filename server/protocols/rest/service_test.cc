@@ -44,7 +44,11 @@ class RestServiceTest : public testing::ModelPipelineTest {
 
   SharedMemory shared_memory_{{}};
   Inference inference_{&pipeline_, &catalog_, &shared_memory_, StatusCodes()};
-  RestService rest_{{.max_message_bytes = 1 << 20, .live = nullptr, .ready = nullptr},
+  RestService rest_{{.server_name = "",
+                     .server_version = "",
+                     .max_message_bytes = 1 << 20,
+                     .live = nullptr,
+                     .ready = nullptr},
                     {.inference = &inference_,
                      .pipeline = &pipeline_,
                      .catalog = &catalog_,
