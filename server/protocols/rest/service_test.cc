@@ -44,9 +44,11 @@ class RestServiceTest : public testing::ModelPipelineTest {
 
   SharedMemory shared_memory_{{}};
   Inference inference_{&pipeline_, &catalog_, &shared_memory_, StatusCodes()};
+  RetryJitter jitter_{1};
   RestService rest_{{.server_name = "",
                      .server_version = "",
                      .max_message_bytes = 1 << 20,
+                     .retry_jitter = &jitter_,
                      .live = nullptr,
                      .ready = nullptr},
                     {.inference = &inference_,
@@ -54,7 +56,8 @@ class RestServiceTest : public testing::ModelPipelineTest {
                      .catalog = &catalog_,
                      .shared_memory = &shared_memory_,
                      .clock = Clock::Real()}};
-  VisionRest vision_{{.pipeline = &pipeline_, .catalog = &catalog_, .max_message_bytes = 1 << 20}};
+  VisionRest vision_{
+      {.pipeline = &pipeline_, .catalog = &catalog_, .retry_jitter = &jitter_, .max_message_bytes = 1 << 20}};
   std::vector<HttpRoute> routes_;
 };
 
