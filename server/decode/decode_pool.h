@@ -22,8 +22,8 @@
 namespace saccade::server {
 
 struct DecodePoolOptions {
-  // Number of threads; each decodes one picture at a time on one core. If there are several, one is never
-  // used by tasks that may be long.
+  // Number of threads; each decodes one picture at a time on one core. If there are several, all but
+  // one at most run tasks that may be long (DecodeQueue::Order).
   int threads = 1;
 
   // Maximum number of tasks waiting for a thread. Each holds an encoded picture in memory, and a task that
