@@ -1,8 +1,10 @@
 #include "server/batching/batcher_options.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/call_head.h"
 
 namespace saccade::server {
 namespace {
@@ -56,7 +58,8 @@ absl::Status CheckLevels(const BatcherOptions& options) {
 
 int64_t BatcherOptions::ClassOf(int priority) const {
   if (priority_levels > 0 && priority == 0) return default_priority_level;
-  return -int64_t{priority};
+  if (priority_levels > 0) return -int64_t{priority};
+  return -int64_t{std::clamp(priority, -kMaxPriority, kMaxPriority)};
 }
 
 const QueuePolicy& BatcherOptions::PolicyOf(int64_t priority_class) const {

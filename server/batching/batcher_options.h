@@ -50,7 +50,8 @@ struct BatcherOptions {
   absl::Duration max_queue_delay = absl::InfiniteDuration();
 
   // Priority levels are 1 (first) to priority_levels; a request without a level has default_priority_level. 0
-  // disables levels: priorities are arbitrary numbers, and default_policy applies to all requests.
+  // disables levels: priorities are numbers from -kMaxPriority to kMaxPriority, numbers beyond count as the
+  // nearest of these, and default_policy applies to all requests.
   int priority_levels = 0;
   int default_priority_level = 0;
 

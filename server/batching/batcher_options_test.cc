@@ -43,6 +43,17 @@ TEST(BatcherOptionsTest, ARequestHasTheItemsThatAnEmptyQueueAccepts) {
   EXPECT_EQ(options.MaxItemsOfRequest(-1), 30);
 }
 
+TEST(BatcherOptionsTest, PrioritiesWithoutLevelsHaveARange) {
+  BatcherOptions options;
+  EXPECT_EQ(options.ClassOf(7), -7);
+  EXPECT_EQ(options.ClassOf(std::numeric_limits<int>::max()), -100);
+  EXPECT_EQ(options.ClassOf(-std::numeric_limits<int>::max()), 100);
+  options.priority_levels = 1000;
+  options.default_priority_level = 3;
+  EXPECT_EQ(options.ClassOf(-1000), 1000);
+  EXPECT_EQ(options.ClassOf(0), 3);
+}
+
 TEST(BatcherOptionsTest, AWeightIsAPositiveNumber) {
   EXPECT_EQ(Error({.weight = 1e6}), "");
   for (const double weight : {0.0, -1.0, 2e6, std::numeric_limits<double>::quiet_NaN()})

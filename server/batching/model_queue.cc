@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -21,6 +22,12 @@ constexpr Nanos kSweepEvery = 5 * kMillisecond;
 // Interval at which batch targets are recomputed, in time and in pushes.
 constexpr Nanos kRetargetEvery = kMillisecond;
 constexpr int64_t kRetargetPushes = 16;
+// Largest number of targets (levels times buckets) that are recomputed at these intervals. With more, both
+// intervals grow in proportion, so that the time per push stays the same.
+constexpr size_t kTargetsPerInterval = 64;
+// Up to this number of levels, a new level makes all targets be recomputed at once. Clients choose the number
+// of levels, so above it a new level starts with the targets of its neighbour.
+constexpr size_t kMaxLevelsAtOnce = 8;
 // Maximum number of buckets; above it, an empty one is forgotten. Priority levels are bounded as well
 // (model_queue_push.cc).
 constexpr size_t kMaxBuckets = 256;
@@ -31,6 +38,12 @@ constexpr int64_t kMaxLearnedSizes = 128;
 constexpr Nanos kReduceFor = 30 * kSecond;
 // Weight of the newest batch in Bucket::usual.
 constexpr double kUsualWeight = 0.2;
+
+// Makes room for one more element, in amortized constant time.
+template <typename T>
+void ReserveOneMore(std::vector<T>& list) {
+  if (list.size() == list.capacity()) list.reserve(2 * list.size() + 1);
+}
 
 }  // namespace
 
@@ -113,15 +126,27 @@ void ModelQueue::Forget() {
 ModelQueue::Level& ModelQueue::LevelOf(int64_t priority_class) {
   auto at = std::find_if(levels_.begin(), levels_.end(),
                          [&](const Level& level) { return level.priority_class >= priority_class; });
-  if (at == levels_.end() || at->priority_class != priority_class) {
-    at = levels_.insert(at, {.priority_class = priority_class});
+  if (at != levels_.end() && at->priority_class == priority_class) return *at;
+  const auto index = at - levels_.begin();
+  // Room first, so that levels and targets always have the same number.
+  ReserveOneMore(levels_);
+  for (Bucket* bucket : known_) ReserveOneMore(bucket->targets);
+  at = levels_.insert(levels_.begin() + index, {.priority_class = priority_class});
+  if (levels_.size() <= kMaxLevelsAtOnce) {
     for (Bucket* bucket : known_) bucket->targets.assign(levels_.size(), {});
     retarget_at_ = NanoTime();
+    return *at;
+  }
+  for (Bucket* bucket : known_) {
+    // The load of the new level and those before it is nearly that of those before it.
+    const BatchTarget neighbour = bucket->targets[std::max<ptrdiff_t>(0, index - 1)];
+    bucket->targets.insert(bucket->targets.begin() + index, neighbour);
   }
   return *at;
 }
 
-// Forgets the level with the lowest arrival rate among those without tasks, except `kept`.
+// Forgets the level with the lowest arrival rate among those without tasks, except `kept`. Called only if
+// there are very many levels.
 void ModelQueue::ForgetLevel(int64_t kept, NanoTime now) {
   auto min = levels_.end();
   double rate = 0;
@@ -133,9 +158,10 @@ void ModelQueue::ForgetLevel(int64_t kept, NanoTime now) {
     rate = its;
   }
   if (min == levels_.end()) return;
+  const auto index = min - levels_.begin();
   levels_.erase(min);
-  for (Bucket* bucket : known_) bucket->targets.assign(levels_.size(), {});
-  retarget_at_ = NanoTime();
+  // The targets of the other levels stay as they are until all are recomputed.
+  for (Bucket* bucket : known_) bucket->targets.erase(bucket->targets.begin() + index);
 }
 
 const BatchTarget& ModelQueue::TargetOf(const Bucket& bucket, int64_t priority_class) const {
@@ -188,10 +214,12 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTi
   absl::Status why = CheckAlive(entry.task->traits(), (now + Nanos(1)).ToTime());
   if (why.ok() &&
       options_.PolicyOf(position.priority_class).timeout_action == QueuePolicy::TimeoutAction::kDelay) {
-    Bucket::Entry delayed = std::move(it->second);
-    delayed.timeout = NanoTime::Never();
     Bucket::Position last = position;
     last.priority_class = Bucket::kDelayedClass;
+    // Created before the entry is moved, because a new level allocates.
+    LevelOf(last.priority_class);
+    Bucket::Entry delayed = std::move(it->second);
+    delayed.timeout = NanoTime::Never();
     Level& level = LevelOf(position.priority_class);
     level.queued -= delayed.task->size();
     --level.tasks;
@@ -286,8 +314,12 @@ int64_t ModelQueue::BatchSize(const Bucket& bucket, NanoTime now) const {
 
 void ModelQueue::UpdateTargets(NanoTime now, double instances) {
   if (now < retarget_at_) return;
-  retarget_at_ = now + kRetargetEvery;
-  retarget_after_ = kRetargetPushes;
+  const size_t targets = levels_.size() * known_.size();
+  const double intervals =
+      static_cast<double>(std::max(targets, kTargetsPerInterval)) / static_cast<double>(kTargetsPerInterval);
+  retarget_at_ = now + intervals * kRetargetEvery;
+  retarget_after_ = static_cast<int64_t>(intervals * static_cast<double>(kRetargetPushes));
+  targets_computed_ += static_cast<int64_t>(targets);
   double total = 0;
   for (const Level& level : levels_) total += level.arrivals.At(now, kLevelMemory);
   double sum = 0;

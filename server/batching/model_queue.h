@@ -41,6 +41,8 @@ class ModelQueue {
   int64_t queued() const { return queued_; }
   // Number of priority levels whose load is known.
   size_t levels() const { return levels_.size(); }
+  // Number of batch targets computed so far: one for each level and bucket, every time.
+  int64_t targets_computed() const { return targets_computed_; }
 
   // Records the end of a pass; `took` is nullopt if it was not an ordinary pass.
   void Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, NanoTime now);
@@ -150,6 +152,7 @@ class ModelQueue {
   // Time, and number of further pushes, after which the batch targets are computed again.
   NanoTime retarget_at_;
   int64_t retarget_after_ = 0;
+  int64_t targets_computed_ = 0;
   NanoTime swept_;
 };
 

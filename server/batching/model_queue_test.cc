@@ -29,21 +29,53 @@ class ModelQueueTest : public ::testing::Test {
 
 TEST_F(ModelQueueTest, PrioritiesThatNobodyUsesAnyMoreAreForgotten) {
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(Push(/*priority=*/i, kStart + Nanos(i)).ok());
+    ASSERT_TRUE(Push(/*priority=*/i % 200 - 100, kStart + Nanos(i)).ok());
     ASSERT_EQ(TakeDue(kStart + Nanos(i)).size(), 1u);
   }
   EXPECT_LE(queue_.levels(), 40u);
 }
 
 TEST_F(ModelQueueTest, PrioritiesThatWaitAreNot) {
-  for (int i = 0; i < 200; ++i) ASSERT_TRUE(Push(i, kStart).ok());
+  for (int i = -100; i < 100; ++i) ASSERT_TRUE(Push(i, kStart).ok());
   EXPECT_EQ(queue_.levels(), 200u);
-  for (int i = 200; i-- > 0;) {
+  for (int i = 100; i-- > -100;) {
     const auto batch = TakeDue(kStart + kMicrosecond);
     ASSERT_EQ(batch.size(), 1u);
     EXPECT_EQ(batch[0]->priority(), i) << "the highest goes first";
   }
   EXPECT_TRUE(dropped_.empty());
+}
+
+TEST_F(ModelQueueTest, PrioritiesBeyondTheRangeAreOneLevel) {
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(Push(/*priority=*/-100 - i, kStart).ok());
+  EXPECT_EQ(queue_.levels(), 1u);
+}
+
+TEST_F(ModelQueueTest, TargetsOfManyLevelsAndBucketsAreComputedRarely) {
+  constexpr int kBuckets = 100;
+  for (int i = 0; i < kBuckets; ++i) queue_.Learn(i, 1, kMillisecond, kStart);
+  int64_t computed = 0;
+  for (int i = 1; i <= 8; ++i) {
+    ASSERT_TRUE(Push(/*priority=*/i, kStart).ok());
+    computed += kBuckets * i;
+    EXPECT_EQ(queue_.targets_computed(), computed) << "up to eight levels, each new one computes at once";
+  }
+  // These 800 targets are recomputed after 800 / 64 times the usual number of pushes, which is 16.
+  for (int i = 0; i < 199; ++i) ASSERT_TRUE(Push(i - 100, kStart).ok());
+  EXPECT_EQ(queue_.levels(), 199u);
+  EXPECT_EQ(queue_.targets_computed(), computed);
+  ASSERT_TRUE(Push(/*priority=*/1, kStart).ok());
+  EXPECT_EQ(queue_.targets_computed(), computed + kBuckets * 199);
+}
+
+TEST_F(ModelQueueTest, ForgettingALevelComputesNoTargets) {
+  for (int i = 0; i < 100; ++i) queue_.Learn(i, 1, kMillisecond, kStart);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(Push(/*priority=*/i % 200 - 100, kStart).ok());
+    ASSERT_EQ(TakeDue(kStart).size(), 1u);
+  }
+  // The first eight levels, and then at most 64 targets for 16 pushes.
+  EXPECT_LE(queue_.targets_computed(), 100 * 36 + 1000 * 64 / 16);
 }
 
 TEST(ModelQueueRoomTest, BatchesStaySmallForAWhileAfterMemoryWasShort) {
@@ -115,8 +147,8 @@ class CompanyTest : public ::testing::Test {
     return queue;
   }
 
-  void Push(ModelQueue& queue) {
-    Watched watched = MakeTask({.arrival = now_.ToTime()});
+  void Push(ModelQueue& queue, int priority = 0) {
+    Watched watched = MakeTask({.priority = priority, .arrival = now_.ToTime()});
     EXPECT_TRUE(queue.Push(watched.task, now_, /*ahead=*/Nanos(), /*instances=*/1, &dropped_).ok());
   }
 
@@ -140,6 +172,20 @@ TEST_F(CompanyTest, IsWaitedForWhereItPays) {
   EXPECT_LT(wake_at_, now_ + 24 * kMillisecond) << "not for longer than a pass takes";
   now_ = wake_at_;
   EXPECT_TRUE(Due(*queue));
+}
+
+// Without targets of its own, the new level would not wait.
+TEST_F(CompanyTest, IsWaitedForByALevelThatHasItsNeighboursTargets) {
+  auto queue = Busy({.max_batch_size = 8, .max_queue_size = 100});
+  for (int priority = 1; priority <= 9; ++priority) {
+    Push(*queue, priority);
+    queue->TakeAll();
+  }
+  const int64_t computed = queue->targets_computed();
+  Push(*queue, /*priority=*/-50);
+  EXPECT_EQ(queue->levels(), 11u);
+  EXPECT_FALSE(Due(*queue));
+  EXPECT_EQ(queue->targets_computed(), computed);
 }
 
 TEST_F(CompanyTest, IsEnoughIfAllThatWereInFlightAreThere) {

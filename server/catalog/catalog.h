@@ -207,7 +207,7 @@ class Catalog final : public ModelFinder {
   // Keeps what was decided about shadow versions, and makes promoted ones answer.
   void ApplyDecisions();
   void ApplyDecision(const ServedModel& replaced, GateDecision decision);
-  // Loads the model that most requests wait for. Returns whether there may be more.
+  // Loads the model that most clients have asked for. Returns whether there may be more.
   bool LoadWanted();
   // Follows a load of a model that is wanted without a request: plans the next attempt if it failed.
   void PlanRetry(const std::string& repository, const std::string& name, const absl::Status& loaded);

@@ -15,6 +15,8 @@ namespace {
 constexpr double kNewest = 0.2;
 // The shortest retry hint: a shorter one would only bring the client back while the load still runs.
 constexpr absl::Duration kMinRetry = absl::Milliseconds(50);
+// Maximum number of clients that are counted for a model. Bounds the memory for their keys.
+constexpr size_t kMaxCountedClients = 64;
 
 absl::Status Hinted(absl::Status status, absl::Duration after) {
   SetRetryAfter(status, std::max(after, kMinRetry));
@@ -53,8 +55,10 @@ absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
                                    "; a request after ", Milliseconds(after), " tries again")),
                   after);
   }
-  Wanted& wanted = wanted_[call.model];
-  if (wanted.asked++ == 0) wanted.number = next_number_++;
+  const auto [entry, is_new] = wanted_.try_emplace(call.model);
+  Wanted& wanted = entry->second;
+  if (is_new) wanted.number = next_number_++;
+  if (wanted.clients.size() < kMaxCountedClients) wanted.clients.insert(call.client);
   if (const absl::Duration expected = Expected(call.model); now + expected > call.deadline) {
     absl::Status late = absl::UnavailableError(
         absl::StrCat("model '", call.model, "' is being loaded, which is expected to take ",
@@ -92,7 +96,9 @@ void LoadQueue::Await(const CallHead& call, Resume resume) {
 std::optional<std::string> LoadQueue::MostWanted() const {
   absl::MutexLock lock(&mutex_);
   const auto most = std::max_element(wanted_.begin(), wanted_.end(), [](const auto& less, const auto& more) {
-    if (less.second.asked != more.second.asked) return less.second.asked < more.second.asked;
+    const size_t fewer = less.second.clients.size();
+    const size_t other = more.second.clients.size();
+    if (fewer != other) return fewer < other;
     return less.second.number > more.second.number;
   });
   if (most == wanted_.end()) return std::nullopt;

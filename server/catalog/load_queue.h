@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ class LoadQueue {
   //   DEADLINE_EXCEEDED, CANCELLED  while it waited
   void Await(const CallHead& call, Resume resume);
 
-  // The model for which most requests wait, among those that wait equally long first; nullopt if none does.
+  // The model that most clients have asked for since it was ordered, however many requests each has sent; of
+  // several such models the one that was ordered first. nullopt if none was.
   std::optional<std::string> MostWanted() const;
   // Ends the wait for a model that was loaded within `took`; zero if it was loaded for another reason.
   void Loaded(const std::string& model, absl::Duration took);
@@ -70,8 +72,9 @@ class LoadQueue {
   struct Wanted {
     // Orders models that are wanted equally.
     int64_t number = 0;
-    // Requests since it was ordered, rejected ones included.
-    int64_t asked = 0;
+    // Keys of clients that have asked since it was ordered, also of those whose requests were rejected. A
+    // client that could count twice would decide alone what is loaded next.
+    std::set<std::string> clients;
     std::vector<Waiter> waiters;
   };
   struct Failure {

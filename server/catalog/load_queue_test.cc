@@ -18,9 +18,11 @@ using ::testing::HasSubstr;
 
 class LoadQueueTest : public testing::Test {
  protected:
-  CallHead Call(const std::string& model, absl::Duration deadline = absl::InfiniteDuration()) {
+  CallHead Call(const std::string& model, absl::Duration deadline = absl::InfiniteDuration(),
+                const std::string& client = "ipv4:10.0.0.7") {
     CallHead call;
     call.model = model;
+    call.client = client;
     call.deadline = clock_.Now() + deadline;
     return call;
   }
@@ -35,18 +37,41 @@ class LoadQueueTest : public testing::Test {
   std::vector<absl::Status> ended_;
 };
 
-TEST_F(LoadQueueTest, TheModelThatMostRequestsWaitForIsNext) {
+TEST_F(LoadQueueTest, TheModelThatMostClientsAskForIsNext) {
   EXPECT_EQ(queue_.MostWanted(), std::nullopt);
   queue_.Await(Call("a"), Resume());
   queue_.Await(Call("b"), Resume());
   EXPECT_EQ(queue_.MostWanted(), "a") << "it was ordered first";
-  queue_.Await(Call("b"), Resume());
+  queue_.Await(Call("b", absl::InfiniteDuration(), "ipv4:10.0.0.8"), Resume());
   EXPECT_EQ(queue_.MostWanted(), "b");
   EXPECT_EQ(ordered_, 3);
   queue_.Loaded("b", absl::Seconds(1));
   EXPECT_EQ(ended_.size(), 2);
   EXPECT_EQ(queue_.MostWanted(), "a");
   EXPECT_EQ(queue_.waiting(), 1);
+}
+
+TEST_F(LoadQueueTest, AClientCountsOnceForAModel) {
+  queue_.Await(Call("a"), Resume());
+  for (int i = 0; i < 100; ++i) queue_.Await(Call("b"), Resume());
+  EXPECT_GT(ended_.size(), 90) << "most were rejected";
+  EXPECT_EQ(queue_.MostWanted(), "a");
+  for (const char* client : {"ipv4:10.0.0.8", "ipv4:10.0.0.9"})
+    queue_.Await(Call("a", absl::InfiniteDuration(), client), Resume());
+  for (int i = 0; i < 100; ++i) queue_.Await(Call("b"), Resume());
+  EXPECT_EQ(queue_.MostWanted(), "a");
+}
+
+TEST_F(LoadQueueTest, TheNumberOfClientsThatAreCountedIsBounded) {
+  const auto ask = [this](const std::string& model, int clients) {
+    for (int i = 0; i < clients; ++i)
+      queue_.Await(Call(model, absl::InfiniteDuration(), absl::StrCat("token:", i)), Resume());
+  };
+  ask("a", 63);
+  ask("b", 64);
+  EXPECT_EQ(queue_.MostWanted(), "b");
+  ask("a", 100);
+  EXPECT_EQ(queue_.MostWanted(), "a") << "both have 64, and it was ordered first";
 }
 
 TEST_F(LoadQueueTest, TheThreadThatLoadsComputesNoPassOfARequest) {

@@ -16,6 +16,9 @@ class CallRecord;
 // Defined in server/core/served_by.h.
 struct ServedBy;
 
+// The largest priority, and negated the smallest, for models without priority levels.
+inline constexpr int kMaxPriority = 100;
+
 struct CallHead {
   std::string model;
   // 0 selects the highest version that is ready.

@@ -69,12 +69,13 @@ absl::Status DecodePool::Start() {
 }
 
 void DecodePool::Work() {
-  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || queue_.size() > 0; };
+  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || queue_.has_due(); };
   for (;;) {
     std::optional<DecodeQueue::Taken> taken;
     {
       absl::MutexLock lock(&mutex_, absl::Condition(&due));
       taken = queue_.Pop();
+      // Closed. If jobs are left, threads that run long ones take them afterwards.
       if (!taken) return;
     }
     const absl::Time started = options_.clock->Now();

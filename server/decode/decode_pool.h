@@ -2,6 +2,7 @@
 // instances' have to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,7 +22,8 @@
 namespace saccade::server {
 
 struct DecodePoolOptions {
-  // Number of threads; each decodes one picture at a time on one core.
+  // Number of threads; each decodes one picture at a time on one core. If there are several, all but
+  // one at most run tasks that may be long (DecodeQueue::Order).
   int threads = 1;
 
   // Maximum number of tasks waiting for a thread. Each holds an encoded picture in memory, and a task that
@@ -60,7 +62,8 @@ class DecodePool {
 
  private:
   explicit DecodePool(DecodePoolOptions options)
-      : options_(std::move(options)), queue_(options_.max_pending) {}
+      : options_(std::move(options)),
+        queue_(options_.max_pending, /*max_long_running=*/std::max(1, options_.threads - 1)) {}
 
   absl::Status Start();
   void Work();

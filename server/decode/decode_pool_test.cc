@@ -49,6 +49,43 @@ TEST(DecodePoolTest, ThreadsRunAtTheSameTime) {
   all.wait();
 }
 
+// Were both threads to run clips, the picture would wait for ever.
+TEST(DecodePoolTest, LongTasksLeaveAThreadToTheOthers) {
+  auto pool = MakePool({.threads = 2});
+  std::latch picture(1);
+  std::atomic<int> ended{0};
+  const auto clip = [&] {
+    picture.wait();
+    ++ended;
+  };
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(pool->Schedule(clip, {.model = "clips", .may_be_long = true}).ok());
+  }
+  ASSERT_TRUE(pool->Schedule([&] { picture.count_down(); }, {.model = "pictures"}).ok());
+  picture.wait();
+  pool.reset();
+  EXPECT_EQ(ended, 5) << "all run before the pool ends";
+}
+
+TEST(DecodePoolTest, AllThreadsButOneRunLongTasks) {
+  auto pool = MakePool({.threads = 3});
+  std::latch both(2);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(
+        pool->Schedule([&] { both.arrive_and_wait(); }, {.model = "clips", .may_be_long = true}).ok());
+  }
+  both.wait();
+}
+
+TEST(DecodePoolTest, ASingleThreadRunsLongTasks) {
+  auto pool = MakePool({.threads = 1});
+  std::latch ended(2);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(pool->Schedule([&] { ended.count_down(); }, {.model = "clips", .may_be_long = true}).ok());
+  }
+  ended.wait();
+}
+
 TEST(DecodePoolTest, RefusesBeyondItsBoundAndRecovers) {
   std::latch started(1);
   std::latch go(1);

@@ -22,15 +22,34 @@ DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
     Forget(models_.find(order.model));
     return {.taken = false, .removed = std::move(job)};
   }
-  if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, position, std::move(job));
+  Waiting waiting = {.job = std::move(job), .may_be_long = order.may_be_long};
+  if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, position, std::move(waiting));
   if (model.jobs.empty()) turns_.emplace(model.used, order.model);
-  model.jobs.emplace(position, std::move(job));
-  ++size_;
+  Insert(model, position, std::move(waiting));
   return {};
 }
 
+void DecodeQueue::Insert(Model& model, const Position& position, Waiting waiting) {
+  const bool may_be_long = waiting.may_be_long;
+  model.jobs.emplace(position, std::move(waiting));
+  ++size_;
+  if (!may_be_long) return;
+  ++model.long_jobs;
+  ++long_waiting_;
+}
+
+DecodeQueue::Waiting DecodeQueue::Remove(Model& model, Jobs::iterator job) {
+  Waiting removed = std::move(job->second);
+  model.jobs.erase(job);
+  --size_;
+  if (!removed.may_be_long) return removed;
+  --model.long_jobs;
+  --long_waiting_;
+  return removed;
+}
+
 DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model& model,
-                                                 const Position& position, Job job) {
+                                                 const Position& position, Waiting waiting) {
   // There are as few models with jobs as there are jobs.
   Models::iterator most = models_.find(name);
   double crowding = model.crowding(1);
@@ -43,29 +62,42 @@ DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model&
   Model& crowded = *most->second;
   const bool own = &crowded == &model;
   const auto last = crowded.jobs.empty() ? crowded.jobs.end() : std::prev(crowded.jobs.end());
-  if (last == crowded.jobs.end() || last->second.reject == nullptr || (own && last->first < position)) {
+  if (last == crowded.jobs.end() || last->second.job.reject == nullptr || (own && last->first < position)) {
     Forget(models_.find(name));
-    return {.taken = false, .removed = std::move(job)};
+    return {.taken = false, .removed = std::move(waiting.job)};
   }
-  Job removed = std::move(last->second);
-  crowded.jobs.erase(last);
+  Waiting removed = Remove(crowded, last);
   if (!own && crowded.jobs.empty()) turns_.erase({crowded.used, most->first});
   if (model.jobs.empty() && !own) turns_.emplace(model.used, name);
-  model.jobs.emplace(position, std::move(job));
+  Insert(model, position, std::move(waiting));
   if (!own) Forget(most);
-  return {.taken = true, .removed = std::move(removed)};
+  return {.taken = true, .removed = std::move(removed.job)};
 }
 
 std::optional<DecodeQueue::Taken> DecodeQueue::Pop() {
-  if (turns_.empty()) return std::nullopt;
-  const std::string name = turns_.begin()->second;
-  Model& model = *models_.find(name)->second;
+  for (const auto& [used, turn] : turns_) {
+    Model& model = *models_.find(turn)->second;
+    auto first = model.jobs.begin();
+    if (!may_start_long()) {
+      if (model.long_jobs == model.jobs.size()) continue;
+      while (first->second.may_be_long) ++first;
+    }
+    // A copy, because the turn is erased.
+    const std::string name = turn;
+    return Take(name, model, first);
+  }
+  return std::nullopt;
+}
+
+DecodeQueue::Taken DecodeQueue::Take(const std::string& name, Model& model, Jobs::iterator job) {
   served_ = std::max(served_, model.used);
-  Taken taken = {
-      .job = std::move(model.jobs.begin()->second), .model = name, .charged = absl::Seconds(model.usual)};
-  model.jobs.erase(model.jobs.begin());
-  --size_;
+  Waiting removed = Remove(model, job);
+  Taken taken = {.job = std::move(removed.job),
+                 .model = name,
+                 .charged = absl::Seconds(model.usual),
+                 .may_be_long = removed.may_be_long};
   ++model.running;
+  if (taken.may_be_long) ++long_running_;
   if (model.jobs.empty()) turns_.erase({model.used, name});
   Use(name, model, model.usual);
   return taken;
@@ -75,6 +107,7 @@ void DecodeQueue::Done(const Taken& taken, absl::Duration took) {
   const auto found = models_.find(taken.model);
   Model& model = *found->second;
   --model.running;
+  if (taken.may_be_long) --long_running_;
   const double seconds = std::max(0.0, absl::ToDoubleSeconds(took));
   model.usual = model.usual == 0 ? seconds : model.usual + kNewest * (seconds - model.usual);
   Use(taken.model, model, seconds - absl::ToDoubleSeconds(taken.charged));

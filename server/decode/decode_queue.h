@@ -1,7 +1,9 @@
 // The order in which pictures are decoded: by deadline within a model, and models by their shares.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,7 +19,8 @@
 namespace saccade::server {
 
 // Not thread-safe. Models with jobs share the threads' time by their weights. A model that had none for a
-// while begins at the level of the others: it is owed nothing.
+// while begins at the level of the others: it is owed nothing. Jobs that may take long are bounded in number,
+// so that they do not keep all threads.
 class DecodeQueue {
  public:
   struct Order {
@@ -29,6 +32,8 @@ class DecodeQueue {
     absl::Time deadline = absl::InfiniteFuture();
     // If false and there is no room, this job is not kept, and none is removed for it.
     bool may_replace = true;
+    // Whether the job may take seconds, as those of clips and volumes.
+    bool may_be_long = false;
   };
 
   struct Job {
@@ -49,16 +54,22 @@ class DecodeQueue {
     std::string model;
     // What the model was charged for the job.
     absl::Duration charged;
+    bool may_be_long = false;
   };
 
-  // REQUIRES: max_jobs > 0.
-  explicit DecodeQueue(int64_t max_jobs) : max_jobs_(max_jobs) {}
+  // `max_long_running` is the maximum number of jobs that may be long and run at the same time. REQUIRES:
+  // both are positive.
+  explicit DecodeQueue(int64_t max_jobs, int64_t max_long_running = std::numeric_limits<int64_t>::max())
+      : max_jobs_(max_jobs), max_long_running_(max_long_running) {}
 
   // Adds a job. If there is no room, the last job of the model that has the most jobs for its weight is not
   // kept. That may be the pushed one.
   Pushed Push(const Order& order, Job job);
 
-  // Removes the job that goes first.
+  // Whether Pop() would return a job.
+  bool has_due() const { return size_ > long_waiting_ || (long_waiting_ > 0 && may_start_long()); }
+
+  // Removes the job that goes first. Passes over jobs that may be long while the maximum number of them runs.
   std::optional<Taken> Pop();
 
   // Reports how long a job ran.
@@ -76,8 +87,15 @@ class DecodeQueue {
              std::tuple(-int64_t{other.priority}, other.deadline, other.pushed);
     }
   };
+  struct Waiting {
+    Job job;
+    bool may_be_long = false;
+  };
+  using Jobs = std::map<Position, Waiting>;
   struct Model {
-    std::map<Position, Job> jobs;
+    Jobs jobs;
+    // How many of `jobs` may be long.
+    size_t long_jobs = 0;
     double weight = 1;
     // Seconds of a thread that were used, divided by the weight.
     double used = 0;
@@ -91,17 +109,26 @@ class DecodeQueue {
   // The model's use, and its name, which breaks ties.
   using Turn = std::pair<double, std::string>;
 
+  bool may_start_long() const { return long_running_ < max_long_running_; }
+  // Both change only the model's jobs and the counts.
+  void Insert(Model& model, const Position& position, Waiting waiting);
+  Waiting Remove(Model& model, Jobs::iterator job);
+  Taken Take(const std::string& name, Model& model, Jobs::iterator job);
   void Forget(Models::iterator model);
   void Use(const std::string& name, Model& model, double seconds);
-  Pushed PushWithoutRoom(const std::string& name, Model& model, const Position& position, Job job);
+  Pushed PushWithoutRoom(const std::string& name, Model& model, const Position& position, Waiting waiting);
 
   const int64_t max_jobs_;
+  const int64_t max_long_running_;
   Models models_;
   // Models with jobs.
   std::set<Turn> turns_;
   // Use of the model whose job was taken last.
   double served_ = 0;
   int64_t size_ = 0;
+  // Jobs that may be long: those in the queue, and those that run.
+  int64_t long_waiting_ = 0;
+  int64_t long_running_ = 0;
   int64_t pushed_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -108,7 +109,46 @@ TEST_F(DecodeQueueTest, JobsThatCannotBeRejectedStay) {
   EXPECT_THAT(ran_, ElementsAre(-1));
 }
 
-TEST_F(DecodeQueueTest, RandomUseKeepsTheBound) {
+TEST_F(DecodeQueueTest, LongJobsLeaveAThreadToTheOthers) {
+  DecodeQueue queue(/*max_jobs=*/10, /*max_long_running=*/1);
+  const auto push = [&](int number, const std::string& model, bool may_be_long) {
+    const auto pushed = queue.Push({.model = model, .may_be_long = may_be_long},
+                                   {.run = [this, number] { ran_.push_back(number); }});
+    ASSERT_TRUE(pushed.taken);
+  };
+  const auto pop = [&] {
+    auto taken = queue.Pop();
+    if (taken) std::move(taken->job.run)();
+    return taken;
+  };
+  for (const int number : {1, 2, 3}) push(number, "clips", true);
+  auto running = pop();
+  ASSERT_TRUE(running);
+  EXPECT_FALSE(queue.has_due());
+  EXPECT_FALSE(pop()) << "one of the clips' jobs runs";
+  push(4, "clips", false);
+  push(5, "pictures", false);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(queue.has_due());
+    auto other = pop();
+    ASSERT_TRUE(other);
+    queue.Done(*other, absl::Milliseconds(10));
+  }
+  EXPECT_THAT(ran_, testing::UnorderedElementsAre(1, 4, 5));
+  EXPECT_FALSE(queue.has_due());
+  queue.Done(*running, absl::Seconds(30));
+  EXPECT_TRUE(queue.has_due());
+  running = pop();
+  ASSERT_TRUE(running);
+  EXPECT_EQ(ran_.back(), 2);
+  queue.Done(*running, absl::Seconds(30));
+  EXPECT_TRUE(pop());
+  EXPECT_FALSE(queue.has_due());
+  EXPECT_EQ(queue.size(), 0);
+}
+
+TEST_F(DecodeQueueTest, RandomUseKeepsTheBounds) {
+  DecodeQueue queue(/*max_jobs=*/6, /*max_long_running=*/1);
   uint32_t random = 1;
   const auto next = [&random](uint32_t below) {
     random = random * 1664525 + 1013904223;
@@ -120,22 +160,28 @@ TEST_F(DecodeQueueTest, RandomUseKeepsTheBound) {
   for (int i = 0; i < 20000; ++i) {
     if (next(2) == 0) {
       ++pushed;
-      const auto added = queue_.Push({.model = std::string(1, static_cast<char>('a' + next(5))),
-                                      .weight = 1.0 + next(3),
-                                      .priority = static_cast<int>(next(3)),
-                                      .deadline = At(static_cast<int>(next(50)))},
-                                     {.run = [] {}, .reject = [](const absl::Status&) {}});
+      const auto added = queue.Push({.model = std::string(1, static_cast<char>('a' + next(5))),
+                                     .weight = 1.0 + next(3),
+                                     .priority = static_cast<int>(next(3)),
+                                     .deadline = At(static_cast<int>(next(50))),
+                                     .may_be_long = next(2) == 0},
+                                    {.run = [] {}, .reject = [](const absl::Status&) {}});
       if (added.removed) ++ended;
-    } else if (auto taken = queue_.Pop()) {
-      running.push_back(*std::move(taken));
+    } else {
+      const bool has_due = queue.has_due();
+      auto taken = queue.Pop();
+      ASSERT_EQ(taken.has_value(), has_due);
+      if (taken) running.push_back(*std::move(taken));
     }
+    ASSERT_LE(std::count_if(running.begin(), running.end(), [](const auto& job) { return job.may_be_long; }),
+              1);
     if (running.size() > next(4)) {
-      queue_.Done(running.back(), absl::Milliseconds(next(30)));
+      queue.Done(running.back(), absl::Milliseconds(next(30)));
       running.pop_back();
       ++ended;
     }
-    ASSERT_LE(queue_.size(), 6);
-    ASSERT_EQ(queue_.size(), pushed - ended - static_cast<int>(running.size()));
+    ASSERT_LE(queue.size(), 6);
+    ASSERT_EQ(queue.size(), pushed - ended - static_cast<int>(running.size()));
   }
 }
 

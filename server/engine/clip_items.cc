@@ -161,10 +161,10 @@ absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
 }
 
 // A video may have many more frames than the model takes, which are decoded and left out; a few bytes
-// describe a frame in which nothing changes. Together they may have as many pixels as the model's clip of the
-// largest pictures.
+// describe a frame in which nothing changes. Together they may have an eighth of the pixels of the model's
+// clip of the largest pictures, or as many as one of these, if that is more.
 absl::Status CheckDecoded(const Video& video, const models::ClipInput& clip, const DecodeLimits& limits) {
-  const int64_t max = clip.max_frames * limits.max_pixels;
+  const int64_t max = std::max(limits.max_pixels, clip.max_frames * limits.max_pixels / 8);
   if (video.decoded_pixels() <= max) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the frames of the video have more than ", max, " pixels together: it has ", video.frames_per_second(),

@@ -373,6 +373,7 @@ TEST_F(NetworkInputTest, TheFramesOfAVideoAreBoundedTogether) {
   admission_ = *Admission::Create({.max_decoded_bytes = 16 << 20}, Clock::Real());
   models::ImageInput input = Clips(2);
   input.clip.frames_per_second = 2;  // every 12th or 13th frame of the file
+  input.clip.max_frames = 16 * 6;
   const std::string frame = LargeJpeg(32);
   const auto video = [&frame](size_t frames) {
     return std::vector<Picture>{
@@ -385,6 +386,10 @@ TEST_F(NetworkInputTest, TheFramesOfAVideoAreBoundedTogether) {
   EXPECT_THAT(Refusal(video(7), input), AllOf(HasSubstr("more than 6144 pixels together"),
                                               HasSubstr("25 frames of 32 x 32 in a second"),
                                               HasSubstr("send fewer or smaller frames")));
+  input.clip.max_frames = 6;
+  const auto one = Call(video(1));
+  EXPECT_TRUE(Make(*one, input).ok()) << "it has no more pixels than a picture may have";
+  EXPECT_THAT(Refusal(video(2), input), HasSubstr("more than 1024 pixels together"));
 }
 
 TEST_F(NetworkInputTest, AFrameLargerThanTheFirstIsChargedBeforeItIsDecoded) {

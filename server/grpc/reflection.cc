@@ -30,6 +30,9 @@ using grpc::reflection::v1::ServerReflectionResponse;
 
 using Services = std::shared_ptr<const std::vector<std::string>>;
 
+// Maximum number of requests of one stream. Only streams are counted to a client's rate, not their messages.
+constexpr int kMaxReflectionRequests = 1000;
+
 // The files that were sent on one stream: none is sent twice.
 using SentFiles = std::set<const FileDescriptor*>;
 
@@ -128,6 +131,11 @@ class ReflectionStream final : public CallHandler {
   }
 
   void OnMessage(BytePieces message) override {
+    if (++requests_ > kMaxReflectionRequests) {
+      call_->Finish({absl::ResourceExhaustedError(absl::StrCat(
+          "a stream of reflection has at most ", kMaxReflectionRequests, " requests; open another one"))});
+      return;
+    }
     ServerReflectionRequest request;
     if (!ParseSmallMessage(message, request)) {
       call_->Finish({absl::InvalidArgumentError("the request is no ServerReflectionRequest")});
@@ -153,6 +161,7 @@ class ReflectionStream final : public CallHandler {
  private:
   const Services services_;
   Call* call_ = nullptr;
+  int requests_ = 0;
   SentFiles sent_;
 };
 

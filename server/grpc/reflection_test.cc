@@ -108,6 +108,17 @@ TEST_P(ReflectionTest, EndsWithTheStream) {
   EXPECT_EQ(stream_->answer().Field("grpc-status"), "0");
 }
 
+TEST_P(ReflectionTest, RequestsOfAStreamAreBounded) {
+  ServerReflectionRequest request;
+  request.set_file_by_filename("nope.proto");
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(Ask(request).error_response().error_code(), 5) << i;
+  EXPECT_FALSE(stream_->over());
+  stream_->SendBodyPart(Framed(request.SerializeAsString()));
+  EXPECT_EQ(stream_->answer().Field("grpc-status"), "8");
+  EXPECT_EQ(stream_->answer().Field("grpc-message"),
+            "a stream of reflection has at most 1000 requests; open another one");
+}
+
 TEST_P(ReflectionTest, RefusesOtherMessages) {
   stream_->SendBodyPart(Framed("\xFF\xFF"));
   EXPECT_EQ(stream_->answer().Field("grpc-status"), "3");

@@ -10,14 +10,14 @@ namespace saccade::server {
 namespace {
 
 constexpr std::string_view kStep = "step";
-constexpr size_t kMaxId = 128;
+// Maximum length of a request's id and of the name of a model, which no model's exceeds.
+constexpr size_t kMaxName = 128;
 // Upper bound of the attributes of a call's own span.
 constexpr size_t kMaxAttributes = 10;
 
-std::string Shortened(std::string text) {
-  if (text.size() > kMaxId) text.resize(kMaxId);
-  return text;
-}
+// At most kMaxName bytes of a client's text. Spans are kept until they are exported, so their memory is
+// bounded.
+std::string Shortened(std::string_view text) { return std::string(text.substr(0, kMaxName)); }
 
 std::string CodeName(const absl::Status& status) { return absl::StatusCodeToString(status.code()); }
 
@@ -90,7 +90,7 @@ void CallRecord::AddReceived(int64_t bytes) {
 
 void CallRecord::Describe(const CallHead& head) {
   const absl::MutexLock lock(&mutex_);
-  model_ = head.model;
+  model_ = Shortened(head.model);
   version_ = head.version;
   if (!head.id.empty()) id_ = Shortened(head.id);
 }

@@ -91,6 +91,27 @@ TEST_F(CallRecordTest, ThereIsNoneIfNobodyWantsToKnow) {
   EXPECT_EQ(origins_, 0);
 }
 
+TEST_F(CallRecordTest, NamesThatClientsSendAreShortened) {
+  const CallWatch spans = Traces();
+  const CallWatch lines = Lines();
+  for (const CallWatch* watch : {&spans, &lines}) {
+    auto record = Begin(*watch, {kParent});
+    CallHead head;
+    head.model = std::string(1 << 20, 'm');
+    head.id = std::string(1 << 20, 'i');
+    record->Describe(head);
+    record->End({});
+  }
+  ASSERT_EQ(reported_.size(), 1u);
+  EXPECT_EQ(reported_[0].model, std::string(128, 'm'));
+  EXPECT_EQ(reported_[0].request_id, std::string(128, 'i'));
+  const std::vector<Span>& sent = Sent();
+  ASSERT_EQ(sent.size(), 1u);
+  const auto attributes = AttributesOf(sent[0]);
+  EXPECT_EQ(std::get<std::string>(attributes.at(attribute::kModelName)), std::string(128, 'm'));
+  EXPECT_EQ(std::get<std::string>(attributes.at(attribute::kRequestId)), std::string(128, 'i'));
+}
+
 TEST_F(CallRecordTest, StagesFollowEachOtherWithinTheCall) {
   const CallWatch watch = Traces();
   auto record = Begin(watch, {kParent});

@@ -65,6 +65,7 @@ absl::Status TakeMember(const std::string& name, const RestValue& value, SharedR
 }  // namespace
 
 RestExtensions::Answer RestExtensions::Config(const HttpRequest& request) const {
+  if (absl::Status named = CheckModelIn(request, "model_name"); !named.ok()) return named;
   const auto config =
       ConfigOf(*deps_.catalog, *deps_.inference, ValueIn(request, "model"), ValueIn(request, "version"));
   if (!config.ok()) return config.status();
@@ -72,6 +73,7 @@ RestExtensions::Answer RestExtensions::Config(const HttpRequest& request) const 
 }
 
 RestExtensions::Answer RestExtensions::Statistics(const HttpRequest& request) const {
+  if (absl::Status named = CheckModelIn(request, "model_name"); !named.ok()) return named;
   const auto statistics =
       StatisticsOf(*deps_.catalog, ValueIn(request, "model"), ValueIn(request, "version"));
   if (!statistics.ok()) return deps_.inference->codes().OfStatistics(statistics.status());

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/errors.h"
+#include "server/grpc/message_size.h"
 #include "server/protocols/rest/error.h"
 
 namespace saccade::server {
@@ -12,7 +14,20 @@ std::string ValueIn(const HttpRequest& request, const char* name) {
   return found == request.path_values.end() ? "" : found->second;
 }
 
+std::string ModelIn(const HttpRequest& request) {
+  std::string model = ValueIn(request, "model");
+  return model.size() > kMaxModelName ? std::string() : model;
+}
+
+absl::Status CheckModelIn(const HttpRequest& request, absl::string_view field) {
+  const auto model = request.path_values.find("model");
+  if (model == request.path_values.end() || model->second.size() <= kMaxModelName) return absl::OkStatus();
+  return Invalid(
+      field, absl::StrCat("has ", model->second.size(), " bytes; at most ", kMaxModelName, " are accepted"));
+}
+
 absl::StatusOr<int64_t> VersionIn(const HttpRequest& request, const Inference& inference) {
+  if (absl::Status named = CheckModelIn(request, "model_name"); !named.ok()) return named;
   return inference.VersionOf(ValueIn(request, "model"), ValueIn(request, "version"));
 }
 

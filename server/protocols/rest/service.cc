@@ -185,7 +185,7 @@ HttpResponse RestService::Write(const InferCall& call, absl::StatusOr<TensorAnsw
       outcome.ok() ? MakeAnswer(call, *std::move(outcome)) : absl::StatusOr<HttpResponse>(outcome.status());
   const absl::Status status = made.status();
   HttpResponse response = made.ok() ? *std::move(made) : ToHttp(status, options_.retry_jitter);
-  call.scope.End(status, response, ValueIn(*call.request, "model"), call.id);
+  call.scope.End(status, response, ModelIn(*call.request), call.id);
   return response;
 }
 

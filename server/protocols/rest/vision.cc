@@ -79,6 +79,7 @@ absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
 absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
   auto parameters = ParseQuery(call.request->query);
   if (!parameters.ok()) return parameters.status();
+  if (absl::Status named = CheckModelIn(*call.request, "model"); !named.ok()) return named;
   call.message.set_model(ValueIn(*call.request, "model"));
   if (absl::Status common = TakeCommonParameters(*parameters, &call.message); !common.ok()) return common;
   const auto version = VersionOf(*options_.catalog, call.message);

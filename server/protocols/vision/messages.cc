@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/core/call_head.h"
 #include "server/grpc/message_size.h"
 #include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/explain.h"
@@ -16,7 +17,6 @@
 namespace saccade::server {
 namespace {
 
-constexpr int kMaxPriority = 100;
 constexpr double kMaxFrameRate = 1000;
 
 absl::Status CheckFields(const RequestFields& fields) {
