@@ -373,7 +373,7 @@ TEST_F(NetworkInputTest, TheFramesOfAVideoAreBoundedTogether) {
   admission_ = *Admission::Create({.max_decoded_bytes = 16 << 20}, Clock::Real());
   models::ImageInput input = Clips(2);
   input.clip.frames_per_second = 2;  // every 12th or 13th frame of the file
-  input.clip.max_frames = 16 * 6;
+  input.clip.max_frames = 8 * 6;
   const std::string frame = LargeJpeg(32);
   const auto video = [&frame](size_t frames) {
     return std::vector<Picture>{
