@@ -180,7 +180,10 @@ Load* Admission::LoadOf(const Applicant& applicant) {
 absl::Status Admission::Check(const Holding& more, const Holding& own, absl::Time now) {
   if (absl::Status fits = server_.Check(more.of_server, own.of_server, now); !fits.ok()) return fits;
   const absl::Duration retry_after = server_.TimeToRetry(now);
-  absl::Status fits = client_shares_.Check(more.client, more.of_server, own.of_server, now, retry_after);
+  Inflight shared = more.of_server;
+  // A client with a quota of its own has that in place of a share.
+  if (client_quotas_.max_requests(more.client) > 0) shared.requests = 0;
+  absl::Status fits = client_shares_.Check(more.client, shared, own.of_server, now, retry_after);
   if (!fits.ok()) return fits;
   absl::Status quota = client_quotas_.Check(more.client, more.of_server.requests, retry_after);
   if (!quota.ok()) return quota;

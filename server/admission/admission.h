@@ -71,8 +71,7 @@ class Admission final : public ByteLedger {
   struct Holding {
     // Share of the server's bounds. What a nested request's outer ticket or a charge holds is not included.
     Inflight of_server = {};
-    // The client whose shares the bytes of `of_server` and whose quota `of_server.requests` count to; empty
-    // for none.
+    // The client whose shares, and whose quota of requests, `of_server` counts to; empty for none.
     std::string client = {};
     // Null for a model without bounds of its own.
     Load* model = nullptr;
@@ -127,8 +126,9 @@ class Admission final : public ByteLedger {
 
   // Admits or rejects a request immediately; never blocks. Errors:
   //   UNAVAILABLE         StartDraining was called
-  //   RESOURCE_EXHAUSTED  a bound is reached, the client holds its share of the bytes or its quota, or the
-  //                       system has no memory left (memory_reserve.h);
+  //   RESOURCE_EXHAUSTED  a bound is reached, the client holds its share of the requests or bytes or its
+  //   quota, or
+  //                       the system has no memory left (memory_reserve.h);
   //                       the message names the bound and its flag, the payloads the reason (ShedReasonOf)
   //                       and when to retry (RetryAfter)
   //   INVALID_ARGUMENT    the request alone exceeds a bound, so that retrying is pointless

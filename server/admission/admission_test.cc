@@ -229,6 +229,7 @@ TEST(AdmissionTest, ATokensRequestsInFlightAreBounded) {
   const auto refused = admission->Admit({.bytes = 1, .client = "token:1"});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ShedReasonOf(refused.status()), ShedReason::kClientRequests);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("inflight= of its line"));
   EXPECT_TRUE(RetryAfter(refused.status()).has_value());
   // Once it is answered, the client's next request is admitted while the ticket is still held.
   ticket->ReturnRequest();
@@ -236,6 +237,24 @@ TEST(AdmissionTest, ATokensRequestsInFlightAreBounded) {
   EXPECT_TRUE(next.ok()) << next.status();
   ticket->Release();
   EXPECT_FALSE(admission->Admit({.bytes = 1, .client = "token:1"}).ok()) << "returned once, not twice";
+}
+
+TEST(AdmissionTest, ATokensOwnBoundOfRequestsTakesThePlaceOfItsShare) {
+  AdmissionOptions options = kSmall;
+  options.max_inflight_requests = 4;
+  const auto admission = MakeAdmission(options);
+  admission->SetClientQuotas({{"token:1", {.max_requests = 3}}});
+  std::vector<Admission::Ticket> tickets;
+  const auto admits = [&](const char* client) {
+    auto ticket = admission->Admit({.client = client});
+    if (ticket.ok()) tickets.push_back(*std::move(ticket));
+    return ticket.status();
+  };
+  EXPECT_TRUE(admits("token:2").ok());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(admits("token:1").ok());
+  tickets.clear();
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(admits("token:2").ok());
+  EXPECT_THAT(std::string(admits("token:2").message()), HasSubstr("half of --max-inflight-requests"));
 }
 
 TEST(AdmissionTest, RatesThatMakeNoSenseAreRefusedByTheirFlag) {
@@ -284,8 +303,10 @@ TEST(AdmissionTest, BoundsPixelsAcrossTickets) {
 // next one does.
 TEST(AdmissionTest, AClientLeavesHalfOfTheDecodedBytesToOthers) {
   const auto admission = MakeAdmission(kSmall);
-  auto large = admission->Admit({.client = "a"}), small = admission->Admit({.client = "b"});
-  ASSERT_TRUE(large.ok() && small.ok() && large->AddDecodedBytes(50).ok());
+  auto large = admission->Admit({.client = "a"});
+  ASSERT_TRUE(large.ok() && large->AddDecodedBytes(50).ok());
+  auto small = admission->Admit({.client = "b"});
+  ASSERT_TRUE(small.ok());
   EXPECT_EQ(ShedReasonOf(small->AddDecodedBytes(1)), ShedReason::kDecodedBytes);
   large->ReturnRequest();
   auto again = admission->Admit({.client = "a"});

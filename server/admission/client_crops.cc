@@ -8,7 +8,7 @@ namespace saccade::server {
 ClientCrops::Share::Share(ClientCrops* all, absl::string_view client)
     : all_(all), client_(all->Open(client)) {}
 
-ClientCrops::Share::~Share() { all_->Close(client_); }
+ClientCrops::Share::~Share() { all_->Close(client_, crops_); }
 
 bool ClientCrops::Share::HasRoom() const {
   const absl::MutexLock lock(&all_->mutex_);
@@ -36,8 +36,9 @@ ClientCrops::Clients::iterator ClientCrops::Open(absl::string_view client) {
   return found;
 }
 
-void ClientCrops::Close(Clients::iterator client) {
+void ClientCrops::Close(Clients::iterator client, int crops) {
   const absl::MutexLock lock(&mutex_);
+  client->second.crops -= crops;
   if (--client->second.requests == 0) clients_.erase(client);
 }
 

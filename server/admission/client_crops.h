@@ -17,7 +17,7 @@ inline constexpr int kMaxCropsAtOnce = 32;
 // Thread-safe.
 class ClientCrops {
   struct Client {
-    // Requests that are open.
+    // Requests with crops.
     int requests = 0;
     // Crops in flight of all of them.
     int crops = 0;
@@ -25,11 +25,11 @@ class ClientCrops {
   using Clients = std::map<std::string, Client, std::less<>>;
 
  public:
-  // What an open request of a client may have in flight. Not thread-safe. `all` must outlive it.
+  // What a request with crops may have in flight. Not thread-safe. `all` must outlive it.
   class Share {
    public:
     Share(ClientCrops* all, absl::string_view client);
-    // REQUIRES: all of its crops have ended.
+    // Returns crops that were not ended, as after an allocation that failed.
     ~Share();
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
@@ -54,11 +54,11 @@ class ClientCrops {
 
  private:
   Clients::iterator Open(absl::string_view client) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Close(Clients::iterator client) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close(Clients::iterator client, int crops) ABSL_LOCKS_EXCLUDED(mutex_);
   static bool HasRoom(const Client& client, int crops);
 
   absl::Mutex mutex_;
-  // Clients with open requests.
+  // Clients that have such requests.
   Clients clients_ ABSL_GUARDED_BY(mutex_);
 };
 

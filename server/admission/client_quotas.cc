@@ -33,11 +33,14 @@ absl::Status ClientQuotas::TakeFromRate(absl::string_view client, absl::Time now
   return limited_.find(client)->second.rate.Take(client, now);
 }
 
-absl::Status ClientQuotas::Check(absl::string_view client, int64_t more, absl::Duration retry_after) const {
+int64_t ClientQuotas::max_requests(absl::string_view client) const {
   const auto known = limited_.find(client);
-  if (known == limited_.end() || more == 0) return absl::OkStatus();
-  const int64_t max = known->second.quota.max_requests;
-  if (max == 0 || held(client) + more <= max) return absl::OkStatus();
+  return known == limited_.end() ? 0 : known->second.quota.max_requests;
+}
+
+absl::Status ClientQuotas::Check(absl::string_view client, int64_t more, absl::Duration retry_after) const {
+  const int64_t max = max_requests(client);
+  if (max == 0 || more == 0 || held(client) + more <= max) return absl::OkStatus();
   absl::Status refused = absl::ResourceExhaustedError(absl::StrCat(
       "client '", absl::CHexEscape(client), "' has ", held(client), " requests in flight; its limit is ", max,
       " (inflight= of its line in --token-file); try again in ", absl::FormatDuration(retry_after)));

@@ -37,6 +37,8 @@ class ClientQuotas {
   // REQUIRES: HasRate(client).
   absl::Status TakeFromRate(absl::string_view client, absl::Time now);
 
+  // Requests that the client may have in flight; 0 if it has no such quota.
+  int64_t max_requests(absl::string_view client) const;
   // Checks whether the client may have `more` requests in flight. RESOURCE_EXHAUSTED states `retry_after`.
   absl::Status Check(absl::string_view client, int64_t more, absl::Duration retry_after) const;
 

@@ -73,10 +73,13 @@ absl::Status ClientShares::CheckShared(const Shared& shared, absl::string_view c
   const int64_t wanted = more.*shared.amount, held = held_now.*shared.amount, max = half_.*shared.amount;
   const bool has_company = now - (client == latest_ ? time_of_others_ : latest_time_) <= kCompanyTime;
   if (wanted == 0 || !has_company || wanted <= max - held) return absl::OkStatus();
-  absl::Status refused = absl::ResourceExhaustedError(
-      absl::StrCat("the client is at its limit of ", max, " ", shared.name, " in flight (half of ",
-                   shared.flag, ", because other clients send requests, too): ", held,
-                   " are in use, the request needs ", wanted, "; try again later"));
+  absl::Status refused = absl::ResourceExhaustedError(absl::StrCat(
+      "the client is at its limit of ", max, " ", shared.name, " in flight (half of ", shared.flag,
+      ", because other clients send requests, too): ", held, " are in use, the request needs ", wanted,
+      wanted > max ? absl::StrCat("; so much is only accepted while no other client sends "
+                                  "requests: send a smaller one, or raise ",
+                                  shared.flag)
+                   : std::string("; try again later")));
   SetShedReason(refused, shared.reason);
   SetRetryAfter(refused, retry_after);
   return refused;

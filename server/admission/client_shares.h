@@ -29,7 +29,7 @@ class ClientShares {
   };
   explicit ClientShares(const Bounds& bounds);
 
-  // Notes that the client wants something, whether it then gets it or not.
+  // Notes a request of the client, or that one asks for decoded bytes, whether it is then accepted or not.
   void NoteArrival(absl::string_view client, absl::Time now);
 
   // Checks whether `more` fits in addition to what the client holds; `own` of that belongs to the same

@@ -254,9 +254,10 @@ absl::Status Catalog::LoadAtStart() {
     if (Guard([&] { first.Update(LoadOne(wanted, i, ahead)); })) continue;
     // They may begin with files of model i, or of a later one.
     ahead.clear();
+    // Without a text, which takes memory: the failure must not be lost.
+    first.Update(absl::Status(absl::StatusCode::kResourceExhausted, ""));
     Guard([&] {
       const absl::Status lost = absl::ResourceExhaustedError("a model could not be loaded; the log says why");
-      first.Update(lost);
       host_.DropAhead(wanted[i].first);
       PlanRetry(wanted[i].second, wanted[i].first, lost);
       ReportChanges();

@@ -35,19 +35,31 @@ size_t BeginOfFrames(const PictureBytes& bytes) {
   constexpr size_t kListHeader = 12;
   constexpr size_t kChunkHeader = 8;
   constexpr size_t kBitmapHeader = 40;
+  constexpr size_t kShortestSound = 14;
+  size_t list_end = 0;
+  bool is_sound = false;
   for (size_t at = kListHeader; bytes.has(at, kListHeader);) {
     if (IsList(bytes, at, "movi")) return at;
+    if (bytes.tag(at, "LIST")) list_end = at + kChunkHeader + bytes.little32(at + 4);
     if (bytes.tag(at, "LIST") && !IsList(bytes, at, "INFO") && !IsList(bytes, at, "ncdt")) {
       at += kListHeader;
       continue;
     }
     const size_t size = bytes.little32(at + 4);
-    // FFmpeg does not go on behind these where this walk would, so all of the file is checked.
+    const size_t begin = at + kChunkHeader;
     const auto is_here = [&](const char* type) { return bytes.tag(at, type); };
+    if (is_here("strh")) is_sound = bytes.tag(begin, "auds");
+    // FFmpeg does not go on behind these where this walk would, so all of the file is checked.
     constexpr const char* kUnpadded[] = {"avih", "amvh", "strh", "indx", "vprp"};
     const bool is_odd = (size & 1) != 0 && std::any_of(std::begin(kUnpadded), std::end(kUnpadded), is_here);
-    if (is_odd || (bytes.tag(at, "strf") && size < kBitmapHeader) || !bytes.has(at + kChunkHeader, size))
-      break;
+    // It cuts these to their list.
+    const bool is_cut = (is_here("strf") || is_here("strd")) && begin < list_end && size > list_end - begin;
+    // Formats of sound are short. Of format 0x0165 it may read less than the chunk.
+    const bool is_whole_sound =
+        is_sound && size >= kShortestSound && (size & 1) == 0 && bytes.little16(begin) != 0x0165;
+    const bool is_subtitle = bytes.tag(begin + 16, "DXSA") || bytes.tag(begin + 16, "DXSB");
+    const bool is_short = is_here("strf") && !is_whole_sound && (size < kBitmapHeader || is_subtitle);
+    if (is_odd || is_cut || is_short || !bytes.has(begin, size)) break;
     at += kChunkHeader + size + (size & 1);
   }
   return bytes.size();

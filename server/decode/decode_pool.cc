@@ -51,7 +51,7 @@ absl::Status DecodePool::Schedule(Task task, const DecodeQueue::Order& order,
 
 int64_t DecodePool::pending() const {
   absl::MutexLock lock(&mutex_);
-  return queue_.size();
+  return queue_.due();
 }
 
 absl::Status DecodePool::Start() {

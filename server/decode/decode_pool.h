@@ -57,7 +57,7 @@ class DecodePool {
                         absl::AnyInvocable<void(absl::Status) &&> reject = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Number of tasks that wait for a thread.
+  // Number of tasks that wait for a thread, without those that wait until another long one has ended.
   int64_t pending() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

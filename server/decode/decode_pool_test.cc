@@ -68,8 +68,8 @@ TEST(DecodePoolTest, LongTasksLeaveAThreadToTheOthers) {
 }
 
 TEST(DecodePoolTest, AllThreadsButOneRunLongTasks) {
-  auto pool = MakePool({.threads = 3});
   std::latch both(2);
+  auto pool = MakePool({.threads = 3});
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(
         pool->Schedule([&] { both.arrive_and_wait(); }, {.model = "clips", .may_be_long = true}).ok());
@@ -78,8 +78,8 @@ TEST(DecodePoolTest, AllThreadsButOneRunLongTasks) {
 }
 
 TEST(DecodePoolTest, ASingleThreadRunsLongTasks) {
-  auto pool = MakePool({.threads = 1});
   std::latch ended(2);
+  auto pool = MakePool({.threads = 1});
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(pool->Schedule([&] { ended.count_down(); }, {.model = "clips", .may_be_long = true}).ok());
   }

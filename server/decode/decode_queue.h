@@ -66,8 +66,10 @@ class DecodeQueue {
   // kept. That may be the pushed one.
   Pushed Push(const Order& order, Job job);
 
+  // Number of jobs that may be taken now: without long ones while the maximum of these runs.
+  int64_t due() const { return may_start_long() ? size_ : size_ - long_waiting_; }
   // Whether Pop() would return a job.
-  bool has_due() const { return size_ > long_waiting_ || (long_waiting_ > 0 && may_start_long()); }
+  bool has_due() const { return due() > 0; }
 
   // Removes the job that goes first. Passes over jobs that may be long while the maximum number of them runs.
   std::optional<Taken> Pop();

@@ -84,12 +84,12 @@ bool NamesTexts(const PictureBytes& bytes, size_t type) {
          (bytes.tag(first, "mean") || bytes.tag(first, "name") || bytes.tag(first, "data"));
 }
 
-// Entries of the edit list whose type is at `at`. FFmpeg believes the size of the box, whatever number it
-// states.
-uint64_t EditsOf(const PictureBytes& bytes, size_t at) {
+// Entries of the edit list whose type is at `at`, within an outermost box. FFmpeg believes the size of the
+// box, whatever number it states, and cuts a box to those around it.
+uint64_t EditsOf(const PictureBytes& bytes, size_t at, size_t outermost_end) {
   constexpr size_t kBeforeEntries = 12;  // The type, the version with flags, and the number.
   const uint64_t entry = bytes.u8(at + 4) == 1 ? 20 : 12;
-  const size_t end = EndOf(bytes, at);
+  const size_t end = std::min(EndOf(bytes, at), outermost_end);
   return end > at + kBeforeEntries ? (end - at - kBeforeEntries) / entry : 0;
 }
 
@@ -168,7 +168,7 @@ class SampleCounter {
                                                        entries_, " entries or more, which a file of ",
                                                        bytes_.size(), " bytes cannot hold; write it again"));
       }
-      if (bytes_.tag(at, "elst")) edits_ += EditsOf(bytes_, at);
+      if (bytes_.tag(at, "elst")) edits_ += EditsOf(bytes_, at, end);
       if (absl::Status few = CountTexts(at); !few.ok()) return few;
     }
     return absl::OkStatus();

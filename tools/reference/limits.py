@@ -67,7 +67,7 @@ LIMITS = {
         ("call_start.cc", "kMaxJoinedName", BYTES, "Name of such metadata, if it has several values", "INVALID_ARGUMENT"),
     ],
     "What a request may ask": [
-        ("message_size.h", "kMaxModelName", BYTES, "Name of a model in a request", "INVALID_ARGUMENT"),
+        ("message_size.h", "kMaxModelName", BYTES, "Name of a model in a request for a prediction; over REST also for its metadata, configuration and statistics", "INVALID_ARGUMENT"),
         ("inference/parameters.h", "kMaxInferId", BYTES, "Request id, over the Open Inference Protocol", "INVALID_ARGUMENT"),
         ("vision/messages.h", "kMaxRequestId", BYTES, "Request id, over `saccade.v1`", "INVALID_ARGUMENT"),
         ("core/tensor.h", "kMaxTensorExtents", COUNT, "Extents of a tensor's shape", "INVALID_ARGUMENT"),

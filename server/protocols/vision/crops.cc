@@ -104,10 +104,6 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     }
     if (!entered.ok()) return End(std::move(entered), /*computed=*/false);
     ticket_ = counted_.TakeTicket();
-    {
-      const absl::MutexLock lock(&mutex_);
-      share_.emplace(&pipeline_->client_crops(), request_.client);
-    }
     Detect();
   }
 
@@ -181,6 +177,8 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       detecting_ = outcome->timings;
       batch_size_ = outcome->batch_size;
       MakeJobs();
+      // Not before, so that requests that wait for the detector take no crops from the others.
+      if (!jobs_.empty()) share_.emplace(&pipeline_->client_crops(), request_.client);
       // Until here `outcome` has the charge.
       fits = answer_.Add(static_cast<int64_t>(call_.answer->ByteSizeLong()), *ticket_);
       if (!jobs_.empty()) detected_ = pipeline_->deps().clock->Now();
@@ -459,7 +457,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   std::vector<bool> seen_ ABSL_GUARDED_BY(mutex_);
   // Crops in flight.
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Set when the request is admitted.
+  // Set if the request has crops.
   std::optional<ClientCrops::Share> share_ ABSL_GUARDED_BY(mutex_);
   StartingThreads starting_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
