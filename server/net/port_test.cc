@@ -308,6 +308,19 @@ TEST_F(PortTest, CloseWhileClientsComeAndGo) {
 // The client's descriptor is the last one that the process may have.
 TEST_F(PortTest, AcceptsAgainAfterTheProcessRanOutOfDescriptors) {
   Open(Options(1));
+  class RoundOver final : public Watcher {
+   public:
+    void OnEvents(uint32_t /*events*/) override {}
+    void OnEndOfRound() override { done.Notify(); }
+    absl::Notification done;
+  };
+  const auto await_round = [this] {
+    RoundOver round_over;
+    loops_[0]->Post([&] { loops_[0]->AtEndOfRound(&round_over); });
+    round_over.done.WaitForNotification();
+  };
+  // UBSan needs descriptors when it meets a class for the first time.
+  await_round();
   NetClient client;
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
@@ -317,15 +330,7 @@ TEST_F(PortTest, AcceptsAgainAfterTheProcessRanOutOfDescriptors) {
   few.rlim_cur = static_cast<rlim_t>(highest);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   client.Connect(port_->port());
-  class RoundOver final : public Watcher {
-   public:
-    void OnEvents(uint32_t /*events*/) override {}
-    void OnEndOfRound() override { done.Notify(); }
-    absl::Notification done;
-  };
-  RoundOver round_over;
-  loops_[0]->Post([&] { loops_[0]->AtEndOfRound(&round_over); });
-  round_over.done.WaitForNotification();
+  await_round();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
   ASSERT_TRUE(client.connected());
   ASSERT_TRUE(client.Send("hello"));
