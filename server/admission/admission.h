@@ -127,8 +127,7 @@ class Admission final : public ByteLedger {
   // Admits or rejects a request immediately; never blocks. Errors:
   //   UNAVAILABLE         StartDraining was called
   //   RESOURCE_EXHAUSTED  a bound is reached, the client holds its share of the requests or bytes or its
-  //   quota, or
-  //                       the system has no memory left (memory_reserve.h);
+  //                       quota, or the system has no memory left (memory_reserve.h);
   //                       the message names the bound and its flag, the payloads the reason (ShedReasonOf)
   //                       and when to retry (RetryAfter)
   //   INVALID_ARGUMENT    the request alone exceeds a bound, so that retrying is pointless

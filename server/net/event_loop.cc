@@ -170,7 +170,7 @@ void EventLoop::RunPosted() {
 }
 
 void EventLoop::RunAtEnd() {
-  // What is passed meanwhile has its turn in the next round.
+  // Watchers that are passed meanwhile have their turn in the next round.
   Watcher* next = std::exchange(first_at_end_, nullptr);
   last_at_end_ = nullptr;
   while (next != nullptr) {

@@ -89,7 +89,7 @@ void SpanExporter::Run() {
       try {
         taken = Take();
       } catch (const std::bad_alloc&) {
-        // What was taken is lost, and the rest may have no end.
+        // The spans that were taken are lost, and the queue's rest may be incomplete.
         lost = before;
         queue_.clear();
         queued_ = 0;

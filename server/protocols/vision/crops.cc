@@ -444,7 +444,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
   std::shared_ptr<Admission::Ticket> ticket_;
   // One for each detection with crops. Set before crops run, and then only read.
   std::vector<Region> regions_;
-  // Of all masks of the answer (Response::mask_pixels).
+  // Pixels of all masks of the answer (Response::mask_pixels).
   std::atomic<int64_t> mask_pixels_{0};
 
   absl::Mutex mutex_;
