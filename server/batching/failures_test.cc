@@ -102,6 +102,24 @@ TEST_F(FailuresTest, AFailedBatchIsRetriedOnceOnAnotherInstance) {
   EXPECT_EQ(scheduler_->queued(model_), 0);
 }
 
+// `./dev simulate --seed 5000002` found that the gauge kept counting them.
+TEST_F(FailuresTest, TheGaugeForgetsRetriesThatAreDropped) {
+  Make({0, 0}, {.max_batch_size = 2});
+  const auto cancelled = Push();
+  Push();
+  auto batch = Next();
+  ASSERT_TRUE(batch.has_value());
+  ASSERT_EQ(batch->tasks.size(), 2u);
+  Push();
+  ASSERT_TRUE(Next().has_value()) << "no instance is idle";
+  ASSERT_TRUE(Fail(*batch));
+  EXPECT_EQ(scheduler_->gauges(model_)->queued, 2);
+  cancelled->cancellation.Cancel();
+  EXPECT_FALSE(Next().has_value()) << "only the instance that failed is idle";
+  EXPECT_EQ(scheduler_->queued(model_), 1);
+  EXPECT_EQ(scheduler_->gauges(model_)->queued, 1);
+}
+
 TEST_F(FailuresTest, AModelWithOneInstanceDoesNotRetry) {
   Make({0});
   Push();

@@ -169,7 +169,9 @@ std::optional<Scheduler::Batch> Scheduler::Impl::NextRetry(NanoTime now, std::ve
   ReleaseCoresOfLongPasses(now);
   for (size_t i = retrying.size(); i-- > 0;) {
     Model& model = *retrying[i];
+    const size_t dropped_before = dropped->size();
     SweepRetries(model, now, dropped);
+    if (dropped->size() != dropped_before) Track(model);
     for (auto it = model.retries.begin(); it != model.retries.end(); ++it) {
       const Instance& failed = model.instances[static_cast<size_t>(it->failed_on)];
       for (const auto& on_device : model.devices) {
@@ -189,7 +191,6 @@ std::optional<Scheduler::Batch> Scheduler::Impl::NextRetry(NanoTime now, std::ve
         return batch;
       }
     }
-    if (model.retries.empty()) Track(model);
   }
   return std::nullopt;
 }
