@@ -26,13 +26,14 @@ bool IsTiny(const Scheduler::Batch& batch) {
 
 }  // namespace
 
-DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock, Report report)
+DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock, Report report, Waker* waker)
     : cores_(options.cores),
       clock_(clock),
       report_(std::move(report)),
+      waker_(waker),
       scheduler_(options),
       demand_(scheduler_.demand()),
-      timer_([this] { RunTimer(); }) {}
+      timer_(waker == nullptr ? std::thread([this] { RunTimer(); }) : std::thread()) {}
 
 DeviceGroup::~DeviceGroup() {
   {
@@ -40,7 +41,7 @@ DeviceGroup::~DeviceGroup() {
     ending_ = true;
   }
   timer_signal_.Set();
-  timer_.join();
+  if (timer_.joinable()) timer_.join();
 }
 
 void DeviceGroup::Sweep() {
@@ -76,13 +77,13 @@ void DeviceGroup::HandOut(Dropped* dropped, Scheduler::ModelId model,
     } else {
       Instance& instance = *instances_.at(batch->model)[static_cast<size_t>(batch->instance)];
       instance.batch = std::move(batch->tasks);
-      instance.signal.Set();
+      WakeInstance(batch->model, batch->instance, instance);
     }
   }
   EndDrained();
   if (scheduler_.wake_at() < timer_at_) {
     timer_at_ = scheduler_.wake_at();
-    timer_signal_.Set();
+    WakeTimer();
   }
 }
 
@@ -93,7 +94,7 @@ void DeviceGroup::HandOutSafely(Dropped* dropped, Scheduler::ModelId model,
   } catch (const std::exception& error) {
     Tell(error.what());
     unfinished_ = true;
-    timer_signal_.Set();
+    WakeTimer();
   }
 }
 
@@ -103,9 +104,20 @@ void DeviceGroup::EndDrained() {
       ++i;
       continue;
     }
-    for (const auto& instance : instances_.at(closing_[i])) instance->signal.Set();
+    int index = 0;
+    for (const auto& instance : instances_.at(closing_[i])) WakeInstance(closing_[i], index++, *instance);
     closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+void DeviceGroup::WakeInstance(Scheduler::ModelId model, int index, Instance& instance) {
+  if (waker_ != nullptr) return waker_->WakeInstance(model, index);
+  instance.signal.Set();
+}
+
+void DeviceGroup::WakeTimer() {
+  if (waker_ != nullptr) return waker_->WakeTimer();
+  timer_signal_.Set();
 }
 
 void DeviceGroup::RunTimer() {

@@ -26,6 +26,18 @@ struct TinyBatch {
   std::vector<std::unique_ptr<Task>> tasks;
 };
 
+// Stands in for the threads of a DeviceGroup and of its models, which a simulation does not have. Called with
+// the group's lock held: what the woken thread would do has to follow later.
+class Waker {
+ public:
+  virtual ~Waker() = default;
+
+  // The instance's thread, if it waits in Take(), would go on.
+  virtual void WakeInstance(Scheduler::ModelId model, int instance) = 0;
+  // The timer's thread would call HandOutDue().
+  virtual void WakeTimer() = 0;
+};
+
 // A Scheduler behind a lock, for threads. Models are added and used through DeviceModel. Thread-safe; calls
 // BatchTask::Reject without holding the lock. A batch wakes only the thread of its instance, and one timer
 // thread waits for batches that become due with time, so idle threads do not slow down busy ones.
@@ -34,8 +46,9 @@ class DeviceGroup {
   // Told the text of an exception that was caught. Thread-safe; does not throw.
   using Report = std::function<void(const char* error)>;
 
-  // `clock` must outlive this object. `report` may be null.
-  DeviceGroup(const SchedulerOptions& options, Clock* clock, Report report = nullptr);
+  // `clock` must outlive this object. `report` may be null. With a `waker`, which must outlive this object,
+  // there is no timer thread, and nothing blocks.
+  DeviceGroup(const SchedulerOptions& options, Clock* clock, Report report = nullptr, Waker* waker = nullptr);
   // REQUIRES: all models were removed.
   ~DeviceGroup();
   DeviceGroup(const DeviceGroup&) = delete;
@@ -44,6 +57,10 @@ class DeviceGroup {
   // Rejects queued tasks that are cancelled or late, even if every instance is busy or hangs. Call it
   // periodically.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Hands out what is due, and returns when the next batch is; nullopt if the group is being destroyed.
+  // Called by the timer's thread, in a loop.
+  std::optional<absl::Time> HandOutDue() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Cores of each device.
   int cores() const { return cores_; }
@@ -84,12 +101,15 @@ class DeviceGroup {
   void EndDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The timer thread's loop: hands out the batches that become due with time.
   void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Hands out what is due, and returns when the next batch is; nullopt if the thread is to end.
-  std::optional<absl::Time> HandOutDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  void WakeInstance(Scheduler::ModelId model, int index, Instance& instance)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int cores_;
   Clock* const clock_;
   const Report report_;
+  // Null in the daemon.
+  Waker* const waker_;
   mutable absl::Mutex mutex_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   // The scheduler's.

@@ -81,15 +81,24 @@ absl::Status ModelHandle::Consider(const BatchTask::Traits& traits, absl::Span<c
 
 ModelHandle::Tasks ModelHandle::Take(int instance) {
   for (;;) {
-    DeviceGroup::Instance* mine = nullptr;
-    {
-      absl::MutexLock lock(&group_->mutex_);
-      mine = group_->instances_.at(model_)[static_cast<size_t>(instance)].get();
-      Tasks batch = std::exchange(mine->batch, {});
-      if (!batch.empty() || group_->IsDrained(model_)) return batch;
-    }
-    mine->signal.AwaitUntil(group_->clock_, absl::InfiniteFuture());
+    Signal* signal = nullptr;
+    if (std::optional<Tasks> batch = TryTake(instance, &signal)) return *std::move(batch);
+    signal->AwaitUntil(group_->clock_, absl::InfiniteFuture());
   }
+}
+
+std::optional<ModelHandle::Tasks> ModelHandle::TryTake(int instance) {
+  Signal* signal = nullptr;
+  return TryTake(instance, &signal);
+}
+
+std::optional<ModelHandle::Tasks> ModelHandle::TryTake(int instance, Signal** signal) {
+  absl::MutexLock lock(&group_->mutex_);
+  DeviceGroup::Instance& mine = *group_->instances_.at(model_)[static_cast<size_t>(instance)];
+  *signal = &mine.signal;
+  Tasks batch = std::exchange(mine.batch, {});
+  if (batch.empty() && !group_->IsDrained(model_)) return std::nullopt;
+  return batch;
 }
 
 template <typename End>

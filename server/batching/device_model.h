@@ -41,6 +41,9 @@ class ModelHandle {
   // Reports that a pass over `size` items of a bucket ran out of memory. Batches are smaller for a while.
   void ReduceBatches(int64_t bucket, int64_t size);
 
+  // The number by which a Waker knows the model.
+  Scheduler::ModelId id() const { return model_; }
+
   // Ends submission. Queued tasks are still handed out, without waiting for more. Idempotent, does not block.
   void Close();
 
@@ -63,11 +66,14 @@ class ModelHandle {
   // See DeviceModel.
   absl::Status Submit(std::unique_ptr<BatchTask>& task, std::optional<TinyBatch<BatchTask>>* tiny);
   Tasks Take(int instance);
+  std::optional<Tasks> TryTake(int instance);
   Changes Finished(int instance, bool learn, std::optional<TinyBatch<BatchTask>>* tiny);
   Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<BatchTask>>* tiny);
   void Skipped(int instance, std::optional<TinyBatch<BatchTask>>* tiny);
 
  private:
+  // Also returns what wakes the instance's thread.
+  std::optional<Tasks> TryTake(int instance, Signal** signal);
   template <typename End>
   Changes EndPass(std::optional<TinyBatch<BatchTask>>* tiny, const End& end);
 
@@ -114,14 +120,13 @@ class DeviceModel : public ModelHandle {
   // of one bucket. An empty result means that the model is closed and drained, and that the thread may end.
   // Tasks found to be cancelled or late are rejected on this thread.
   // If this throws, the tasks are destroyed, and the instance is idle again.
-  Tasks Take(int instance) {
-    ModelHandle::Tasks taken = ModelHandle::Take(instance);
-    try {
-      return Typed(std::move(taken));
-    } catch (const std::bad_alloc&) {
-      ModelHandle::Skipped(instance, nullptr);
-      throw;
-    }
+  Tasks Take(int instance) { return Fetched(instance, ModelHandle::Take(instance)); }
+
+  // As Take(), but returns nullopt where that would block.
+  std::optional<Tasks> TryTake(int instance) {
+    std::optional<ModelHandle::Tasks> taken = ModelHandle::TryTake(instance);
+    if (!taken) return std::nullopt;
+    return Fetched(instance, *std::move(taken));
   }
 
   // Marks the instance as idle after it computed at least one item of its batch. `learn` is true if it
@@ -166,6 +171,15 @@ class DeviceModel : public ModelHandle {
 
  private:
   using ModelHandle::ModelHandle;
+
+  Tasks Fetched(int instance, ModelHandle::Tasks taken) {
+    try {
+      return Typed(std::move(taken));
+    } catch (const std::bad_alloc&) {
+      ModelHandle::Skipped(instance, nullptr);
+      throw;
+    }
+  }
 
   // Stores a tiny batch in `*tiny`. If there is no memory, its tasks are destroyed, and its instance is idle
   // again.

@@ -1,7 +1,10 @@
 // Callbacks for the steps of a simulation.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "server/simulation/ledger.h"
 #include "server/simulation/policy.h"
 #include "server/simulation/sim_task.h"
@@ -16,6 +19,13 @@ class Observer {
   virtual void OnArrival(const SimTask& /*task*/, Nanos /*now*/) {}
   virtual void OnTaken(const SimTask& /*task*/, Nanos /*now*/) {}
   virtual void OnRefused(const SimTask& /*task*/, const absl::Status& /*why*/, Nanos /*now*/) {}
+
+  // The policy predicted `said` before the request is prepared; it is refused with an error, and pushed after
+  // OK.
+  virtual void OnConsidered(const SimTask& /*task*/, absl::Span<const int64_t> /*buckets*/,
+                            const absl::Status& /*said*/, Nanos /*now*/) {}
+  // After each call of Policy::Sweep().
+  virtual void OnSwept(Nanos /*now*/) {}
 
   virtual void OnStart(const Policy::Batch& /*batch*/, Nanos /*now*/) {}
   virtual void OnFinish(int /*model*/, int /*instance*/, Nanos /*now*/) {}

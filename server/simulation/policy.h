@@ -2,12 +2,14 @@
 // same requests.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/batching/batch_task.h"
 
 namespace saccade::server::simulation {
@@ -18,12 +20,24 @@ class Policy {
     int model = 0;
     int instance = 0;
     std::vector<std::unique_ptr<BatchTask>> tasks;
+    // True if the thread that brought a request computes it (TinyBatch).
+    bool tiny = false;
   };
 
   virtual ~Policy() = default;
 
   // Takes ownership of `task` only if it returns OK. A task that is dropped later is ended with Reject().
   virtual absl::Status Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) = 0;
+
+  // Predicts what Push() of one item would return, as the daemon asks before it decodes a picture. `buckets`
+  // as for Scheduler::Consider.
+  virtual absl::Status Consider(int /*model*/, const BatchTask::Traits& /*traits*/,
+                                absl::Span<const int64_t> /*buckets*/, absl::Time /*now*/) {
+    return absl::OkStatus();
+  }
+
+  // Ends tasks that are cancelled or late, whether or not there is a batch for an instance.
+  virtual void Sweep(absl::Time /*now*/) {}
 
   // The next batch, whose instance is busy until Finished(). nullopt if no batch is due.
   virtual std::optional<Batch> Next(absl::Time now) = 0;

@@ -29,13 +29,6 @@ void SchedulerPolicy::Load(int model) {
   }
 }
 
-void SchedulerPolicy::Reload(int model) {
-  for (auto& task : scheduler_.RemoveModel(ids_[model])) {
-    task->Reject(absl::UnavailableError("the model was unloaded"));
-  }
-  Load(model);
-}
-
 absl::Status SchedulerPolicy::Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) {
   absl::Status taken = scheduler_.Push(ids_[model], task, now, &dropped_);
   RejectDropped();

@@ -26,16 +26,11 @@ class SchedulerPolicy final : public Policy {
   }
   absl::Time wake_at() const override { return scheduler_.wake_at(); }
 
-  // Close stops a model and Reload loads it again, as the daemon does. REQUIRES for Reload: all instances of
-  // the model are idle.
+  // Push fails from now on.
   void Close(int model) { scheduler_.Close(ids_[model]); }
-  void Reload(int model);
 
   // See Scheduler::TakeDemand, of all models.
   absl::Duration TakeDemand() { return scheduler_.TakeDemand(); }
-
-  int64_t set_aside(int model) const { return scheduler_.set_aside(ids_[model]); }
-  int64_t queued(int model) const { return scheduler_.queued(ids_[model]); }
 
  private:
   void Load(int model);

@@ -36,6 +36,9 @@ void Simulation::SetTime(Nanos now) {
 Simulation::~Simulation() {
   // Tasks that are still alive would call this simulation from their destructors.
   policy_.reset();
+  for (const auto& task : preparing_) {
+    if (task != nullptr) task->End();
+  }
   for (Running& pass : running_) {
     for (auto& task : pass.tasks) AsSimTask(task).End();
   }
@@ -60,6 +63,7 @@ Nanos Simulation::WakeAt() {
 
 void Simulation::Run() {
   for (uint32_t stream = 0; stream < streams_.size(); ++stream) ScheduleNext(stream);
+  if (options_.sweep_every != kNever) Schedule(options_.sweep_every, Kind::kSweep, 0);
   const Nanos end = options_.until + options_.patience;
   while (true) {
     const Nanos wake = WakeAt();
@@ -81,7 +85,7 @@ void Simulation::Run() {
 }
 
 void Simulation::Handle(const Event& event) {
-  Trace(static_cast<uint64_t>(event.at.count()) * 4 + static_cast<uint64_t>(event.kind));
+  Trace(static_cast<uint64_t>(event.at.count()) * 8 + static_cast<uint64_t>(event.kind));
   switch (event.kind) {
     case Kind::kArrival:
       Arrive(event.index);
@@ -96,6 +100,13 @@ void Simulation::Handle(const Event& event) {
       break;
     case Kind::kAction:
       actions_[event.index](now_);
+      break;
+    case Kind::kPrepared:
+      free_preparing_.push_back(event.index);
+      Push(std::move(preparing_[event.index]));
+      break;
+    case Kind::kSweep:
+      Sweep();
       break;
   }
 }
@@ -151,15 +162,55 @@ void Simulation::Submit(const StreamOptions& stream, const Arrival& arrival, uin
       taken = ticket.status();
     }
   }
+  if (taken.ok() && stream.considered) taken = Consider(stream, *sim_task);
+  if (!taken.ok()) return Refuse(*sim_task, taken);
+  if (stream.preparation == Nanos()) return Push(std::move(sim_task));
+  if (free_preparing_.empty()) {
+    free_preparing_.push_back(static_cast<uint32_t>(preparing_.size()));
+    preparing_.emplace_back();
+  }
+  const uint32_t slot = free_preparing_.back();
+  free_preparing_.pop_back();
+  preparing_[slot] = std::move(sim_task);
+  Schedule(now_ + stream.preparation, Kind::kPrepared, slot);
+}
+
+absl::Status Simulation::Consider(const StreamOptions& stream, const SimTask& task) {
+  const auto shapes = static_cast<int64_t>(device_->models()[stream.model].shapes.size());
+  const int64_t buckets[] = {task.bucket(), (task.bucket() + 1) % shapes};
+  const absl::Span<const int64_t> asked(buckets, stream.may_turn ? 2 : 1);
+  absl::Status said = policy_->Consider(stream.model, task.traits(), asked, ToTime(now_));
+  if (observer_ != nullptr) observer_->OnConsidered(task, asked, said, now_);
+  return said;
+}
+
+void Simulation::Push(std::unique_ptr<SimTask> sim_task) {
   SimTask* const raw = sim_task.get();
   std::unique_ptr<BatchTask> task = std::move(sim_task);
-  if (taken.ok()) taken = policy_->Push(stream.model, task, ToTime(now_));
+  pushed_ = raw;
+  const absl::Status taken = policy_->Push(raw->model(), task, ToTime(now_));
   if (taken.ok()) {
-    if (observer_ != nullptr) observer_->OnTaken(*raw, now_);
-    return;
+    if (pushed_ != nullptr) NoteTaken(*raw);
+  } else {
+    pushed_ = nullptr;
+    Refuse(*raw, taken);
   }
-  if (observer_ != nullptr) observer_->OnRefused(*raw, taken, now_);
-  End(*raw, absl::IsCancelled(taken) ? Outcome::kCancelled : Outcome::kRefused);
+}
+
+void Simulation::NoteTaken(const SimTask& task) {
+  pushed_ = nullptr;
+  if (observer_ != nullptr) observer_->OnTaken(task, now_);
+}
+
+void Simulation::Refuse(SimTask& task, const absl::Status& why) {
+  if (observer_ != nullptr) observer_->OnRefused(task, why, now_);
+  End(task, absl::IsCancelled(why) ? Outcome::kCancelled : Outcome::kRefused);
+}
+
+void Simulation::Sweep() {
+  policy_->Sweep(ToTime(now_));
+  if (observer_ != nullptr) observer_->OnSwept(now_);
+  if (now_ < options_.until || alive_ > 0) Schedule(now_ + options_.sweep_every, Kind::kSweep, 0);
 }
 
 void Simulation::AskForBatches() {
@@ -216,16 +267,18 @@ void Simulation::Fail(Running done) {
     End(AsSimTask(task), Outcome::kCancelled);
     return true;
   });
-  std::vector<const SimTask*> failed;
-  for (const auto& task : done.tasks) failed.push_back(&AsSimTask(task));
+  failed_.clear();
+  failed_on_ = done.instance;
+  for (const auto& task : done.tasks) failed_.push_back(&AsSimTask(task));
   if (observer_ != nullptr) {
     observer_->OnFinish(done.model, done.instance, now_);
     observer_->OnFailed(done.model, done.instance, now_);
   }
   policy_->Failed(done.model, done.instance, ToTime(now_), &done.tasks);
   if (done.tasks.empty() && observer_ != nullptr) {
-    for (const SimTask* task : failed) observer_->OnRetry(*task, done.instance, now_);
+    for (const SimTask* task : failed_) observer_->OnRetry(*task, failed_on_, now_);
   }
+  failed_.clear();
   for (const auto& task : done.tasks) End(AsSimTask(task), Outcome::kFailed);
 }
 
@@ -245,6 +298,8 @@ void Simulation::End(SimTask& task, Outcome outcome) {
 }
 
 void Simulation::OnRejected(SimTask& task, const absl::Status& why) {
+  if (&task == pushed_) NoteTaken(task);
+  if (std::erase(failed_, &task) > 0 && observer_ != nullptr) observer_->OnRetry(task, failed_on_, now_);
   End(task, absl::IsCancelled(why) ? Outcome::kCancelled : Outcome::kShed);
 }
 

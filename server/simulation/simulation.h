@@ -32,6 +32,8 @@ class Simulation final : private SimTask::Watcher {
     VirtualClock* clock = nullptr;
     // The run ends at the latest this long after `until`.
     Nanos patience = 600 * kSecond;
+    // How often Policy::Sweep() is called; kNever for never.
+    Nanos sweep_every = kNever;
   };
 
   // Errors of the policy itself. All are zero for a correct policy.
@@ -71,7 +73,7 @@ class Simulation final : private SimTask::Watcher {
   Nanos busy(int model) const { return busy_[model]; }
 
  private:
-  enum class Kind : uint32_t { kArrival, kFinish, kCancel, kAction };
+  enum class Kind : uint32_t { kArrival, kFinish, kCancel, kAction, kPrepared, kSweep };
   struct Event {
     Nanos at;
     // Breaks ties in the order of scheduling.
@@ -98,6 +100,14 @@ class Simulation final : private SimTask::Watcher {
   void ScheduleNext(uint32_t stream);
   void Arrive(uint32_t stream);
   void Submit(const StreamOptions& stream, const Arrival& arrival, uint32_t index);
+  // Asks the policy about a request that is not prepared yet.
+  absl::Status Consider(const StreamOptions& stream, const SimTask& task);
+  // Offers a prepared request to the policy.
+  void Push(std::unique_ptr<SimTask> task);
+  // Tells the observer that the policy took the request.
+  void NoteTaken(const SimTask& task);
+  void Refuse(SimTask& task, const absl::Status& why);
+  void Sweep();
   void Start(Policy::Batch batch);
   void Finish(uint32_t pass);
   // Ends a pass that has failed.
@@ -126,6 +136,14 @@ class Simulation final : private SimTask::Watcher {
   std::vector<Arrival> next_arrivals_;
   std::vector<Running> running_;
   std::vector<uint32_t> free_running_;
+  // The request of the call of Policy::Push() in progress until the observer is told; the policy may reject
+  // it after it took it.
+  const SimTask* pushed_ = nullptr;
+  // Likewise those of the call of Policy::Failed() in progress, and the instance that failed.
+  std::vector<const SimTask*> failed_;
+  int failed_on_ = 0;
+  std::vector<std::unique_ptr<SimTask>> preparing_;
+  std::vector<uint32_t> free_preparing_;
   std::vector<std::shared_ptr<Cancellation>> cancellations_;
   std::vector<uint32_t> free_cancellations_;
   // A deque, because an action may add another while it runs.

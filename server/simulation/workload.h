@@ -59,6 +59,11 @@ struct StreamOptions {
   // Counted from the arrival. kNever for no deadline.
   Nanos deadline = 100 * kMillisecond;
   Nanos timeout = kNever;
+  // True if the policy is asked (Policy::Consider) before a request is prepared, which takes so long. If the
+  // item could be turned, it is asked about the next bucket as well.
+  bool considered = false;
+  bool may_turn = false;
+  Nanos preparation = {};
   // The share of requests that are cancelled, at a time drawn uniformly from arrival to twice the deadline.
   double cancelled = 0;
 };

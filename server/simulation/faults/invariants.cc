@@ -19,6 +19,20 @@ constexpr double kEstimated = 0.95;
 // An instance whose pass failed may take no work for so long.
 constexpr Nanos kMaxPause = 61 * kSecond;
 
+// The daemon's limits of tiny batches (batching/device_group.cc).
+constexpr Nanos kHandOffCost = 120 * kMicrosecond;
+constexpr Nanos kMaxTinyPass = kMillisecond;
+
+// A sweep leaves out a queue that was swept within so long before.
+constexpr Nanos kSweptLately = kMillisecond;
+
+// An idle model may reject a request as late only if it has less time left than so many times its pass.
+constexpr double kAmple = 1.5;
+// The share of the requests of which Consider() may wrongly predict that they are accepted, if they are
+// pushed at once, and how many in any case: a request counts as load only when it is pushed.
+constexpr double kMaxForetoldWrongly = 0.02;
+constexpr int64_t kFewForetoldWrongly = 20;
+
 constexpr size_t kMaxViolations = 5;
 // A request without a deadline is ordered as if it were due this long after its arrival.
 constexpr Nanos kUsualPatience = 30 * kSecond;
@@ -29,7 +43,7 @@ constexpr Nanos kTolerance = kMicrosecond;
 
 }  // namespace
 
-Invariants::Invariants(const Scenario& scenario, const SchedulerPolicy* policy)
+Invariants::Invariants(const Scenario& scenario, const GroupPolicy* policy)
     : scenario_(scenario), policy_(policy), always_fits_(scenario.AlwaysFits()) {
   for (const ModelOptions& options : scenario.models) {
     Model& model = models_.emplace_back();
@@ -93,7 +107,55 @@ void Invariants::OnTaken(const SimTask& task, Nanos now) {
     Violated(now, model.pictures, " pictures wait, of at most ", options.max_queue_size);
 }
 
+void Invariants::OnConsidered(const SimTask& task, absl::Span<const int64_t> buckets,
+                              const absl::Status& said, Nanos now) {
+  ++considered_;
+  const Model& model = models_[task.model()];
+  if (!said.ok()) {
+    // OnRefused() follows.
+    CheckRefusal(task, /*size=*/1, buckets, said, now);
+    return;
+  }
+  if (model.closed) Violated(now, "request ", task.id(), " was not rejected by a closed model");
+  const StreamOptions& stream = scenario_.streams[task.entry().stream];
+  if (stream.preparation != Nanos() || task.size() != 1 || buckets.size() != 1) return;
+  ++foretold_;
+  foretold_id_ = task.id();
+}
+
+bool Invariants::IsFull(const SimTask& task, int64_t size) const {
+  const Model& model = models_[task.model()];
+  if (model.pictures + size > scenario_.batchers[task.model()].max_queue_size) return true;
+  const int64_t max_of_class = PolicyOf(task).max_queue_size;
+  const auto of_class = model.classes.find(ClassOf(task));
+  return max_of_class > 0 && of_class != model.classes.end() && of_class->second >= max_of_class;
+}
+
+void Invariants::CheckRefusal(const SimTask& task, int64_t size, absl::Span<const int64_t> buckets,
+                              const absl::Status& why, Nanos now) {
+  const bool is_late = absl::IsDeadlineExceeded(why);
+  if (!is_late && !absl::IsResourceExhausted(why)) return;
+  // Where timed-out requests are delayed, they change their class.
+  if (!scenario_.plain_order || IsFull(task, size)) return;
+  const Nanos deadline = task.entry().deadline;
+  if (deadline == kNever) {
+    Violated(now, "request ", task.id(), " has no deadline, and was rejected: ", why.ToString());
+    return;
+  }
+  const Model& model = models_[task.model()];
+  if (scenario_.faults.misleads() || model.pictures + model.retried > 0 || !CouldBegin(task.model(), now))
+    return;
+  Nanos takes = kNever;
+  for (const int64_t bucket : buckets)
+    takes = std::min(takes, scenario_.models[task.model()].Latency(bucket, size));
+  takes *= kAmple * (1 + 3 * scenario_.jitter);
+  if (deadline - now > takes + kTolerance)
+    Violated(now, "request ", task.id(), " has ", ToMilliseconds(deadline - now),
+             " ms left, and was rejected by an idle model: ", why.ToString());
+}
+
 void Invariants::OnRefused(const SimTask& task, const absl::Status& why, Nanos now) {
+  if (task.id() == foretold_id_) ++foretold_wrongly_;
   const Model& model = models_[task.model()];
   const bool draining = now >= scenario_.drain_at;
   if (now >= scenario_.healed_at && !draining) last_refusal_ = why.ToString();
@@ -139,6 +201,7 @@ void Invariants::OnStart(const Policy::Batch& batch, Nanos now) {
   for (const auto& task : batch.tasks) Forget(AsSimTask(task));
   CheckMembers(batch, now);
   if (scenario_.plain_order && !retry) CheckOrder(batch, now);
+  if (batch.tiny) CheckTiny(batch, now);
 }
 
 bool Invariants::CheckRetry(const Policy::Batch& batch, Nanos now) {
@@ -154,6 +217,38 @@ bool Invariants::CheckRetry(const Policy::Batch& batch, Nanos now) {
   if (retried != 0 && retried != batch.tasks.size())
     Violated(now, "a retry shares a batch with other requests");
   return retried != 0;
+}
+
+void Invariants::CheckTiny(const Policy::Batch& batch, Nanos now) {
+  int64_t pictures = 0;
+  for (const auto& task : batch.tasks) pictures += task->size();
+  const int64_t bucket = batch.tasks.front()->bucket();
+  if (!scenario_.lends[batch.model]) Violated(now, "a tiny batch of a model that lends no threads");
+  const Nanos max = std::min(static_cast<double>(batch.tasks.size()) * kHandOffCost, kMaxTinyPass);
+  const double trusted = scenario_.faults.misleads() ? kMisled : kEstimated - 3 * scenario_.jitter;
+  const Nanos takes = scenario_.models[batch.model].Latency(bucket, pictures);
+  const auto [last_pass, known] = std::pair(models_[batch.model].buckets.at(bucket).last_pass,
+                                            models_[batch.model].buckets.at(bucket).known);
+  // The scheduler may occasionally probe whether passes still take as long as estimated.
+  if (known && takes * trusted > max + kTolerance && now - last_pass < kProbeAfter * takes * trusted)
+    Violated(now, "a pass of ", ToMilliseconds(takes),
+             " ms runs on the thread that brought a request, of at most ", ToMilliseconds(max), " ms");
+}
+
+void Invariants::OnSwept(Nanos now) {
+  absl::btree_set<int64_t> cancelled;
+  for (const Model& model : models_) {
+    if (model.pictures == 0) continue;
+    for (const Bucket& bucket : model.buckets) {
+      for (const Position& position : bucket.waiting) {
+        const SimTask& task = *position.task;
+        if (task.cancelled()) cancelled.insert(position.id);
+        if (cancelled_.count(position.id) > 0 || now > task.entry().deadline + kSweptLately)
+          Violated(now, "request ", position.id, " is cancelled or late, and waits after a sweep");
+      }
+    }
+  }
+  cancelled_ = std::move(cancelled);
 }
 
 void Invariants::OnFailed(int model, int instance, Nanos now) {
@@ -277,6 +372,9 @@ void Invariants::OnSettled(Nanos now, Nanos wake) {
     if (policy_->queued(static_cast<int>(i)) != model.pictures + model.retried)
       Violated(now, policy_->queued(static_cast<int>(i)), " pictures are said to wait, and ",
                model.pictures + model.retried, " do");
+    if (model.closed && model.computing == 0 && model.pictures + model.retried == 0 &&
+        !policy_->Ended(static_cast<int>(i)))
+      Violated(now, "threads of a drained model wait");
     if (model.pictures > 0 && CouldBegin(static_cast<int>(i), now))
       CheckWaiting(static_cast<int>(i), now, wake);
   }
@@ -318,6 +416,12 @@ void Invariants::CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes
   if (mistakes.total() > 0)
     Violated(end, mistakes.lost, " requests were lost, ", mistakes.ended_twice, " ended twice, ",
              mistakes.stuck, " never ended; woken in vain ", mistakes.woke_in_vain, " times");
+  if (policy_->woken_in_vain() > 0)
+    Violated(end, "instances were woken in vain ", policy_->woken_in_vain(), " times");
+  if (static_cast<double>(foretold_wrongly_) >
+      kFewForetoldWrongly + kMaxForetoldWrongly * static_cast<double>(foretold_))
+    Violated(end, foretold_wrongly_, " of ", foretold_,
+             " requests were rejected that had just been accepted");
   if (ended_ != requests) Violated(end, ended_, " of ", requests, " requests ended");
   if (inflight.requests != 0 || inflight.bytes != 0)
     Violated(end, inflight.requests, " requests hold credit although nothing is there");

@@ -9,9 +9,9 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
+#include "server/simulation/faults/group_policy.h"
 #include "server/simulation/faults/scenario.h"
 #include "server/simulation/observer.h"
-#include "server/simulation/scheduler_policy.h"
 #include "server/simulation/simulation.h"
 
 namespace saccade::server::simulation {
@@ -19,7 +19,7 @@ namespace saccade::server::simulation {
 class Invariants final : public Observer {
  public:
   // Both arguments must outlive the object.
-  Invariants(const Scenario& scenario, const SchedulerPolicy* policy);
+  Invariants(const Scenario& scenario, const GroupPolicy* policy);
 
   // Called when the model stops accepting requests, and when it is loaded again.
   void Closed(int model) { models_[model].closed = true; }
@@ -30,6 +30,9 @@ class Invariants final : public Observer {
   // True if no instance of the model computes.
   bool Idle(int model) const { return models_[model].computing == 0; }
 
+  // Number of requests that the policy was asked about before they were prepared.
+  int64_t considered() const { return considered_; }
+
   // Checks the end of a run. `requests` is the number of requests that arrived.
   void CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes, const Inflight& inflight);
 
@@ -37,6 +40,9 @@ class Invariants final : public Observer {
   const std::vector<std::string>& violations() const { return violations_; }
 
   void OnTaken(const SimTask& task, Nanos now) override;
+  void OnConsidered(const SimTask& task, absl::Span<const int64_t> buckets, const absl::Status& said,
+                    Nanos now) override;
+  void OnSwept(Nanos now) override;
   void OnRefused(const SimTask& task, const absl::Status& why, Nanos now) override;
   void OnStart(const Policy::Batch& batch, Nanos now) override;
   void OnFinish(int model, int instance, Nanos now) override;
@@ -96,6 +102,11 @@ class Invariants final : public Observer {
   bool Alive(const SimTask& task, Nanos now) const;
   void Forget(const SimTask& task);
 
+  // Checks a rejection of `size` items before the request waits in one of `buckets`.
+  void CheckRefusal(const SimTask& task, int64_t size, absl::Span<const int64_t> buckets,
+                    const absl::Status& why, Nanos now);
+  bool IsFull(const SimTask& task, int64_t size) const;
+  void CheckTiny(const Policy::Batch& batch, Nanos now);
   void CheckInstance(const Policy::Batch& batch, Nanos now);
   // Returns true if the batch is a retry.
   bool CheckRetry(const Policy::Batch& batch, Nanos now);
@@ -106,13 +117,21 @@ class Invariants final : public Observer {
   void CheckWaiting(int model, Nanos now, Nanos wake);
 
   const Scenario& scenario_;
-  const SchedulerPolicy* const policy_;
+  const GroupPolicy* const policy_;
   const bool always_fits_;
   std::vector<Model> models_;
   // Running passes by device.
   std::map<int, int> computing_;
   // The requests that are computed a second time, by id.
   absl::btree_map<int64_t, Retried> retried_;
+  // Requests that were cancelled at the last sweep, and waited.
+  absl::btree_set<int64_t> cancelled_;
+  int64_t considered_ = 0;
+  // Of the requests of one item and one bucket that were accepted by Consider() and pushed at the same time:
+  // their number, how many of them were rejected, and the last one's id.
+  int64_t foretold_ = 0;
+  int64_t foretold_wrongly_ = 0;
+  int64_t foretold_id_ = -1;
   int64_t ended_ = 0;
   Nanos last_finish_ = {};
   // Outcomes of the second half of the requests that arrive after the faults have ended.

@@ -7,6 +7,7 @@
 namespace saccade::server::simulation {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -25,7 +26,10 @@ class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
     scenario_.batchers = {batcher};
     scenario_.scheduler.cores = 2;
     scenario_.healed_at = scenario_.drain_at = 100 * kSecond;
-    policy_ = std::make_unique<SchedulerPolicy>(scenario_.scheduler, scenario_.batchers, scenario_.models);
+    policy_ = std::make_unique<GroupPolicy>(
+        GroupPolicy::Options{
+            .scheduler = scenario_.scheduler, .batchers = scenario_.batchers, .models = scenario_.models},
+        &clock_);
   }
 
   void OnRejected(SimTask& task, const absl::Status&) override { task.End(); }
@@ -62,6 +66,10 @@ class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
     invariants().OnStart(batch, now);
   }
 
+  void Consider(const std::unique_ptr<BatchTask>& task, const absl::Status& said) {
+    invariants().OnConsidered(AsSimTask(task), {task->bucket()}, said, {});
+  }
+
   std::vector<std::string> violations() { return invariants().violations(); }
 
   Scenario scenario_;
@@ -71,7 +79,8 @@ class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
 
  private:
   int64_t next_id_ = 0;
-  std::unique_ptr<SchedulerPolicy> policy_;
+  VirtualClock clock_;
+  std::unique_ptr<GroupPolicy> policy_;
   std::unique_ptr<Invariants> invariants_;
 };
 
@@ -193,6 +202,101 @@ TEST_F(InvariantsTest, AnOpenOneIsNotUnavailable) {
   invariants().OnRefused(AsSimTask(task), absl::UnavailableError("gone"), {});
   invariants().OnRefused(AsSimTask(task), absl::ResourceExhaustedError("full"), {});
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("refused while open")));
+}
+
+TEST_F(InvariantsTest, WithoutADeadlineOnlyAFullQueueRejects) {
+  const auto task = Make(0, kNever);
+  Consider(task, absl::DeadlineExceededError("late"));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("has no deadline, and was rejected")));
+}
+
+TEST_F(InvariantsTest, AFullQueueRejects) {
+  std::vector<std::unique_ptr<BatchTask>> tasks;
+  for (int i = 0; i < 3; ++i) tasks.push_back(Taken());
+  Consider(Make(0, kNever), absl::ResourceExhaustedError("full"));
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(InvariantsTest, AnIdleModelRejectsNothingThatHasTime) {
+  // A pass takes 5.25 ms.
+  Consider(Make(0, 6 * kMillisecond), absl::DeadlineExceededError("late"));
+  EXPECT_THAT(violations(), IsEmpty());
+  Consider(Make(0, 9 * kMillisecond), absl::DeadlineExceededError("late"));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("was rejected by an idle model")));
+}
+
+TEST_F(InvariantsTest, APredictionIsNotTakenBackAtOnce) {
+  scenario_.streams = {{}};
+  for (int i = 0; i < 100; ++i) {
+    const auto task = Make(0, kSecond);
+    Consider(task, absl::OkStatus());
+    invariants().OnRefused(AsSimTask(task), absl::ResourceExhaustedError("overloaded"), {});
+  }
+  invariants().CheckEnd(0, {}, {});
+  EXPECT_THAT(violations(),
+              Contains(HasSubstr("100 of 100 requests were rejected that had just been accepted")));
+}
+
+TEST_F(InvariantsTest, AClosedModelIsNotConsidered) {
+  scenario_.streams = {{}};
+  invariants().Closed(0);
+  Consider(Make(0, kSecond), absl::OkStatus());
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("was not rejected by a closed model")));
+}
+
+TEST_F(InvariantsTest, ASweepLeavesNothingLate) {
+  const auto task = Taken(0, 5 * kMillisecond);
+  invariants().OnSwept(6 * kMillisecond);
+  EXPECT_THAT(violations(), IsEmpty()) << "swept within the last millisecond";
+  invariants().OnSwept(7 * kMillisecond);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("waits after a sweep")));
+}
+
+TEST_F(InvariantsTest, ASweepLeavesNothingCancelled) {
+  const auto task = Taken();
+  cancellation_->Cancel();
+  invariants().OnSwept({});
+  EXPECT_THAT(violations(), IsEmpty());
+  invariants().OnSwept(250 * kMillisecond);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("waits after a sweep")));
+}
+
+TEST_F(InvariantsTest, OnlyShortPassesRunWhereTheyWereBrought) {
+  scenario_.lends = {true};
+  const auto well = Taken();
+  invariants().OnEnd(AsSimTask(well), Outcome::kInTime, {});
+  Policy::Batch batch;
+  batch.tiny = true;
+  batch.tasks.push_back(Taken());
+  invariants().OnStart(batch, {});
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("runs on the thread that brought a request")));
+}
+
+TEST_F(InvariantsTest, ATinyPassIsSound) {
+  scenario_.lends = {true};
+  scenario_.models.front().latency = {.alpha = 50 * kMicrosecond, .beta = 10 * kMicrosecond};
+  Policy::Batch batch;
+  batch.tiny = true;
+  batch.tasks.push_back(Taken());
+  invariants().OnStart(batch, {});
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(InvariantsTest, OnlyModelsThatLendThreadsHaveTinyPasses) {
+  scenario_.lends = {false};
+  scenario_.models.front().latency = {.alpha = 50 * kMicrosecond, .beta = 10 * kMicrosecond};
+  Policy::Batch batch;
+  batch.tiny = true;
+  batch.tasks.push_back(Taken());
+  invariants().OnStart(batch, {});
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("lends no threads")));
+}
+
+TEST_F(InvariantsTest, TheThreadsOfADrainedModelEnd) {
+  invariants().Closed(0);
+  invariants().OnSettled({}, kNever);
+  // The policy's model is open.
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("threads of a drained model wait")));
 }
 
 TEST_F(InvariantsTest, TheDrainLetsNothingNewBegin) {

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "server/simulation/faults/invariants.h"
-#include "server/simulation/scheduler_policy.h"
 #include "server/simulation/simulation.h"
 
 namespace saccade::server::simulation {
@@ -14,21 +13,29 @@ namespace {
 constexpr Nanos kReloadEvery = 10 * kMillisecond;
 // How long requests continue to arrive after the drain has begun.
 constexpr Nanos kAfterDrain = 100 * kMillisecond;
+// How often the daemon sweeps (lifecycle/daemon.cc).
+constexpr Nanos kSweepEvery = 250 * kMillisecond;
 
 class SeedRun {
  public:
-  SeedRun(uint64_t seed, const Features& features)
+  SeedRun(uint64_t seed, const Features& features, Defect defect)
       : scenario_(DrawScenario(seed, features)),
         device_(scenario_.models, scenario_.jitter, scenario_.faults, ~seed),
         admission_(*Admission::Create(scenario_.admission, &clock_)) {
-    auto policy =
-        std::make_unique<SchedulerPolicy>(scenario_.scheduler, scenario_.batchers, scenario_.models);
+    auto policy = std::make_unique<GroupPolicy>(GroupPolicy::Options{.scheduler = scenario_.scheduler,
+                                                                     .batchers = scenario_.batchers,
+                                                                     .models = scenario_.models,
+                                                                     .lends = scenario_.lends,
+                                                                     .seed = seed,
+                                                                     .defect = defect},
+                                                &clock_);
     policy_ = policy.get();
     invariants_ = std::make_unique<Invariants>(scenario_, policy_);
     const Simulation::Options options = {.streams = scenario_.streams,
                                          .until = scenario_.drain_at + kAfterDrain,
                                          .seed = seed,
-                                         .clock = &clock_};
+                                         .clock = &clock_,
+                                         .sweep_every = kSweepEvery};
     simulation_ = std::make_unique<Simulation>(options, &device_, std::move(policy), admission_.get(),
                                                invariants_.get());
   }
@@ -53,12 +60,15 @@ class SeedRun {
     return {.trace_hash = simulation_->trace_hash(),
             .requests = simulation_->requests(),
             .tally = simulation_->ledger().all(),
+            .tiny = policy_->tiny(),
+            .considered = invariants_->considered(),
             .violations = invariants_->violations()};
   }
 
  private:
   void ReloadWhenIdle(int model, Nanos now) {
-    if (invariants_->Idle(model)) {
+    // A tiny batch may be computed when the instances' threads have ended.
+    if (policy_->Ended(model) && invariants_->Idle(model)) {
       policy_->Reload(model);
       invariants_->Reopened(model);
       return;
@@ -73,12 +83,14 @@ class SeedRun {
   std::unique_ptr<Invariants> invariants_;
   std::unique_ptr<Simulation> simulation_;
   // Owned by simulation_.
-  SchedulerPolicy* policy_ = nullptr;
+  GroupPolicy* policy_ = nullptr;
 };
 
 }  // namespace
 
-SeedResult RunSeed(uint64_t seed, const Features& features) { return SeedRun(seed, features).Run(); }
+SeedResult RunSeed(uint64_t seed, const Features& features, Defect defect) {
+  return SeedRun(seed, features, defect).Run();
+}
 
 Features Shrink(uint64_t seed, Features features) {
   for (int i = 0; i < kFeatures; ++i) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/simulation/faults/group_policy.h"
 #include "server/simulation/faults/scenario.h"
 #include "server/simulation/ledger.h"
 
@@ -14,10 +15,14 @@ struct SeedResult {
   uint64_t trace_hash = 0;
   int64_t requests = 0;
   Tally tally;
+  // See GroupPolicy::tiny and Invariants::considered.
+  int64_t tiny = 0;
+  int64_t considered = 0;
   std::vector<std::string> violations;
 };
 
-SeedResult RunSeed(uint64_t seed, const Features& features = {});
+// `defect` is what a test builds in.
+SeedResult RunSeed(uint64_t seed, const Features& features = {}, Defect defect = Defect::kNone);
 
 // Leaves out every feature without which the seed still fails. REQUIRES: RunSeed(seed, features) has
 // violations.

@@ -100,6 +100,34 @@ StreamOptions DrawStream(Random& random, const Features& features, const Scenari
   return stream;
 }
 
+// Makes some of the models so fast that handing their batches to another thread would take longer than a
+// pass.
+void DrawTinyPasses(Random& random, const Features& features, Scenario& scenario) {
+  const bool fast = random.Chance(0.3);
+  const double scale = Between(random, 0.02, 0.2);
+  const bool lends = random.Chance(0.7);
+  const bool has = features.has(Feature::kTinyPasses);
+  scenario.lends.push_back(has && lends);
+  if (!has || !fast) return;
+  LinearLatency& latency = scenario.models.back().latency;
+  latency.alpha = (latency.alpha * scale).Whole();
+  latency.beta = (latency.beta * scale).Whole();
+}
+
+// Lets the scheduler predict what it would say to some of the requests, as the daemon does with pictures.
+void DrawConsidered(Random& random, const Features& features, const Scenario& scenario,
+                    StreamOptions& stream) {
+  const ModelOptions& model = scenario.models[stream.model];
+  const bool considered = random.Chance(0.5);
+  const bool may_turn = random.Chance(0.3) && model.shapes.size() > 1;
+  const Nanos preparation = (model.latency(1) * Between(random, 0.05, 2)).Whole();
+  const bool is_prepared = random.Chance(0.5);
+  if (!considered || !features.has(Feature::kConsidered)) return;
+  stream.considered = true;
+  stream.may_turn = may_turn;
+  if (is_prepared) stream.preparation = preparation;
+}
+
 DeviceFaults DrawFaults(Random& random, const Features& features, Nanos span) {
   DeviceFaults faults;
   faults.heals_at = span;
@@ -120,7 +148,7 @@ DeviceFaults DrawFaults(Random& random, const Features& features, Nanos span) {
 
 // Adds one steady stream per model with ample deadlines. Together they take a fifth of what a single instance
 // can do.
-void AddHealing(Scenario& scenario) {
+void AddHealing(Scenario& scenario, Random& random, const Features& features) {
   Nanos longest;
   double min_rate = 1e12;
   const auto models = static_cast<double>(scenario.models.size());
@@ -137,6 +165,7 @@ void AddHealing(Scenario& scenario) {
     stream.from = scenario.healed_at;
     stream.rate = min_rate;
     stream.buckets.assign(scenario.models[i].shapes.size(), 1);
+    stream.considered = random.Chance(0.5) && features.has(Feature::kConsidered);
     stream.deadline = 4 * scenario.models[i].latency(1) + 2 * longest;
     scenario.streams.push_back(stream);
   }
@@ -147,8 +176,9 @@ void AddHealing(Scenario& scenario) {
 
 const char* NameOf(Feature feature) {
   constexpr const char* kNames[kFeatures] = {
-      "errors", "slow-passes", "hangs",    "reloads",   "cancellations", "jitter",  "sizes",
-      "bursts", "priorities",  "timeouts", "preferred", "shared-cores",  "devices", "broken-instances"};
+      "errors",  "slow-passes",      "hangs",      "reloads",    "cancellations", "jitter",
+      "sizes",   "bursts",           "priorities", "timeouts",   "preferred",     "shared-cores",
+      "devices", "broken-instances", "considered", "tiny-passes"};
   return kNames[static_cast<size_t>(feature)];
 }
 
@@ -164,6 +194,8 @@ bool Scenario::AlwaysFits() const {
 
 Scenario DrawScenario(uint64_t seed, const Features& features) {
   Random random(seed);
+  // Draws what was added to the scenarios later, so that earlier seeds keep what they had.
+  Random later(seed ^ 0x5eed);
   Scenario scenario;
   const auto few_models = OneOf<int64_t>(random, {1, 1, 2, 3});
   const auto many_models = OneOf<int64_t>(random, {10, 50, 200});
@@ -171,6 +203,7 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
   int max_cores = 0;
   for (int64_t i = 0; i < models; ++i) {
     scenario.models.push_back(DrawModel(random));
+    DrawTinyPasses(later, features, scenario);
     scenario.batchers.push_back(DrawBatcher(random, features));
     max_cores += scenario.models.back().instances * scenario.batchers.back().threads;
   }
@@ -185,11 +218,12 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
   for (int64_t i = 0; i < models; ++i) {
     for (int64_t n = 1 + random.Below(2); n > 0; --n) {
       scenario.streams.push_back(DrawStream(random, features, scenario, static_cast<int>(i)));
+      DrawConsidered(later, features, scenario, scenario.streams.back());
       rate += scenario.streams.back().rate;
     }
   }
   // Long enough for some thousands of requests.
-  const Nanos span = (std::clamp(5000 / rate, 0.05, 10.0) * kSecond).Whole();
+  const Nanos span = (std::clamp(5000 / rate, 0.002, 10.0) * kSecond).Whole();
   for (StreamOptions& stream : scenario.streams) {
     stream.to = span;
     if (random.Chance(0.3) && features.has(Feature::kBursts)) {
@@ -215,7 +249,7 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
   }
   // By then the longest pass of the faulty period has ended, and so have the requests that waited for it.
   scenario.healed_at = span + scenario.faults.hang_length + 10 * kSecond;
-  AddHealing(scenario);
+  AddHealing(scenario, later, features);
   const int64_t devices = OneOf<int64_t>(random, {1, 1, 2, 3});
   for (ModelOptions& model : scenario.models) {
     std::vector<int> drawn;

@@ -30,8 +30,10 @@ enum class Feature : uint32_t {
   kSharedCores,
   kDevices,
   kBrokenInstances,
+  kConsidered,
+  kTinyPasses,
 };
-inline constexpr int kFeatures = 14;
+inline constexpr int kFeatures = 16;
 
 const char* NameOf(Feature feature);
 
@@ -54,6 +56,8 @@ struct Scenario {
   std::vector<BatcherOptions> batchers;
   SchedulerOptions scheduler;
   AdmissionOptions admission;
+  // By model: see GroupPolicy::Options.
+  std::vector<bool> lends;
   double jitter = 0;
   DeviceFaults faults;
   std::vector<Reload> reloads;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "server/simulation/faults/run_seed.h"
 
 namespace saccade::server::simulation {
@@ -28,13 +30,50 @@ TEST(SeedsTest, NothingIsViolated) {
   }
 }
 
+TEST(SeedsTest, TheNewestPartsArePlayed) {
+  SeedResult all;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const SeedResult result = RunSeed(seed);
+    all.tiny += result.tiny;
+    all.considered += result.considered;
+  }
+  EXPECT_GT(all.tiny, 1000);
+  EXPECT_GT(all.considered, 1000);
+}
+
+// Each defect is found by the invariant that is meant to find it.
+struct Found {
+  Defect defect;
+  const char* violation;
+};
+class DefectsTest : public ::testing::TestWithParam<Found> {};
+
+TEST_P(DefectsTest, IsFound) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const std::string& violation : RunSeed(seed, {}, GetParam().defect).violations) {
+      if (violation.find(GetParam().violation) != std::string::npos) return;
+    }
+  }
+  FAIL() << "no seed found it";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DefectsTest,
+    ::testing::Values(Found{Defect::kConsidersNothing, "had just been accepted"},
+                      Found{Defect::kConsidersTooStrictly, "was rejected by an idle model"},
+                      Found{Defect::kNeverSweeps, "waits after a sweep"},
+                      Found{Defect::kLosesWakeUps, "are said to wait"},
+                      Found{Defect::kWakesInVain, "woken in vain"},
+                      Found{Defect::kTimerOversleeps, "is forgotten until after its deadline"}));
+
 // A seed among many in which retries started that could not end in time: their passes had failed while the
 // estimate of their time was doubted, and a pass that ended meanwhile had confirmed it.
 TEST(SeedsTest, ARetryStartsOnlyIfItCanEndInTime) {
   Features features;
   for (const Feature feature :
-       {Feature::kSlowPasses, Feature::kHangs, Feature::kReloads, Feature::kJitter, Feature::kPriorities,
-        Feature::kTimeouts, Feature::kPreferred, Feature::kSharedCores, Feature::kDevices})
+       {Feature::kConsidered, Feature::kTinyPasses, Feature::kSlowPasses, Feature::kHangs, Feature::kReloads,
+        Feature::kJitter, Feature::kPriorities, Feature::kTimeouts, Feature::kPreferred,
+        Feature::kSharedCores, Feature::kDevices})
     features.LeaveOut(feature);
   EXPECT_THAT(RunSeed(5009668, features).violations, IsEmpty());
 }
