@@ -453,6 +453,38 @@ TEST(DeviceGroupTest, TheTimerGoesOnAfterAnException) {
   EXPECT_TRUE(clock.went_on.WaitForNotificationWithTimeout(absl::Seconds(30)));
 }
 
+TEST(DeviceGroupTest, AWakerTakesThePlaceOfThreads) {
+  class Recorder final : public Waker {
+   public:
+    void WakeInstance(Scheduler::ModelId model, int instance) override {
+      woken.emplace_back(model, instance);
+    }
+    void WakeTimer() override { ++timer; }
+
+    std::vector<std::pair<Scheduler::ModelId, int>> woken;
+    int timer = 0;
+  };
+  Recorder waker;
+  FakeClock clock;
+  DeviceGroup devices({}, &clock, /*report=*/nullptr, &waker);
+  auto created = Model::Create({.max_batch_size = 1}, Devices(2), &devices);
+  ASSERT_TRUE(created.ok()) << created.status();
+  const std::unique_ptr<Model> model = *std::move(created);
+  EXPECT_EQ(model->TryTake(0), std::nullopt);
+  auto [task, fate] = MakeTask({.arrival = clock.Now()});
+  ASSERT_TRUE(model->Submit(task).ok());
+  EXPECT_EQ(waker.woken, (std::vector{std::pair(model->id(), 0)}));
+  EXPECT_EQ(model->TryTake(0)->size(), 1u);
+  EXPECT_EQ(model->TryTake(0), std::nullopt);
+  // The timer's thread would have nothing to wait for.
+  EXPECT_EQ(devices.HandOutDue(), absl::InfiniteFuture());
+  model->Finished(0, /*learn=*/true);
+  model->Close();
+  EXPECT_EQ(waker.woken.size(), 3u) << "both instances' threads may end";
+  EXPECT_TRUE(model->TryTake(0)->empty());
+  EXPECT_TRUE(model->TryTake(1)->empty());
+}
+
 TEST_F(DeviceModelTest, AClosedModelsThreadsEndWhenItsLastTaskIsDropped) {
   MakeModel({.max_batch_size = 1, .threads = 4}, 2);
   Submit();

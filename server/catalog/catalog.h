@@ -30,6 +30,7 @@
 #include "server/catalog/model_host.h"
 #include "server/catalog/model_table.h"
 #include "server/catalog/promotions.h"
+#include "server/catalog/room.h"
 #include "server/catalog/served_model.h"
 #include "server/core/clock.h"
 #include "server/engine/ready_model.h"
@@ -198,6 +199,7 @@ class Catalog final : public ModelFinder {
   void Remove(const std::string& name);
   // Whether the model stays loaded once it is: all do unless requests load them again.
   bool IsKept(const std::string& name) const;
+  std::vector<LoadedModel> LoadedModels() const;
   // Unloads the least recently used models until `bytes` more fit into max_model_bytes. Never unloads `name`,
   // which needs them. FAILED_PRECONDITION if that is not possible; nothing is unloaded then.
   absl::Status MakeRoom(const std::string& name, int64_t bytes);

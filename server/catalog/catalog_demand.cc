@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/catalog/catalog.h"
+#include "server/catalog/room.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -49,27 +50,21 @@ bool Catalog::IsKept(const std::string& name) const {
   });
 }
 
+std::vector<LoadedModel> Catalog::LoadedModels() const {
+  std::vector<LoadedModel> loaded;
+  for (const std::string& name : host_.Hosted())
+    loaded.push_back({name, host_.MemoryOf(name), host_.LastUsed(name), IsKept(name)});
+  return loaded;
+}
+
 absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   const int64_t max = options_.max_model_bytes;
   if (max == 0 || host_.MemoryInUse() + bytes <= max) return absl::OkStatus();
-  // By the time of their last use.
-  std::vector<std::pair<absl::Time, std::string>> candidates;
-  int64_t kept = host_.MemoryInUse();
-  for (const std::string& other : host_.Hosted()) {
-    if (other == name || IsKept(other)) continue;
-    candidates.emplace_back(host_.LastUsed(other), other);
-    kept -= host_.MemoryOf(other);
-  }
-  if (kept + bytes > max) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("needs about ", bytes, " bytes of memory beside ", kept, " that cannot be freed, but ",
-                     "--model-memory-bytes is ", max, "; raise it, or unload other models"));
-  }
-  std::sort(candidates.begin(), candidates.end());
-  for (const auto& [used, other] : candidates) {
-    if (host_.MemoryInUse() + bytes <= max) break;
-    UnloadIdle(other, "its memory is needed");
-  }
+  std::vector<LoadedModel> others = LoadedModels();
+  std::erase_if(others, [&](const LoadedModel& other) { return other.name == name; });
+  const auto plan = PlanRoom(std::move(others), host_.MemoryInUse(), bytes, max);
+  if (!plan.ok()) return plan.status();
+  for (const std::string& other : *plan) UnloadIdle(other, "its memory is needed");
   return absl::OkStatus();
 }
 
@@ -82,21 +77,10 @@ void Catalog::UnloadIdle(const std::string& name, absl::string_view why) {
 
 absl::Time Catalog::UnloadIdle() {
   if (options_.idle_unload == absl::InfiniteDuration()) return absl::InfiniteFuture();
-  const absl::Time now = clock_->Now();
-  absl::Time next = absl::InfiniteFuture();
-  for (const std::string& name : host_.Hosted()) {
-    if (IsKept(name)) continue;
-    const absl::Time due = host_.LastUsed(name) + options_.idle_unload;
-    if (due > now) {
-      next = std::min(next, due);
-      continue;
-    }
-    UnloadIdle(name, "it was not used for --idle-unload-seconds");
-    // The models of an ensemble's steps may follow it.
-    next = now;
-  }
-  if (next <= now) ReportChanges();
-  return next;
+  const IdlePlan plan = PlanIdle(LoadedModels(), options_.idle_unload, clock_->Now());
+  for (const std::string& name : plan.unload) UnloadIdle(name, "it was not used for --idle-unload-seconds");
+  if (!plan.unload.empty()) ReportChanges();
+  return plan.next;
 }
 
 void Catalog::PlanRetry(const std::string& repository, const std::string& name, const absl::Status& loaded) {

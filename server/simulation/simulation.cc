@@ -153,6 +153,19 @@ void Simulation::Submit(const StreamOptions& stream, const Arrival& arrival, uin
   SimTask::Watcher* const watcher = this;
   auto sim_task = std::make_unique<SimTask>(std::move(traits), requests_++, stream.model, entry, watcher);
   if (observer_ != nullptr) observer_->OnArrival(*sim_task, now_);
+  if (options_.loads == nullptr || options_.loads->IsLoaded(stream.model)) return Begin(std::move(sim_task));
+  const SimTask& waiting = *sim_task;
+  options_.loads->Await(waiting, [this, task = std::move(sim_task)](const absl::Status& loaded) mutable {
+    if (!loaded.ok()) return Refuse(*task, loaded);
+    Begin(std::move(task));
+    // Several requests may continue at once. The observer is told of each one's batch before the next is
+    // pushed.
+    AskForBatches();
+  });
+}
+
+void Simulation::Begin(std::unique_ptr<SimTask> sim_task) {
+  const StreamOptions& stream = options_.streams[sim_task->entry().stream];
   absl::Status taken = absl::OkStatus();
   if (admission_ != nullptr) {
     auto ticket = admission_->Admit({.bytes = 1});
@@ -209,6 +222,7 @@ void Simulation::Refuse(SimTask& task, const absl::Status& why) {
 
 void Simulation::Sweep() {
   policy_->Sweep(ToTime(now_));
+  if (options_.loads != nullptr) options_.loads->Sweep();
   if (observer_ != nullptr) observer_->OnSwept(now_);
   if (now_ < options_.until || alive_ > 0) Schedule(now_ + options_.sweep_every, Kind::kSweep, 0);
 }

@@ -11,6 +11,7 @@
 #include "server/admission/admission.h"
 #include "server/core/cancellation.h"
 #include "server/simulation/ledger.h"
+#include "server/simulation/loads.h"
 #include "server/simulation/observer.h"
 #include "server/simulation/policy.h"
 #include "server/simulation/sim_devices.h"
@@ -34,6 +35,8 @@ class Simulation final : private SimTask::Watcher {
     Nanos patience = 600 * kSecond;
     // How often Policy::Sweep() is called; kNever for never.
     Nanos sweep_every = kNever;
+    // If not null, requests wait there until their model is loaded.
+    Loads* loads = nullptr;
   };
 
   // Errors of the policy itself. All are zero for a correct policy.
@@ -100,6 +103,8 @@ class Simulation final : private SimTask::Watcher {
   void ScheduleNext(uint32_t stream);
   void Arrive(uint32_t stream);
   void Submit(const StreamOptions& stream, const Arrival& arrival, uint32_t index);
+  // Continues with a request whose model is loaded.
+  void Begin(std::unique_ptr<SimTask> task);
   // Asks the policy about a request that is not prepared yet.
   absl::Status Consider(const StreamOptions& stream, const SimTask& task);
   // Offers a prepared request to the policy.

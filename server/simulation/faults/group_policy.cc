@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/core/passes_here.h"
+
 namespace saccade::server::simulation {
 namespace {
 
@@ -15,7 +17,6 @@ constexpr int64_t kWakeUpsPerDefect = 50;
 
 GroupPolicy::GroupPolicy(const Options& options, VirtualClock* clock)
     : options_(options),
-      clock_(clock),
       group_(options.scheduler, clock, /*report=*/nullptr, this),
       models_(options.models.size()),
       random_(options.seed) {
@@ -76,7 +77,8 @@ void GroupPolicy::Run(int model, int instance, bool was_woken) {
 
 absl::Status GroupPolicy::Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) {
   Handle& handle = *models_[model].handle;
-  if (options_.lends.empty() || !options_.lends[model]) return handle.Submit(task);
+  const bool lends = !options_.lends.empty() && options_.lends[model];
+  if (!lends || LimitPassesHere::Current() == PassesHere::kNone) return handle.Submit(task);
   std::optional<Tiny> tiny;
   absl::Status taken = handle.Submit(task, &tiny);
   // The callers' threads differ in whether they may continue (PassesHere).

@@ -28,6 +28,16 @@ enum class Defect {
   kLosesWakeUps,
   kWakesInVain,
   kTimerOversleeps,
+  // The catalog's thread is not woken, requests wait for models until those are loaded or not even so long,
+  // idle models stay or go after half the time, memory has no bound, or the model that was used last is
+  // unloaded first.
+  kCatalogSleeps,
+  kForgetsWaiters,
+  kResumesTooEarly,
+  kNeverUnloads,
+  kUnloadsTooEarly,
+  kIgnoresMemory,
+  kUnloadsTheNewest,
 };
 
 // Each instance has a virtual thread, which waits, runs or has ended as ServedModel::RunInstance() does, and
@@ -109,7 +119,6 @@ class GroupPolicy final : public Policy, private Waker {
   void EndPass(int model, int instance, absl::Time now, const End& end);
 
   const Options options_;
-  VirtualClock* const clock_;
   DeviceGroup group_;
   std::vector<Model> models_;
   // The index of the model with this scheduler id.

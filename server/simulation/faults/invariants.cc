@@ -119,6 +119,8 @@ void Invariants::OnConsidered(const SimTask& task, absl::Span<const int64_t> buc
   if (model.closed) Violated(now, "request ", task.id(), " was not rejected by a closed model");
   const StreamOptions& stream = scenario_.streams[task.entry().stream];
   if (stream.preparation != Nanos() || task.size() != 1 || buckets.size() != 1) return;
+  // It may have waited for its model until it was cancelled or late, which only Push() looks at.
+  if (!Alive(task, now)) return;
   ++foretold_;
   foretold_id_ = task.id();
 }
@@ -274,6 +276,7 @@ void Invariants::CheckInstance(const Policy::Batch& batch, Nanos now) {
     Violated(now, "instance ", batch.instance, " has a batch already");
   CheckCores(batch, now);
   model.began[batch.instance] = now;
+  model.last_pass = now;
   ++model.computing;
   ++computing_[scenario_.models[batch.model].DeviceOf(batch.instance)];
 }

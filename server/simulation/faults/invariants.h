@@ -30,6 +30,12 @@ class Invariants final : public Observer {
   // True if no instance of the model computes.
   bool Idle(int model) const { return models_[model].computing == 0; }
 
+  // When a pass of the model last began.
+  Nanos last_pass(int model) const { return models_[model].last_pass; }
+
+  // Adds a violation that was found elsewhere.
+  void Add(Nanos now, const std::string& violation) { Violated(now, violation); }
+
   // Number of requests that the policy was asked about before they were prepared.
   int64_t considered() const { return considered_; }
 
@@ -85,6 +91,7 @@ class Invariants final : public Observer {
     // By instance: until when it may be idle beside a queue, because its last pass failed.
     std::vector<Nanos> excused_until;
     int computing = 0;
+    Nanos last_pass = {};
     bool closed = false;
   };
   struct Retried {

@@ -2,8 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "server/simulation/faults/invariants.h"
+#include "server/simulation/faults/virtual_catalog.h"
 #include "server/simulation/simulation.h"
 
 namespace saccade::server::simulation {
@@ -35,25 +38,27 @@ class SeedRun {
                                          .until = scenario_.drain_at + kAfterDrain,
                                          .seed = seed,
                                          .clock = &clock_,
-                                         .sweep_every = kSweepEvery};
+                                         .sweep_every = kSweepEvery,
+                                         .loads = MakeCatalog(seed, defect)};
     simulation_ = std::make_unique<Simulation>(options, &device_, std::move(policy), admission_.get(),
                                                invariants_.get());
   }
 
   SeedResult Run() {
+    if (catalog_ != nullptr) {
+      simulation_->At({}, [this](Nanos) { CloseAll(); });
+      simulation_->At(scenario_.faults.heals_at, [this](Nanos) { catalog_->Heal(); });
+    }
     for (const Reload& reload : scenario_.reloads) {
       simulation_->At(reload.at, [this, reload](Nanos now) {
-        policy_->Close(reload.model);
-        invariants_->Closed(reload.model);
+        Close(reload.model);
         ReloadWhenIdle(reload.model, now);
       });
     }
     simulation_->At(scenario_.drain_at, [this](Nanos) {
       admission_->StartDraining();
-      for (size_t i = 0; i < scenario_.models.size(); ++i) {
-        policy_->Close(static_cast<int>(i));
-        invariants_->Closed(static_cast<int>(i));
-      }
+      if (catalog_ != nullptr) catalog_->Close();
+      CloseAll();
     });
     simulation_->Run();
     invariants_->CheckEnd(simulation_->requests(), simulation_->mistakes(), admission_->inflight());
@@ -62,17 +67,46 @@ class SeedRun {
             .tally = simulation_->ledger().all(),
             .tiny = policy_->tiny(),
             .considered = invariants_->considered(),
+            .loads = catalog_ == nullptr ? 0 : catalog_->loads(),
             .violations = invariants_->violations()};
   }
 
  private:
+  // Null unless models are loaded on demand.
+  Loads* MakeCatalog(uint64_t seed, Defect defect) {
+    if (!scenario_.on_demand) return nullptr;
+    catalog_ = std::make_unique<VirtualCatalog>(
+        *scenario_.on_demand, defect, seed, &clock_,
+        VirtualCatalog::Hooks{
+            .at = [this](Nanos when,
+                         std::function<void(Nanos)> what) { simulation_->At(when, std::move(what)); },
+            .close = [this](int model) { Close(model); },
+            .is_freed = [this](int model) { return IsFreed(model); },
+            .load = [this](int model) { Load(model); },
+            .last_pass = [this](int model) { return invariants_->last_pass(model); },
+            .violated = [this](const std::string& what) { invariants_->Add(ToNanos(clock_.Now()), what); }});
+    return catalog_.get();
+  }
+
+  void Close(int model) {
+    policy_->Close(model);
+    invariants_->Closed(model);
+  }
+
+  void CloseAll() {
+    for (size_t i = 0; i < scenario_.models.size(); ++i) Close(static_cast<int>(i));
+  }
+
+  // A tiny batch may be computed when the instances' threads have ended.
+  bool IsFreed(int model) const { return policy_->Ended(model) && invariants_->Idle(model); }
+
+  void Load(int model) {
+    policy_->Reload(model);
+    invariants_->Reopened(model);
+  }
+
   void ReloadWhenIdle(int model, Nanos now) {
-    // A tiny batch may be computed when the instances' threads have ended.
-    if (policy_->Ended(model) && invariants_->Idle(model)) {
-      policy_->Reload(model);
-      invariants_->Reopened(model);
-      return;
-    }
+    if (IsFreed(model)) return Load(model);
     simulation_->At(now + kReloadEvery, [this, model](Nanos later) { ReloadWhenIdle(model, later); });
   }
 
@@ -82,6 +116,8 @@ class SeedRun {
   const std::unique_ptr<Admission> admission_;
   std::unique_ptr<Invariants> invariants_;
   std::unique_ptr<Simulation> simulation_;
+  // Destroyed before the simulation, whose requests may wait in it.
+  std::unique_ptr<VirtualCatalog> catalog_;
   // Owned by simulation_.
   GroupPolicy* policy_ = nullptr;
 };

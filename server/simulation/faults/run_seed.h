@@ -18,6 +18,8 @@ struct SeedResult {
   // See GroupPolicy::tiny and Invariants::considered.
   int64_t tiny = 0;
   int64_t considered = 0;
+  // Models that requests loaded.
+  int64_t loads = 0;
   std::vector<std::string> violations;
 };
 

@@ -128,6 +128,30 @@ void DrawConsidered(Random& random, const Features& features, const Scenario& sc
   if (is_prepared) stream.preparation = preparation;
 }
 
+void DrawOnDemand(Random& random, const Features& features, Nanos span, Scenario& scenario) {
+  // All are loaded again within the ten seconds between the faults and the end of healing.
+  constexpr size_t kMaxModels = 3;
+  constexpr Nanos kMaxLoad = 1.5 * kSecond;
+  OnDemand drawn;
+  int64_t sum = 0;
+  int64_t max = 0;
+  for (size_t i = 0; i < scenario.models.size(); ++i) {
+    drawn.bytes.push_back(1 + random.Below(100));
+    drawn.load_time.push_back(std::min(kMaxLoad, (span * Between(random, 0.005, 0.3)).Whole()));
+    sum += drawn.bytes.back();
+    max = std::max(max, drawn.bytes.back());
+  }
+  // Sometimes too little for the largest.
+  drawn.max_bytes = OneOf<int64_t>(random, {0, sum, max, max, sum - 1, max - 1});
+  drawn.load_error = OneOf(random, {0.0, 0.0, 0.2});
+  drawn.idle_unload = (span * Between(random, 0.02, 0.5)).Whole();
+  drawn.max_waiting = OneOf<size_t>(random, {4, 256});
+  const bool is_on_demand = random.Chance(0.25) && scenario.models.size() <= kMaxModels;
+  if (!is_on_demand || !features.has(Feature::kOnDemand)) return;
+  scenario.on_demand = drawn;
+  scenario.reloads.clear();
+}
+
 DeviceFaults DrawFaults(Random& random, const Features& features, Nanos span) {
   DeviceFaults faults;
   faults.heals_at = span;
@@ -176,9 +200,9 @@ void AddHealing(Scenario& scenario, Random& random, const Features& features) {
 
 const char* NameOf(Feature feature) {
   constexpr const char* kNames[kFeatures] = {
-      "errors",  "slow-passes",      "hangs",      "reloads",    "cancellations", "jitter",
-      "sizes",   "bursts",           "priorities", "timeouts",   "preferred",     "shared-cores",
-      "devices", "broken-instances", "considered", "tiny-passes"};
+      "errors",  "slow-passes",      "hangs",      "reloads",     "cancellations", "jitter",
+      "sizes",   "bursts",           "priorities", "timeouts",    "preferred",     "shared-cores",
+      "devices", "broken-instances", "considered", "tiny-passes", "on-demand"};
   return kNames[static_cast<size_t>(feature)];
 }
 
@@ -247,6 +271,7 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
     const Reload reload = {static_cast<int>(i), (random.Uniform() * span).Whole()};
     if (random.Chance(0.2) && features.has(Feature::kReloads)) scenario.reloads.push_back(reload);
   }
+  DrawOnDemand(later, features, span, scenario);
   // By then the longest pass of the faulty period has ended, and so have the requests that waited for it.
   scenario.healed_at = span + scenario.faults.hang_length + 10 * kSecond;
   AddHealing(scenario, later, features);

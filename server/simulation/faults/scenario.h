@@ -1,7 +1,9 @@
 // The scenario of a seed: models, their options, the workload, and which faults happen when.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +34,9 @@ enum class Feature : uint32_t {
   kBrokenInstances,
   kConsidered,
   kTinyPasses,
+  kOnDemand,
 };
-inline constexpr int kFeatures = 16;
+inline constexpr int kFeatures = 17;
 
 const char* NameOf(Feature feature);
 
@@ -51,6 +54,18 @@ struct Reload {
   Nanos at = {};
 };
 
+// Models that requests load, and that are unloaded when they are idle or others need their memory.
+struct OnDemand {
+  // Memory of each model, and the most that they may hold together.
+  std::vector<int64_t> bytes = {};
+  int64_t max_bytes = 0;
+  // The mean time of a load, by model, and the probability that it fails.
+  std::vector<Nanos> load_time = {};
+  double load_error = 0;
+  Nanos idle_unload = {};
+  size_t max_waiting = 256;
+};
+
 struct Scenario {
   std::vector<ModelOptions> models;
   std::vector<BatcherOptions> batchers;
@@ -61,6 +76,8 @@ struct Scenario {
   double jitter = 0;
   DeviceFaults faults;
   std::vector<Reload> reloads;
+  // There are no reloads then.
+  std::optional<OnDemand> on_demand;
   // First the streams of the faulty period, then, from healing_streams_from on, one stream per model that
   // starts at healed_at.
   std::vector<StreamOptions> streams;

@@ -36,9 +36,11 @@ TEST(SeedsTest, TheNewestPartsArePlayed) {
     const SeedResult result = RunSeed(seed);
     all.tiny += result.tiny;
     all.considered += result.considered;
+    all.loads += result.loads;
   }
   EXPECT_GT(all.tiny, 1000);
   EXPECT_GT(all.considered, 1000);
+  EXPECT_GT(all.loads, 20);
 }
 
 // Each defect is found by the invariant that is meant to find it.
@@ -49,7 +51,7 @@ struct Found {
 class DefectsTest : public ::testing::TestWithParam<Found> {};
 
 TEST_P(DefectsTest, IsFound) {
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
     for (const std::string& violation : RunSeed(seed, {}, GetParam().defect).violations) {
       if (violation.find(GetParam().violation) != std::string::npos) return;
     }
@@ -64,15 +66,22 @@ INSTANTIATE_TEST_SUITE_P(
                       Found{Defect::kNeverSweeps, "waits after a sweep"},
                       Found{Defect::kLosesWakeUps, "are said to wait"},
                       Found{Defect::kWakesInVain, "woken in vain"},
-                      Found{Defect::kTimerOversleeps, "is forgotten until after its deadline"}));
+                      Found{Defect::kTimerOversleeps, "is forgotten until after its deadline"},
+                      Found{Defect::kCatalogSleeps, "is wanted, and nothing loads it"},
+                      Found{Defect::kForgetsWaiters, "waits for its model, and is cancelled or late"},
+                      Found{Defect::kResumesTooEarly, "continues, and its model is not loaded"},
+                      Found{Defect::kUnloadsTooEarly, "is not idle, and was unloaded"},
+                      Found{Defect::kNeverUnloads, "is idle, and stays loaded"},
+                      Found{Defect::kIgnoresMemory, "the models hold"},
+                      Found{Defect::kUnloadsTheNewest, "was used before it"}));
 
 // A seed among many in which retries started that could not end in time: their passes had failed while the
 // estimate of their time was doubted, and a pass that ended meanwhile had confirmed it.
 TEST(SeedsTest, ARetryStartsOnlyIfItCanEndInTime) {
   Features features;
   for (const Feature feature :
-       {Feature::kConsidered, Feature::kTinyPasses, Feature::kSlowPasses, Feature::kHangs, Feature::kReloads,
-        Feature::kJitter, Feature::kPriorities, Feature::kTimeouts, Feature::kPreferred,
+       {Feature::kConsidered, Feature::kTinyPasses, Feature::kOnDemand, Feature::kSlowPasses, Feature::kHangs,
+        Feature::kReloads, Feature::kJitter, Feature::kPriorities, Feature::kTimeouts, Feature::kPreferred,
         Feature::kSharedCores, Feature::kDevices})
     features.LeaveOut(feature);
   EXPECT_THAT(RunSeed(5009668, features).violations, IsEmpty());

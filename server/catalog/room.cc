@@ -1,0 +1,48 @@
+#include "server/catalog/room.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+
+absl::StatusOr<std::vector<std::string>> PlanRoom(std::vector<LoadedModel> others, int64_t held,
+                                                  int64_t bytes, int64_t max) {
+  std::erase_if(others, [](const LoadedModel& other) { return other.is_kept; });
+  int64_t kept = held;
+  for (const LoadedModel& other : others) kept -= other.bytes;
+  if (kept + bytes > max) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("needs about ", bytes, " bytes of memory beside ", kept, " that cannot be freed, but ",
+                     "--model-memory-bytes is ", max, "; raise it, or unload other models"));
+  }
+  std::sort(others.begin(), others.end(), [](const LoadedModel& a, const LoadedModel& b) {
+    return std::tie(a.last_used, a.name) < std::tie(b.last_used, b.name);
+  });
+  std::vector<std::string> unload;
+  for (const LoadedModel& other : others) {
+    if (held + bytes <= max) break;
+    held -= other.bytes;
+    unload.push_back(other.name);
+  }
+  return unload;
+}
+
+IdlePlan PlanIdle(const std::vector<LoadedModel>& loaded, absl::Duration idle_unload, absl::Time now) {
+  IdlePlan plan;
+  for (const LoadedModel& model : loaded) {
+    if (model.is_kept) continue;
+    const absl::Time due = model.last_used + idle_unload;
+    if (due > now) {
+      plan.next = std::min(plan.next, due);
+      continue;
+    }
+    plan.unload.push_back(model.name);
+    // The models of an ensemble's steps may follow it.
+    plan.next = now;
+  }
+  return plan;
+}
+
+}  // namespace saccade::server

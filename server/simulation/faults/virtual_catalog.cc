@@ -1,0 +1,209 @@
+#include "server/simulation/faults/virtual_catalog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server::simulation {
+namespace {
+
+// How often to check whether the last instances of an unloaded model have ended, before it is loaded again.
+constexpr Nanos kCheckFreed = 10 * kMillisecond;
+
+}  // namespace
+
+VirtualCatalog::VirtualCatalog(const OnDemand& options, Defect defect, uint64_t seed, VirtualClock* clock,
+                               Hooks hooks)
+    : options_(options),
+      defect_(defect),
+      clock_(clock),
+      hooks_(std::move(hooks)),
+      random_(seed),
+      queue_({.max_waiting_per_model = options.max_waiting}, clock, [this] {
+        if (defect_ != Defect::kCatalogSleeps) WakeAt(Now());
+      }) {
+  for (size_t i = 0; i < options.bytes.size(); ++i) models_.push_back({.name = absl::StrCat(i)});
+}
+
+Nanos VirtualCatalog::LastUsed(int model) const {
+  return std::max(models_[model].loaded_at, hooks_.last_pass(model));
+}
+
+std::vector<LoadedModel> VirtualCatalog::Loaded(int except) const {
+  std::vector<LoadedModel> loaded;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const auto model = static_cast<int>(i);
+    if (!models_[i].is_loaded || model == except) continue;
+    loaded.push_back({models_[i].name, options_.bytes[i], ToTime(LastUsed(model)), healed_});
+  }
+  return loaded;
+}
+
+int64_t VirtualCatalog::Held() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < models_.size(); ++i) bytes += models_[i].is_loaded ? options_.bytes[i] : 0;
+  return bytes;
+}
+
+void VirtualCatalog::Await(const SimTask& task, Resume resume) {
+  CallHead head;
+  head.model = models_[task.model()].name;
+  head.client = absl::StrCat(task.entry().client);
+  head.deadline = task.deadline();
+  head.cancellation = std::const_pointer_cast<Cancellation>(task.traits().cancellation);
+  waiting_[task.id()] = {task.entry().deadline, Now(), head.cancellation};
+  queue_.Await(head, [this, id = task.id(), model = task.model(),
+                      resume = std::move(resume)](const absl::Status& status) mutable {
+    waiting_.erase(id);
+    if (status.ok() && !models_[model].is_loaded)
+      hooks_.violated(absl::StrCat("request ", id, " continues, and its model is not loaded"));
+    std::move(resume)(status);
+  });
+}
+
+void VirtualCatalog::Sweep() {
+  if (defect_ != Defect::kForgetsWaiters) queue_.Sweep();
+  const Nanos now = Now();
+  for (const auto& [id, waiting] : waiting_) {
+    const bool is_cancelled = waiting.cancellation != nullptr && waiting.cancellation->cancelled();
+    if (is_cancelled || waiting.deadline <= now || now - waiting.since >= Nanos(LoadQueueOptions().max_wait))
+      hooks_.violated(absl::StrCat("request ", id, " waits for its model, and is cancelled or late"));
+  }
+  if (is_loading_ || closed_) return;
+  if (turn_at_ > now && queue_.MostWanted())
+    hooks_.violated(absl::StrCat("model ", *queue_.MostWanted(), " is wanted, and nothing loads it"));
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (!healed_ && models_[i].is_loaded && LastUsed(static_cast<int>(i)) + options_.idle_unload < now)
+      hooks_.violated(absl::StrCat("model ", i, " is idle, and stays loaded"));
+  }
+}
+
+void VirtualCatalog::Heal() {
+  healed_ = true;
+  WakeAt(Now());
+}
+
+void VirtualCatalog::Close() {
+  closed_ = true;
+  queue_.Close(absl::UnavailableError("the server is shutting down"));
+}
+
+void VirtualCatalog::WakeAt(Nanos when) {
+  if (when >= turn_at_) return;
+  turn_at_ = when;
+  hooks_.at(when, [this](Nanos now) {
+    // An earlier turn was planned after this one.
+    if (now != turn_at_) return;
+    turn_at_ = kNever;
+    Turn();
+  });
+}
+
+void VirtualCatalog::Turn() {
+  if (is_loading_ || closed_) return;
+  if (!healed_ && defect_ != Defect::kNeverUnloads) UnloadIdle();
+  while (!is_loading_ && LoadWanted()) {
+  }
+  for (size_t i = 0; healed_ && !is_loading_ && i < models_.size(); ++i) {
+    if (!models_[i].is_loaded) BeginLoad(static_cast<int>(i), /*is_wanted=*/false);
+  }
+}
+
+void VirtualCatalog::UnloadIdle() {
+  const Nanos idle_unload =
+      defect_ == Defect::kUnloadsTooEarly ? options_.idle_unload / 2 : options_.idle_unload;
+  const IdlePlan plan = PlanIdle(Loaded(), ToDuration(idle_unload), clock_->Now());
+  for (const std::string& name : plan.unload) {
+    const int model = IndexOf(name);
+    if (LastUsed(model) + options_.idle_unload > Now())
+      hooks_.violated(absl::StrCat("model ", name, " is not idle, and was unloaded"));
+    Unload(model);
+  }
+  // Without ensembles nothing follows an unloaded model.
+  if (plan.unload.empty()) {
+    if (plan.next != absl::InfiniteFuture()) WakeAt(ToNanos(plan.next));
+  } else {
+    UnloadIdle();
+  }
+}
+
+bool VirtualCatalog::LoadWanted() {
+  const auto name = queue_.MostWanted();
+  if (!name) return false;
+  const int model = IndexOf(*name);
+  if (models_[model].is_loaded) {
+    queue_.Loaded(*name, absl::ZeroDuration());
+    return true;
+  }
+  if (const absl::Status room = MakeRoom(model, options_.bytes[model]); !room.ok()) {
+    queue_.Failed(*name, room);
+    return true;
+  }
+  BeginLoad(model, /*is_wanted=*/true);
+  return false;
+}
+
+absl::Status VirtualCatalog::MakeRoom(int model, int64_t bytes) {
+  if (MaxBytes() == 0 || Held() + bytes <= MaxBytes()) return absl::OkStatus();
+  if (defect_ == Defect::kIgnoresMemory) return absl::OkStatus();
+  auto plan = PlanRoom(Loaded(model), Held(), bytes, MaxBytes());
+  if (!plan.ok()) return plan.status();
+  if (defect_ == Defect::kUnloadsTheNewest) {
+    std::vector<LoadedModel> others = Loaded(model);
+    *plan = {std::max_element(others.begin(), others.end(), [](const auto& a, const auto& b) {
+               return a.last_used < b.last_used;
+             })->name};
+  }
+  for (const std::string& name : *plan) {
+    const int unloaded = IndexOf(name);
+    if (Held() + bytes <= MaxBytes())
+      hooks_.violated(absl::StrCat("model ", name, " was unloaded although there is room"));
+    for (const LoadedModel& other : Loaded(model)) {
+      if (other.last_used < ToTime(LastUsed(unloaded)))
+        hooks_.violated(
+            absl::StrCat("model ", name, " was unloaded, and ", other.name, " was used before it"));
+    }
+    Unload(unloaded);
+  }
+  return absl::OkStatus();
+}
+
+void VirtualCatalog::Unload(int model) {
+  models_[model].is_loaded = false;
+  hooks_.close(model);
+}
+
+void VirtualCatalog::BeginLoad(int model, bool is_wanted) {
+  is_loading_ = true;
+  if (defect_ == Defect::kResumesTooEarly) queue_.Loaded(models_[model].name, absl::ZeroDuration());
+  const Nanos began = Now();
+  const Nanos took = options_.load_time[model] * (0.5 + random_.Uniform());
+  hooks_.at(began + took.Whole(),
+            [this, model, is_wanted, began](Nanos) { EndLoad(model, is_wanted, began); });
+}
+
+void VirtualCatalog::EndLoad(int model, bool is_wanted, Nanos began) {
+  if (!hooks_.is_freed(model)) {
+    hooks_.at(Now() + kCheckFreed,
+              [this, model, is_wanted, began](Nanos) { EndLoad(model, is_wanted, began); });
+    return;
+  }
+  is_loading_ = false;
+  if (closed_) return;
+  Model& loaded = models_[model];
+  if (!healed_ && random_.Chance(options_.load_error)) {
+    queue_.Failed(loaded.name, absl::InternalError("the load failed"));
+  } else {
+    ++loads_;
+    hooks_.load(model);
+    loaded.is_loaded = true;
+    loaded.loaded_at = Now();
+    if (MaxBytes() > 0 && Held() > MaxBytes())
+      hooks_.violated(absl::StrCat("the models hold ", Held(), " bytes, of at most ", MaxBytes()));
+    queue_.Loaded(loaded.name, is_wanted ? ToDuration(Now() - began) : absl::ZeroDuration());
+  }
+  WakeAt(Now());
+}
+
+}  // namespace saccade::server::simulation

@@ -1,0 +1,101 @@
+// The catalog's thread on virtual time: the daemon's LoadQueue and its rules for unloading, with loads that
+// take a while, fail now and then, and read nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/catalog/load_queue.h"
+#include "server/catalog/room.h"
+#include "server/simulation/faults/group_policy.h"
+#include "server/simulation/faults/scenario.h"
+#include "server/simulation/loads.h"
+#include "server/simulation/random.h"
+#include "server/simulation/virtual_clock.h"
+
+namespace saccade::server::simulation {
+
+class VirtualCatalog final : public Loads {
+ public:
+  // What the catalog does to the models and to the simulation.
+  struct Hooks {
+    // Calls the function at that time.
+    std::function<void(Nanos, std::function<void(Nanos)>)> at;
+    // Stops a model, and loads it after `is_freed`.
+    std::function<void(int)> close;
+    std::function<bool(int)> is_freed;
+    std::function<void(int)> load;
+    // When a pass of the model last began.
+    std::function<Nanos(int)> last_pass;
+    // An invariant does not hold.
+    std::function<void(const std::string&)> violated;
+  };
+
+  // At first no model is loaded. `clock` must outlive the object.
+  VirtualCatalog(const OnDemand& options, Defect defect, uint64_t seed, VirtualClock* clock, Hooks hooks);
+
+  bool IsLoaded(int model) const override { return models_[model].is_loaded; }
+  void Await(const SimTask& task, Resume resume) override;
+  void Sweep() override;
+
+  // From now on no load fails, and all models are loaded and stay so, without a bound of their memory.
+  void Heal();
+  // Rejects requests that wait, and ends the thread.
+  void Close();
+
+  int64_t loads() const { return loads_; }
+
+ private:
+  struct Model {
+    std::string name;
+    bool is_loaded = false;
+    Nanos loaded_at = {};
+  };
+  struct Waiting {
+    Nanos deadline = kNever;
+    Nanos since = {};
+    std::shared_ptr<const Cancellation> cancellation;
+  };
+
+  Nanos Now() { return ToNanos(clock_->Now()); }
+  Nanos LastUsed(int model) const;
+  int IndexOf(const std::string& name) const { return std::stoi(name); }
+  std::vector<LoadedModel> Loaded(int except = -1) const;
+  int64_t Held() const;
+  int64_t MaxBytes() const { return healed_ ? 0 : options_.max_bytes; }
+
+  // Lets the thread make a turn at `when`.
+  void WakeAt(Nanos when);
+  // Unloads what is idle, and loads what is wanted, unless a load is in progress.
+  void Turn();
+  void UnloadIdle();
+  // Returns true if another model may be wanted.
+  bool LoadWanted();
+  absl::Status MakeRoom(int model, int64_t bytes);
+  void Unload(int model);
+  void BeginLoad(int model, bool is_wanted);
+  void EndLoad(int model, bool is_wanted, Nanos began);
+
+  const OnDemand options_;
+  const Defect defect_;
+  VirtualClock* const clock_;
+  const Hooks hooks_;
+  Random random_;
+  LoadQueue queue_;
+  std::vector<Model> models_;
+  // By request.
+  std::map<int64_t, Waiting> waiting_;
+  bool is_loading_ = false;
+  bool healed_ = false;
+  bool closed_ = false;
+  // The earliest turn that is planned.
+  Nanos turn_at_ = kNever;
+  int64_t loads_ = 0;
+};
+
+}  // namespace saccade::server::simulation
