@@ -78,7 +78,9 @@ void GroupPolicy::Run(int model, int instance, bool was_woken) {
 absl::Status GroupPolicy::Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) {
   Handle& handle = *models_[model].handle;
   const bool lends = !options_.lends.empty() && options_.lends[model];
-  if (!lends || LimitPassesHere::Current() == PassesHere::kNone) return handle.Submit(task);
+  const bool limited =
+      LimitPassesHere::Current() == PassesHere::kNone && options_.defect != Defect::kIgnoresLimits;
+  if (!lends || limited) return handle.Submit(task);
   std::optional<Tiny> tiny;
   absl::Status taken = handle.Submit(task, &tiny);
   // The callers' threads differ in whether they may continue (PassesHere).

@@ -38,6 +38,8 @@ enum class Defect {
   kUnloadsTooEarly,
   kIgnoresMemory,
   kUnloadsTheNewest,
+  // Threads that must not compute passes (LimitPassesHere) do.
+  kIgnoresLimits,
 };
 
 // Each instance has a virtual thread, which waits, runs or has ended as ServedModel::RunInstance() does, and

@@ -84,6 +84,7 @@ class SeedRun {
             .is_freed = [this](int model) { return IsFreed(model); },
             .load = [this](int model) { Load(model); },
             .last_pass = [this](int model) { return invariants_->last_pass(model); },
+            .tiny = [this] { return policy_->tiny(); },
             .violated = [this](const std::string& what) { invariants_->Add(ToNanos(clock_.Now()), what); }});
     return catalog_.get();
   }

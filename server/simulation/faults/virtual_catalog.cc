@@ -201,7 +201,10 @@ void VirtualCatalog::EndLoad(int model, bool is_wanted, Nanos began) {
     loaded.loaded_at = Now();
     if (MaxBytes() > 0 && Held() > MaxBytes())
       hooks_.violated(absl::StrCat("the models hold ", Held(), " bytes, of at most ", MaxBytes()));
+    const int64_t tiny = hooks_.tiny();
     queue_.Loaded(loaded.name, is_wanted ? ToDuration(Now() - began) : absl::ZeroDuration());
+    if (hooks_.tiny() != tiny)
+      hooks_.violated("the catalog's thread computes the passes of requests that waited");
   }
   WakeAt(Now());
 }

@@ -32,6 +32,8 @@ class VirtualCatalog final : public Loads {
     std::function<void(int)> load;
     // When a pass of the model last began.
     std::function<Nanos(int)> last_pass;
+    // Number of passes that threads which brought requests have begun.
+    std::function<int64_t()> tiny;
     // An invariant does not hold.
     std::function<void(const std::string&)> violated;
   };
