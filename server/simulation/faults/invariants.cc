@@ -342,7 +342,7 @@ void Invariants::CheckOrder(const Policy::Batch& batch, Nanos now) {
   const auto& waiting = models_[batch.model].buckets[first.bucket()].waiting;
   for (auto it = waiting.begin(); it != waiting.end() && *it < position; ++it) {
     if (!Alive(*it->task, now)) continue;
-    Violated(now, "request ", first.id(), " starts before ", it->id, ", which goes first");
+    passed_over_.push_back({batch.model, first.bucket(), *it, first.id()});
     return;
   }
 }
@@ -370,6 +370,11 @@ void Invariants::OnEnd(const SimTask& task, Outcome outcome, Nanos now) {
 }
 
 void Invariants::OnSettled(Nanos now, Nanos wake) {
+  for (const auto& [model, bucket, position, by] : passed_over_) {
+    if (models_[model].buckets[bucket].waiting.contains(position))
+      Violated(now, "request ", by, " started before ", position.id, ", which goes first");
+  }
+  passed_over_.clear();
   for (size_t i = 0; i < models_.size(); ++i) {
     const Model& model = models_[i];
     if (policy_->queued(static_cast<int>(i)) != model.pictures + model.retried)

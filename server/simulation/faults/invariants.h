@@ -94,6 +94,13 @@ class Invariants final : public Observer {
     Nanos last_pass = {};
     bool closed = false;
   };
+  // A request that went first when another one's batch began. It may have begun at the same time.
+  struct PassedOver {
+    int model = 0;
+    int64_t bucket = 0;
+    Position position;
+    int64_t by = 0;
+  };
   struct Retried {
     int failed_on = 0;
     bool waits = true;
@@ -131,6 +138,8 @@ class Invariants final : public Observer {
   std::map<int, int> computing_;
   // The requests that are computed a second time, by id.
   absl::btree_map<int64_t, Retried> retried_;
+  // Since the policy last settled.
+  std::vector<PassedOver> passed_over_;
   // Requests that were cancelled at the last sweep, and waited.
   absl::btree_set<int64_t> cancelled_;
   int64_t considered_ = 0;
