@@ -57,6 +57,14 @@ TEST_F(ConsiderTest, WhatIsWorthTheWorkWaitsNowhere) {
   EXPECT_FALSE(scheduler_.Next(now_, &dropped_).has_value());
 }
 
+// The estimate of a pass was read beyond its end. Found by the seeds of the simulation with AddressSanitizer.
+TEST_F(ConsiderTest, ARequestOfManyBatchesNeedsThatManyPasses) {
+  Make({.max_batch_size = 1});
+  scheduler_.TakeDemand(model_);
+  ASSERT_FALSE(Consider({.size = 1000, .deadline = now_ + Milliseconds(9)}).ok());
+  EXPECT_NEAR(absl::ToDoubleSeconds(scheduler_.TakeDemand(model_)), 1000 * 0.01, 0.001);
+}
+
 // After two tasks nothing is pushed, so the overload is visible only in the rejected calls of Consider.
 TEST_F(ConsiderTest, WhatIsRefusedCountsAsCome) {
   Make({.max_batch_size = 1});

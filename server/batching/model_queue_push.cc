@@ -55,7 +55,9 @@ void ModelQueue::Count(Bucket& bucket, const Bucket::Position& position, int64_t
   LevelOf(position.priority_class).arrivals.Add(size, now, kLevelMemory);
   if (levels_.size() > kMaxLevels) ForgetLevel(position.priority_class, now);
   if (--retarget_after_ <= 0) retarget_at_ = NanoTime();
-  const int64_t shared = std::max(size, TargetOf(bucket, position.priority_class).largest);
+  // A request that was rejected by Consider() may have more items than a batch, which would share several.
+  const int64_t shared =
+      std::min(std::max(size, TargetOf(bucket, position.priority_class).largest), options_.max_batch_size);
   demand_ += static_cast<double>(size) * bucket.latency.Mean(shared) / static_cast<double>(shared);
 }
 
