@@ -438,12 +438,18 @@ absl::Status Daemon::AwaitEnd() {
                        "be restarted (see the log for the CUDA error)"));
     }
     UpdateLiveness();
-    catalog_->CountDemand();
+    CountDemand();
     metrics_->SampleLoad(Clock::Real()->Now());
     LogDroppedLines();
     Sweep();
   }
   return absl::OkStatus();
+}
+
+// Pictures are decoded on the cores that compute forward passes, too.
+void Daemon::CountDemand() {
+  catalog_->CountDemand();
+  metrics_->AddDemand(decode_pool_->TakeDemand() / cores_, absl::ZeroDuration());
 }
 
 void Daemon::Sweep() {

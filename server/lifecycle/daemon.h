@@ -67,6 +67,7 @@ class Daemon {
   std::vector<HttpRoute> MetricsRoutes();
   void StartLoading();
   void UpdateLiveness();
+  void CountDemand();
   // Ends calls that are late or cancelled, and reads secrets that have changed. Called often.
   void Sweep();
   absl::Status AwaitEnd();
