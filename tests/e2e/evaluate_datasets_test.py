@@ -396,14 +396,3 @@ def test_folders_that_are_not_coco_s(types, opened, tmp_path):
         path.write_text(content)
         with refused("cannot be read", "images, annotations and categories"):
             opened("coco").samples(model)
-
-
-def test_every_published_row_is_found_by_its_own_model_alone(types, tmp_path):
-    from saccade.evaluate.published import ROWS, row_of
-
-    for row in ROWS:
-        folder = tmp_path / f"Set_{row.folder.title()}"
-        asked = folders.model(types, "any", options={**row.options, "width": "1"}, architecture=row.architecture)
-        assert row_of(row.dataset, asked, folder) is row, row
-        narrow = folders.model(types, "any", options={**row.options, "width": "0.5"}, architecture=row.architecture)
-        assert row_of(row.dataset, narrow, folder) is None
