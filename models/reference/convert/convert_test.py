@@ -213,7 +213,7 @@ BLOCKS = {"blocks": "1,1,1,1"}
 def test_mmdetection_s_mask_rcnn():
     state = mmdetection_state(6)
     found = converted_without_rest(state, "maskrcnn_resnet50_fpn", BLOCKS)
-    assert found.options == {"classes": "7", "batch_norm_epsilon": "1e-5"}
+    assert found.options == {"classes": "7", "batch_norm_epsilon": "1e-5", "attention": "none", "fpn": "torchvision"}
     assert any("RoIAlign is aligned" in note for note in found.notes)
     network = loaded("maskrcnn_resnet50_fpn", found.state, **found.options, **BLOCKS)
     # In float64, so that the order of the sums does not show.
@@ -230,6 +230,13 @@ def test_mmdetection_s_mask_rcnn():
     masks = network.roi_heads.mask_predictor.mask_fcn_logits.weight
     torch.testing.assert_close(masks[1:], state["roi_head.mask_head.conv_logits.weight"])
     torch.testing.assert_close(network.backbone.body.layer3[0].conv2.weight, state["backbone.layer3.0.conv2.weight"])
+
+
+@pytest.mark.parametrize("architecture", ["ea_mask_rcnn_r50", "ea_mask_rcnn_r101"])
+def test_mmdetection_s_mask_rcnn_under_the_names_of_efficient_attention_s_networks(architecture):
+    """Their defaults are attention and the paper's pyramid, which the file does not have."""
+    found = converted_without_rest(mmdetection_state(6), architecture, BLOCKS)
+    assert misfits(found.state, architecture, {"classes": "7", **BLOCKS}), "the defaults do not fit"
 
 
 def test_what_is_not_mask_rcnn_in_mmdetection():
@@ -292,6 +299,16 @@ def test_a_shape_that_does_not_fit():
     assert re.fullmatch(r"has the shape \(5, \d+\); expected \(6, \d+\)", wrong.reason)
 
 
+@pytest.mark.parametrize("prefix", ["module.", "model.", "_orig_mod.", "model._orig_mod.module."])
+def test_what_wrappers_put_before_all_names_is_removed(prefix):
+    state = build("sanet", width="0.25").state_dict()
+    found = converted_without_rest({prefix + name: tensor for name, tensor in state.items()}, "sanet", {"width": "0.25"})
+    assert found.state.keys() == {name for name in state if not name.endswith("num_batches_tracked")}
+    one, *rest = state
+    half = {prefix + one: state[one], **{name: state[name] for name in rest}}
+    assert prefix + one in convert(half).state, "not before all names"
+
+
 def command(*arguments):
     return main([str(one) for one in arguments])
 
@@ -306,6 +323,7 @@ def test_the_file_says_what_network_it_is(tmp_path, capsys):
     assert "note: the regions are cut out as torchvision does" in said.err
     with safe_open(tmp_path / "weights.safetensors", "pt") as file:
         assert file.metadata() == {"saccade.architecture": "maskrcnn_resnet50_fpn", "saccade.option.classes": "7",
+                                   "saccade.option.attention": "none", "saccade.option.fpn": "torchvision",
                                    "saccade.option.batch_norm_epsilon": "1e-5", "saccade.option.blocks": "1,1,1,1"}
         state = {name: file.get_tensor(name) for name in file.keys()}
     assert not misfits(state, "maskrcnn_resnet50_fpn", {"classes": "7", **BLOCKS})
