@@ -1,5 +1,7 @@
-"""Conversions of weights. The networks of other implementations are written here from their published layouts: what they compute
-must be what the converted network computes."""
+"""Conversions of weights. What other implementations compute must be what the converted network computes: of Efficient Attention's
+module, of DeepLabV2 in units, of R-C3D's port but for its proposals, and of the last layers of mmdetection's Mask R-CNN, all written
+here from their published layouts. Of DeepLabV2 in several scales, PSMNet and the rest of Mask R-CNN, names and shapes alone are compared.
+"""
 
 import pathlib
 import re
@@ -255,34 +257,65 @@ def test_what_is_not_mask_rcnn_in_mmdetection():
     assert "upgrade_model_version" in left["bbox_head.fc_cls.weight"] and "mask_head.upsample.bias" in left
 
 
+class PortBlock(nn.Module):
+    """A bottleneck of R-C3D's port: 1x1x1 to the middle's channels, 3x3x3 with the stride, 1x1x1 to four times as many."""
+
+    def __init__(self, inputs, middle, stride):
+        super().__init__()
+        shapes = (inputs, middle, 1, 1), (middle, middle, 3, stride), (middle, 4 * middle, 1, 1)
+        for number, (ins, outs, kernel, step) in enumerate(shapes, 1):
+            self.add_module(f"conv{number}", nn.Conv3d(ins, outs, kernel, step, kernel // 2, bias=False))
+            self.add_module(f"bn{number}", nn.BatchNorm3d(outs))
+        self.projects = stride > 1 or inputs != 4 * middle
+        if self.projects:
+            self.downsample = nn.Sequential(nn.Conv3d(inputs, 4 * middle, 1, stride, bias=False), nn.BatchNorm3d(4 * middle))
+
+    def forward(self, x):
+        y = self.bn1(self.conv1(x)).clamp(min=0)
+        y = self.bn2(self.conv2(y)).clamp(min=0)
+        return (self.bn3(self.conv3(y)) + (self.downsample(x) if self.projects else x)).clamp(min=0)
+
+
 class Rc3dPort(nn.Module):
-    """R-C3D's port: a 3-D ResNet of one block in each stage, cut into a base and a top, at an eighth of the width."""
+    """R-C3D's port: a 3-D ResNet cut into a base and a top, at an eighth of the width and with few blocks."""
+
+    OPTIONS = {"width": "0.125", "blocks": "2,1,1,2"}
 
     def __init__(self, classes):
         super().__init__()
-        ours = build("ea_rc3d", attention="none", width="0.125", blocks="1,1,1,1", classes=classes)
-        layers = [ours.layer1, ours.layer2, ours.layer3]
-        self.RCNN_base = nn.Sequential(ours.conv1, ours.bn1, nn.ReLU(), ours.maxpool, *layers)
-        self.RCNN_top = nn.Sequential(ours.layer4)
+        stages, inputs = [], 8
+        for stage, blocks in enumerate((2, 1, 1, 2)):
+            middle, stride = 8 << stage, 1 if stage == 0 else 2
+            stages.append(nn.Sequential(PortBlock(inputs, middle, stride),
+                                        *(PortBlock(4 * middle, middle, 1) for _ in range(blocks - 1))))
+            inputs = 4 * middle
+        stem = nn.Conv3d(3, 8, 7, stride=(1, 2, 2), padding=3, bias=False)
+        self.RCNN_base = nn.Sequential(stem, nn.BatchNorm3d(8), nn.ReLU(), nn.MaxPool3d(3, 2, 1), *stages[:3])
+        self.RCNN_top = nn.Sequential(stages[3])
         self.RCNN_rpn = nn.ModuleDict({"RPN_Conv1": nn.Conv3d(128, 512, 3), "RPN_cls_score": nn.Conv3d(512, 20, 1)})
         self.RCNN_cls_score, self.RCNN_twin_pred = nn.Linear(256, classes), nn.Linear(256, 2 * classes)
 
 
 def test_rc3d_s_port_fits_but_for_its_proposals():
-    port = shaken(Rc3dPort(21))
+    port = shaken(Rc3dPort(21)).double()
     found = convert(port.state_dict())
     assert found.options == {"classes": "21", "attention": "none"}
     assert sorted(found.left) == [f"RCNN_rpn.{part}.{kind}" for part in ("RPN_Conv1", "RPN_cls_score")
                                   for kind in ("bias", "weight")]
     assert all("train tpn.* anew" in reason for reason in found.left.values())
-    options = {**found.options, "width": "0.125", "blocks": "1,1,1,1"}
+    options = {**found.options, **Rc3dPort.OPTIONS}
     assert {re.sub(r"\.\w+$", "", one.name) for one in misfits(found.state, "ea_rc3d", options)} == {
         "tpn.conv", "tpn.cls_logits", "tpn.segment_pred"}
-    ours = loaded("ea_rc3d", found.state, **options)
-    clip = torch.randn(1, 3, 16, 32, 32)
-    torch.testing.assert_close(ours.features(clip), port.RCNN_base(clip))
-    top = port.RCNN_top(port.RCNN_base(clip))
-    torch.testing.assert_close(ours.head(ours.layer4(ours.features(clip)))[0], port.RCNN_cls_score(top.mean(dim=(2, 3, 4))))
+    ours = build("ea_rc3d", **options).double().eval()
+    ours.load_state_dict(found.state, strict=False)
+    clip = torch.randn(1, 3, 16, 64, 48, dtype=torch.float64)
+    theirs = port.RCNN_base(clip)
+    assert theirs.std() > 1e-2
+    torch.testing.assert_close(ours.features(clip), theirs, rtol=1e-9, atol=1e-9)
+    means = port.RCNN_top(theirs).mean(dim=(2, 3, 4))
+    scores, offsets = ours.head(ours.layer4(ours.features(clip)))
+    torch.testing.assert_close(scores, port.RCNN_cls_score(means), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(offsets.flatten(1), port.RCNN_twin_pred(means), rtol=1e-9, atol=1e-9)
 
 
 def test_psmnet_s_authors_have_our_names():
@@ -331,8 +364,8 @@ def test_the_file_says_what_network_it_is(tmp_path, capsys):
 
 def test_nothing_is_written_unless_all_fits(tmp_path, capsys):
     torch.save(Rc3dPort(21).state_dict(), tmp_path / "port.pth")
-    line = [tmp_path / "port.pth", "--architecture", "ea_rc3d", "--option", "width=0.125", "--option", "blocks=1,1,1,1", "-o",
-            tmp_path / "out.safetensors"]
+    options = [part for name, value in Rc3dPort.OPTIONS.items() for part in ("--option", f"{name}={value}")]
+    line = [tmp_path / "port.pth", "--architecture", "ea_rc3d", *options, "-o", tmp_path / "out.safetensors"]
     assert command(*line) == 1 and not (tmp_path / "out.safetensors").exists()
     said = capsys.readouterr().err
     assert "RCNN_rpn.RPN_Conv1.weight" in said and "tpn.conv.weight" in said and "--partial writes what fits" in said
