@@ -3,7 +3,9 @@ module, of DeepLabV2 in units, of R-C3D's port but for its proposals, and of the
 here from their published layouts. Of DeepLabV2 in several scales, PSMNet and the rest of Mask R-CNN, names and shapes alone are compared.
 """
 
+import io
 import pathlib
+import pickletools
 import re
 import subprocess
 import sys
@@ -372,6 +374,38 @@ def test_nothing_is_written_unless_all_fits(tmp_path, capsys):
     assert command(*line, "--partial") == 1, "the network lacks tensors"
     with safe_open(tmp_path / "out.safetensors", "pt") as file:
         assert "layer4.0.conv1.weight" in file.keys() and "tpn.conv.weight" not in file.keys()
+
+
+def as_python_2_pickles(stream: bytes) -> bytes:
+    """A file of PyTorch before 1.6 with its texts as byte strings. Five pickles are followed by the storages' bytes."""
+    source, found = io.BytesIO(stream), b""
+    for _ in range(5):
+        operations = list(pickletools.genops(source))
+        ends = [position for _, _, position in operations[1:]] + [source.tell()]
+        for (operation, argument, start), end in zip(operations, ends, strict=True):
+            if operation.name == "BINUNICODE":
+                text = argument.encode()
+                found += b"U" + bytes([len(text)]) + text
+            else:
+                found += stream[start:end]
+    return found + source.read()
+
+
+def test_psmnet_as_python_2_and_old_pytorch_saved_it(tmp_path, capsys):
+    """In the layout of the authors' files: {"state_dict"} of a DataParallel."""
+    state = {f"module.{name}": tensor for name, tensor in
+             shaken(build("ea_psmnet", attention="none", width="0.125")).state_dict().items() if "num_batches" not in name}
+    stream = io.BytesIO()
+    torch.save({"epoch": 10, "state_dict": state}, stream, _use_new_zipfile_serialization=False, pickle_protocol=2)
+    old = as_python_2_pickles(stream.getvalue())
+    assert b"U\x0astate_dict" in old and b"X\x0a\0\0\0state_dict" not in old
+    (tmp_path / "old.tar").write_bytes(old)
+    code = command(tmp_path / "old.tar", "--architecture", "ea_psmnet", "--option", "width=0.125", "-o", tmp_path / "weights")
+    assert code == 0, capsys.readouterr().err
+    with safe_open(tmp_path / "weights", "pt") as file:
+        assert set(file.keys()) == {name.removeprefix("module.") for name in state}
+        for name in file.keys():
+            torch.testing.assert_close(file.get_tensor(name), state[f"module.{name}"], rtol=0, atol=0)
 
 
 class Evil:
