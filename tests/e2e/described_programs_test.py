@@ -179,7 +179,8 @@ def daemon(networks, tmp_path_factory):
     add("depth", {"input": EXACT, "head": {"kind": "depth"}})
     add("embedding", {"input": EXACT, "head": {"kind": "embedding", "unit_length": True}})
     config = {"architectures": ["SegformerForSemanticSegmentation"], "id2label": {str(n): f"c{n}" for n in range(6)}, "x": None}
-    processor = {"size": {"height": 96, "width": 128}, "resample": 2, "image_mean": MEAN, "image_std": STD, "other": [1]}
+    processor = {"image_processor_type": "SegformerImageProcessor", "size": {"height": 96, "width": 128}, "resample": 2,
+                 "image_mean": MEAN, "image_std": STD, "do_reduce_labels": True}  # fmt: skip
     add("folder", None, files={"config.json": json.dumps(config), "preprocessor_config.json": json.dumps(processor)})
     with Daemon(root / "models", ALLOW, log_folder=root) as running:
         yield running.await_ready()
@@ -458,6 +459,19 @@ def test_an_unknown_hugging_face_architecture_is_named(networks, tmp_path):
     write(tmp_path / "models", "other", networks["sets"], None, files=files)
     checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
     assert checked.returncode == 1 and "WhisperForConditionalGeneration" in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize("processor, complaint", [
+    ({"image_processor_type": "DPTImageProcessor", "keep_aspect_ratio": True}, "keep_aspect_ratio is true"),
+    ({"image_processor_type": "ViTImageProcessor", "do_thumbnail": True}, "'do_thumbnail' is true"),
+    ({"image_processor_type": "GLPNImageProcessor", "size_divisor": 32}, "image_processor_type is 'GLPNImageProcessor'"),
+    ({"size": {"height": 8, "width": 8}}, "image_processor_type is missing"),
+])  # fmt: skip
+def test_a_hugging_face_processor_that_is_not_understood_is_an_error(networks, tmp_path, processor, complaint):
+    files = {"config.json": '{"architectures": ["DPTForDepthEstimation"]}', "preprocessor_config.json": json.dumps(processor)}
+    write(tmp_path / "models", "other", networks["sets"], None, files=files)
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
+    assert checked.returncode == 1 and complaint in checked.stdout and "saccade.json" in checked.stdout, checked.stdout
 
 
 def test_a_program_with_a_description_still_needs_the_permission_to_run(networks, tmp_path):
