@@ -1,5 +1,5 @@
-"""Imports networks of torchvision by `python -m saccade import`, and compares what is served with torchvision's own Python by
-`python -m saccade verify`. ./dev verify-zoo does so with many more networks."""
+"""Imports networks of torchvision by `saccade import`, and compares what is served with torchvision's own Python by
+`saccade verify`. ./dev verify-zoo does so with many more networks."""
 
 import contextlib
 import json
@@ -221,3 +221,24 @@ def test_a_file_is_served_by_its_description(command, tmp_path):
     assert done.returncode == 0, done.stderr
     found = checked(tmp_path / "models", "--allow-executable-models")
     assert found.returncode == 0 and "OK      mean version 1" in found.stdout, found.stdout
+
+
+@pytest.mark.parametrize("name", ["import", "verify"])
+def test_the_commands_are_run_by_saccade(tmp_path, name):
+    program = tmp_path / f"saccade-{name}"
+    program.write_text('#!/bin/sh\necho "given: $*"\n')
+    program.chmod(0o755)
+    line = [binary("saccade").resolve(), name, "net.pt", "-o", "DIR"]
+    found = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert found.stdout == "given: net.pt -o DIR\n"
+    missing = subprocess.run(line, capture_output=True, text=True, env={"PATH": "/nothing"})
+    assert missing.returncode == 1 and "pip install 'saccade[import]'" in missing.stderr
+
+
+def test_the_package_has_the_programs(saccade):
+    scripts = pathlib.Path(saccade.__file__).parents[1] / "bin"
+    for name in ("import", "verify"):
+        words = [sys.executable, scripts / f"saccade-{name}", "--help"]
+        environment = {**os.environ, "PYTHONPATH": str(scripts.parent)}
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment)
+        assert done.returncode == 0 and f"usage: saccade {name}" in done.stdout, done.stderr

@@ -74,10 +74,12 @@ def write_transformers(root: pathlib.Path, name: str) -> pathlib.Path:
             hf.YolosImageProcessor(size={"height": 224, "width": 288}, do_pad=False, **even),
         ),
         "dinov2": lambda: (hf.Dinov2Config(**vit, image_size=224), "Dinov2Model", hf.ViTImageProcessor(**square)),
+        # Bicubic filters overshoot. The daemon limits that to a pixel's values, and the processor only with 8-bit pictures, which verify does
+        # not use; so this one is bilinear.
         "dpt": lambda: (
             hf.DPTConfig(**vit, image_size=224, backbone_out_indices=[0, 1, 2], neck_hidden_sizes=[24, 48, 96], fusion_hidden_size=48,
                          reassemble_factors=[2, 1, 0.5], is_hybrid=False),
-            "DPTForDepthEstimation", hf.DPTImageProcessor(size={"height": 230, "width": 230}, ensure_multiple_of=32, **even),
+            "DPTForDepthEstimation", hf.DPTImageProcessor(size={"height": 230, "width": 230}, ensure_multiple_of=32, resample=2, **even),
         ),
     }  # fmt: skip
     config, architecture, processor = made[name]()

@@ -1,4 +1,4 @@
-"""The commands `python -m saccade import` and `python -m saccade verify`."""
+"""The commands saccade-import and saccade-verify, which `saccade import` and `saccade verify` run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saccade.imports.failures import ImportFailure
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m saccade", epilog="Exit codes: 0 done, 1 failed or beyond a tolerance, 2 usage."
+        prog="saccade", epilog="Exit codes: 0 done, 1 failed or beyond a tolerance, 2 usage."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     into = commands.add_parser("import", help="write a network of PyTorch's libraries as a model's folder")
@@ -104,7 +104,16 @@ def _verify(given: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
+def import_main() -> int:
+    return main(["import", *sys.argv[1:]])
+
+
+def verify_main() -> int:
+    return main(["verify", *sys.argv[1:]])
+
+
 def main(arguments: list[str] | None = None) -> int:
+    """Runs the command that is the first of `arguments`. Returns the exit code."""
     given = _parser().parse_args(arguments)
     try:
         return _import(given) if given.command == "import" else _verify(given)

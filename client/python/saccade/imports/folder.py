@@ -35,7 +35,7 @@ class Record:
 _FILE = "file:"
 _README = """# {name}
 
-{source}, imported by `python -m saccade import` ({notes}).
+{source}, imported by `saccade import` ({notes}).
 
     saccaded --model-repository {parent}{permission}
 
@@ -99,7 +99,7 @@ def write_text(
     (folder / "import.json").write_text(json.dumps(dataclasses.asdict(record), indent=2) + "\n", encoding="utf-8")
     is_data = suffix == ".onnx"
     name = folder.absolute().name
-    verified = f"where it is from, for `python -m saccade verify {name} --pictures FOLDER`"
+    verified = f"where it is from, for `saccade verify {name} --pictures FOLDER`"
     readme = _README.format(
         name=name, source=source, notes=notes, parent=folder.absolute().parent.name, labels=row, suffix=suffix, program=program,
         permission="" if is_data else " --allow-executable-models",
@@ -117,7 +117,7 @@ def read_record(folder: pathlib.Path) -> Record:
             raise ImportFailure(f"{path} has more than {_MAX_RECORD_BYTES} bytes; import the network again")
         return Record(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise ImportFailure(f"{folder} has no import.json; expected a folder that `python -m saccade import` wrote") from None
+        raise ImportFailure(f"{folder} has no import.json; expected a folder that `saccade import` wrote") from None
     except (OSError, ValueError, TypeError) as error:
         raise ImportFailure(f"{path} cannot be read: {error}; import the network again") from None
 
