@@ -80,6 +80,7 @@ TEST(HuggingFace, ConvNextCropsAShareBelow384) {
   EXPECT_EQ(small.short_side, 248);
   EXPECT_EQ(small.height, 224);
   EXPECT_EQ(small.width, 224);
+  EXPECT_TRUE(small.crop_rounds_down);
   EXPECT_EQ(InputOf("ConvNextFeatureExtractor", R"("size": 224)").short_side, 256);
   const ImageInput large =
       InputOf("ConvNextImageProcessorFast", R"("size": {"shortest_edge": 384}, "crop_pct": 0.9)");

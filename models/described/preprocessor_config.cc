@@ -221,6 +221,7 @@ void SetExact(Size size, ImageInput& input) {
 void SetCrop(int64_t short_side, Size crop, ImageInput& input) {
   input.fit = Fit::kCropCentre;
   input.short_side = short_side;
+  input.crop_rounds_down = true;
   input.height = crop.height;
   input.width = crop.width;
 }

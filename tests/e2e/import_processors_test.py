@@ -52,6 +52,18 @@ def test_convnext_crops_a_share(processors):
     assert (described["resize"], described["size"], described["crop"], example) == ("shorter", 71, [64, 64], (64, 64))
 
 
+@pytest.mark.parametrize("rounding, nearest", [("down", int), ("even", round)])
+def test_half_a_pixel_beside_a_crop_is_rounded_as_the_processor_does(processors, rounding, nearest):
+    def made(picture):
+        resized = functional.resize(picture, 64)
+        top, left = ((side - 64) / 2 for side in resized.shape[1:])
+        return functional.crop(resized, nearest(top), nearest(left), 64, 64)
+
+    sizes = {"size": {"shortest_edge": 64}, "crop_size": {"height": 64, "width": 64}}
+    described, _ = processors.prepares(named("CLIPImageProcessor", made, do_center_crop=True, **sizes))
+    assert described["rounding"] == rounding
+
+
 def test_channels_may_be_flipped_and_not_normalized(processors):
     def made(picture):
         return functional.resize(picture, [64, 96]).flip(0)
@@ -111,7 +123,7 @@ def transformers():
 def test_transformers_own_processors_are_described(processors, transformers):
     crop = {"height": 256, "width": 256}
     for processor, expected in [
-        (transformers.ConvNextImageProcessor(size={"shortest_edge": 224}), {"resize": "shorter", "size": 256, "crop": [224, 224]}),
+        (transformers.ConvNextImageProcessor(size={"shortest_edge": 224}), {"size": 256, "crop": [224, 224], "rounding": "down"}),
         (transformers.ConvNextImageProcessor(size={"shortest_edge": 224}, crop_pct=0.9), {"size": 248, "crop": [224, 224]}),
         (transformers.ConvNextImageProcessor(), {"resize": "exact", "size": [384, 384]}),
         (transformers.MobileViTImageProcessor(size={"shortest_edge": 288}, crop_size=crop), {"size": 288, "crop": [256, 256], "colour": "bgr"}),
