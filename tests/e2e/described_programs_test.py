@@ -150,7 +150,7 @@ def networks():
     return {
         "classes": Classes(), "sigmoid": Classes(), "bytes": Nhwc(), "sets": Sets(), "focal": Sets(classes=3), "grid": Grid(),
         "points": Grid(points=2), "decoded": Decoded(), "labelled": Labelled(), "semantic": Semantic(), "depth": Depth(),
-        "embedding": Classes(32), "folder": Semantic(),
+        "embedding": Classes(32), "folder": Semantic(), "down": Classes(),
     }  # fmt: skip
 
 
@@ -166,6 +166,7 @@ def daemon(networks, tmp_path_factory):
     add("sigmoid", {"input": {**EXACT, "colour": "bgr"}, "head": {"kind": "classes", "activation": "sigmoid"}})
     taken = {"resize": "exact", "size": [96, 128], "scale": 1, "layout": "nhwc", "type": "UINT8"}
     add("bytes", {"input": taken, "head": {"kind": "classes", "activation": "none"}}, example=torch.zeros(1, 96, 128, 3, dtype=torch.uint8))
+    add("down", {"input": {**crop, "rounding": "down"}, "head": {"kind": "classes"}})
     add("sets", {"input": EXACT, "head": {"kind": "sets", "score_threshold": 0.2}, "labels": LABELS})
     add("focal", {"input": EXACT, "head": {"kind": "sets", "activation": "sigmoid", "max_detections": 9}, "labels": LABELS})
     add("grid", {"input": LETTERBOX, "head": {"kind": "grid", **BOXES}, "labels": LABELS}, example=torch.zeros(1, 3, 192, 256))
@@ -179,7 +180,8 @@ def daemon(networks, tmp_path_factory):
     add("depth", {"input": EXACT, "head": {"kind": "depth"}})
     add("embedding", {"input": EXACT, "head": {"kind": "embedding", "unit_length": True}})
     config = {"architectures": ["SegformerForSemanticSegmentation"], "id2label": {str(n): f"c{n}" for n in range(6)}, "x": None}
-    processor = {"size": {"height": 96, "width": 128}, "resample": 2, "image_mean": MEAN, "image_std": STD, "other": [1]}
+    processor = {"image_processor_type": "SegformerImageProcessor", "size": {"height": 96, "width": 128}, "resample": 2,
+                 "image_mean": MEAN, "image_std": STD, "do_reduce_labels": True}  # fmt: skip
     add("folder", None, files={"config.json": json.dumps(config), "preprocessor_config.json": json.dumps(processor)})
     with Daemon(root / "models", ALLOW, log_folder=root) as running:
         yield running.await_ready()
@@ -216,6 +218,17 @@ def test_classes_are_the_networks(daemon, networks, height, width):
         expected = networks["classes"](functional.normalize(resized, MEAN, STD)[None])[0].softmax(0)
     found = {one.label: one.probability for one in ask(daemon, "classes", file).classification.classes}
     assert [found[label] for label in "abcde"] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_half_a_pixel_beside_a_crop_can_be_rounded_down(daemon, networks):
+    # Not scaled: 7.5 columns are left on each side.
+    file = encoded(picture(140, 143, 1))
+    whole = functional.normalize(decoded(file), MEAN, STD)[None, :, 6:134]
+    with torch.inference_mode():
+        down, even = (networks["down"](whole[..., left:left + 128])[0].softmax(0) for left in (7, 8))
+    classes = {one.index: one.probability for one in ask(daemon, "down", file).classification.classes}
+    found = torch.tensor([classes[n] for n in range(5)])
+    assert (found - down).abs().max() < 1e-4 and (found - down).abs().max() < 0.1 * (down - even).abs().max()
 
 
 def test_sigmoid_classes_have_probabilities_of_their_own_and_colours_may_be_swapped(daemon, networks):
@@ -458,6 +471,19 @@ def test_an_unknown_hugging_face_architecture_is_named(networks, tmp_path):
     write(tmp_path / "models", "other", networks["sets"], None, files=files)
     checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
     assert checked.returncode == 1 and "WhisperForConditionalGeneration" in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize("processor, complaint", [
+    ({"image_processor_type": "DPTImageProcessor", "keep_aspect_ratio": True}, "keep_aspect_ratio is true"),
+    ({"image_processor_type": "ViTImageProcessor", "do_thumbnail": True}, "'do_thumbnail' is true"),
+    ({"image_processor_type": "GLPNImageProcessor", "size_divisor": 32}, "image_processor_type is 'GLPNImageProcessor'"),
+    ({"size": {"height": 8, "width": 8}}, "image_processor_type is missing"),
+])  # fmt: skip
+def test_a_hugging_face_processor_that_is_not_understood_is_an_error(networks, tmp_path, processor, complaint):
+    files = {"config.json": '{"architectures": ["DPTForDepthEstimation"]}', "preprocessor_config.json": json.dumps(processor)}
+    write(tmp_path / "models", "other", networks["sets"], None, files=files)
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
+    assert checked.returncode == 1 and complaint in checked.stdout and "saccade.json" in checked.stdout, checked.stdout
 
 
 def test_a_program_with_a_description_still_needs_the_permission_to_run(networks, tmp_path):

@@ -365,6 +365,12 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
                      "Send whole folders, tar and Parquet files; runs saccade-bulk of the Python package");
   app.add_subcommand("evaluate",
                      "Measure a model on a public data set; runs saccade-evaluate of the Python package");
+  app.add_subcommand("import",
+                     "Write a network of PyTorch's libraries as a model's folder; runs saccade-import of the "
+                     "Python package");
+  app.add_subcommand("verify",
+                     "Compare an imported model with its author's Python; runs saccade-verify of the Python "
+                     "package");
   app.add_subcommand("prove",
                      "Verify a signed answer and compute it again; runs saccade-prove of the Python package");
   app.add_subcommand(

@@ -155,6 +155,8 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   setenv("PATH", "/nowhere", 1);
   const auto bulk = RunWith({"bulk", "folder"});
   const auto evaluate = RunWith({"evaluate", "folder"});
+  const auto imported = RunWith({"import", "torchvision:resnet18"});
+  const auto verified = RunWith({"verify", "folder"});
   const auto replay = RunWith({"replay", "folder"});
   const auto prove = RunWith({"prove", "answer"});
   const auto quantize = RunWith({"quantize", "--help"});
@@ -166,6 +168,10 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   EXPECT_THAT(evaluate.err,
               HasSubstr("saccade-evaluate is not in PATH; it comes with the Python package: pip "
                         "install 'saccade[evaluate]'"));
+  EXPECT_THAT(imported.err, HasSubstr("saccade-import is not in PATH; it comes with the Python package: pip "
+                                      "install 'saccade[import]'"));
+  EXPECT_THAT(verified.err, HasSubstr("saccade-verify is not in PATH; it comes with the Python package: pip "
+                                      "install 'saccade[import]'"));
   EXPECT_THAT(replay.err, HasSubstr("saccade-replay is not in PATH; it comes with the Python package: pip "
                                     "install saccade\n"));
   EXPECT_THAT(
