@@ -370,6 +370,21 @@ def test_embeddings_have_length_one_if_asked(daemon, networks):
     assert list(ask(daemon, "embedding", file).embedding.values) == pytest.approx(expected.tolist(), abs=1e-4)
 
 
+def test_the_python_client_gives_keypoints_depth_and_embeddings(daemon, connect):
+    file = encoded(picture(301, 467, 6))
+    client = connect(daemon.grpc_address)
+    told = ask(daemon, "points", file).detections.detections
+    found = client.detect("points", file).detections
+    assert len(found) == len(told) > 0
+    for one, other in zip(found, told):
+        assert len(one.keypoints) == 2
+        assert [(p.x, p.y, p.score) for p in one.keypoints] == [(p.x, p.y, p.score) for p in other.keypoints]
+    assert client.detect("grid", file).detections[0].keypoints == ()
+    depth = client.depth("depth", file)
+    assert depth.depth.shape == (301, 467) and depth.min == depth.depth.min() < depth.max == depth.depth.max()
+    assert client.embed("embedding", file).values.tolist() == list(ask(daemon, "embedding", file).embedding.values)
+
+
 def test_models_tell_their_task_and_classes(daemon):
     with daemon.vision() as vision:
         told = {name: vision.get_model(get_model_request(name)) for name in ("grid", "labelled", "depth", "embedding", "semantic")}
