@@ -131,7 +131,15 @@ TEST(Client, Detects) {
     Detections answer;
     answer.model = "rcnn";
     answer.picture_width = 7;
-    answer.items = {{{1, 2, 3.5f, 4}, 0.5f, 3, "car", RleMask{5, 7, ";320009", 9}, {}, {}, {}},
+    answer.items = {{{1, 2, 3.5f, 4},
+                     0.5f,
+                     3,
+                     "car",
+                     RleMask{5, 7, ";320009", 9},
+                     {},
+                     {},
+                     {},
+                     {{1.5f, -2, 0.25f}, {3, 4, 1}}},
                     {{}, 0.25f, 1, "", {}, {}, {}, {}}};
     return answer;
   });
@@ -155,7 +163,13 @@ TEST(Client, Detects) {
   EXPECT_EQ(answer->items[0].mask->height, 5);
   EXPECT_EQ(answer->items[0].mask->counts, ";320009");
   EXPECT_EQ(answer->items[0].mask->area, 9);
+  ASSERT_EQ(answer->items[0].keypoints.size(), 2u);
+  EXPECT_EQ(answer->items[0].keypoints[0].x, 1.5f);
+  EXPECT_EQ(answer->items[0].keypoints[0].y, -2);
+  EXPECT_EQ(answer->items[0].keypoints[0].score, 0.25f);
+  EXPECT_EQ(answer->items[0].keypoints[1].x, 3);
   EXPECT_FALSE(answer->items[1].mask.has_value());
+  EXPECT_TRUE(answer->items[1].keypoints.empty());
 }
 
 TEST(Client, SendsNoThresholdsByDefault) {

@@ -162,6 +162,8 @@ std::vector<Detection> DetectionsOf(const v1::Detections& proto) {
     added.label = item.label();
     ReadMask(item, added);
     for (const v1::Crop& crop : item.crops()) added.crops.push_back(CropOf(crop));
+    for (const v1::Keypoint& point : item.keypoints())
+      added.keypoints.push_back({point.x(), point.y(), point.score()});
   }
   return detections;
 }

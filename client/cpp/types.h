@@ -148,6 +148,14 @@ struct MaskPolygons {
   int64_t area = 0;
 };
 
+// A point of an object, in pixels of the picture. It may lie outside of the picture.
+struct Keypoint {
+  float x = 0;
+  float y = 0;
+  // How certain it is that the point is visible, from 0 to 1.
+  float score = 0;
+};
+
 struct Crop;
 
 struct Detection {
@@ -163,6 +171,8 @@ struct Detection {
   std::optional<MaskPolygons> mask_polygons = std::nullopt;
   // One for each model that sees the ensemble's crops; empty for other models.
   std::vector<Crop> crops;
+  // In the model's order; empty if the model has no keypoints.
+  std::vector<Keypoint> keypoints = {};
 };
 
 // What one model says of the part of the picture around a detection, in the form of its task.

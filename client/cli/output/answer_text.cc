@@ -34,6 +34,10 @@ std::string MaskText(const Detection& item) {
   return area ? absl::StrCat("mask ", WithThousands(*area), " px") : "";
 }
 
+std::string KeypointsText(const Detection& item) {
+  return item.keypoints.empty() ? "" : absl::StrCat(item.keypoints.size(), " keypoints");
+}
+
 // What a crop's model says, shortly: "species: robin 93.1%".
 std::string CropText(const Crop& crop) {
   std::string text = crop.error;
@@ -64,9 +68,9 @@ void PrintLines(Console& console, const Detections& answer) {
     rows.push_back({absl::StrFormat("%5.1f%%", 100 * item.score), absl::StrCat(item.class_index), item.label,
                     absl::StrFormat("x %.0f-%.0f", item.box.x_min, item.box.x_max),
                     absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max), MaskText(item),
-                    CropsText(item.crops)});
+                    KeypointsText(item), CropsText(item.crops)});
   }
-  PrintRows(console, {false, true, false, false, false, true, false}, rows);
+  PrintRows(console, {false, true, false, false, false, true, true, false}, rows);
 }
 
 void PrintLines(Console& console, const Segmentation& answer) {

@@ -93,6 +93,10 @@ Json DetectionsOf(const std::vector<Detection>& detections) {
                     {"x_max", Shortest(item.box.x_max)},
                     {"y_max", Shortest(item.box.y_max)}}}};
     AddMask(item, added);
+    for (const Keypoint& point : item.keypoints) {
+      added["keypoints"].push_back(
+          {{"x", Shortest(point.x)}, {"y", Shortest(point.y)}, {"score", Shortest(point.score)}});
+    }
     for (const Crop& crop : item.crops) added["crops"].push_back(CropOf(crop));
     json.push_back(std::move(added));
   }
