@@ -243,6 +243,58 @@ TEST(Client, SendsBothPicturesOfAPair) {
   }
 }
 
+TEST(Client, AsksForDepth) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.picture, "street");
+    EXPECT_EQ(request.right, "");
+    EXPECT_EQ(request.request.version, 2);
+    EXPECT_TRUE(request.stereo.size.has_value());
+    DepthMap answer;
+    answer.width = 1;
+    answer.height = 2;
+    answer.format = request.stereo.format;
+    answer.map = "12345678";
+    answer.min = 1.5f;
+    answer.max = 3;
+    answer.mean = 2.25f;
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+  for (const DisparityFormat format : {DisparityFormat::kPng16, DisparityFormat::kFloat}) {
+    const auto answer = client->Depth(
+        "dpt", "street", {.request = {.version = 2}, .format = format, .size = OutputSize{1, 2}});
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->format, format);
+    EXPECT_EQ(answer->width, 1);
+    EXPECT_EQ(answer->height, 2);
+    EXPECT_EQ(answer->map, "12345678");
+    EXPECT_EQ(answer->min, 1.5f);
+    EXPECT_EQ(answer->max, 3);
+    EXPECT_EQ(answer->mean, 2.25f);
+  }
+  daemon.SetPredict([](const FakeRequest&) { return Classification(); });
+  EXPECT_THAT(std::string(client->Depth("dpt", "street").status().message()),
+              HasSubstr("answered with a classification instead of a depth map"));
+}
+
+TEST(Client, AsksForAnEmbedding) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.picture, "street");
+    EXPECT_EQ(request.request.version, 2);
+    Embedding answer;
+    answer.model = "dino";
+    answer.values = {0.5f, -0.25f, 3};
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+  const auto answer = client->Embed("dino", "street", {.request = {.version = 2}});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->model, "dino");
+  EXPECT_THAT(answer->values, ElementsAre(0.5f, -0.25f, 3));
+}
+
 Actions TwoJumps() {
   Actions answer;
   answer.model = "tal";

@@ -235,6 +235,14 @@ struct Disparity : Answer {
   float mean = 0;
 };
 
+// The depth of each pixel of a picture, in the model's own unit, in the form of a disparity map.
+struct DepthMap : Disparity {};
+
+// A picture as a vector, for comparisons with other pictures' vectors from the same model.
+struct Embedding : Answer {
+  std::vector<float> values;
+};
+
 // An action found in a clip.
 struct Action {
   double start_seconds = 0;
@@ -279,7 +287,8 @@ struct Restoration : Answer {
 };
 
 // The result of any task.
-using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration>;
+using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity, DepthMap, Embedding,
+                               Actions, Restoration>;
 
 enum class ModelState { kUnknown, kLoading, kReady, kUnavailable };
 

@@ -29,6 +29,9 @@ absl::Status DrawSegmentation(absl::string_view picture, const Segmentation& ans
 absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
                            const std::string& path);
 
+// The same for depths, with a scale without a unit.
+absl::Status DrawDepth(const DepthMap& answer, const std::vector<float>& values, const std::string& path);
+
 // Draws one lane per class, the best action's first, with a bar for every action over an axis in seconds.
 absl::Status DrawTimeline(const Actions& answer, const std::string& path);
 

@@ -154,6 +154,10 @@ void Write(const Disparity& answer, v1::PredictResponse& response) {
   proto->set_mean(answer.mean);
 }
 
+void Write(const Embedding& answer, v1::PredictResponse& response) {
+  response.mutable_embedding()->mutable_values()->Add(answer.values.begin(), answer.values.end());
+}
+
 void Write(const Actions& answer, v1::PredictResponse& response) {
   v1::Actions* proto = response.mutable_actions();
   proto->set_frames(answer.frames);
