@@ -4,6 +4,7 @@ network's in PyTorch, from the encoded picture on."""
 import concurrent.futures
 import io
 import json
+import subprocess
 import urllib.request
 
 import grpc
@@ -14,7 +15,7 @@ import torch
 from torchvision.ops import batched_nms
 from torchvision.transforms import functional
 
-from harness import Daemon, run_to_end
+from harness import Daemon, binary, run_to_end
 from messages import get_model_request, predict_request
 from pictures import encoded
 
@@ -381,6 +382,53 @@ def test_embeddings_have_length_one_if_asked(daemon, networks):
     with torch.inference_mode():
         expected = torch.nn.functional.normalize(networks["embedding"](exact(decoded(file)))[0], dim=0)
     assert list(ask(daemon, "embedding", file).embedding.values) == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_the_python_client_gives_keypoints_depth_and_embeddings(daemon, connect):
+    file = encoded(picture(301, 467, 6))
+    client = connect(daemon.grpc_address)
+    told = ask(daemon, "points", file).detections.detections
+    found = client.detect("points", file).detections
+    assert len(found) == len(told) > 0
+    for one, other in zip(found, told):
+        assert len(one.keypoints) == 2
+        assert [(p.x, p.y, p.score) for p in one.keypoints] == [(p.x, p.y, p.score) for p in other.keypoints]
+    assert client.detect("grid", file).detections[0].keypoints == ()
+    depth = client.depth("depth", file)
+    assert depth.depth.shape == (301, 467) and depth.min == depth.depth.min() < depth.max == depth.depth.max()
+    assert client.embed("embedding", file).values.tolist() == list(ask(daemon, "embedding", file).embedding.values)
+
+
+def saccade_command(daemon, command, model, *arguments):
+    """Runs the command and returns the JSON of its only result."""
+    line = [binary("saccade"), command, "--url", daemon.grpc_address, "--model", model, "--json", *arguments]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)["results"][0]
+
+
+def test_the_command_gives_keypoints_depth_and_embeddings(daemon, tmp_path):
+    file, out = encoded(picture(301, 467, 6)), tmp_path / "out"
+    (tmp_path / "street.png").write_bytes(file)
+    given = (str(tmp_path / "street.png"), "-o", str(out))
+    found = saccade_command(daemon, "detect", "points", *given)
+    told = [[[p.x, p.y, p.score] for p in one.keypoints] for one in ask(daemon, "points", file).detections.detections]
+    points = [[[p["x"], p["y"], p["score"]] for p in one["keypoints"]] for one in found["detections"]]
+    assert numpy.array(points, numpy.float32).tolist() == told
+    assert numpy.array(PIL.Image.open(found["overlay"])).shape == (301, 467, 3)
+
+    depth = saccade_command(daemon, "depth", "depth", *given)
+    answer = ask(daemon, "depth", file, stereo_options={"format": "FLOAT"}).disparity
+    assert depth["depth"] == {"width": 467, "height": 301} | {
+        name: pytest.approx(getattr(answer, name)) for name in ("min", "max", "mean")}
+    head, size, scale, rest = (out / "street.depth.pfm").read_bytes().split(b"\n", 3)
+    assert (head, size, scale) == (b"Pf", b"467 301", b"-1.0")
+    rows = numpy.frombuffer(rest, "<f4").reshape(301, 467)
+    assert numpy.array_equal(rows[::-1], numpy.frombuffer(answer.map, "<f4").reshape(301, 467))
+    assert PIL.Image.open(depth["colored"]).width == 467
+
+    embedding = saccade_command(daemon, "embed", "embedding", given[0])["embedding"]
+    assert numpy.array(embedding, numpy.float32).tolist() == list(ask(daemon, "embedding", file).embedding.values)
 
 
 def test_models_tell_their_task_and_classes(daemon):
