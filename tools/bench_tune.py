@@ -6,8 +6,8 @@ busier an instance is, because requests that arrive together wait for each other
 arrivals and equal passes (M/D/1) we simulated that the p99 of 1000 / (1 - u)^3 answers has a standard error of about 5 %,
 where u is the share of the time in which the instances compute: 1,600 answers at 15 %, 6,000 at 45 %, 16,000 at 60 %.
 Batches need fewer. So the measured p99 is within 10 % of the true one in 19 of 20 cases. Every case lasts as long as so many
-answers take, but at most --seconds, and then its error is larger; passes that sleep are measured side by side, and for three times as long at most. The
-table has the answers of each case, and the standard error of their p99 by the same formula.
+answers take, but at most --seconds, and then its error is larger; passes that sleep are measured side by side, and for
+three times as long at most. The table has the answers of each case, and the standard error of their p99 by the same formula.
 
 With its defaults the run takes about an hour on two cores. Each case is kept in build/tune, by the digest of the programs
 and by --seconds, so that an interrupted run goes on where it stopped. Remove the folder to measure again.
