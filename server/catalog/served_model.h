@@ -216,6 +216,9 @@ class ServedModel final : public ReadyModel {
   // The longest time since a running forward pass began or last reported progress; zero if none runs.
   absl::Duration BusyFor() const;
 
+  // ServedModelOptions::first_node.
+  int first_node() const { return options_.first_node; }
+
   // When the last pass began; the time of loading if there was none.
   absl::Time last_used() const { return absl::FromUnixNanos(last_used_.load(std::memory_order_relaxed)); }
   // Memory that the model holds on the CPU, as measured while it, or an earlier one of its kind, was loaded.
