@@ -45,6 +45,12 @@ def test_every_flag_is_known_to_the_daemon(values):
     assert set(config(render(VALUES[values]))) <= known_flags()
 
 
+@pytest.mark.parametrize("values", VALUES)
+def test_the_daemon_chooses_the_threads_of_a_pass(values):
+    """A number that is set switches off the trial at load, which finds the threads and the instances."""
+    assert not {"threads-per-instance", "cores"} & set(config(render(VALUES[values])))
+
+
 def test_the_component_of_kustomize_is_the_fleet_of_the_chart(tmp_path_factory):
     built, made = with_component("fleet", tmp_path_factory), render(VALUES["fleet"])
     for kind in ("Deployment", "PodDisruptionBudget", "HorizontalPodAutoscaler"):
