@@ -389,6 +389,7 @@ absl::Status Daemon::Run() {
                                HooksOfDrain(), *Clock::Real(), AwaitSignal);
   // If it failed, the process exits without further cleanup.
   if (!drained.ok()) observability_->Flush(kFlushTimeout);
+  drained.Update(lost_gpu_);
   return drained;
 }
 
@@ -429,13 +430,14 @@ absl::Status Daemon::AwaitEnd() {
           "others");
     }
     if (const std::string lost = catalog_->LostModel(); !lost.empty()) {
-      // Only a new process can recover. Load balancers see NOT_SERVING before this one exits.
-      readiness_.StartDraining();
-      readiness_.SetLive(false);
-      return absl::InternalError(
+      // Only a new process can use that GPU again. Models on the CPU and on other GPUs finish their requests
+      // first.
+      lost_gpu_ = absl::InternalError(
           absl::StrCat("the GPU of model '", lost,
                        "' has failed and cannot be used by this process any more; the process exits and must "
                        "be restarted (see the log for the CUDA error)"));
+      Log(LogLevel::kError, "the daemon drains and ends", {{"reason", lost_gpu_.message()}});
+      return absl::OkStatus();
     }
     UpdateLiveness();
     catalog_->CountDemand();

@@ -42,9 +42,10 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Flags& flags);
   ~Daemon();
 
-  // Serves until SIGTERM or SIGINT, then drains (drain.h). Returns OK if no request was lost;
-  // DEADLINE_EXCEEDED if draining took too long, in which case forward passes may still be running; an error
-  // if a model failed to load under --exit-on-error, or if a GPU is lost.
+  // Serves until SIGTERM or SIGINT, or until a GPU is lost, then drains (drain.h). Returns OK if no request
+  // was lost; DEADLINE_EXCEEDED if draining took too long, in which case forward passes may still be running;
+  // INTERNAL if a GPU is lost and the daemon has drained; another error if a model failed to load under
+  // --exit-on-error.
   absl::Status Run();
 
  private:
@@ -69,6 +70,7 @@ class Daemon {
   void UpdateLiveness();
   // Ends calls that are late or cancelled, and reads secrets that have changed. Called often.
   void Sweep();
+  // Returns OK when the daemon should drain, and an error if it should end without.
   absl::Status AwaitEnd();
   DrainHooks HooksOfDrain();
   // Closes and ends everything. May be called again.
@@ -105,6 +107,8 @@ class Daemon {
   // True once all models to be loaded at start were tried. Used by the catalog's thread.
   bool loaded_ = false;
   std::atomic<bool> loading_failed_{false};
+  // INTERNAL if a GPU is lost.
+  absl::Status lost_gpu_;
 };
 
 }  // namespace saccade::server

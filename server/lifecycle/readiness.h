@@ -32,7 +32,7 @@ class Readiness {
   void ModelsReady(bool ready);
   // Cannot be undone.
   void StartDraining();
-  // False while a forward pass is assumed to hang, or once a GPU is lost. Returns whether that is a change.
+  // False while a forward pass is assumed to hang. Returns whether that is a change.
   bool SetLive(bool live);
 
  private:
