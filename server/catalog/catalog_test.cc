@@ -261,6 +261,13 @@ TEST_F(CatalogTest, AVanishedRepositoryKeepsWhatIsLoaded) {
   Eventually([&] { return Served("m") == 2; });
 }
 
+TEST_F(CatalogTest, NamesTheModelsThatAreMissing) {
+  Write("m", 1);
+  for (const char* name : {"n", "o"}) std::filesystem::create_directory(repository_.path() / name);
+  EXPECT_FALSE(Start(ModelControl::kNone).ok());
+  EXPECT_THAT(catalog_->Missing(), testing::UnorderedElementsAre("n", "o"));
+}
+
 TEST_F(CatalogTest, OnRequestWhatIsNamedIsLoaded) {
   Write("m", 1);
   Write("n", 1);

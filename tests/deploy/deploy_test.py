@@ -200,6 +200,18 @@ def test_there_is_time_to_drain(resources):
     assert pod(resources)["spec"]["terminationGracePeriodSeconds"] > needed
 
 
+def load_deadline(given):
+    """Seconds after which the daemon is ready without all of its models."""
+    (default,) = re.findall(r"^\| `--load-deadline-seconds` \| `S` \| (\d+) \|",
+                            (ROOT / "docs/reference/flags.md").read_text(), re.MULTILINE)
+    return int(given.get("load-deadline-seconds", default))
+
+
+def test_the_startup_probe_allows_the_models_their_time(resources):
+    probe = container(resources)["startupProbe"]
+    assert 0 < load_deadline(flags(resources)) + 30 <= probe["periodSeconds"] * probe["failureThreshold"]
+
+
 def test_selectors_match_labels(resources):
     labels = pod(resources)["metadata"]["labels"]
 
