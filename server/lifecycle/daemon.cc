@@ -441,9 +441,7 @@ void Daemon::CheckLoadDeadline() {
   const auto count = static_cast<int64_t>(missing.size());
   missing.resize(std::min(missing.size(), kMaxNamedModels));
   Log(LogLevel::kWarning,
-      "loading takes longer than --load-deadline-seconds: the daemon is ready as soon as a model is, and "
-      "goes "
-      "on loading",
+      "loading takes longer than --load-deadline-seconds; the daemon is ready once one model is loaded",
       {{"missing", count}, {"models", absl::StrJoin(missing, ", ")}});
 }
 
