@@ -348,7 +348,7 @@ def test_a_lost_gpu_ends_the_daemon(serve):
 
 def test_a_lost_gpu_costs_no_answer_where_there_is_another(serve):
     """The batch is computed by the other instance, and the daemon ends once both calls are answered."""
-    daemon = serve({"lose_device_at": BAD, "hang_at": HANG, "hang_seconds": 2, "delay_ms": 20}, "--lame-duck-seconds=0",
+    daemon = serve({"lose_device_at": BAD, "hang_at": HANG, "hang_seconds": 4, "delay_ms": 20}, "--lame-duck-seconds=0",
                    max_batch_size=1, instances=2)
     with daemon.inference() as inference:
         hanging = hang(daemon, inference.model_infer)
