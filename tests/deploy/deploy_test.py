@@ -200,6 +200,18 @@ def test_there_is_time_to_drain(resources):
     assert pod(resources)["spec"]["terminationGracePeriodSeconds"] > needed
 
 
+def load_deadline(given):
+    """Seconds after which the daemon is ready without all of its models."""
+    (default,) = re.findall(r"^\| `--load-deadline-seconds` \| `S` \| (\d+) \|",
+                            (ROOT / "docs/reference/flags.md").read_text(), re.MULTILINE)
+    return int(given.get("load-deadline-seconds", default))
+
+
+def test_the_startup_probe_allows_the_models_their_time(resources):
+    probe = container(resources)["startupProbe"]
+    assert 0 < load_deadline(flags(resources)) + 30 <= probe["periodSeconds"] * probe["failureThreshold"]
+
+
 def test_selectors_match_labels(resources):
     labels = pod(resources)["metadata"]["labels"]
 
@@ -288,13 +300,19 @@ def test_pods_are_confined(resources):
         assert set(resources_of_container[what]) == {"cpu", "memory"}
 
 
-def test_the_only_place_to_write_to_is_bounded(resources):
+def state_folder():
+    """Where the image keeps what was measured. Its root is read-only in a pod, so a volume has to be there."""
+    (folder,) = re.findall(r"\bSACCADED_STATE_FOLDER=(\S+)", dockerfile())
+    return folder
+
+
+def test_the_only_places_to_write_to_are_bounded(resources):
     """LibTorch unpacks packages of AOTInductor to /tmp, regardless of TMPDIR."""
     volumes = {volume["name"]: volume for volume in pod(resources)["spec"]["volumes"]}
-    writable = [mount for mount in container(resources)["volumeMounts"] if not mount.get("readOnly")]
-    assert [mount["mountPath"] for mount in writable] == ["/tmp"]
-    # The volume is on the node's disk, where programs may be executed, and not in memory reserved for requests.
-    assert volumes[writable[0]["name"]]["emptyDir"] == {"sizeLimit": "1Gi"}
+    writable = {mount["mountPath"]: volumes[mount["name"]].get("emptyDir")
+                for mount in container(resources)["volumeMounts"] if not mount.get("readOnly")}
+    # The volumes are on the node's disk, where programs may be executed, and not in memory reserved for requests.
+    assert writable == {"/tmp": {"sizeLimit": "1Gi"}, state_folder(): {"sizeLimit": "64Mi"}}
 
 
 def test_memory_is_enough_for_what_may_be_in_flight(resources):

@@ -10,7 +10,7 @@ import yaml
 
 import helm_python as helm
 from custom_resources import SCHEMAS
-from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, of_kind, only, with_component
+from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, load_deadline, of_kind, only, with_component
 from helm_test import config, container, pod, render
 
 VALUES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted((ROOT / "deploy/helm/values").glob("*.yaml"))}
@@ -43,6 +43,19 @@ def test_a_misspelt_field_of_a_custom_resource_is_found(kind, values):
 @pytest.mark.parametrize("values", VALUES)
 def test_every_flag_is_known_to_the_daemon(values):
     assert set(config(render(VALUES[values]))) <= known_flags()
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_the_startup_probe_allows_the_models_their_time(values):
+    made = render(VALUES[values])
+    probe = container(made)["startupProbe"]
+    assert 0 < load_deadline(config(made)) + 30 <= probe["periodSeconds"] * probe["failureThreshold"]
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_the_daemon_chooses_the_threads_of_a_pass(values):
+    """A number that is set switches off the trial at load, which finds the threads and the instances."""
+    assert not {"threads-per-instance", "cores"} & set(config(render(VALUES[values])))
 
 
 def test_the_component_of_kustomize_is_the_fleet_of_the_chart(tmp_path_factory):

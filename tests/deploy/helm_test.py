@@ -23,6 +23,7 @@ from deploy_test import (
     let_out,
     of_kind,
     only,
+    state_folder,
     traces_variables,
 )
 from drain_time import beside_the_flags
@@ -44,6 +45,7 @@ VARIANTS = {
     "traces": {"traces": {"endpoint": "http://collector.observability:4318"}},
     "KEDA": {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prometheus:9090", "triggers": [
         {"type": "prometheus", "metadata": {"serverAddress": "http://prometheus:9090", "query": "vector(1)", "threshold": "5"}}]}}},
+    "state that outlives the pods": {"state": {"claim": "saccade-state"}},
     "an account of its own": {"serviceAccount": {"create": False, "name": "vision"}},
     "everything": {
         "fullnameOverride": "eyes", "image": {"repository": "registry.example/saccade", "tag": "9.9.9"},
@@ -60,7 +62,7 @@ VARIANTS = {
         "tls": {"secretName": "here-tls", "clientCASecretName": "here-tls"}, "tokens": {"secretName": "callers"},
         "traces": {"endpoint": "https://collector.example", "settings": {"OTEL_TRACES_SAMPLER_ARG": 0.1}, "to": FROM},
         "prometheusRule": {"enabled": True, "runbookBase": "https://git.example/", "labels": {"release": "prometheus"}},
-        "grafanaDashboards": {"enabled": True},
+        "grafanaDashboards": {"enabled": True}, "state": {"hostPath": "/var/lib/eyes"},
     },
 }
 
@@ -252,10 +254,23 @@ def test_the_grace_period_follows_the_drain():
 
 def test_the_demo_needs_no_claim():
     resources = render({"models": {"demo": True}})
-    assert {volume["name"] for volume in pod(resources)["volumes"]} == {"config", "temporary"}
+    assert {volume["name"] for volume in pod(resources)["volumes"]} == {"config", "state", "temporary"}
     repository = config(resources)["model-repository"]
     assert f"COPY models/demo/repository {repository}\n" in (ROOT / "deploy/container/Dockerfile").read_text()
     assert "claim" not in notes({"models": {"demo": True}}) and "claim saccade-models" in notes()
+
+
+@pytest.mark.parametrize("values, source", [
+    ({}, {"emptyDir": {"sizeLimit": "64Mi"}}),
+    ({"claim": "kept"}, {"persistentVolumeClaim": {"claimName": "kept"}}),
+    ({"hostPath": "/srv/state"}, {"hostPath": {"path": "/srv/state", "type": "Directory"}}),
+], ids=str)
+def test_the_state_is_kept_where_the_image_writes_it(values, source):
+    resources = render({"state": values})
+    (volume,) = [one for one in pod(resources)["volumes"] if one["name"] == "state"]
+    assert volume == {"name": "state", **source}
+    (mount,) = [one for one in container(resources)["volumeMounts"] if one["name"] == "state"]
+    assert mount == {"name": "state", "mountPath": state_folder()}
 
 
 def test_only_those_who_may_come_in():
@@ -331,6 +346,7 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"topologySpread": {"whenUnsatisfiable": "Never"}},
     {"autoscaling": {"keda": {"enabled": True, "serverAddress": "prometheus:9090"}}},
     {"autoscaling": {"keda": {"threshold": 0}}},
+    {"state": {"hostPath": "state"}},
 ], ids=str)
 def test_wrong_values_are_refused(values):
     with pytest.raises(helm.HelmError):
@@ -341,6 +357,7 @@ def test_wrong_values_are_refused(values):
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
     ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
     ({"models": {"claim": ""}}, "models.claim"),
+    ({"state": {"claim": "here", "hostPath": "/there"}}, "state: claim and hostPath are both set"),
     ({"autoscaling": {"keda": {"enabled": True}}}, "autoscaling.keda.serverAddress: is empty"),
     ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),
 ], ids=str)

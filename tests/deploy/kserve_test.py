@@ -191,6 +191,12 @@ def test_it_is_the_bases_container():
     # A runtime cannot set the pod's security context.
     assert ours["securityContext"] == theirs["securityContext"] | base["securityContext"]
     assert "env" not in ours and "env" not in theirs
+    # KServe mounts the models itself.
+    written = lambda one: [mount for mount in one["volumeMounts"] if not mount.get("readOnly")]
+    assert written(ours) == written(theirs)
+    volumes_of = {volume["name"]: volume for volume in base["volumes"]}
+    for volume in runtime()["spec"]["volumes"] + serverless()[0]["spec"]["volumes"]:
+        assert volume == volumes_of[volume["name"]]
     for service in services():
         assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] == base["terminationGracePeriodSeconds"]
 
