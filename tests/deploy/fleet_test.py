@@ -14,11 +14,9 @@ from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, of_ki
 from helm_test import config, container, pod, render
 
 VALUES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted((ROOT / "deploy/helm/values").glob("*.yaml"))}
-# The first release with image volumes that are on unless they are turned off.
-IMAGE_VOLUMES = "1.35"
 
 
-@pytest.mark.parametrize("version", (*KUBERNETES_VERSIONS, IMAGE_VOLUMES))
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
 @pytest.mark.parametrize("values", VALUES)
 def test_every_resource_fits_its_schema(values, version):
     if values == "models-image" and version == KUBERNETES_VERSIONS[0]:
