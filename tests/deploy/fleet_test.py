@@ -127,6 +127,10 @@ def test_a_rollout_runs_the_deployments_pods(strategy):
         services if strategy == "blue-green" else set())
 
 
+def test_replicas_behind_a_gateway_report_their_load():
+    assert config(render(VALUES["gateway"]))["orca-load-reports"] == "true"
+
+
 def test_routes_lead_to_the_service_and_publish_the_api_alone():
     made = render({**VALUES["gateway"], "service": {"grpcPort": 9001, "httpPort": 9000}})
     service = only(made, "Service")
