@@ -18,12 +18,10 @@ from drain_time import beside_the_flags
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
-# The oldest release that has all features used here, and the newest one that the schemas cover.
-KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
+# The oldest release that has all features used here, the first with image volumes, and up to the newest that the schemas cover.
+KUBERNETES_VERSIONS = ("1.30", "1.35", "1.36", "1.37")
 COMPONENTS = ("demand-autoscaling", "fleet", "keda", "traces")
 TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
-
-
 
 
 def kustomize(folder):
@@ -119,6 +117,14 @@ def test_a_misspelt_field_is_found(resources):
     broken = {**only(resources, "Service"), "spek": {}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(broken, KUBERNETES_VERSIONS[0], strict=True)
+
+
+def test_the_page_says_which_schemas_the_manifests_were_checked_against():
+    covered = kubernetes_validate.latest_version()
+    assert covered.startswith(KUBERNETES_VERSIONS[-1] + "."), "the newest release with schemas is checked, too"
+    page = " ".join((ROOT / "docs/deploying.md").read_text().split())
+    *first, last = KUBERNETES_VERSIONS
+    assert f"the schemas of Kubernetes {', '.join(first)} and {last}" in page
 
 
 def test_everything_that_is_promised_is_there(resources):

@@ -30,7 +30,6 @@ from drain_time import beside_the_flags
 
 CHART = ROOT / "deploy" / "helm" / "saccade"
 MONITORING = ROOT / "deploy" / "monitoring"
-OPERATORS = ("ServiceMonitor", "PrometheusRule")
 
 FROM = [{"namespaceSelector": {"matchLabels": {"team": "vision"}}}]
 # Values that users may set, one at a time and all together.
@@ -42,6 +41,7 @@ VARIANTS = {
     "TLS": {"tls": {"secretName": "here-tls"}},
     "TLS and tokens": {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}},
     "certificates of clients": {"tls": {"secretName": "here-tls", "clientCASecretName": "their-ca"}},
+    "signed models": {"models": {"signingKey": {"configMapName": "publisher"}}},
     "traces": {"traces": {"endpoint": "http://collector.observability:4318"}},
     "KEDA": {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prometheus:9090", "triggers": [
         {"type": "prometheus", "metadata": {"serverAddress": "http://prometheus:9090", "query": "vector(1)", "threshold": "5"}}]}}},
@@ -107,7 +107,7 @@ def test_every_resource_fits_its_schema(variant, version):
     for resource in render(VARIANTS[variant]):
         if resource["kind"] in SCHEMAS:
             jsonschema.validate(resource, SCHEMAS[resource["kind"]])
-        elif resource["kind"] not in OPERATORS:
+        else:
             kubernetes_validate.validate(resource, version, strict=True)
 
 
@@ -207,6 +207,28 @@ def test_what_is_open_is_said_to_be(set_ones):
             assert volumes[name]["secret"]["secretName"] == secret
             assert [item["key"] for item in volumes[name]["secret"].get("items", [])] == (keys or [])
             assert keys is None or file in keys
+
+
+@pytest.mark.parametrize("of", ["configMapName", "secretName"])
+@pytest.mark.parametrize("required", [True, False])
+def test_the_public_key_of_the_models_is_mounted(of, required):
+    resources = render({"models": {"signingKey": {of: "publisher", "key": "models.pem", "required": required}}})
+    written = config(resources)
+    assert set(written) <= known_flags() and written.get("require-signed") == ("true" if required else None)
+    folder, _, file = written["signing-key"].rpartition("/")
+    (mount,) = [one for one in container(resources)["volumeMounts"] if one["mountPath"] == folder]
+    assert mount["readOnly"]
+    (volume,) = [one for one in pod(resources)["volumes"] if one["name"] == mount["name"]]
+    items = [{"key": "models.pem", "path": file}]
+    assert volume == {"name": mount["name"], **(
+        {"configMap": {"name": "publisher", "items": items}} if of == "configMapName" else
+        {"secret": {"secretName": "publisher", "items": items}})}
+
+
+def test_without_a_public_key_nothing_is_asked_of_the_models():
+    resources = render()
+    assert not {"signing-key", "require-signed"} & set(config(resources))
+    assert "signing-key" not in {volume["name"] for volume in pod(resources)["volumes"]}
 
 
 @pytest.mark.parametrize("values", [{}, {"tls": SECRETS["tls"]}, {"tokens": SECRETS["tokens"]}], ids=str)
@@ -332,6 +354,7 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"service": {"grpcPort": 70000}},
     {"resources": {"limits": {"memory": None}}},
     {"models": {"path": "models"}},
+    {"models": {"signingKey": {"key": "../public.pem"}}},
     {"config": {"grpc_port": 1}},
     {"config": {"page": [True]}},
     {"tls": {"secret": "here-tls"}},
@@ -356,8 +379,10 @@ def test_wrong_values_are_refused(values):
 @pytest.mark.parametrize("values, said", [
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
     ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
+    ({"config": {"require-signed": True}}, "config.require-signed: is set by the chart"),
     ({"models": {"claim": ""}}, "models.claim"),
     ({"state": {"claim": "here", "hostPath": "/there"}}, "state: claim and hostPath are both set"),
+    ({"models": {"signingKey": {"configMapName": "one", "secretName": "other"}}}, "configMapName and secretName are both set"),
     ({"autoscaling": {"keda": {"enabled": True}}}, "autoscaling.keda.serverAddress: is empty"),
     ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),
 ], ids=str)
