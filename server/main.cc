@@ -27,8 +27,9 @@ int Serve(const Flags& flags) {
   }
   const absl::Status end = (*daemon)->Run();
   if (!end.ok()) Log(LogLevel::kError, "saccaded ends with an error", {{"reason", end.message()}});
-  // Joining what did not finish in its time could take for ever.
-  if (absl::IsDeadlineExceeded(end)) {
+  // Joining what did not finish in its time could take for ever, and so could freeing the memory of a lost
+  // GPU.
+  if (absl::IsDeadlineExceeded(end) || absl::IsInternal(end)) {
     FlushLog(kMaxFlush);
     std::_Exit(EXIT_FAILURE);
   }

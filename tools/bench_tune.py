@@ -1,10 +1,24 @@
 """Compares the p99 that `saccade tune` predicts with the p99 that `saccade bench` then measures of the configuration that it
-chose: for passes that sleep, and for the demo models, at several loads."""
+chose: for passes that sleep, and for the demo models, at several loads.
+
+How many answers does a p99 take? One of too few answers deviates by chance from that of endless traffic, and the more the
+busier an instance is, because requests that arrive together wait for each other. For a queue with one server, random
+arrivals and equal passes (M/D/1) we simulated that the p99 of 1000 / (1 - u)^3 answers has a standard error of about 5 %,
+where u is the share of the time in which the instances compute: 1,600 answers at 15 %, 6,000 at 45 %, 16,000 at 60 %.
+Batches need fewer. So the measured p99 is within 10 % of the true one in 19 of 20 cases. Every case lasts as long as so many
+answers take, but at most --seconds, and then its error is larger; passes that sleep are measured side by side, and for
+three times as long at most. The table has the answers of each case, and the standard error of their p99 by the same formula.
+
+With its defaults the run takes about an hour on two cores. Each case is kept in build/tune, by the digest of the programs
+and by --seconds, so that an interrupted run goes on where it stopped. Remove the folder to measure again.
+"""
 
 import argparse
 import concurrent.futures
 import datetime
+import hashlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -26,13 +40,22 @@ from tools.bench_server.page import machine  # noqa: E402
 from tools.markdown import table  # noqa: E402
 
 DEMO = DEMO_REPOSITORY.parent
+KEPT = ROOT / "build" / "tune"
 # Passes that sleep for long, so that other programs on the machine hardly change them: milliseconds of a pass, milliseconds of
 # an item more, and the maximum batch size. All are measured side by side.
-SLEEPING = {"sleeps-500+100": (500, 100, 8), "sleeps-250+250": (250, 250, 4), "sleeps-1000+50": (1000, 50, 16)}
+SLEEPING = {"sleeps-250+50": (250, 50, 8), "sleeps-125+125": (125, 125, 4), "sleeps-500+25": (500, 25, 16)}
 # The demo models, which compute: their inputs and the threads of a pass.
 COMPUTING = {"sanet_shapes": ("pictures", 1), "segmenter": ("scenes", 1), "detector": ("scenes", 2), "stereo_matcher": ("pairs", 1)}
-# Shares of what one instance can do: of the rate that 16 clients reach. The last needs more instances.
-LOADS = (0.3, 0.6, 1.2)
+# Shares of what one instance can do: of the rate that 16 clients reach. Without gain from batches, one instance holds the
+# wish up to about 0.7, and two are needed for the last. Between 0.7 and 0.9 an instance is so busy that no measurement of some
+# minutes has a p99 to compare with.
+LOADS = (0.15, 0.3, 0.45, 0.6, 0.9)
+# The shortest measurement in seconds, so that a few bad moments of the machine are not a hundredth of it.
+SHORTEST = 30
+# The goal is a p99 within 10 % in so many cases.
+GOAL = 30
+# How many times as long passes that sleep are measured.
+SIDE_BY_SIDE = 3
 # Daemons start one after the other: together they would take too long.
 STARTING = threading.Lock()
 # Seconds for learning latencies and capacity, each.
@@ -40,7 +63,7 @@ LEARN = 15
 # The wish, in multiples of the median latency of an unloaded daemon.
 WISH = 8
 HEAD = ["model", "rate 1/s", "wish ms", "chosen", "predicted p99 ms", "measured p99 ms", "predicted / measured",
-        "deviation of a pass", "tune s", "load"]
+        "answers", "standard error", "deviation of a pass", "tune s", "load"]
 
 
 def saccade(arguments, command, daemon, *rest):
@@ -79,7 +102,29 @@ def serve(folder, model, fields):
         return Daemon(repository, "--log-level=warning", *flags, log_folder=folder).await_ready()
 
 
-def cases(arguments, folder, model, loads=LOADS):
+def needed(busy):
+    """The number of answers whose p99 has a standard error of 5 %, if the instances compute for this share of the time."""
+    return 1000 / (1 - busy) ** 3 if busy < 1 else math.inf
+
+
+def kept_at(arguments, model, load):
+    return KEPT / arguments.digest / f"{model}-{load:g}-{arguments.seconds:g}.json"
+
+
+def measured(arguments, folder, model, loads=LOADS):
+    """A row of each load and its ratio of predicted to measured, which is None if there is no p99."""
+    missing = [load for load in loads if not kept_at(arguments, model, load).exists()]
+    for load, row, ratio in cases(arguments, folder, model, missing) if missing else ():
+        path = kept_at(arguments, model, load)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps({"row": row, "ratio": ratio}) + "\n")
+        unfinished.replace(path)
+        print("  ".join(map(str, row)), flush=True)
+    return [json.loads(kept_at(arguments, model, load).read_text()) for load in loads]
+
+
+def cases(arguments, folder, model, loads):
     inputs, threads = COMPUTING.get(model, (folder / "tiny.tif", 1))
     parameter = 'parameters { key: "threads" value { string_value: "%d" } }\n' % threads
     with serve(folder, model, parameter) as daemon:
@@ -100,44 +145,49 @@ def cases(arguments, folder, model, loads=LOADS):
             subprocess.run([arguments.build / "bin" / "saccade", "tune", model, "--url", daemon.grpc_address, "--save", learned, "-q"], check=True)
             start = time.monotonic()
             told, why = saccade(arguments, "tune", daemon, model, "--p99", f"{wish:.1f}ms", "--rate", f"{rate:.3f}", "--json")
-            plans.append((rate, told, why, time.monotonic() - start, json.loads(learned.read_text())["buckets"][0]["deviation"]))
-    for rate, told, why, took, deviation in plans:
+            plans.append((load, rate, told, why, time.monotonic() - start, json.loads(learned.read_text())["buckets"][0]["deviation"]))
+    for load, rate, told, why, took, deviation in plans:
         start = [model, f"{rate:.1f}", f"{wish:.0f}"]
         if told is None:
-            yield [*start, why, "-", "-", "-", f"{deviation:.2f}", f"{took:.1f}", "-"], None
+            yield load, [*start, why, "-", "-", "-", "-", "-", f"{deviation:.2f}", f"{took:.1f}", "-"], None
             continue
         chosen = told["configuration"]
+        answers = needed(load / chosen["replicas"] / chosen["instances"])
+        longest = arguments.seconds * (SIDE_BY_SIDE if model in SLEEPING else 1)
+        seconds = min(longest, max(SHORTEST, answers * chosen["replicas"] / rate))
         with serve(folder, model, told["config_pbtxt"]) as daemon:
-            seen = bench(arguments, daemon, model, inputs, seconds=arguments.seconds, rate=rate / chosen["replicas"], concurrency=256, seed=2)
-        predicted, measured = told["estimate"]["p99_ms"], seen["stages_ms"]["latency"]["p99"]
+            seen = bench(arguments, daemon, model, inputs, seconds=seconds, rate=rate / chosen["replicas"], concurrency=256, seed=2)
+        predicted, found = told["estimate"]["p99_ms"], seen["stages_ms"]["latency"]["p99"]
         text = f"{chosen['replicas']} x {chosen['instances']}, batch {chosen['max_batch_size']}, queue {chosen['max_queue_size']}"
-        yield [*start, text, f"{predicted:.1f}", f"{measured:.1f}", f"{predicted / measured:.2f}", f"{deviation:.2f}",
-               f"{took:.1f}", f"{os.getloadavg()[0]:.1f}"], predicted / measured
+        error = 0.05 * math.sqrt(answers / seen["answers"])
+        yield load, [*start, text, f"{predicted:.1f}", f"{found:.1f}", f"{predicted / found:.2f}", seen["answers"], f"{100 * error:.0f} %",
+                     f"{deviation:.2f}", f"{took:.1f}", f"{os.getloadavg()[0]:.1f}"], predicted / found
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench tune", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20, help="duration of a measurement (default 20)")
+    parser = argparse.ArgumentParser(prog="./dev bench tune", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=200, help="longest measurement of a case (default 200)")
     parser.add_argument("--model", action="append", help="measure these models only")
     parser.add_argument("--markdown", type=pathlib.Path, help="the file to write")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     os.environ["SACCADE_BUILD_DIR"] = str(arguments.build.resolve())
+    programs = (arguments.build / "bin" / name for name in ("saccaded", "saccade"))
+    arguments.digest = hashlib.sha256(b"".join(program.read_bytes() for program in programs)).hexdigest()[:12]
     rows, ratios = [], []
     wanted = [model for model in [*SLEEPING, *COMPUTING] if not arguments.model or model in arguments.model]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(max_workers=16) as pool:
         folder = pathlib.Path(folder)
         plane = Image.new("L", (8, 8), 128)
         plane.save(folder / "tiny.tif", save_all=True, append_images=[plane])
-        beside = {model: [pool.submit(lambda model=model, load=load: list(cases(arguments, folder, model, (load,)))) for load in LOADS]
+        beside = {model: [pool.submit(measured, arguments, folder, model, (load,)) for load in LOADS]
                   for model in wanted if model in SLEEPING}
         concurrent.futures.wait([run for runs in beside.values() for run in runs])
         for model in wanted:
             together = (case for run in beside.get(model, ()) for case in run.result())
-            for row, ratio in together if model in beside else cases(arguments, folder, model):
-                print("  ".join(map(str, row)), flush=True)
-                rows.append(row)
-                ratios += [ratio] if ratio else []
+            for case in together if model in beside else measured(arguments, folder, model):
+                rows.append(case["row"])
+                ratios += [case["ratio"]] if case["ratio"] else []
     within = sum(abs(ratio - 1) <= 0.1 for ratio in ratios)
     verdict = f"{within} of {len(rows)} cases are within 10 %."
     print(verdict)
@@ -150,7 +200,11 @@ def main():
             "serves the model, learns its latencies from requests at that rate, and `saccade tune` chooses a configuration. A daemon with",
             "that configuration then gets other requests at the same rate from `saccade bench` on the same cores. The wish is",
             f"{WISH} times the median latency without load. `chosen` is replicas x instances; one replica is measured, with its share of the",
-            "rate. `load` is the machine's average number of running threads over the last minute, the benchmark's own included.", "",
+            "rate. `answers` are those of the measurement, and the standard error is what chance alone makes of a p99 of so many answers",
+            "in a queue without batches (`./dev bench tune --help`); with batches it is less. `load` is the machine's average number of",
+            "running threads over the last minute, the benchmark's own included.", "",
+            f"The goal is {GOAL} cases. Triton's model_analyzer was not run beside it",
+            "([decision 51](../decisions/0051-sizes-by-simulating-the-scheduler.md)).", "",
             f"**{verdict}**", "", table(HEAD, rows), ""]))
 
 

@@ -235,6 +235,18 @@ absl::StatusOr<Disparity> Client::Stereo(absl::string_view model, absl::string_v
   return transport_->Predict<Disparity>(options_, ToRequest(model, left, right, options), start);
 }
 
+absl::StatusOr<DepthMap> Client::Depth(absl::string_view model, absl::string_view picture,
+                                       const DepthOptions& options) {
+  const absl::Time start = absl::Now();
+  return transport_->Predict<DepthMap>(options_, ToRequest(model, picture, options), start);
+}
+
+absl::StatusOr<Embedding> Client::Embed(absl::string_view model, absl::string_view picture,
+                                        const EmbedOptions& options) {
+  const absl::Time start = absl::Now();
+  return transport_->Predict<Embedding>(options_, ToRequest(model, picture, options), start);
+}
+
 absl::StatusOr<Actions> Client::Actions(absl::string_view model, absl::string_view video,
                                         const ActionOptions& options) {
   const absl::Time start = absl::Now();

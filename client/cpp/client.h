@@ -145,6 +145,18 @@ struct StereoOptions {
   std::optional<OutputSize> size = std::nullopt;
 };
 
+struct DepthOptions {
+  RequestOptions request = {};
+  // kPng16 holds depths up to 256 of the model's unit, in steps of 1/256.
+  DisparityFormat format = DisparityFormat::kFloat;
+  // Size of the map; the picture's if not set.
+  std::optional<OutputSize> size = std::nullopt;
+};
+
+struct EmbedOptions {
+  RequestOptions request = {};
+};
+
 struct ActionOptions {
   RequestOptions request = {};
   // Segments with a lower score are omitted. Segments below the model's own threshold are never returned.
@@ -205,6 +217,11 @@ class Client {
   // Two rectified pictures of the same size: a point lies on the same row of both.
   absl::StatusOr<Disparity> Stereo(absl::string_view model, absl::string_view left, absl::string_view right,
                                    const StereoOptions& options = {});
+  // The depth of each pixel, and the picture as a vector.
+  absl::StatusOr<DepthMap> Depth(absl::string_view model, absl::string_view picture,
+                                 const DepthOptions& options = {});
+  absl::StatusOr<Embedding> Embed(absl::string_view model, absl::string_view picture,
+                                  const EmbedOptions& options = {});
   // `video` is the content of a video file: MP4 or MOV, Matroska or WebM, AVI.
   absl::StatusOr<client::Actions> Actions(absl::string_view model, absl::string_view video,
                                           const ActionOptions& options = {});

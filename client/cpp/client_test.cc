@@ -131,7 +131,15 @@ TEST(Client, Detects) {
     Detections answer;
     answer.model = "rcnn";
     answer.picture_width = 7;
-    answer.items = {{{1, 2, 3.5f, 4}, 0.5f, 3, "car", RleMask{5, 7, ";320009", 9}, {}, {}, {}},
+    answer.items = {{{1, 2, 3.5f, 4},
+                     0.5f,
+                     3,
+                     "car",
+                     RleMask{5, 7, ";320009", 9},
+                     {},
+                     {},
+                     {},
+                     {{1.5f, -2, 0.25f}, {3, 4, 1}}},
                     {{}, 0.25f, 1, "", {}, {}, {}, {}}};
     return answer;
   });
@@ -155,7 +163,13 @@ TEST(Client, Detects) {
   EXPECT_EQ(answer->items[0].mask->height, 5);
   EXPECT_EQ(answer->items[0].mask->counts, ";320009");
   EXPECT_EQ(answer->items[0].mask->area, 9);
+  ASSERT_EQ(answer->items[0].keypoints.size(), 2u);
+  EXPECT_EQ(answer->items[0].keypoints[0].x, 1.5f);
+  EXPECT_EQ(answer->items[0].keypoints[0].y, -2);
+  EXPECT_EQ(answer->items[0].keypoints[0].score, 0.25f);
+  EXPECT_EQ(answer->items[0].keypoints[1].x, 3);
   EXPECT_FALSE(answer->items[1].mask.has_value());
+  EXPECT_TRUE(answer->items[1].keypoints.empty());
 }
 
 TEST(Client, SendsNoThresholdsByDefault) {
@@ -227,6 +241,58 @@ TEST(Client, SendsBothPicturesOfAPair) {
     EXPECT_EQ(answer->max, 3);
     EXPECT_EQ(answer->mean, 2.25f);
   }
+}
+
+TEST(Client, AsksForDepth) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.picture, "street");
+    EXPECT_EQ(request.right, "");
+    EXPECT_EQ(request.request.version, 2);
+    EXPECT_TRUE(request.stereo.size.has_value());
+    DepthMap answer;
+    answer.width = 1;
+    answer.height = 2;
+    answer.format = request.stereo.format;
+    answer.map = "12345678";
+    answer.min = 1.5f;
+    answer.max = 3;
+    answer.mean = 2.25f;
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+  for (const DisparityFormat format : {DisparityFormat::kPng16, DisparityFormat::kFloat}) {
+    const auto answer = client->Depth(
+        "dpt", "street", {.request = {.version = 2}, .format = format, .size = OutputSize{1, 2}});
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->format, format);
+    EXPECT_EQ(answer->width, 1);
+    EXPECT_EQ(answer->height, 2);
+    EXPECT_EQ(answer->map, "12345678");
+    EXPECT_EQ(answer->min, 1.5f);
+    EXPECT_EQ(answer->max, 3);
+    EXPECT_EQ(answer->mean, 2.25f);
+  }
+  daemon.SetPredict([](const FakeRequest&) { return Classification(); });
+  EXPECT_THAT(std::string(client->Depth("dpt", "street").status().message()),
+              HasSubstr("answered with a classification instead of a depth map"));
+}
+
+TEST(Client, AsksForAnEmbedding) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.picture, "street");
+    EXPECT_EQ(request.request.version, 2);
+    Embedding answer;
+    answer.model = "dino";
+    answer.values = {0.5f, -0.25f, 3};
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+  const auto answer = client->Embed("dino", "street", {.request = {.version = 2}});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->model, "dino");
+  EXPECT_THAT(answer->values, ElementsAre(0.5f, -0.25f, 3));
 }
 
 Actions TwoJumps() {

@@ -1,6 +1,7 @@
 #include "client/cpp/messages.h"
 
 #include <string>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/status.h"
@@ -131,6 +132,10 @@ void Write(const OutputSize& size, v1::OutputSize& proto) {
   proto.set_network(size.network);
 }
 
+v1::StereoOptions::Format ToProto(DisparityFormat format) {
+  return format == DisparityFormat::kFloat ? v1::StereoOptions::FLOAT : v1::StereoOptions::PNG_16;
+}
+
 v1::DetectionOptions::Masks ToProto(MaskForm form) {
   return form == MaskForm::kPng        ? v1::DetectionOptions::PNG
          : form == MaskForm::kPolygons ? v1::DetectionOptions::POLYGONS
@@ -162,6 +167,8 @@ std::vector<Detection> DetectionsOf(const v1::Detections& proto) {
     added.label = item.label();
     ReadMask(item, added);
     for (const v1::Crop& crop : item.crops()) added.crops.push_back(CropOf(crop));
+    for (const v1::Keypoint& point : item.keypoints())
+      added.keypoints.push_back({point.x(), point.y(), point.score()});
   }
   return detections;
 }
@@ -189,6 +196,10 @@ void Read(const v1::Disparity& proto, Disparity& result) {
   result.min = proto.min();
   result.max = proto.max();
   result.mean = proto.mean();
+}
+
+void Read(const v1::Embedding& proto, Embedding& result) {
+  result.values.assign(proto.values().begin(), proto.values().end());
 }
 
 void Read(const v1::Actions& proto, Actions& result) {
@@ -233,8 +244,9 @@ template <typename TaskAnswer, typename Proto>
 absl::StatusOr<TaskAnswer> ReadAs(Result wanted, const v1::PredictResponse& response,
                                   const Proto& (v1::PredictResponse::*part)() const) {
   if (response.result_case() != wanted) {
+    const char* const expected = std::is_same_v<TaskAnswer, DepthMap> ? "a depth map" : NameOf(wanted);
     return absl::InternalError(absl::StrCat("model '", response.model(), "' answered with ",
-                                            NameOf(response.result_case()), " instead of ", NameOf(wanted),
+                                            NameOf(response.result_case()), " instead of ", expected,
                                             "; check the model's task with `saccade models`"));
   }
   TaskAnswer result;
@@ -293,9 +305,24 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, ab
   v1::PredictRequest request = StartPredict(model, options.request);
   request.mutable_stereo()->mutable_left()->set_encoded(left.data(), left.size());
   request.mutable_stereo()->mutable_right()->set_encoded(right.data(), right.size());
-  request.mutable_stereo_options()->set_format(
-      options.format == DisparityFormat::kFloat ? v1::StereoOptions::FLOAT : v1::StereoOptions::PNG_16);
+  request.mutable_stereo_options()->set_format(ToProto(options.format));
   if (options.size) Write(*options.size, *request.mutable_stereo_options()->mutable_size());
+  return request;
+}
+
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
+                             const DepthOptions& options) {
+  v1::PredictRequest request = StartPredict(model, options.request);
+  request.set_encoded(picture.data(), picture.size());
+  request.mutable_stereo_options()->set_format(ToProto(options.format));
+  if (options.size) Write(*options.size, *request.mutable_stereo_options()->mutable_size());
+  return request;
+}
+
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
+                             const EmbedOptions& options) {
+  v1::PredictRequest request = StartPredict(model, options.request);
+  request.set_encoded(picture.data(), picture.size());
   return request;
 }
 
@@ -349,6 +376,16 @@ absl::StatusOr<Disparity> FromResponse<Disparity>(const v1::PredictResponse& res
 }
 
 template <>
+absl::StatusOr<DepthMap> FromResponse<DepthMap>(const v1::PredictResponse& response) {
+  return ReadAs<DepthMap>(Result::kDisparity, response, &v1::PredictResponse::disparity);
+}
+
+template <>
+absl::StatusOr<Embedding> FromResponse<Embedding>(const v1::PredictResponse& response) {
+  return ReadAs<Embedding>(Result::kEmbedding, response, &v1::PredictResponse::embedding);
+}
+
+template <>
 absl::StatusOr<Actions> FromResponse<Actions>(const v1::PredictResponse& response) {
   return ReadAs<Actions>(Result::kActions, response, &v1::PredictResponse::actions);
 }
@@ -358,7 +395,7 @@ absl::StatusOr<Restoration> FromResponse<Restoration>(const v1::PredictResponse&
   return ReadAs<Restoration>(Result::kRestoration, response, &v1::PredictResponse::restoration);
 }
 
-absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response) {
+absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response, bool is_depth) {
   switch (response.result_case()) {
     case Result::kClassification:
       return FromResponse<Classification>(response);
@@ -367,12 +404,14 @@ absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response) {
     case Result::kSegmentation:
       return FromResponse<Segmentation>(response);
     case Result::kDisparity:
+      if (is_depth) return FromResponse<DepthMap>(response);
       return FromResponse<Disparity>(response);
     case Result::kActions:
       return FromResponse<Actions>(response);
     case Result::kRestoration:
       return FromResponse<Restoration>(response);
     case Result::kEmbedding:
+      return FromResponse<Embedding>(response);
     case Result::RESULT_NOT_SET:
       break;
   }

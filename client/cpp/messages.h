@@ -19,6 +19,8 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
                              const SegmentOptions& options);
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, absl::string_view right,
                              const StereoOptions& options);
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture, const DepthOptions& options);
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture, const EmbedOptions& options);
 
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view video, const ActionOptions& options);
 v1::PredictRequest ToRequest(absl::string_view model, const std::vector<std::string>& frames,
@@ -32,8 +34,8 @@ v1::RestoreHeader ToHeader(absl::string_view model, const VolumeSource& volume,
 template <typename TaskAnswer>
 absl::StatusOr<TaskAnswer> FromResponse(const v1::PredictResponse& response);
 
-// Converts a response of any task.
-absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response);
+// Converts a response of any task. A disparity is a DepthMap if `is_depth`, which only the request tells.
+absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response, bool is_depth);
 
 // Converts the error of one stream item.
 absl::Status FromProto(const v1::ItemError& error);

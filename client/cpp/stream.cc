@@ -36,6 +36,16 @@ absl::Status Stream::Stereo(absl::string_view model, absl::string_view left, abs
   return call_->Send(ToRequest(model, left, right, options), start);
 }
 
+absl::Status Stream::Depth(absl::string_view model, absl::string_view picture, const DepthOptions& options) {
+  const absl::Time start = absl::Now();
+  return call_->Send(ToRequest(model, picture, options), start);
+}
+
+absl::Status Stream::Embed(absl::string_view model, absl::string_view picture, const EmbedOptions& options) {
+  const absl::Time start = absl::Now();
+  return call_->Send(ToRequest(model, picture, options), start);
+}
+
 absl::Status Stream::Actions(absl::string_view model, absl::string_view video, const ActionOptions& options) {
   const absl::Time start = absl::Now();
   return call_->Send(ToRequest(model, video, options), start);

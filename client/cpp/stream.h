@@ -19,6 +19,8 @@ struct ClassifyOptions;
 struct DetectOptions;
 struct SegmentOptions;
 struct StereoOptions;
+struct DepthOptions;
+struct EmbedOptions;
 struct ActionOptions;
 
 struct StreamOptions {
@@ -57,6 +59,8 @@ class Stream {
   absl::Status Segment(absl::string_view model, absl::string_view picture, const SegmentOptions& options);
   absl::Status Stereo(absl::string_view model, absl::string_view left, absl::string_view right,
                       const StereoOptions& options);
+  absl::Status Depth(absl::string_view model, absl::string_view picture, const DepthOptions& options);
+  absl::Status Embed(absl::string_view model, absl::string_view picture, const EmbedOptions& options);
   absl::Status Actions(absl::string_view model, absl::string_view video, const ActionOptions& options);
 
   // Ends the sending side. Responses can still be received.

@@ -27,6 +27,7 @@ Stream::Call::~Call() {
 }
 
 absl::Status Stream::Call::Send(v1::PredictRequest request, absl::Time start) {
+  const Sent sent{.start = start, .is_depth = request.has_stereo_options() && !request.has_stereo()};
   v1::PredictStreamRequest message;
   *message.mutable_request() = std::move(request);
   if (absl::Duration rest = options_.stream.item_timeout; rest < absl::InfiniteDuration()) {
@@ -36,7 +37,7 @@ absl::Status Stream::Call::Send(v1::PredictRequest request, absl::Time start) {
   if (absl::Status fits = CheckSize(message, options_.max_message_bytes); !fits.ok()) return fits;
   {
     const absl::MutexLock lock(&mutex_);
-    sent_.push_back(start);
+    sent_.push_back(sent);
   }
   if (stream_->Write(message)) return absl::OkStatus();
   return absl::UnavailableError(
@@ -71,7 +72,7 @@ absl::Status Stream::Call::End() {
 }
 
 absl::StatusOr<StreamItem> Stream::Call::Read(const v1::PredictStreamResponse& message) {
-  absl::Time sent;
+  Sent sent;
   {
     const absl::MutexLock lock(&mutex_);
     if (message.index() != next_index_ || sent_.empty()) {
@@ -83,10 +84,11 @@ absl::StatusOr<StreamItem> Stream::Call::Read(const v1::PredictStreamResponse& m
     sent_.pop_front();
   }
   ++next_index_;
-  StreamItem item{message.index(), message.request_id(),
-                  message.has_answer() ? FromAnyResponse(message.answer()) : FromProto(message.error())};
+  StreamItem item{
+      message.index(), message.request_id(),
+      message.has_answer() ? FromAnyResponse(message.answer(), sent.is_depth) : FromProto(message.error())};
   if (item.answer.ok()) {
-    std::visit([&](auto& answer) { answer.timings.round_trip = absl::Now() - sent; }, *item.answer);
+    std::visit([&](auto& answer) { answer.timings.round_trip = absl::Now() - sent.start; }, *item.answer);
   }
   return item;
 }

@@ -43,6 +43,13 @@ class Stream::Call {
   void Cancel() { context_.TryCancel(); }
 
  private:
+  // A request that is not answered yet.
+  struct Sent {
+    absl::Time start;
+    // Asks for a depth map: the daemon answers with a message that disparities have, too.
+    bool is_depth = false;
+  };
+
   absl::StatusOr<StreamItem> Read(const v1::PredictStreamResponse& message);
   absl::Status End();
 
@@ -55,8 +62,8 @@ class Stream::Call {
   std::optional<absl::Status> end_;
 
   absl::Mutex mutex_;
-  // Send times of the unanswered requests, in order.
-  std::deque<absl::Time> sent_ ABSL_GUARDED_BY(mutex_);
+  // The unanswered requests, in order.
+  std::deque<Sent> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace saccade::client

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -93,6 +94,28 @@ TEST(Stream, AnItemsErrorConcernsThatItemAndHasARetryHint) {
   EXPECT_EQ(RetryAfter(bad.answer.status()), absl::Milliseconds(250));
   EXPECT_TRUE(NextOf(*stream).answer.ok());
   EXPECT_FALSE((*stream->Next()).has_value());
+}
+
+TEST(Stream, TellsDepthFromDisparities) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    Embedding embedding;
+    embedding.values = {1, 2};
+    Disparity disparity;
+    disparity.map = request.picture;
+    return request.picture == "embed" ? AnyAnswer(embedding) : AnyAnswer(disparity);
+  });
+  const auto client = ConnectTo(daemon.url());
+  const auto stream = *client->OpenStream();
+  ASSERT_TRUE(stream->Depth("m", "depth", {}).ok());
+  ASSERT_TRUE(stream->Stereo("m", "left", "right", {}).ok());
+  ASSERT_TRUE(stream->Embed("m", "embed", {}).ok());
+  stream->SendDone();
+  const StreamItem depth = NextOf(*stream), stereo = NextOf(*stream), embed = NextOf(*stream);
+  ASSERT_TRUE(depth.answer.ok() && stereo.answer.ok() && embed.answer.ok());
+  EXPECT_EQ(std::get<DepthMap>(*depth.answer).map, "depth");
+  EXPECT_EQ(std::get<Disparity>(*stereo.answer).map, "left");
+  EXPECT_EQ(std::get<Embedding>(*embed.answer).values, (std::vector<float>{1, 2}));
 }
 
 TEST(Stream, ItemsHaveTheirTimeout) {

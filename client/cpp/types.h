@@ -148,6 +148,14 @@ struct MaskPolygons {
   int64_t area = 0;
 };
 
+// A point of an object, in pixels of the picture. It may lie outside of the picture.
+struct Keypoint {
+  float x = 0;
+  float y = 0;
+  // How certain it is that the point is visible, from 0 to 1.
+  float score = 0;
+};
+
 struct Crop;
 
 struct Detection {
@@ -163,6 +171,8 @@ struct Detection {
   std::optional<MaskPolygons> mask_polygons = std::nullopt;
   // One for each model that sees the ensemble's crops; empty for other models.
   std::vector<Crop> crops;
+  // In the model's order; empty if the model has no keypoints.
+  std::vector<Keypoint> keypoints = {};
 };
 
 // What one model says of the part of the picture around a detection, in the form of its task.
@@ -225,6 +235,14 @@ struct Disparity : Answer {
   float mean = 0;
 };
 
+// The depth of each pixel of a picture, in the model's own unit, in the form of a disparity map.
+struct DepthMap : Disparity {};
+
+// A picture as a vector, for comparisons with other pictures' vectors from the same model.
+struct Embedding : Answer {
+  std::vector<float> values;
+};
+
 // An action found in a clip.
 struct Action {
   double start_seconds = 0;
@@ -269,7 +287,8 @@ struct Restoration : Answer {
 };
 
 // The result of any task.
-using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration>;
+using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity, DepthMap, Embedding,
+                               Actions, Restoration>;
 
 enum class ModelState { kUnknown, kLoading, kReady, kUnavailable };
 

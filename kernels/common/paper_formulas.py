@@ -1,8 +1,8 @@
 """The attention operators as their papers write them: NumPy in float64, one position after the other, with every matrix there.
 
 Slow on purpose. Nothing here is shared with the operators or with the networks in PyTorch, which are compared with it. Maps are
-[h, w, c] as in the papers; x is the row in the GSA paper and y the column, as there. Heads are the caller's: each is a slice of the
-channels.
+[h, w, c] as in the papers, and volumes [d, h, w, c]; x is the row in the GSA paper and y the column, as there. Heads are the caller's:
+each is a slice of the channels.
 """
 
 import math
@@ -62,6 +62,17 @@ def pooled(x: numpy.ndarray) -> numpy.ndarray:
     return found
 
 
+def averaged(x: numpy.ndarray, window: int, stride: int, before: int = 0) -> numpy.ndarray:
+    """Means over windows of `window` x `window` positions, the first of which begins `before` positions before the map. Positions
+    outside the map do not count."""
+    height, width, channels = x.shape
+    found = numpy.empty((math.ceil(height / stride), math.ceil(width / stride), channels))
+    for row, column in numpy.ndindex(*found.shape[:2]):
+        top, left = stride * row - before, stride * column - before
+        found[row, column] = positions(x[max(top, 0):top + window, max(left, 0):left + window]).mean(axis=0)
+    return found
+
+
 def averages(x: numpy.ndarray) -> numpy.ndarray:
     """Kronecker Attention Networks, equations 14 and 15: H = (1/h) sum_i X_i:: [w, c] and L = (1/w) sum_j X_:j: [h, c], one after the
     other; rows are C's columns."""
@@ -102,8 +113,19 @@ def sao(q: numpy.ndarray, k: numpy.ndarray, v: numpy.ndarray, w: numpy.ndarray, 
     return found.reshape(shape)
 
 
-def explicit_map(kind: str, height: int, width: int, sigma: float) -> numpy.ndarray:
-    """Explicitly Modeled Attention Maps, equations 7 to 12 and 5: Norm(G + 1), whose rows have the sum 1."""
+def squeeze_excite(x: numpy.ndarray, squeeze: numpy.ndarray, excite: numpy.ndarray) -> numpy.ndarray:
+    """The block that Siamese Attention Networks compares with (Hu et al. 2018): z_c is the mean of x_c, s = sigmoid(W_2 relu(W_1 z)),
+    and the result s_c x_c."""
+    gates = numpy.zeros(x.shape[-1])
+    for channel, row in enumerate(excite):
+        hidden = [max(0.0, float(weights @ positions(x).mean(axis=0))) for weights in squeeze]
+        gates[channel] = 1 / (1 + math.exp(-float(row @ numpy.array(hidden))))
+    return x * gates
+
+
+def explicit_map(kind: str, height: int, width: int, sigma: float, plus_one: bool = True) -> numpy.ndarray:
+    """Explicitly Modeled Attention Maps, equations 7 to 12 and 5: Norm(G + 1), whose rows have the sum 1. Without `plus_one` it is
+    Norm(G): the "element-wise offset of 1" is left out."""
     spots = [(row, column) for row in range(height) for column in range(width)]
     found = numpy.empty((len(spots), len(spots)))
     for i, (i_y, i_x) in enumerate(spots):
@@ -118,13 +140,14 @@ def explicit_map(kind: str, height: int, width: int, sigma: float) -> numpy.ndar
                 "exponential_euclidean": lambda: math.exp(math.sqrt(across**2 + down**2) / -sigma),
                 "exponential_manhattan": lambda: math.exp((abs(across) + abs(down)) / -sigma),
             }[kind]()
-    found += 1
+    if plus_one:
+        found += 1
     return found / found.sum(axis=1, keepdims=True)
 
 
-def expatt(v: numpy.ndarray, kind: str, sigma: float) -> numpy.ndarray:
-    """Equation 5: P = Norm(G + 1) V."""
-    return (explicit_map(kind, *v.shape[:2], sigma) @ positions(v)).reshape(v.shape)
+def expatt(v: numpy.ndarray, kind: str, sigma: float, plus_one: bool = True) -> numpy.ndarray:
+    """Equation 5: P = Norm(G + 1) V, of one map; heads with maps of their own are each a call."""
+    return (explicit_map(kind, *v.shape[:2], sigma, plus_one) @ positions(v)).reshape(v.shape)
 
 
 def content_attention(q: numpy.ndarray, k: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
@@ -158,4 +181,29 @@ def row_attention(q: numpy.ndarray, v: numpy.ndarray, embedding: numpy.ndarray) 
     for x, y in numpy.ndindex(height, width):
         for i in range(width):
             found[x, y] += (q[x, y] @ embedding[zero + i - y]) * v[x, i]
+    return found
+
+
+def axial_column_attention(q: numpy.ndarray, k: numpy.ndarray, v: numpy.ndarray, embedding: numpy.ndarray) -> numpy.ndarray:
+    """What table 2 compares with, "based on both content and positions similar to Ramachandran et al. (2019) but in an axial fashion":
+    Ramachandran et al. weight the neighbours of a pixel by softmax(q_ij k_ab + q_ij r_{a-i, b-j}); here they are its column."""
+    height, width = v.shape[:2]
+    zero = len(embedding) // 2
+    found = numpy.zeros(v.shape)
+    for x, y in numpy.ndindex(height, width):
+        weights = softmax(numpy.array([q[x, y] @ k[i, y] + q[x, y] @ embedding[zero + i - x] for i in range(height)]))
+        for i in range(height):
+            found[x, y] += weights[i] * v[i, y]
+    return found
+
+
+def axial_row_attention(q: numpy.ndarray, k: numpy.ndarray, v: numpy.ndarray, embedding: numpy.ndarray) -> numpy.ndarray:
+    """The same along the rows."""
+    height, width = v.shape[:2]
+    zero = len(embedding) // 2
+    found = numpy.zeros(v.shape)
+    for x, y in numpy.ndindex(height, width):
+        weights = softmax(numpy.array([q[x, y] @ k[x, i] + q[x, y] @ embedding[zero + i - y] for i in range(width)]))
+        for i in range(width):
+            found[x, y] += weights[i] * v[x, i]
     return found

@@ -157,6 +157,23 @@ def test_global_self_attention(dtype, padded, parts):
     check(got, formula, (q, k, v), dtype, padded=padded)
 
 
+def axial(q, k, v, columns, rows, scale, shift):
+    """Column attention, the folded batch norm between the two, and row attention."""
+    along = paper.axial_column_attention(q, k, v, columns.double().numpy())
+    return paper.axial_row_attention(q, k, along * scale + shift, rows.double().numpy())
+
+
+@pytest.mark.parametrize(("dtype", "padded"), CASES)
+def test_axial_attention_of_content_and_position(dtype, padded):
+    kind = TYPES[dtype][0]
+    q, k, v = maps(3, kind)
+    columns, rows = (random(2 * 9 - 1, CHANNELS // HEADS, dtype=kind) for _ in range(2))
+    scale, shift = random(CHANNELS, dtype=kind), random(CHANNELS, dtype=kind)
+    got = OPS.gsa(q, k, v, HEADS, columns, rows, scale, shift, "axial", valid(padded))
+    scales, shifts = (numpy.split(one.double().numpy(), HEADS) for one in (scale, shift))
+    check(got, lambda head, *parts: axial(*parts, columns, rows, scales[head], shifts[head]), (q, k, v), dtype, padded=padded)
+
+
 def projected(weight, x, bias=None):
     """A projection of a map [c, h, w] as [h, w, c]."""
     found = x.double().numpy().transpose(1, 2, 0) @ weight.double().numpy().reshape(len(weight), -1).T
@@ -236,3 +253,57 @@ def test_explicit_maps_as_they_are_served(dtype, kind):
     value, out = random(6, CHANNELS, dtype=TYPES[dtype][0]), random(4, 6, dtype=TYPES[dtype][0])
     got = OPS.expatt_module(x, value, None, out, None, kind, 0.5)
     check_module(got, lambda one: paper.expatt(projected(value, one), kind, 0.5) @ out.double().numpy().T, x, dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", ["softmax", "pool", "1n"])
+def test_regular_attention_as_it_is_served(dtype, kind):
+    (x,) = maps(1, TYPES[dtype][0])
+    query, key, value = (random(channels, CHANNELS, dtype=TYPES[dtype][0]) for channels in (4, 4, 6))
+    query_bias, key_bias, value_bias = (random(channels, dtype=TYPES[dtype][0]) for channels in (4, 4, 6))
+    out, scale, shift = (random(*shape, dtype=TYPES[dtype][0]) for shape in ((CHANNELS, 6), (CHANNELS,), (CHANNELS,)))
+    factor = 1.0 if kind == "1n" else 0.5
+    got = OPS.attention_module(x, kind, query, key, value, query_bias, key_bias, value_bias, out, scale, shift, HEADS, factor)
+
+    def attend(_, q, k, v):
+        if kind == "1n":
+            return paper.attention_1n(q, k, v)
+        by_position = [paper.positions(part) for part in (q, k, v)]
+        return paper.attend(*by_position, lambda products: paper.softmax(factor * products)).reshape(*q.shape[:2], -1)
+
+    def formula(one):
+        whole = one.double().numpy().transpose(1, 2, 0)
+        # The input of the keys and values is pooled, before the transforms.
+        read = torch.from_numpy(paper.pooled(whole).transpose(2, 0, 1).copy()) if kind == "pool" else one
+        parts = projected(query, one, query_bias), projected(key, read, key_bias), projected(value, read, value_bias)
+        found = per_head(attend, HEADS, *parts) @ out.double().numpy().T
+        return whole + found * scale.double().numpy() + shift.double().numpy()
+
+    check_module(got, formula, x, dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("content", ["global", "axial", "none"])
+def test_global_self_attention_as_it_is_served(dtype, content):
+    kind = TYPES[dtype][0]
+    (x,) = maps(1, kind)
+    query, key, value = (random(CHANNELS, CHANNELS, dtype=kind) for _ in range(3))
+    query_bias, key_bias, value_bias, middle_scale, middle_shift, scale, shift = (random(CHANNELS, dtype=kind) for _ in range(7))
+    columns, rows = (random(2 * 9 - 1, CHANNELS // HEADS, dtype=kind) for _ in range(2))
+    has_keys = content != "none"
+    got = OPS.gsa_module(x, query, key if has_keys else None, value, query_bias, key_bias if has_keys else None, value_bias, HEADS,
+                         columns, rows, middle_scale, middle_shift, scale, shift, content)
+    scales, shifts = (numpy.split(one.double().numpy(), HEADS) for one in (middle_scale, middle_shift))
+
+    def attend(head, q, k, v):
+        if content == "axial":
+            return axial(q, k, v, columns, rows, scales[head], shifts[head])
+        along = paper.column_attention(q, v, columns.double().numpy()) * scales[head] + shifts[head]
+        along = paper.row_attention(q, along, rows.double().numpy())
+        return along + (paper.content_attention(q, k, v) if content == "global" else 0)
+
+    def formula(one):
+        parts = (projected(*pair) for pair in ((query, one, query_bias), (key, one, key_bias), (value, one, value_bias)))
+        return per_head(attend, HEADS, *parts) * scale.double().numpy() + shift.double().numpy()
+
+    check_module(got, formula, x, dtype)

@@ -85,6 +85,9 @@ struct ImageInput {
   // For kKeepRatio: the shorter side becomes exactly short_side and the longer one is rounded down, as in
   // torchvision's Resize, instead of both being rounded down, as in torchvision's detectors.
   bool exact_short_side = false;
+  // For kCropCentre: an odd pixel beside the centre is to the right and below, as in transformers'
+  // processors. If false, half a pixel is rounded to the even number, as in torchvision.
+  bool crop_rounds_down = false;
   // For kLetterbox: the 8-bit value of the pixels around the picture.
   float fill = 114;
   // If true, downscaling averages over the source pixels of each target pixel; if false, it is bilinear

@@ -50,6 +50,7 @@ void ReadCrop(JsonFields& fields, ImageInput& input) {
   const Size crop = ReadSize(fields, "crop", {224, 224});
   input.fit = Fit::kCropCentre;
   input.short_side = fields.Integer("size", 256, 1, kMaxInputSide);
+  input.crop_rounds_down = fields.Choice("rounding", "even", {"even", "down"}) == "down";
   input.height = crop.height;
   input.width = crop.width;
 }

@@ -9,12 +9,16 @@ from torch import nn
 from kernels.common import paper_formulas as paper
 from models.reference.attention_path import AttentionPath
 from models.reference.efficient_attention import EfficientAttention
-from models.reference.explicit_attention import MAPS, ExpAttConv
+from models.reference.explicit_attention import MAPS, WITH_RADIUS, ExpAttConv
 from models.reference.kronecker_attention import Attention
+from models.reference.mobile import SqueezeExcite
 from models.reference.residual import GlobalSelfAttention
 from models.reference.sao import SiameseAttention
+from models.reference.unet3d import RegularAttention
 
 HEIGHT, WIDTH, CHANNELS = 5, 6, 8
+DEPTH = 3  # of volumes
+SIDES = {2: (HEIGHT, WIDTH), 3: (DEPTH, HEIGHT, WIDTH)}
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +41,7 @@ def array(tensor: torch.Tensor) -> numpy.ndarray:
 
 
 def transformed(x: numpy.ndarray, layer) -> numpy.ndarray:
-    """A 1x1 convolution or a linear layer at every position of [h, w, c]."""
+    """A 1x1 convolution or a linear layer at every position of [..., c]."""
     weight = array(layer.weight).reshape(len(layer.weight), -1)
     return x @ weight.T + (array(layer.bias) if layer.bias is not None else 0)
 
@@ -48,16 +52,16 @@ def normed(x: numpy.ndarray, norm) -> numpy.ndarray:
 
 
 def heads_of(formula, heads, *parts):
-    sliced = [numpy.split(part, heads, axis=2) for part in parts]
-    return numpy.concatenate([formula(head, *(part[head] for part in sliced)) for head in range(heads)], axis=2)
+    sliced = [numpy.split(part, heads, axis=-1) for part in parts]
+    return numpy.concatenate([formula(head, *(part[head] for part in sliced)) for head in range(heads)], axis=-1)
 
 
-def check(module: nn.Module, expected, channels: int = CHANNELS):
-    """`expected` takes one map [h, w, c]."""
-    x = torch.randn(2, channels, HEIGHT, WIDTH, dtype=torch.float64)
+def check(module: nn.Module, expected, channels: int = CHANNELS, dimensions: int = 2):
+    """`expected` takes one map [h, w, c] or volume [d, h, w, c]."""
+    x = torch.randn(2, channels, *SIDES[dimensions], dtype=torch.float64)
     with torch.no_grad():
-        got = array(module(x)).transpose(0, 2, 3, 1)
-    for one, found in zip(array(x).transpose(0, 2, 3, 1), got, strict=True):
+        got = array(module(x).movedim(1, -1))
+    for one, found in zip(array(x.movedim(1, -1)), got, strict=True):
         numpy.testing.assert_allclose(found, expected(one), rtol=1e-9, atol=1e-10)
 
 
@@ -79,6 +83,38 @@ def test_efficient_attention_and_non_local_blocks(operator, normalization, heads
         return x + transformed(heads_of(formula, heads, q, k, v), module.out)
 
     check(module, expected)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("normalization", ["softmax", "scaling"])
+@pytest.mark.parametrize("reprojected", [True, False])
+def test_efficient_attention_of_volumes(reprojected, normalization, heads):
+    """As in EA-PSMNet, which has no reprojection, and in EA R-C3D."""
+    module = shaken(EfficientAttention(CHANNELS, 4, 6 if reprojected else CHANNELS, heads, normalization, reprojected, dimensions=3))
+
+    def expected(x):
+        q, k, v = (transformed(x, layer) for layer in (module.query, module.key, module.value))
+        found = heads_of(lambda _, *own: paper.efficient_attention(*own, normalization), heads, q, k, v)
+        return x + (transformed(found, module.out) if reprojected else found)
+
+    check(module, expected, dimensions=3)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_regular_attention_of_the_u_nets(dimensions, heads):
+    module = shaken(RegularAttention(CHANNELS, heads, dimensions))
+
+    def expected(x):
+        parts = (transformed(x, layer) for layer in (module.query, module.key, module.value))
+        return x + normed(heads_of(lambda _, *own: paper.attention(*own), heads, *parts), module.bn)
+
+    check(module, expected, dimensions=dimensions)
+
+
+def test_squeeze_and_excite():
+    module = shaken(SqueezeExcite(CHANNELS, 2))
+    check(module, lambda x: paper.squeeze_excite(x, array(module.squeeze.weight), array(module.excite.weight)))
 
 
 def similarity_of(norm: nn.BatchNorm2d, head: int):
@@ -128,11 +164,11 @@ def test_attention_of_the_mobile_modules(kind, heads, skip):
 
 @pytest.mark.parametrize("learned", [True, False])
 @pytest.mark.parametrize("global_term", [True, False])
-@pytest.mark.parametrize(("transformed_too", "mean"), [(False, False), (True, True)])
-def test_siamese_attention(learned, global_term, transformed_too, mean):
+@pytest.mark.parametrize(("transformed_too", "mean", "dimensions"), [(False, False, 2), (True, True, 2), (True, True, 3)])
+def test_siamese_attention(learned, global_term, transformed_too, mean, dimensions):
     """With `mean` as in the U-Nets; without it, a batch norm takes the place of 1/N, as in SANet."""
     heads = 2
-    module = shaken(SiameseAttention(CHANNELS, heads, learned, global_term, True, transformed_too, mean))
+    module = shaken(SiameseAttention(CHANNELS, heads, learned, global_term, True, transformed_too, mean, dimensions))
     w = numpy.split(array(module.w) if learned else numpy.ones(CHANNELS), heads)
 
     def expected(x):
@@ -140,48 +176,59 @@ def test_siamese_attention(learned, global_term, transformed_too, mean):
         found = heads_of(lambda head, *own: paper.sao(*own, w[head], global_term), heads, q, k, transformed(x, module.value))
         return x + normed(found * (1 if mean else HEIGHT * WIDTH), module.bn)
 
-    check(module, expected)
+    check(module, expected, dimensions=dimensions)
 
 
-@pytest.mark.parametrize("kind", MAPS)
-def test_explicit_attention_beside_a_convolution(kind):
-    module = shaken(ExpAttConv(CHANNELS, 10, 1, 4, kind))
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("plus_one", [True, False])
+@pytest.mark.parametrize(("kind", "maps"), [*((kind, 1) for kind in MAPS), *((kind, 2) for kind in WITH_RADIUS)])
+def test_explicit_attention_beside_a_convolution(kind, maps, plus_one, stride):
+    """With a stride, its result is averaged over 3x3 positions, of which those outside do not count."""
+    radii = [0.3, 0.7][:maps]
+    module = shaken(ExpAttConv(CHANNELS, 10, stride, 4, kind, maps=maps, plus_one=plus_one))
     if module.sigma is not None:
-        module.sigma.data.fill_(0.3)
+        module.sigma.data.copy_(torch.tensor(radii, dtype=torch.float64).reshape(module.sigma.shape))
 
     def expected(x):
         beside = module.conv(torch.from_numpy(x.transpose(2, 0, 1).copy())[None])
-        attended = transformed(paper.expatt(transformed(x, module.value), kind, 0.3), module.out)
-        return numpy.concatenate([array(beside)[0].transpose(1, 2, 0), attended], axis=2)
+        values = transformed(x, module.value)
+        attended = transformed(heads_of(lambda head, own: paper.expatt(own, kind, radii[head], plus_one), maps, values), module.out)
+        pooled = attended if stride == 1 else paper.averaged(attended, 3, stride, before=1)
+        return numpy.concatenate([array(beside)[0].transpose(1, 2, 0), pooled], axis=2)
 
     check(module, expected)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("norms", [False, True])
-@pytest.mark.parametrize(("content", "axes"), [("global", "both"), ("none", "both"), ("global", "none"), ("global", "column"),
-                                               ("global", "row"), ("none", "column"), ("none", "row")])
-def test_global_self_attention(content, axes, norms):
+@pytest.mark.parametrize(("content", "axes"), [("global", "both"), ("none", "both"), ("axial", "both"), ("global", "none"),
+                                               ("global", "column"), ("global", "row"), ("none", "column"), ("none", "row")])
+def test_global_self_attention(content, axes, norms, stride):
+    """With a stride, its result is averaged over windows of 2x2, of which those at the edge may be smaller."""
     heads = 2
-    module = shaken(GlobalSelfAttention(CHANNELS, 7, 1, heads, content, axes, norms))
+    module = shaken(GlobalSelfAttention(CHANNELS, 7, stride, heads, content, axes, norms))
 
     def part(x, layer, norm):
         found = transformed(x, layer)
         return normed(found, norm) if norms else found
 
-    def along(axis, q, v):
+    def along(axis, q, k, v):
+        if content == "axial":
+            formula = getattr(paper, f"axial_{axis}_attention")
+            return heads_of(lambda _, *own: formula(*own, array(getattr(module, f"{axis}_embedding"))), heads, q, k, v)
         if axis == "column":
             return heads_of(lambda _, *own: paper.column_attention(*own, array(module.column_embedding)), heads, q, v)
         return heads_of(lambda _, *own: paper.row_attention(*own, array(module.row_embedding)), heads, q, v)
 
-    def expected(x):
+    def unpooled(x):
         q, v = part(x, module.query, module.query_norm), part(x, module.value, module.value_norm)
+        k = part(x, module.key, module.key_norm) if content != "none" else None
         found = numpy.zeros_like(v)
         if content == "global":
-            k = part(x, module.key, module.key_norm)
             found = heads_of(lambda _, *own: paper.content_attention(*own), heads, q, k, v)
         if axes == "both":
             # "After obtaining Y^H, the module applies batch normalization to it and uses it as the input to the row-only sub-layer"
-            return found + along("row", q, normed(along("column", q, v), module.middle))
-        return found + (along(axes, q, v) if axes != "none" else 0)
+            return found + along("row", q, k, normed(along("column", q, k, v), module.middle))
+        return found + (along(axes, q, k, v) if axes != "none" else 0)
 
-    check(module, expected)
+    check(module, lambda x: unpooled(x) if stride == 1 else paper.averaged(unpooled(x), 2, stride))

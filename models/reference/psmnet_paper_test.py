@@ -12,6 +12,8 @@ from models.reference import build
 from models.reference.served import place, served, smooth_pictures
 
 SIDES, DISPARITIES = (64, 96), 32
+# A picture whose map is 64 x 128: the four poolings have windows of their own, as none is larger than the map.
+WHOLE = (256, 512)
 Tensors = dict[str, torch.Tensor]
 
 
@@ -76,11 +78,12 @@ def drawn(seed: int) -> Tensors:
     return tensors
 
 
-# The network. Batch norms take their statistics from the file; `measured` replaces these by the batch's own.
+# The network. Batch norms take their statistics from the file; `measured` replaces these by the batch's own. `aligned` says how
+# maps are enlarged: the paper does not; its authors' advice is true.
 
 class Layers:
-    def __init__(self, tensors: Tensors, measured: bool = False):
-        self.tensors, self.measured = tensors, measured
+    def __init__(self, tensors: Tensors, measured: bool = False, aligned: bool = True):
+        self.tensors, self.measured, self.aligned = tensors, measured, aligned
 
     def weight(self, name: str) -> torch.Tensor:
         return self.tensors[f"module.{name}.weight"]
@@ -133,15 +136,20 @@ def features(net: Layers, view: torch.Tensor) -> torch.Tensor:
                                            for left in range(0, width - columns + 1, columns)], dim=2)
                               for top in range(0, height - rows + 1, rows)], dim=2)
         narrow = net.conv(f"{prefix}branch{branch}.1", pooled, relu=True)
-        joined.append(enlarged(enlarged(narrow, 2, height), 3, width))
+        joined.append(enlarged(enlarged(narrow, 2, height, net.aligned), 3, width, net.aligned))
     fused = net.conv(prefix + "lastconv.0", torch.cat(joined, 1), relu=True)
     return functional.conv2d(fused, net.weight(prefix + "lastconv.2"))
 
 
-def enlarged(x: torch.Tensor, axis: int, length: int) -> torch.Tensor:
-    """Linear interpolation along one axis in which the first and last values stay at the ends."""
+def enlarged(x: torch.Tensor, axis: int, length: int, aligned: bool) -> torch.Tensor:
+    """Linear interpolation along one axis. If `aligned`, the first and last values stay at the ends; otherwise each value stands for
+    a part of the same length, in its middle."""
     known = x.shape[axis]
-    places = torch.arange(length, dtype=x.dtype) * ((known - 1) / (length - 1) if length > 1 else 0)
+    places = torch.arange(length, dtype=x.dtype)
+    if aligned:
+        places = places * ((known - 1) / (length - 1) if length > 1 else 0)
+    else:
+        places = ((places + 0.5) * known / length - 0.5).clamp(0, known - 1)
     low = places.floor().long().clamp(max=known - 1)
     high = (low + 1).clamp(max=known - 1)
     part = (places - low).view([-1 if i == axis else 1 for i in range(x.dim())])
@@ -177,7 +185,7 @@ def disparities(net: Layers, pair: torch.Tensor) -> torch.Tensor:
     for head, out in (("classif1", out1), ("classif2", out2), ("classif3", out3)):
         costs = costs + functional.conv3d(net.conv(head + ".0", out, relu=True), net.weight(head + ".2"), padding=1)
     for axis, length in ((2, DISPARITIES), (3, pair.shape[1]), (4, pair.shape[2])):
-        costs = enlarged(costs, axis, length)
+        costs = enlarged(costs, axis, length, net.aligned)
     weights = (costs[0, 0] - costs[0, 0].max()).exp()
     likely = weights / weights.sum(0)
     return sum(d * likely[d] for d in range(DISPARITIES))
@@ -207,13 +215,27 @@ def test_the_layout_is_the_published_network():
     assert drawn_shapes == {name: tensor.shape for name, tensor in known.items() if "num_batches" not in name}
 
 
-def test_the_served_network_is_the_paper_s(tmp_path: pathlib.Path, settled: Tensors):
+def test_the_twin_s_features_are_the_paper_s_for_a_picture_larger_than_every_pooling(settled: Tensors):
+    """In the other tests' pictures the two largest poolings have the whole map as their window, and could be one another."""
+    view = smooth_pictures(1, *WHOLE, torch.Generator().manual_seed(4), noise=0.1, grain=4).double()
+    found = {}
+    for aligned in (True, False):
+        twin = build("ea_psmnet", attention="none", align_corners=aligned).double().eval()
+        twin.load_state_dict({name.removeprefix("module."): tensor for name, tensor in settled.items()}, strict=False)
+        with torch.inference_mode():
+            found[aligned] = expected = features(Layers(settled, aligned=aligned), view)
+            assert (twin.feature_extraction(view) - expected).abs().max() < 1e-10 * expected.abs().max()
+    assert (found[True] - found[False]).abs().max() > 1e-3 * found[True].abs().max()
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_the_served_network_is_the_paper_s(tmp_path: pathlib.Path, settled: Tensors, aligned: bool):
     save_file({name: tensor.float().clone() for name, tensor in settled.items()}, str(tmp_path / "weights"))
     pair = pictures(3)
     with torch.inference_mode():
-        expected = disparities(Layers({name: tensor.float().double() for name, tensor in settled.items()}), pair)
+        expected = disparities(Layers({name: tensor.float().double() for name, tensor in settled.items()}, aligned=aligned), pair)
     got = served(tmp_path, "ea_psmnet", tmp_path / "weights", pair[None], [place(*SIDES)],
-                 {"attention": "none", "max_disparity": DISPARITIES})[0]["disparity"].double()
+                 {"attention": "none", "max_disparity": DISPARITIES, "align_corners": str(aligned).lower()})[0]["disparity"].double()
     spread = (expected - expected.mean()).norm()
     assert spread > 1e-2 * expected.norm()
     error = ((got - expected).norm() / spread).item()

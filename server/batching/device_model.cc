@@ -122,9 +122,10 @@ ModelHandle::Changes ModelHandle::Finished(int instance, bool learn,
 }
 
 ModelHandle::Changes ModelHandle::Failed(int instance, Tasks* tasks,
-                                         std::optional<TinyBatch<BatchTask>>* tiny) {
-  return EndPass(
-      tiny, [&](Scheduler& scheduler, absl::Time now) { scheduler.Failed(model_, instance, now, tasks); });
+                                         std::optional<TinyBatch<BatchTask>>* tiny, bool lost) {
+  return EndPass(tiny, [&](Scheduler& scheduler, absl::Time now) {
+    scheduler.Failed(model_, instance, now, tasks, lost);
+  });
 }
 
 void ModelHandle::Skipped(int instance, std::optional<TinyBatch<BatchTask>>* tiny) {

@@ -68,7 +68,7 @@ class ModelHandle {
   Tasks Take(int instance);
   std::optional<Tasks> TryTake(int instance);
   Changes Finished(int instance, bool learn, std::optional<TinyBatch<BatchTask>>* tiny);
-  Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<BatchTask>>* tiny);
+  Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<BatchTask>>* tiny, bool lost);
   void Skipped(int instance, std::optional<TinyBatch<BatchTask>>* tiny);
 
  private:
@@ -141,9 +141,10 @@ class DeviceModel : public ModelHandle {
   }
 
   // Instead of Finished(), if nothing of the batch was computed. `*tasks` are those that are not answered.
-  // They are queued for another instance and `*tasks` is then empty, or the caller must answer them (see
-  // Scheduler::Failed).
-  Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<Task>>* tiny = nullptr) {
+  // They are queued for another instance and `*tasks` is then empty, or the caller must answer them. See
+  // Scheduler::Failed, also for `lost`.
+  Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<Task>>* tiny = nullptr,
+                 bool lost = false) {
     ModelHandle::Tasks failed;
     try {
       failed.reserve(tasks->size());
@@ -155,7 +156,7 @@ class DeviceModel : public ModelHandle {
     for (auto& task : *tasks) failed.push_back(std::move(task));
     tasks->clear();
     std::optional<TinyBatch<BatchTask>> found;
-    Changes changes = ModelHandle::Failed(instance, &failed, tiny == nullptr ? nullptr : &found);
+    Changes changes = ModelHandle::Failed(instance, &failed, tiny == nullptr ? nullptr : &found, lost);
     Give(std::move(found), tiny);
     // In the room that it had, so that nothing is allocated.
     for (auto& task : failed) tasks->emplace_back(static_cast<Task*>(task.release()));

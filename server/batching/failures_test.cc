@@ -251,6 +251,63 @@ TEST_F(FailuresTest, TheLastInstanceInServiceStays) {
   EXPECT_GT(passes_[1] - before, 10);
 }
 
+TEST_F(FailuresTest, AnInstanceThatLostItsDeviceTakesNoMoreBatches) {
+  Make({0, 1});
+  Push();
+  auto first = Next();
+  const int lost = first->instance;
+  ASSERT_TRUE(scheduler_->Failed(model_, lost, now_, &first->tasks, /*lost=*/true));
+  EXPECT_EQ(scheduler_->set_aside(model_), 1) << "without further failures";
+  const auto retry = Next();
+  ASSERT_TRUE(retry.has_value());
+  EXPECT_NE(retry->instance, lost);
+  now_ += kPass;
+  Finish(*retry);
+  // Longer than any pause between two probes.
+  now_ += absl::Hours(1);
+  Push();
+  Push();
+  const auto batch = Next();
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_NE(batch->instance, lost);
+  EXPECT_FALSE(Next().has_value()) << "it is never probed";
+  now_ += kPass;
+  Finish(*batch);
+  EXPECT_EQ(scheduler_->RemoveModel(model_).size(), 1u);
+}
+
+TEST_F(FailuresTest, RequestsAreAnsweredWhenAllDevicesAreLost) {
+  Make({0, 1});
+  Push();
+  auto first = Next();
+  ASSERT_TRUE(scheduler_->Failed(model_, first->instance, now_, &first->tasks, /*lost=*/true));
+  auto retry = Next();
+  ASSERT_TRUE(retry.has_value());
+  EXPECT_FALSE(scheduler_->Failed(model_, retry->instance, now_, &retry->tasks, /*lost=*/true));
+  EXPECT_EQ(retry->tasks.size(), 1u) << "its owner answers it";
+  EXPECT_EQ(scheduler_->set_aside(model_), 1);
+  Push();
+  const auto next = Next();
+  ASSERT_TRUE(next.has_value()) << "the last instance in service takes it, at once";
+  EXPECT_EQ(next->instance, retry->instance);
+}
+
+TEST_F(FailuresTest, AProbeThatFindsTheDeviceLostIsTheLast) {
+  Make({0, 1});
+  Play(Milliseconds(500), Milliseconds(20), {0});
+  ASSERT_EQ(scheduler_->set_aside(model_), 1);
+  now_ += Seconds(1);
+  Push();
+  auto probe = Next();
+  ASSERT_TRUE(probe.has_value());
+  ASSERT_EQ(probe->instance, 0);
+  ASSERT_TRUE(scheduler_->Failed(model_, 0, now_, &probe->tasks, /*lost=*/true));
+  EXPECT_EQ(scheduler_->set_aside(model_), 1) << "counted once";
+  const int before = passes_[0];
+  Play(absl::Minutes(3), Milliseconds(100), {0});
+  EXPECT_EQ(passes_[0], before);
+}
+
 TEST_F(FailuresTest, ASuccessInBetweenForgivesFailures) {
   InstanceHealth health;
   const auto at = [](double ms) { return NanoTime() + ms * kMillisecond; };

@@ -146,10 +146,10 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   impl_->Track(model);
 }
 
-bool Scheduler::Failed(ModelId id, int index, absl::Time now,
-                       std::vector<std::unique_ptr<BatchTask>>* tasks) {
+bool Scheduler::Failed(ModelId id, int index, absl::Time now, std::vector<std::unique_ptr<BatchTask>>* tasks,
+                       bool lost) {
   Impl::Model& model = *impl_->models.at(id);
-  const bool retried = impl_->Fail(model, model.instances.at(index), tasks, NanoTime(now));
+  const bool retried = impl_->Fail(model, model.instances.at(index), tasks, lost, NanoTime(now));
   impl_->Track(model);
   return retried;
 }

@@ -114,8 +114,10 @@ class Scheduler {
   // returns true; otherwise their owner answers them. The instance takes no work until the pass should have
   // ended, so that failing fast does not make it the first to be idle again. An instance whose passes keep
   // failing, while others compute the same items, is set aside and later probed with a batch
-  // (InstanceHealth); the last one in service is not.
-  bool Failed(ModelId model, int instance, absl::Time now, std::vector<std::unique_ptr<BatchTask>>* tasks);
+  // (InstanceHealth); the last one in service is not. `lost`: the instance's device is lost, so that no later
+  // pass can succeed. It is then set aside at once, and for good.
+  bool Failed(ModelId model, int instance, absl::Time now, std::vector<std::unique_ptr<BatchTask>>* tasks,
+              bool lost = false);
 
   // Marks the instance as idle without a pass: all tasks of its batch were cancelled or late.
   void Skipped(ModelId model, int instance, absl::Time now);

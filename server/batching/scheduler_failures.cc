@@ -96,14 +96,17 @@ bool Scheduler::Impl::HasRetryInstance(const Model& model, const Instance& faile
                      [&](const Instance& other) { return MayRetryOn(model, failed, other); });
 }
 
-bool Scheduler::Impl::Fail(Model& model, Instance& instance, ModelQueue::Tasks* tasks, NanoTime now) {
+bool Scheduler::Impl::Fail(Model& model, Instance& instance, ModelQueue::Tasks* tasks, bool lost,
+                           NanoTime now) {
   EndPass(model, instance, std::nullopt, now);
+  // The last one in service stays: it fails at once, so that requests are answered.
+  if (lost && !instance.health.aside() && model.in_service() > 1) SetAside(model, instance);
   const bool has_other = HasRetryInstance(model, instance);
   const NanoTime should_end = instance.started + instance.charged;
   if (instance.health.aside()) {
     model.ends -= instance.started.SinceEpoch() + instance.charged;
     if (++model.paused + model.idle == model.instances.size()) model.ends = Nanos();
-    Pause(instance, now + instance.health.NextPause());
+    Pause(instance, lost ? NanoTime::Never() : now + instance.health.NextPause());
   } else if (has_other && should_end > now) {
     Pause(instance, should_end);
   } else {

@@ -35,7 +35,8 @@ struct Scheduler::Impl {
     int retry_of = -1;
     NanoTime failed_at;
     InstanceHealth health;
-    // Until then it takes no work although it computes nothing; the epoch if it may.
+    // Until then it takes no work although it computes nothing; the epoch if it may, Never() if its device is
+    // lost.
     NanoTime paused_until;
   };
 
@@ -188,7 +189,7 @@ struct Scheduler::Impl {
   // Judges the instances by a pass that computed items.
   void CountSuccess(Model& model, Instance& instance, NanoTime now);
   // See Scheduler::Failed. The instance becomes idle or paused.
-  bool Fail(Model& model, Instance& instance, ModelQueue::Tasks* tasks, NanoTime now);
+  bool Fail(Model& model, Instance& instance, ModelQueue::Tasks* tasks, bool lost, NanoTime now);
   // Makes instances idle whose pauses are over.
   void EndPauses(NanoTime now);
   // Returns the next retry that can start, or nullopt.

@@ -104,6 +104,8 @@ class Catalog final : public ModelFinder {
   // The first model that should have been loaded at start and is not served, or OK. Models that were unloaded
   // since are ignored. An empty repository is ready.
   absl::Status CheckAllReady() const { return table_.CheckRequired(); }
+  // The names of all such models.
+  std::vector<std::string> Missing() const { return table_.Missing(); }
 
   // How long the longest-running forward pass has been running.
   absl::Duration BusyFor() const { return host_.BusyFor(); }

@@ -31,6 +31,7 @@ bool Catalog::LoadWanted() {
     return true;
   }
   const absl::Time start = clock_->Now();
+  load_queue_->Begin(*name);
   absl::Status loaded = LoadByName(*name, std::nullopt, 0);
   ReportChanges();
   if (loaded.ok()) {

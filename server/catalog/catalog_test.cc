@@ -168,6 +168,29 @@ TEST_F(CatalogTest, ServesWhatThePolicyChooses) {
               HasSubstr("has no version 2 here; it serves version 1, 3"));
 }
 
+// Models of unknown kinds are looked at twice: before their turn, in case they can be loaded ahead, and in
+// it.
+TEST_F(CatalogTest, ModelsTakeTurnsOnTheNodes) {
+  const auto delay = [](int ms) {
+    return absl::StrCat("parameters { key: \"delay_ms\" value { string_value: \"", ms, "\" } }");
+  };
+  Write("m", 1, delay(1));
+  Write("n", 1, delay(2));
+  Catalog catalog({.repositories = {repository_.string()}, .cores = 2, .nodes = {{0}, {1}}}, &clock_,
+                  &metrics_);
+  ASSERT_TRUE(catalog.Scan().ok());
+  Told loaded;
+  catalog.Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
+  ASSERT_TRUE(loaded.Await().ok());
+  std::vector<int> nodes;
+  for (const char* name : {"m", "n"}) {
+    const auto model = catalog.FindReady(name, 0);
+    ASSERT_TRUE(model.ok()) << model.status();
+    nodes.push_back((*model)->first_node());
+  }
+  EXPECT_THAT(nodes, testing::ElementsAre(0, 1));
+}
+
 TEST_F(CatalogTest, ABrokenVersionDoesNotKeepTheOthers) {
   Write("m", 1, "version_policy { all { } }");
   std::filesystem::create_directory(repository_.path() / "m" / "2");
@@ -236,6 +259,13 @@ TEST_F(CatalogTest, AVanishedRepositoryKeepsWhatIsLoaded) {
   std::filesystem::rename(away, repository_.path());
   Write("m", 2);
   Eventually([&] { return Served("m") == 2; });
+}
+
+TEST_F(CatalogTest, NamesTheModelsThatAreMissing) {
+  Write("m", 1);
+  for (const char* name : {"n", "o"}) std::filesystem::create_directory(repository_.path() / name);
+  EXPECT_FALSE(Start(ModelControl::kNone).ok());
+  EXPECT_THAT(catalog_->Missing(), testing::UnorderedElementsAre("n", "o"));
 }
 
 TEST_F(CatalogTest, OnRequestWhatIsNamedIsLoaded) {

@@ -23,6 +23,19 @@ using State = ModelSnapshot::State;
 constexpr char kIdentity[] =
     "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n";
 
+constexpr char kEnsemble[] = R"pb(
+  platform: "ensemble"
+  input { name: "a" data_type: TYPE_FP32 dims: 1 }
+  output { name: "b" data_type: TYPE_FP32 dims: 1 }
+  ensemble_scheduling {
+    step {
+      model_name: "part"
+      model_version: -1
+      input_map { key: "x" value: "a" }
+      output_map { key: "y" value: "b" }
+    }
+  })pb";
+
 // A request that waits for its model.
 struct Pending {
   absl::Notification ended;
@@ -158,6 +171,37 @@ TEST_F(DemandTest, AnIdleModelIsUnloadedAndLoadedAgain) {
   EXPECT_TRUE(Serves("kept")) << "it was named to be loaded at start";
   Eventually([&] { return Line("a").reason == "not loaded; a request loads it"; });
   EXPECT_TRUE(Ask("a").ok());
+}
+
+// An ensemble is checked while it is loaded, so its check decides how long that takes: ten seconds.
+TEST_F(DemandTest, ARequestDuringALoadWaitsForTheRestOfIt) {
+  Write("part");
+  Write("e", kEnsemble);
+  int loads = 0;
+  Pending second;
+  const auto check = [&](const Ensemble& /*ensemble*/, const Catalog& catalog) {
+    clock_.Advance(absl::Seconds(9));
+    if (++loads == 2) {
+      CallHead call;
+      call.model = "e";
+      call.deadline = clock_.Now() + absl::Seconds(2);
+      ModelFinder::Resume resume = [&](absl::Status status) {
+        second.status = std::move(status);
+        second.ended.Notify();
+      };
+      EXPECT_TRUE(catalog.AwaitModel(call, resume));
+    }
+    clock_.Advance(absl::Seconds(1));
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(
+      StartOnDemand({.load_at_start = {"part"}, .idle_unload = absl::Seconds(30), .check_ensemble = check})
+          .ok());
+  ASSERT_TRUE(Ask("e").ok());
+  Eventually([&] { return Line("e").reason == "not loaded; a request loads it"; }, absl::Seconds(5));
+  EXPECT_TRUE(Ask("e").ok());
+  EXPECT_EQ(loads, 2);
+  EXPECT_TRUE(second.Await().ok()) << second.status;
 }
 
 // The weights only have a size: identity reads none. A load is expected to need twice as much, and this one

@@ -32,15 +32,17 @@ std::string Milliseconds(absl::Duration time) {
 LoadQueue::LoadQueue(const LoadQueueOptions& options, Clock* clock, std::function<void()> ordered)
     : options_(options), clock_(clock), ordered_(std::move(ordered)) {}
 
-absl::Duration LoadQueue::Expected(const std::string& model) const {
-  const auto of = [this](const std::string& name) {
-    const auto took = took_.find(name);
-    return took == took_.end() ? typical_ : took->second;
-  };
+absl::Duration LoadQueue::TimeLeft(const std::string& model, absl::Time now) const {
+  const auto took = took_.find(model);
+  const absl::Duration whole = took == took_.end() ? typical_ : took->second;
+  return model == loading_ ? std::max(whole - (now - loading_since_), absl::ZeroDuration()) : whole;
+}
+
+absl::Duration LoadQueue::Expected(const std::string& model, absl::Time now) const {
   // Models are loaded one after the other; those that are ordered already come first.
-  absl::Duration expected = of(model);
+  absl::Duration expected = TimeLeft(model, now);
   for (const auto& [name, wanted] : wanted_) {
-    if (name != model) expected += of(name);
+    if (name != model) expected += TimeLeft(name, now);
   }
   return expected;
 }
@@ -59,7 +61,7 @@ absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
   Wanted& wanted = entry->second;
   if (is_new) wanted.number = next_number_++;
   if (wanted.clients.size() < kMaxCountedClients) wanted.clients.insert(call.client);
-  if (const absl::Duration expected = Expected(call.model); now + expected > call.deadline) {
+  if (const absl::Duration expected = Expected(call.model, now); now + expected > call.deadline) {
     absl::Status late = absl::UnavailableError(
         absl::StrCat("model '", call.model, "' is being loaded, which is expected to take ",
                      Milliseconds(expected), ", longer than the request's deadline allows; try again"));
@@ -71,7 +73,7 @@ absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
         absl::StrCat(wanted.waiters.size(), " requests wait for model '", call.model, "' to be loaded, and ",
                      waiting_, " for all models; try again"));
     SetShedReason(full, ShedReason::kQueueFull);
-    return Hinted(std::move(full), Expected(call.model));
+    return Hinted(std::move(full), Expected(call.model, now));
   }
   return absl::OkStatus();
 }
@@ -105,7 +107,14 @@ std::optional<std::string> LoadQueue::MostWanted() const {
   return most->first;
 }
 
+void LoadQueue::Begin(const std::string& model) {
+  absl::MutexLock lock(&mutex_);
+  loading_ = model;
+  loading_since_ = clock_->Now();
+}
+
 std::vector<LoadQueue::Waiter> LoadQueue::Take(const std::string& model) {
+  if (model == loading_) loading_.clear();
   const auto wanted = wanted_.find(model);
   if (wanted == wanted_.end()) return {};
   std::vector<Waiter> waiters = std::move(wanted->second.waiters);
@@ -166,13 +175,14 @@ void LoadQueue::Sweep() {
     const absl::Time now = clock_->Now();
     for (auto& [model, wanted] : wanted_) {
       std::erase_if(wanted.waiters, [&, name = model](Waiter& waiter) {
+        mutex_.AssertHeld();
         absl::Status why;
         if (waiter.cancellation != nullptr && waiter.cancellation->cancelled()) {
           why = absl::CancelledError("the client cancelled the request");
         } else if (waiter.deadline <= now) {
           why = Hinted(absl::DeadlineExceededError(absl::StrCat("the deadline passed while model '", name,
                                                                 "' was being loaded; try again")),
-                       Expected(name));
+                       Expected(name, now));
         }
         if (why.ok()) return false;
         ended.emplace_back(std::move(waiter), std::move(why));

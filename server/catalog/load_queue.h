@@ -49,6 +49,8 @@ class LoadQueue {
   // The model that most clients have asked for since it was ordered, however many requests each has sent; of
   // several such models the one that was ordered first. nullopt if none was.
   std::optional<std::string> MostWanted() const;
+  // Notes that the load of a model begins. It ends with Loaded(), Failed() or Forget() of that model.
+  void Begin(const std::string& model);
   // Ends the wait for a model that was loaded within `took`; zero if it was loaded for another reason.
   void Loaded(const std::string& model, absl::Duration took);
   // Ends the wait for a model that could not be loaded. Until its backoff has passed, requests are rejected
@@ -84,8 +86,12 @@ class LoadQueue {
   };
 
   absl::Status Check(const CallHead& call, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // When the model is expected to be loaded, counted from the time that it is ordered.
-  absl::Duration Expected(const std::string& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How long the model's own load is expected to take, from now on if it runs.
+  absl::Duration TimeLeft(const std::string& model, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How long it is expected to take until the model is loaded, after those that are ordered already.
+  absl::Duration Expected(const std::string& model, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Waiter> Take(const std::string& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LoadQueueOptions options_;
@@ -94,6 +100,9 @@ class LoadQueue {
 
   mutable absl::Mutex mutex_;
   std::map<std::string, Wanted> wanted_ ABSL_GUARDED_BY(mutex_);
+  // The model that is being loaded, and since when. Empty if none is.
+  std::string loading_ ABSL_GUARDED_BY(mutex_);
+  absl::Time loading_since_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Failure> failures_ ABSL_GUARDED_BY(mutex_);
   // How long each model's last load took, and a moving mean over all models.
   std::map<std::string, absl::Duration> took_ ABSL_GUARDED_BY(mutex_);

@@ -107,6 +107,38 @@ TEST_F(LoadQueueTest, ARequestThatWouldBeLateIsRejectedAndItsModelIsLoaded) {
   EXPECT_EQ(ended_.size(), 2);
 }
 
+TEST_F(LoadQueueTest, ALoadThatRunsCountsWithTheTimeThatIsLeft) {
+  queue_.Await(Call("a"), Resume());
+  queue_.Loaded("a", absl::Seconds(10));
+  queue_.Await(Call("a"), Resume());
+  queue_.Begin("a");
+  clock_.Advance(absl::Seconds(9));
+  ended_.clear();
+  queue_.Await(Call("a", absl::Milliseconds(500)), Resume());
+  ASSERT_EQ(ended_.size(), 1);
+  EXPECT_EQ(RetryAfter(ended_[0]), absl::Seconds(1));
+  queue_.Await(Call("a", absl::Seconds(2)), Resume());
+  EXPECT_EQ(ended_.size(), 1) << "a second is left";
+  queue_.Await(Call("b", absl::Seconds(10)), Resume());
+  ASSERT_EQ(ended_.size(), 2);
+  EXPECT_EQ(RetryAfter(ended_[1]), absl::Seconds(11)) << "b's own load has not begun";
+  clock_.Advance(absl::Seconds(5));
+  queue_.Await(Call("b", absl::Seconds(9)), Resume());
+  ASSERT_EQ(ended_.size(), 3);
+  EXPECT_EQ(RetryAfter(ended_[2]), absl::Seconds(10)) << "a takes longer than expected, and b no less for it";
+}
+
+TEST_F(LoadQueueTest, ALoadThatHasEndedRunsNoMore) {
+  queue_.Await(Call("a"), Resume());
+  queue_.Begin("a");
+  clock_.Advance(absl::Seconds(10));
+  queue_.Loaded("a", absl::Seconds(10));
+  ended_.clear();
+  queue_.Await(Call("a", absl::Seconds(9)), Resume());
+  ASSERT_EQ(ended_.size(), 1);
+  EXPECT_EQ(RetryAfter(ended_[0]), absl::Seconds(10));
+}
+
 TEST_F(LoadQueueTest, AFailedLoadAnswersAtOnceUntilItsPauseIsOver) {
   queue_.Await(Call("a"), Resume());
   queue_.Failed("a", absl::InvalidArgumentError("the file is cut off"));

@@ -219,6 +219,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettin
   // Loads on other threads would disturb the measurements of this one.
   AwaitAhead();
   ServedModelOptions options = OptionsOf(settings, version, model);
+  TakeNode(&options);
   options.takes_over = model->versions.count(version.version) > 0;
   DeviceGroup* const devices = DevicesOf(options);
   auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
@@ -244,6 +245,7 @@ void ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp) {
     int64_t bytes = MemoryInUse() + known->bytes;
     for (const auto& [name, other] : ahead_) bytes += other->bytes;
     if (options_.max_model_bytes > 0 && bytes > options_.max_model_bytes) return;
+    TakeNode(&options);
     auto ahead = std::make_unique<Ahead>();
     ahead->bytes = known->bytes;
     ahead->stamp = stamp;
@@ -294,7 +296,6 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.cores = options_.cores;
   if (options_.nodes.size() > 1 && settings.gpus.empty() && !settings.pin) {
     options.nodes = options_.nodes;
-    options.first_node = next_node_++ % static_cast<int>(options_.nodes.size());
     // A pass across nodes waits for the other's memory.
     if (asked == 0)
       options.threads_per_instance = std::min(options.threads_per_instance, CoresOfNode(options_));
@@ -315,6 +316,10 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.permissions = options_.permissions;
   options.version = version;
   return options;
+}
+
+void ModelHost::TakeNode(ServedModelOptions* options) {
+  if (!options->nodes.empty()) options->first_node = next_node_++ % static_cast<int>(options->nodes.size());
 }
 
 std::vector<std::string> ModelHost::Hosted() const {

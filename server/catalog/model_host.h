@@ -158,7 +158,10 @@ class ModelHost {
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
   DeviceGroup* DevicesOf(const ServedModelOptions& options);
+  // Everything but the node, which TakeNode() sets.
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
+  // Models take turns on the nodes, so call it only for a model that is then loaded with these options.
+  void TakeNode(ServedModelOptions* options);
   std::shared_ptr<Held> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Dismissal> dismissal,
              std::optional<std::string> listed_as = std::nullopt);

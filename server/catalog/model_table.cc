@@ -221,6 +221,17 @@ absl::Status ModelTable::CheckRequired() const {
   return absl::OkStatus();
 }
 
+std::vector<std::string> ModelTable::Missing() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, model] : models_) {
+    if (!model.required) continue;
+    const auto chosen = Choose(name, model, 0);
+    if (*chosen == nullptr || (*chosen)->serving == nullptr) names.emplace_back(name);
+  }
+  return names;
+}
+
 void ModelTable::Require(const std::string& name) {
   absl::MutexLock lock(&mutex_);
   models_[name].required = true;

@@ -70,6 +70,8 @@ class ModelTable {
 
   // UNAVAILABLE for the first required model without a served version, or OK.
   absl::Status CheckRequired() const;
+  // The names of all such models.
+  std::vector<std::string> Missing() const;
 
   // Marks a model that must be served before the daemon is ready.
   void Require(const std::string& name);

@@ -14,6 +14,7 @@
 #include "server/core/idle_thread.h"
 #include "server/core/passes_here.h"
 #include "server/core/usable_cores.h"
+#include "server/engine/device_lost.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -21,6 +22,13 @@ namespace {
 
 // How long a thread that submitted a request continues to compute tiny batches of other requests.
 constexpr absl::Duration kMaxLentTime = absl::Milliseconds(1);
+
+absl::Status GpuLost() {
+  absl::Status lost =
+      absl::UnavailableError("the GPU has failed, so this server will exit; try another replica");
+  SetDeviceLost(lost);
+  return lost;
+}
 
 Devices DevicesOf(const ModelSettings& settings) {
   return settings.gpus.empty() ? Devices(settings.instances) : settings.gpus;
@@ -51,7 +59,8 @@ ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* 
                     : nullptr),
       devices_(DevicesOf(options_.settings)),
       threads_(options_.threads_per_instance),
-      busy_since_(std::max(devices_.size(), static_cast<size_t>(MaxInstances(options_)))) {}
+      busy_since_(std::max(devices_.size(), static_cast<size_t>(MaxInstances(options_)))),
+      lost_(busy_since_.size()) {}
 
 ServedModel::~ServedModel() { Close(); }
 
@@ -134,7 +143,11 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
     if (!batch.empty()) bucket = batch[0]->bucket();
     // An answer may start another call, whose pass may run on this thread, but no further ones.
     const LimitPassesHere limit(PassesHere::kOwn);
-    end = engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+    if (lost_[instance]) {
+      for (auto& share : batch) end.failed.push_back({std::move(share), GpuLost()});
+    } else {
+      end = engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+    }
   } catch (const std::exception& error) {
     Log(LogLevel::kError, "a batch was lost",
         {{"model", name()}, {"instance", instance}, {"error", absl::string_view(error.what())}});
@@ -142,7 +155,7 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
     batch.clear();
   }
   busy_since_[instance].store(0, std::memory_order_relaxed);
-  if (end.device_lost) device_lost_ = true;
+  if (end.device_lost) lost_[instance] = true;
   if (end.no_room_for > 0) {
     metrics_->RecordNoMemory();
     queue_->ReduceBatches(bucket, end.no_room_for);
@@ -171,7 +184,7 @@ void ServedModel::Retry(int instance, std::vector<FailedShare> failed,
     share->BeginWait(&waiting_requests_);
     shares.push_back(std::move(share));
   }
-  const DeviceModel<CallShare>::Changes changes = queue_->Failed(instance, &shares, next);
+  const DeviceModel<CallShare>::Changes changes = queue_->Failed(instance, &shares, next, lost_[instance]);
   if (shares.empty()) metrics_->RecordRetry();
   for (const auto& share : shares) share->FailComputed(share->failure());
   LogChanges(changes);
@@ -191,10 +204,9 @@ void ServedModel::LogChanges(const DeviceModel<CallShare>::Changes& changes) con
          {"version", version()},
          {"instance", instance},
          {"device", device},
-         {"reason",
-          "its passes failed, and other instances computed the same items; it is tried again with a batch "
-          "from "
-          "time to time"}});
+         {"reason", lost_[instance] ? "its GPU has failed; it takes no more batches"
+                                    : "its passes failed, and other instances computed the same items; it is "
+                                      "tried again with a batch from time to time"}});
   }
 }
 
@@ -310,6 +322,10 @@ absl::Duration ServedModel::BusyFor() const {
     if (since != 0) longest = std::max(longest, clock_->Now() - absl::FromUnixNanos(since));
   }
   return longest;
+}
+
+bool ServedModel::device_lost() const {
+  return std::any_of(lost_.begin(), lost_.end(), [](const std::atomic<bool>& lost) { return lost.load(); });
 }
 
 void ServedModel::SetState(ModelSnapshot::State state, std::string reason) {

@@ -216,6 +216,9 @@ class ServedModel final : public ReadyModel {
   // The longest time since a running forward pass began or last reported progress; zero if none runs.
   absl::Duration BusyFor() const;
 
+  // ServedModelOptions::first_node.
+  int first_node() const { return options_.first_node; }
+
   // When the last pass began; the time of loading if there was none.
   absl::Time last_used() const { return absl::FromUnixNanos(last_used_.load(std::memory_order_relaxed)); }
   // Memory that the model holds on the CPU, as measured while it, or an earlier one of its kind, was loaded.
@@ -223,7 +226,7 @@ class ServedModel final : public ReadyModel {
   int64_t memory_bytes() const { return measured_.bytes; }
 
   // True if a pass has found its device lost (server/engine/device_lost.h).
-  bool device_lost() const { return device_lost_; }
+  bool device_lost() const;
 
   // Another ServedModel serves this version from now on, and owns its metrics: Close() leaves them unchanged.
   void HandOver() { handed_over_ = true; }
@@ -306,12 +309,14 @@ class ServedModel final : public ReadyModel {
   // while idle.
   std::vector<std::atomic<int64_t>> busy_since_;
 
+  // By instance: whether a pass has found its device lost. No later pass begins there.
+  std::vector<std::atomic<bool>> lost_;
+
   // Requests of which a part waits for a forward pass.
   std::atomic<int64_t> waiting_requests_{0};
   // Nanoseconds since the epoch.
   std::atomic<int64_t> last_used_{0};
   std::atomic<bool> handed_over_{false};
-  std::atomic<bool> device_lost_{false};
 
   mutable absl::Mutex mutex_;
   ModelSnapshot::State state_ ABSL_GUARDED_BY(mutex_) = ModelSnapshot::State::kLoading;

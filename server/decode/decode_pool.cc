@@ -54,6 +54,11 @@ int64_t DecodePool::pending() const {
   return queue_.due();
 }
 
+absl::Duration DecodePool::TakeDemand() {
+  absl::MutexLock lock(&mutex_);
+  return queue_.TakeDemand();
+}
+
 absl::Status DecodePool::Start() {
   try {
     for (int i = 0; i < options_.threads; ++i) {

@@ -60,6 +60,9 @@ class DecodePool {
   // Number of tasks that wait for a thread, without those that wait until another long one has ended.
   int64_t pending() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // See DecodeQueue::TakeDemand(): time of one thread.
+  absl::Duration TakeDemand() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   explicit DecodePool(DecodePoolOptions options)
       : options_(std::move(options)),

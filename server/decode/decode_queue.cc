@@ -6,8 +6,12 @@
 namespace saccade::server {
 namespace {
 
-// Weight of the newest job in the average of a model's jobs.
+// Weight of the newest job in averages.
 constexpr double kNewest = 0.1;
+
+void Average(double& average, double newest) {
+  average = average == 0 ? newest : average + kNewest * (newest - average);
+}
 
 }  // namespace
 
@@ -19,6 +23,7 @@ DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
   if (model.jobs.empty()) model.used = std::max(model.used, served_);
   const Position position = {order.priority, order.deadline, pushed_++};
   if (size_ >= max_jobs_ && !order.may_replace) {
+    CountRejected(model);
     Forget(models_.find(order.model));
     return {.taken = false, .removed = std::move(job)};
   }
@@ -63,9 +68,11 @@ DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model&
   const bool own = &crowded == &model;
   const auto last = crowded.jobs.empty() ? crowded.jobs.end() : std::prev(crowded.jobs.end());
   if (last == crowded.jobs.end() || last->second.job.reject == nullptr || (own && last->first < position)) {
+    CountRejected(model);
     Forget(models_.find(name));
     return {.taken = false, .removed = std::move(waiting.job)};
   }
+  CountRejected(crowded);
   Waiting removed = Remove(crowded, last);
   if (!own && crowded.jobs.empty()) turns_.erase({crowded.used, most->first});
   if (model.jobs.empty() && !own) turns_.emplace(model.used, name);
@@ -109,10 +116,15 @@ void DecodeQueue::Done(const Taken& taken, absl::Duration took) {
   --model.running;
   if (taken.may_be_long) --long_running_;
   const double seconds = std::max(0.0, absl::ToDoubleSeconds(took));
-  model.usual = model.usual == 0 ? seconds : model.usual + kNewest * (seconds - model.usual);
+  demand_ += seconds;
+  Average(model.usual, seconds);
+  Average(usual_, seconds);
   Use(taken.model, model, seconds - absl::ToDoubleSeconds(taken.charged));
   Forget(found);
 }
+
+// A model of which no job has ended yet is taken to be like the others.
+void DecodeQueue::CountRejected(const Model& model) { demand_ += model.usual == 0 ? usual_ : model.usual; }
 
 void DecodeQueue::Use(const std::string& name, Model& model, double seconds) {
   if (!model.jobs.empty()) turns_.erase({model.used, name});

@@ -79,6 +79,10 @@ class DecodeQueue {
 
   int64_t size() const { return size_; }
 
+  // Returns the threads' time since the last call that the jobs which ran took, and that those for which there
+  // was no room would have taken: as long as their model's jobs usually do.
+  absl::Duration TakeDemand() { return absl::Seconds(std::exchange(demand_, 0)); }
+
  private:
   struct Position {
     int priority = 0;
@@ -118,6 +122,7 @@ class DecodeQueue {
   Taken Take(const std::string& name, Model& model, Jobs::iterator job);
   void Forget(Models::iterator model);
   void Use(const std::string& name, Model& model, double seconds);
+  void CountRejected(const Model& model);
   Pushed PushWithoutRoom(const std::string& name, Model& model, const Position& position, Waiting waiting);
 
   const int64_t max_jobs_;
@@ -127,6 +132,10 @@ class DecodeQueue {
   std::set<Turn> turns_;
   // Use of the model whose job was taken last.
   double served_ = 0;
+  // Running average of the seconds of all models' jobs.
+  double usual_ = 0;
+  // See TakeDemand(), in seconds.
+  double demand_ = 0;
   int64_t size_ = 0;
   // Jobs that may be long: those in the queue, and those that run.
   int64_t long_waiting_ = 0;

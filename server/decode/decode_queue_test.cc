@@ -109,6 +109,21 @@ TEST_F(DecodeQueueTest, JobsThatCannotBeRejectedStay) {
   EXPECT_THAT(ran_, ElementsAre(-1));
 }
 
+TEST_F(DecodeQueueTest, TheDemandIsWhatRanAndWhatWasRejected) {
+  Push(1, "m");
+  EXPECT_EQ(queue_.TakeDemand(), absl::ZeroDuration()) << "nobody knows yet how long it takes";
+  Run(absl::Milliseconds(40));
+  EXPECT_EQ(queue_.TakeDemand(), absl::Milliseconds(40));
+  EXPECT_EQ(queue_.TakeDemand(), absl::ZeroDuration()) << "it was taken";
+  for (int i = 0; i < 6; ++i) Push(i, "m");
+  EXPECT_FALSE(Push(7, "m"));
+  EXPECT_EQ(queue_.TakeDemand(), absl::Milliseconds(40)) << "as long as the model's jobs usually take";
+  EXPECT_TRUE(Push(8, "unknown")) << "in place of one of the other model's";
+  EXPECT_EQ(queue_.TakeDemand(), absl::Milliseconds(40));
+  EXPECT_FALSE(queue_.Push({.model = "lookers", .may_replace = false}, {.run = [] {}}).taken);
+  EXPECT_EQ(queue_.TakeDemand(), absl::Milliseconds(40)) << "an unknown model's take as long as others";
+}
+
 TEST_F(DecodeQueueTest, LongJobsLeaveAThreadToTheOthers) {
   DecodeQueue queue(/*max_jobs=*/10, /*max_long_running=*/1);
   const auto push = [&](int number, const std::string& model, bool may_be_long) {

@@ -163,8 +163,8 @@ Axes AxesOf(const DecodedPicture& picture, const models::ImageInput& input,
   const bool crop = input.fit == models::Fit::kCropCentre;
   const models::Size whole = crop ? ScaledToShortSide(sent, input.short_side) : part;
   // Without a crop, the centre is the whole picture.
-  Axes axes = {CentreOf(sent.width, whole.width, part.width),
-               CentreOf(sent.height, whole.height, part.height)};
+  Axes axes = {CentreOf(sent.width, whole.width, part.width, input.crop_rounds_down),
+               CentreOf(sent.height, whole.height, part.height, input.crop_rounds_down)};
   for (Axis* axis : {&axes.x, &axes.y}) {
     // `scale` was computed for the picture as sent; convert it to the shrunk picture.
     axis->scale /= picture.reduction;

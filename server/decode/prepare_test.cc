@@ -236,6 +236,17 @@ TEST(PrepareTest, CropIsCentred) {
   EXPECT_FLOAT_EQ(row[10], 255);
 }
 
+TEST(PrepareTest, HalfAPixelBesideACropIsRoundedAsTheModelSays) {
+  // Each column has its own value. A crop leaves one and a half of them on each side.
+  cv::Mat columns(20, 23, CV_8UC3);
+  for (int column = 0; column < columns.cols; ++column)
+    columns.col(column).setTo(cv::Scalar::all(10.0 * column));
+  models::ImageInput input = Plain(20, 20);
+  EXPECT_NEAR(PrepareAll(Raw(columns, true), input).out[0], 20, 1e-3);
+  input.crop_rounds_down = true;
+  EXPECT_NEAR(PrepareAll(Raw(columns, true), input).out[0], 10, 1e-3);
+}
+
 // JPEGs at least four times as large as needed are shrunk during decoding. The result is within four 8-bit
 // steps, and half a step on average, even for noise on every pixel.
 TEST(PrepareTest, ReducedDecodingStaysClose) {

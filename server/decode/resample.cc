@@ -48,11 +48,13 @@ void Limit(const ChannelMap& channels, size_t length, size_t height, const Plane
 
 }  // namespace
 
-Axis CentreOf(int64_t source, int64_t resized, int64_t length) {
+Axis CentreOf(int64_t source, int64_t resized, int64_t length, bool rounds_down) {
   // torchvision pads short sides by the floor of half the difference, and crops at Python's round(), which
   // rounds half to even.
-  const int64_t offset = resized < length ? -((length - resized) / 2)
-                                          : static_cast<int64_t>(std::nearbyint((resized - length) / 2.0));
+  const int64_t cut = resized - length;
+  const int64_t offset = cut < 0       ? -(-cut / 2)
+                         : rounds_down ? cut / 2
+                                       : static_cast<int64_t>(std::nearbyint(static_cast<double>(cut) / 2));
   return {.resized = resized,
           .offset = offset,
           .length = length,

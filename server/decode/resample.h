@@ -35,7 +35,8 @@ struct Axis {
 };
 
 // The centre `length` samples of a side scaled from `source` to `resized` samples, rounded as in torchvision.
-Axis CentreOf(int64_t source, int64_t resized, int64_t length);
+// If `rounds_down`, half a sample is rounded down.
+Axis CentreOf(int64_t source, int64_t resized, int64_t length, bool rounds_down = false);
 
 // out[c] = gain[c] * source[from[c]] + bias[c].
 struct ChannelMap {

@@ -24,6 +24,14 @@ TEST(SeenPartTest, IsTheMiddleOfACroppedPicture) {
   Expect(SeenPartOf(Cropped(), {.height = 64, .width = 64}), 4, 4, 56, 56);
 }
 
+TEST(SeenPartTest, RoundsHalfAPixelAsTheModelSays) {
+  models::ImageInput input = Cropped();
+  // Not scaled; 17.5 columns are left on each side.
+  Expect(SeenPartOf(input, {.height = 256, .width = 259}), 18, 16, 224, 224);
+  input.crop_rounds_down = true;
+  Expect(SeenPartOf(input, {.height = 256, .width = 259}), 17, 16, 224, 224);
+}
+
 TEST(SeenPartTest, ReachesBeyondAPictureThatIsPadded) {
   models::ImageInput input = Cropped();
   input.short_side = 112;

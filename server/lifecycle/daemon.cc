@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/common/cuda_plugin.h"
 #include "server/admission/admission.h"
 #include "server/cache/response_cache.h"
@@ -60,6 +61,8 @@ constexpr int kMinWorkThreads = 2;
 constexpr int kMaxWorkThreads = 8;
 // Time to export the last spans, bounded because a collector may not respond.
 constexpr absl::Duration kFlushTimeout = absl::Seconds(2);
+// Maximum number of models that a line of the log names.
+constexpr size_t kMaxNamedModels = 20;
 
 // Called before any tensor exists. On a machine without a GPU, this only logs why the CPU is used.
 void LoadGpuOperators() {
@@ -365,8 +368,9 @@ absl::Status Daemon::OpenPorts() {
 void Daemon::StartLoading() {
   // Called on the catalog's thread only.
   const auto publish = [this] {
-    readiness_.ModelsReady(loaded_ && (!flags_.strict_readiness || catalog_->CheckAllReady().ok()));
+    if (loaded_) readiness_.ModelsReady(!flags_.strict_readiness || catalog_->CheckAllReady().ok());
   };
+  load_started_ = Clock::Real()->Now();
   catalog_->Start({.model_changed =
                        [this, publish](const std::string& model, bool ready) {
                          readiness_.ModelChanged(model, ready);
@@ -389,6 +393,7 @@ absl::Status Daemon::Run() {
                                HooksOfDrain(), *Clock::Real(), AwaitSignal);
   // If it failed, the process exits without further cleanup.
   if (!drained.ok()) observability_->Flush(kFlushTimeout);
+  drained.Update(failure_);
   return drained;
 }
 
@@ -421,29 +426,57 @@ void Daemon::UpdateLiveness() {
   }
 }
 
+absl::Status Daemon::EndWith(absl::Status failure) {
+  failure_ = std::move(failure);
+  Log(LogLevel::kError, "the daemon drains and ends", {{"reason", failure_.message()}});
+  return absl::OkStatus();
+}
+
+void Daemon::CheckLoadDeadline() {
+  if (flags_.load_deadline == absl::ZeroDuration() || load_deadline_passed_) return;
+  if (Clock::Real()->Now() < load_started_ + flags_.load_deadline) return;
+  load_deadline_passed_ = true;
+  if (!readiness_.StopWaiting()) return;
+  std::vector<std::string> missing = catalog_->Missing();
+  const auto count = static_cast<int64_t>(missing.size());
+  missing.resize(std::min(missing.size(), kMaxNamedModels));
+  Log(LogLevel::kWarning,
+      "loading takes longer than --load-deadline-seconds; the daemon is ready once one model is loaded",
+      {{"missing", count}, {"models", absl::StrJoin(missing, ", ")}});
+}
+
 absl::Status Daemon::AwaitEnd() {
   while (!AwaitSignal(kTick)) {
     if (loading_failed_) {
-      return absl::FailedPreconditionError(
+      const absl::Status failed = absl::FailedPreconditionError(
           "a model could not be loaded (see above); fix it, or pass --exit-on-error=false to serve the "
           "others");
+      if (!readiness_.ready()) return failed;
+      // It became ready with other models, whose requests are finished first.
+      return EndWith(failed);
     }
+    CheckLoadDeadline();
     if (const std::string lost = catalog_->LostModel(); !lost.empty()) {
-      // Only a new process can recover. Load balancers see NOT_SERVING before this one exits.
-      readiness_.StartDraining();
-      readiness_.SetLive(false);
-      return absl::InternalError(
+      // Only a new process can use that GPU again. Models on the CPU and on other GPUs finish their requests
+      // first.
+      return EndWith(absl::InternalError(
           absl::StrCat("the GPU of model '", lost,
                        "' has failed and cannot be used by this process any more; the process exits and must "
-                       "be restarted (see the log for the CUDA error)"));
+                       "be restarted (see the log for the CUDA error)")));
     }
     UpdateLiveness();
-    catalog_->CountDemand();
+    CountDemand();
     metrics_->SampleLoad(Clock::Real()->Now());
     LogDroppedLines();
     Sweep();
   }
   return absl::OkStatus();
+}
+
+// Pictures are decoded on the cores that compute forward passes, too.
+void Daemon::CountDemand() {
+  catalog_->CountDemand();
+  metrics_->AddDemand(decode_pool_->TakeDemand() / cores_, absl::ZeroDuration());
 }
 
 void Daemon::Sweep() {

@@ -42,9 +42,10 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Flags& flags);
   ~Daemon();
 
-  // Serves until SIGTERM or SIGINT, then drains (drain.h). Returns OK if no request was lost;
-  // DEADLINE_EXCEEDED if draining took too long, in which case forward passes may still be running; an error
-  // if a model failed to load under --exit-on-error, or if a GPU is lost.
+  // Serves until SIGTERM or SIGINT, or until a GPU is lost, then drains (drain.h). Returns OK if no request
+  // was lost; DEADLINE_EXCEEDED if draining took too long, in which case forward passes may still be running;
+  // INTERNAL if a GPU is lost and the daemon has drained; another error if a model failed to load under
+  // --exit-on-error, which ends a daemon that is not ready without a drain.
   absl::Status Run();
 
  private:
@@ -67,9 +68,15 @@ class Daemon {
   std::vector<HttpRoute> MetricsRoutes();
   void StartLoading();
   void UpdateLiveness();
+  void CountDemand();
   // Ends calls that are late or cancelled, and reads secrets that have changed. Called often.
   void Sweep();
+  // Returns OK when the daemon should drain, and an error if it should end without.
   absl::Status AwaitEnd();
+  // Has AwaitEnd() return OK, and Run() `failure` once the daemon has drained.
+  absl::Status EndWith(absl::Status failure);
+  // Makes the daemon ready without all of its models once --load-deadline-seconds have passed.
+  void CheckLoadDeadline();
   DrainHooks HooksOfDrain();
   // Closes and ends everything. May be called again.
   void Stop();
@@ -105,6 +112,11 @@ class Daemon {
   // True once all models to be loaded at start were tried. Used by the catalog's thread.
   bool loaded_ = false;
   std::atomic<bool> loading_failed_{false};
+  // When StartLoading() was called, and whether --load-deadline-seconds have passed since.
+  absl::Time load_started_ = absl::InfiniteFuture();
+  bool load_deadline_passed_ = false;
+  // Why the daemon drains, other than a signal.
+  absl::Status failure_;
 };
 
 }  // namespace saccade::server

@@ -73,13 +73,13 @@ class Drainer {
         Log(LogLevel::kInfo, "draining: reporting NOT_SERVING, still accepting requests",
             {{"for", options_.lame_duck}});
         hooks_.report_not_ready();
+        hooks_.refuse_loads();
         return;
       case DrainState::kLameDuck:
         return;
       case DrainState::kRefusing:
         Log(LogLevel::kInfo, "draining: telling clients to connect elsewhere",
             {{"requests", facts_.accepted}, {"open", static_cast<int64_t>(facts_.open_requests)}});
-        hooks_.refuse_loads();
         hooks_.go_away();
         return;
       case DrainState::kFinishing:

@@ -15,12 +15,12 @@ namespace saccade::server {
 
 enum class DrainState {
   kServing,
-  // The health is NOT_SERVING.
+  // The health is NOT_SERVING, and loads of models are refused.
   kNotReady,
   // Requests are still accepted, so that load balancers see NOT_SERVING first.
   kLameDuck,
-  // Loads of models are refused, and clients were told to send new requests elsewhere (HTTP/2's GOAWAY).
-  // Requests that they sent before they heard of it are still accepted.
+  // Clients were told to send new requests elsewhere (HTTP/2's GOAWAY). Requests that they sent before they
+  // heard of it are still accepted.
   kRefusing,
   // Requests are refused; those that were accepted are computed, and their responses are sent.
   kFinishing,
@@ -80,10 +80,10 @@ DrainPosition NextPosition(const DrainOptions& options, const DrainPosition& pos
 
 // What a drain does and asks. Called on the draining thread, except for `close`. Only `close` may block.
 struct DrainHooks {
-  // On entering kNotReady.
+  // On entering kNotReady, in this order.
   std::function<void()> report_not_ready;
-  // On entering kRefusing, in this order.
   std::function<void()> refuse_loads;
+  // On entering kRefusing.
   std::function<void()> go_away;
   // On entering kFinishing.
   std::function<void()> refuse_requests;

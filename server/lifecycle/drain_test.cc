@@ -167,7 +167,8 @@ class DrainTest : public testing::Test {
 TEST_F(DrainTest, AnIdleDaemonTakesEveryStepInOrder) {
   EXPECT_TRUE(Run([&](absl::Duration spent) {
                 if (spent == absl::ZeroDuration()) {
-                  EXPECT_THAT(steps_, ElementsAre("not ready")) << "load balancers see it first";
+                  EXPECT_THAT(steps_, ElementsAre("not ready", "refuse loads"))
+                      << "load balancers see it first, and no load may last longer than the wait for them";
                 } else if (spent == kOptions.lame_duck) {
                   EXPECT_THAT(steps_, ElementsAre("not ready", "refuse loads", "go away"));
                 }

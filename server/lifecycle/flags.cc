@@ -186,6 +186,9 @@ void AddModels(CLI::App& app, Flags& flags) {
              "How long an unload waits for requests in flight before it fails");
   AddSeconds(app, "--warm-up-seconds", flags.warm_up,
              "Maximum time to warm up a model's batch sizes other than the smallest and largest");
+  AddSeconds(app, "--load-deadline-seconds", flags.load_deadline,
+             "How long the models may take to load at start; then the daemon becomes ready with those that "
+             "are loaded, and goes on loading the others; 0 waits for all");
 }
 
 // Parses "0.001,0.01,0.1". Returns an error message, or "".

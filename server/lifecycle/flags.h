@@ -62,6 +62,9 @@ struct Flags {
   bool check_config = false;
   absl::Duration unload_timeout = absl::Seconds(30);
   absl::Duration warm_up = absl::Seconds(5);
+  // After how long the daemon becomes ready with the models that are loaded by then; 0 waits for all. Shorter
+  // than the startup probes of the manifests.
+  absl::Duration load_deadline = absl::Seconds(240);
 
   // Exit with code 1 if a model does not load, instead of serving the others.
   bool exit_on_error = true;

@@ -104,6 +104,7 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_FALSE(flags.allow_shared_memory);
   EXPECT_EQ(flags.unload_timeout, absl::Seconds(30));
   EXPECT_EQ(flags.warm_up, absl::Seconds(5));
+  EXPECT_EQ(flags.load_deadline, absl::Seconds(240));
   EXPECT_EQ(flags.lame_duck, absl::Seconds(5));
   EXPECT_EQ(flags.drain_timeout, absl::Seconds(25));
   EXPECT_EQ(flags.stall_after, absl::Seconds(120));
@@ -162,6 +163,7 @@ const Number kNumbers[] = {
     {"unload-timeout-seconds", 0, kDay,
      [](const Flags& f) { return absl::ToDoubleSeconds(f.unload_timeout); }},
     {"warm-up-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.warm_up); }},
+    {"load-deadline-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.load_deadline); }},
     {"lame-duck-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.lame_duck); }},
     {"drain-timeout-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.drain_timeout); }},
     {"exit-timeout-secs", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.drain_timeout); }},

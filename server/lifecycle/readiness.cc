@@ -30,7 +30,7 @@ void Readiness::Attach(Publish publish) {
 
 bool Readiness::ready() const {
   absl::MutexLock lock(&mutex_);
-  return models_ready_ && !draining_;
+  return serving_;
 }
 
 bool Readiness::live() const {
@@ -38,12 +38,26 @@ bool Readiness::live() const {
   return live_;
 }
 
+void Readiness::Refresh() {
+  const auto is_ready = [](const auto& model) { return model.second; };
+  const bool any = any_suffices_ && std::any_of(models_.begin(), models_.end(), is_ready);
+  const bool serving = models_ready_.value_or(any) && !draining_;
+  if (serving_ == serving) return;
+  serving_ = serving;
+  PublishServices();
+  if (draining_) return;
+  if (serving) {
+    Log(LogLevel::kInfo, "ready");
+  } else {
+    Log(LogLevel::kWarning, "no longer ready");
+  }
+}
+
 // The whole daemon is SERVING only while each service is.
 void Readiness::PublishServices() {
-  const bool serving = models_ready_ && !draining_;
-  if (!serving) publish_(kWholeDaemon, false);
-  for (const char* service : kServices) publish_(service, serving);
-  if (serving) publish_(kWholeDaemon, true);
+  if (!serving_) publish_(kWholeDaemon, false);
+  for (const char* service : kServices) publish_(service, serving_);
+  if (serving_) publish_(kWholeDaemon, true);
 }
 
 void Readiness::PublishModel(const std::string& model, bool ready) { publish_(model, ready && !draining_); }
@@ -53,25 +67,27 @@ void Readiness::ModelChanged(const std::string& model, bool ready) {
   absl::MutexLock lock(&mutex_);
   models_[model] = ready;
   PublishModel(model, ready);
+  Refresh();
 }
 
 void Readiness::ModelsReady(bool ready) {
   absl::MutexLock lock(&mutex_);
-  if (models_ready_ == ready) return;
   models_ready_ = ready;
-  PublishServices();
-  if (draining_) return;
-  if (ready) {
-    Log(LogLevel::kInfo, "ready");
-  } else {
-    Log(LogLevel::kWarning, "no longer ready");
-  }
+  Refresh();
+}
+
+bool Readiness::StopWaiting() {
+  absl::MutexLock lock(&mutex_);
+  if (models_ready_.has_value()) return false;
+  any_suffices_ = true;
+  Refresh();
+  return true;
 }
 
 void Readiness::StartDraining() {
   absl::MutexLock lock(&mutex_);
   draining_ = true;
-  PublishServices();
+  Refresh();
   for (const auto& [model, ready] : models_) PublishModel(model, ready);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -10,7 +11,8 @@
 
 namespace saccade::server {
 
-// The daemon is ready while the required models are, until draining begins. Health is reported for "" (the
+// The daemon is ready while the required models are, until draining begins. A daemon that has stopped waiting
+// for its first loads is ready while any model is. Health is reported for "" (the
 // whole daemon), for the names of the gRPC services and of each model, and for "liveness", which alone stays
 // SERVING while the daemon drains. Thread-safe. No function blocks, except for the lock that orders the
 // reports: once StartDraining() has returned, nothing but "liveness" is SERVING any more.
@@ -28,14 +30,20 @@ class Readiness {
 
   // Whether a version of the model is served.
   void ModelChanged(const std::string& model, bool ready);
-  // Whether all required models are served.
+  // Whether all required models are served. Called once the loads at start have ended, and at each change
+  // from then on.
   void ModelsReady(bool ready);
+  // Until ModelsReady() is called for the first time, the daemon is ready while any model is. Returns false,
+  // and changes nothing, if it was called already.
+  bool StopWaiting();
   // Cannot be undone.
   void StartDraining();
-  // False while a forward pass is assumed to hang, or once a GPU is lost. Returns whether that is a change.
+  // False while a forward pass is assumed to hang. Returns whether that is a change.
   bool SetLive(bool live);
 
  private:
+  // Publishes the services if the daemon has become ready or not ready.
+  void Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishServices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishModel(const std::string& model, bool ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -43,7 +51,12 @@ class Readiness {
   Publish publish_ ABSL_GUARDED_BY(mutex_);
   // Whether each known model is ready.
   std::unordered_map<std::string, bool> models_ ABSL_GUARDED_BY(mutex_);
-  bool models_ready_ ABSL_GUARDED_BY(mutex_) = false;
+  // The argument of the last ModelsReady(); nullopt until the loads at start have ended.
+  std::optional<bool> models_ready_ ABSL_GUARDED_BY(mutex_);
+  // Set by StopWaiting().
+  bool any_suffices_ ABSL_GUARDED_BY(mutex_) = false;
+  // What was last published.
+  bool serving_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool live_ ABSL_GUARDED_BY(mutex_) = true;
 };

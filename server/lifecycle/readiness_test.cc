@@ -60,6 +60,46 @@ TEST_F(ReadinessTest, TheWholeDaemonIsNeverServingBeforeItsServices) {
   EXPECT_FALSE(health[""]);
 }
 
+TEST_F(ReadinessTest, OnceItStopsWaitingOneModelSuffices) {
+  readiness_.ModelChanged("a", false);
+  EXPECT_TRUE(readiness_.StopWaiting());
+  EXPECT_FALSE(readiness_.ready()) << "nothing is served";
+  readiness_.ModelChanged("b", true);
+  EXPECT_TRUE(readiness_.ready());
+  for (const char* service : {"", "saccade.v1.Vision", "inference.GRPCInferenceService"})
+    EXPECT_TRUE(health_.all().at(service)) << service;
+  EXPECT_FALSE(health_.all().at("a"));
+  readiness_.ModelChanged("b", false);
+  EXPECT_FALSE(readiness_.ready());
+}
+
+TEST_F(ReadinessTest, WhatIsLoadedSufficesAtOnce) {
+  readiness_.ModelChanged("a", true);
+  EXPECT_FALSE(readiness_.ready()) << "others are still to be loaded";
+  EXPECT_TRUE(readiness_.StopWaiting());
+  EXPECT_TRUE(readiness_.ready());
+}
+
+TEST_F(ReadinessTest, AfterTheLoadsAllModelsCountAgain) {
+  readiness_.ModelChanged("a", true);
+  ASSERT_TRUE(readiness_.StopWaiting());
+  readiness_.ModelsReady(false);
+  EXPECT_FALSE(readiness_.ready());
+  readiness_.ModelsReady(true);
+  EXPECT_TRUE(readiness_.ready());
+  EXPECT_FALSE(readiness_.StopWaiting());
+  readiness_.ModelsReady(false);
+  EXPECT_FALSE(readiness_.ready());
+}
+
+TEST_F(ReadinessTest, ADrainThatBeginsWhileModelsLoadIsNotUndone) {
+  readiness_.ModelChanged("a", true);
+  readiness_.StartDraining();
+  EXPECT_TRUE(readiness_.StopWaiting());
+  EXPECT_FALSE(readiness_.ready());
+  EXPECT_FALSE(health_.all().at(""));
+}
+
 TEST_F(ReadinessTest, EachModelHasAHealthOfItsOwn) {
   readiness_.ModelChanged("a", true);
   readiness_.ModelChanged("b", false);

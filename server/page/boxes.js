@@ -1,6 +1,6 @@
-// Draws detections in the screen's pixels: outlines of masks and boxes, and above all of them the labels.
+// Draws detections in the screen's pixels: outlines of masks, boxes and keypoints, and above all of them the labels.
 
-import {colourOf, ordinalsOf, rgbOf} from "./overlay.js";
+import {VISIBLE_FROM, colourOf, ordinalsOf, rgbOf} from "./overlay.js";
 import {isolated} from "./text.js";
 
 const HALO = "rgb(0 0 0 / 75%)", FONT = 13, HIGH = 18, PAD = 4;
@@ -45,8 +45,20 @@ export function placeLabels(boxes, screen) {
   return placed;
 }
 
+// A dot for each keypoint; a ring for those that are rather not visible.
+function drawPoints(context, keypoints, colour, radius, view) {
+  for (const {x, y, score} of keypoints) {
+    const ring = new Path2D();
+    ring.arc(view.x + view.scale * x, view.y + view.scale * y, radius, 0, 2 * Math.PI);
+    strokeTwice(context, colour, 1.5, () => context.stroke(ring));
+    if (score < VISIBLE_FROM) continue;
+    context.fillStyle = colour;
+    context.fill(ring);
+  }
+}
+
 // `view` turns the picture's pixels into the screen's: {scale, x, y, width, height}. `visible` are indices of detections,
-// `shown` tells whether boxes, masks and labels are wanted.
+// `shown` tells whether boxes, masks, points and labels are wanted.
 export function drawDetections(context, detections, masks, visible, marked, shown, view) {
   const ordinals = ordinalsOf(detections), colour = (n) => colourOf(detections[n].class_index, ordinals[n]);
   const order = [...visible].reverse();
@@ -77,6 +89,7 @@ export function drawDetections(context, detections, masks, visible, marked, show
                   () => context.strokeRect(left, top, right - left, bottom - top));
     }
   }
+  for (const n of shown.points ? order : []) drawPoints(context, detections[n].keypoints ?? [], colour(n), n === marked ? 6 : 4, view);
   if (!shown.labels) return;
   context.font = `600 ${FONT}px system-ui, sans-serif`;
   context.textBaseline = "top";

@@ -1,12 +1,12 @@
 // The request of the form as code: curl, Python, Triton's client, grpcurl and the command, with the model, the options and
 // the host that the page has.
 
-import {element} from "./overlay.js";
+import {VISIBLE_FROM, element} from "./overlay.js";
 
 const $ = (id) => document.getElementById(id);
 const COMMANDS = {
   classification: "classify", detection: "detect", segmentation: "segment", stereo: "stereo", actions: "actions",
-  restoration: "restore",
+  restoration: "restore", depth: "depth", embedding: "embed",
 };
 // What a Python programmer looks at first in each answer.
 const PRINTED = {
@@ -14,6 +14,8 @@ const PRINTED = {
   detection: "for one in answer.detections:\n        print(one.label, one.score, one.box)",
   segmentation: "for one in answer.areas:\n        print(one.label, one.fraction)",
   stereo: "print(answer.disparity.shape, answer.min, answer.max)",
+  depth: "print(answer.depth.shape, answer.min, answer.max)",
+  embedding: "print(answer.values.shape, answer.values[:6])",
   actions: "for one in answer.actions:\n        print(one.label, one.score, one.start_seconds, one.end_seconds)",
   restoration: "print(answer.volume.shape, answer.min, answer.max)",
 };
@@ -119,11 +121,21 @@ export function listenToSaves(shown, overlayPng, cutOutPng) {
   $("save-cut-out").onclick = async () => save(`${nameOf()}.cut-out.png`, await cutOutPng());
 }
 
+// COCO's x, y, v of each keypoint: v is 2 (visible) from a score of 0.5 on, 1 below, and 0 for a point without a score, whose
+// x and y are 0 then.
+/** @returns {Record<string, any>} */
+function cocoKeypointsOf(keypoints) {
+  if (!keypoints?.length) return {};
+  const flat = keypoints.flatMap(({x, y, score}) => score > 0 ? [x, y, score >= VISIBLE_FROM ? 2 : 1] : [0, 0, 0]);
+  return {keypoints: flat, num_keypoints: keypoints.filter(({score}) => score > 0).length};
+}
+
 // COCO's list of results, for pycocotools. Masks are run lengths as they come from the daemon.
 export function cocoOf(answer) {
-  return answer.detections.detections.map(({box, score, class_index, mask}) => ({
+  return answer.detections.detections.map(({box, score, class_index, mask, keypoints}) => ({
     image_id: 0, category_id: Number(class_index), score,
     bbox: [box.x_min, box.y_min, box.x_max - box.x_min, box.y_max - box.y_min],
     ...(mask ? {segmentation: {size: [answer.picture_height, answer.picture_width], counts: mask.counts}} : {}),
+    ...cocoKeypointsOf(keypoints),
   }));
 }

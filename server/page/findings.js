@@ -9,6 +9,12 @@ export const clock = (seconds) => {
   const tenths = Math.round(10 * seconds), two = (number) => String(number).padStart(2, "0");
   return `${two(Math.floor(tenths / 600))}:${two(Math.floor(tenths / 10) % 60)}.${tenths % 10}`;
 };
+// How many values of an embedding are listed.
+const FIRST_VALUES = 8;
+const lengthOf = (values) => Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
+// The text of a value of an answer's map: disparities are in pixels, depths in the model's own unit.
+export const mapValue = ({isDepth}, value, digits) => isDepth ? value.toPrecision(4) : `${value.toFixed(digits)} px`;
+export const mapName = ({isDepth}) => isDepth ? "depth" : "disparity";
 const pixels = (count) => `${Number(count).toLocaleString("en")} px`;
 
 // The classes among detections or actions, the most frequent first: [{index, name, count}].
@@ -39,10 +45,11 @@ export function findingsOf(answer) {
   }
   if (answer.detections) {
     const ordinals = ordinalsOf(answer.detections.detections);
-    return answer.detections.detections.map(({box, score, class_index, label, mask, crops}, n) => ({
+    return answer.detections.detections.map(({box, score, class_index, label, mask, keypoints, crops}, n) => ({
       colour: colourOf(class_index, ordinals[n]), name: nameOf({label, class_index}), value: percent(score), share: score,
       where: `x ${box.x_min.toFixed(0)}–${box.x_max.toFixed(0)}, y ${box.y_min.toFixed(0)}–${box.y_max.toFixed(0)}` +
-        (mask ? `, mask ${pixels(mask.area)}` : "") + (crops ?? []).map((one) => `, ${cropText(one)}`).join(""),
+        (mask ? `, mask ${pixels(mask.area)}` : "") + (keypoints?.length ? `, ${keypoints.length} keypoints` : "") +
+        (crops ?? []).map((one) => `, ${cropText(one)}`).join(""),
     }));
   }
   if (answer.segmentation) {
@@ -65,7 +72,12 @@ export function findingsOf(answer) {
   if (answer.disparity) {
     const {min, max, mean} = answer.disparity;
     return [["min", min], ["mean", mean], ["max", max]].map(([name, value]) => (
-      {name: `${name} disparity`, value: `${value.toFixed(2)} px`, share: max > 0 ? value / max : 0}));
+      {name: `${name} ${mapName(answer)}`, value: mapValue(answer, value, 2), share: max > 0 ? value / max : 0}));
+  }
+  if (answer.embedding) {
+    const {values} = answer.embedding;
+    const row = (name, value) => ({name, value: value.toPrecision(4)});
+    return [row("length", lengthOf(values)), ...values.slice(0, FIRST_VALUES).map((value, n) => row(`value ${n}`, value))];
   }
   return [];
 }
@@ -92,8 +104,12 @@ export function summaryOf(answer, count) {
       `${max.toPrecision(4)} · ${from}`;
   }
   if (answer.segmentation) return `${answer.segmentation.areas.length} classes · ${from}`;
+  if (answer.embedding) {
+    const {values} = answer.embedding;
+    return `${values.length} values of length ${lengthOf(values).toPrecision(4)} · ${from}`;
+  }
   const {min, max} = answer.disparity;
-  return `${min.toFixed(1)} to ${max.toFixed(1)} px of disparity · ${from}`;
+  return `${answer.isDepth ? min.toPrecision(4) : min.toFixed(1)} to ${mapValue(answer, max, 1)} of ${mapName(answer)} · ${from}`;
 }
 
 // Lists the findings in `visible`, which are indices. `choose(place)` is called with the index of the finding that is

@@ -6,6 +6,8 @@ export const SENT = {
   detection: ["Picture", "image/*,.tif,.tiff"],
   segmentation: ["Picture", "image/*,.tif,.tiff"],
   stereo: ["Left picture", "image/*,.tif,.tiff"],
+  depth: ["Picture", "image/*,.tif,.tiff"],
+  embedding: ["Picture", "image/*,.tif,.tiff"],
   actions: ["Video, or its frames", "video/*,image/*"],
   restoration: ["Volume (TIFF)", ".tif,.tiff,image/tiff"],
 };
@@ -13,10 +15,11 @@ export const TASKS = Object.keys(SENT);
 // Names of files in the code, as long as none is chosen.
 export const EXAMPLES = {
   classification: ["picture.jpg"], detection: ["picture.jpg"], segmentation: ["picture.jpg"], stereo: ["left.png", "right.png"],
+  depth: ["picture.jpg"], embedding: ["picture.jpg"],
   actions: ["clip.mp4"], restoration: ["volume.tif"],
 };
 
-export const isOfPictures = (task) => ["classification", "detection", "segmentation", "stereo"].includes(task);
+export const isOfPictures = (task) => ["classification", "detection", "segmentation", "stereo", "depth", "embedding"].includes(task);
 
 // Whether the viewer can show the file that a model of this task was sent.
 export const isPicture = (task, file) => task !== "restoration" && !(task === "actions" && !file.type.startsWith("image/"));

@@ -21,6 +21,9 @@ export function rgbOf(index, nth = 0) {
   return rgb.map((part) => Math.round(255 * (part + least)));
 }
 
+// Least score of a keypoint that counts as visible.
+export const VISIBLE_FROM = 0.5;
+
 // For each detection, how many better ones of its class there are.
 export function ordinalsOf(detections) {
   const seen = new Map();

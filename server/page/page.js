@@ -7,7 +7,7 @@ import {chooseAction, listenToClip, showClip, stopClip} from "./clip.js";
 import {codeOf, listenToSaves, showCode} from "./code.js";
 import {hideComparison, listenToSwipe, offerRivals, rivalOf, showComparison} from "./compare.js";
 import {STRIPS, accept, listenToFiles, nameFiles} from "./files.js";
-import {showFindings, showTimings, summaryOf} from "./findings.js";
+import {mapValue, showFindings, showTimings, summaryOf} from "./findings.js";
 import {showLoadTab, watch} from "./load.js";
 import {EXAMPLES, SENT, TASKS, aboutOf, defaultOf, isOfPictures, isPicture} from "./models.js";
 import {fillScale} from "./overlay.js";
@@ -214,8 +214,8 @@ async function showAnswer(sent, picture, maps, answer, rival, roundTrip, chosen)
   showTimings($("stages"), $("timings"), answer.timings, roundTrip);
   $("scale").hidden = !answer.disparity;
   if (answer.disparity) {
-    $("scale-least").textContent = `${answer.disparity.min.toFixed(1)} px`;
-    $("scale-most").textContent = `${answer.disparity.max.toFixed(1)} px`;
+    $("scale-least").textContent = mapValue(answer, answer.disparity.min, 1);
+    $("scale-most").textContent = mapValue(answer, answer.disparity.max, 1);
   }
 }
 

@@ -34,7 +34,8 @@ export function optionsOf(task) {
     case "classification": return {top_k: Number($("top").value) || 5};
     case "detection": return {mask_threshold: Number($("mask").value)};
     case "segmentation": return {format: "RAW"};
-    case "stereo": return {format: "FLOAT"};
+    case "stereo":
+    case "depth": return {format: "FLOAT"};
     default: return {};
   }
 }
@@ -47,7 +48,7 @@ function explainOf(position) {
 
 // A single file is sent as it is, with the options in the query.
 function fileRequest(chosen, file, picture) {
-  const query = new URLSearchParams(optionsOf(chosen.task)), size = chosen.task === "segmentation" && mapSizeOf(picture);
+  const query = new URLSearchParams(optionsOf(chosen.task)), size = ["segmentation", "depth"].includes(chosen.task) && mapSizeOf(picture);
   if (size) {
     query.set("size.width", String(size.width));
     query.set("size.height", String(size.height));
@@ -100,16 +101,18 @@ export function checkSize(chosen, sent, maxBytes, position = null) {
       "Send a smaller file, or start the daemon with a larger --max-message-bytes"));
 }
 
-// Returns the request's path, media type and body. `chosen` is a model, whose default version is asked unless it
-// `isPinned`; `sent` its input's files, `picture` the first of
+// Returns the request's path, media type and body, and the task. `chosen` is a model, whose default version is asked unless
+// it `isPinned`; `sent` its input's files, `picture` the first of
 // them if it is opened. `position` is where attention is asked about, or null.
 export async function requestOf(chosen, sent, picture, position = null) {
-  return isJson(chosen, sent, position) ? jsonRequest(chosen, sent, picture, position) : fileRequest(chosen, sent[0], picture);
+  const request = isJson(chosen, sent, position) ? await jsonRequest(chosen, sent, picture, position) : fileRequest(chosen, sent[0], picture);
+  return {...request, task: chosen.task};
 }
 
 // Sends it. `progress` is called with a text. fetch() does not say how much of the body was sent, so this is an
-// XMLHttpRequest. Throws the daemon's error.
-export function sendRequest({path, type, body}, signal, progress) {
+// XMLHttpRequest. Returns the answer, with a property `isDepth` that is not saved with it: a depth map is a `disparity`, too.
+// Throws the daemon's error.
+export function sendRequest({path, type, body, task}, signal, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
@@ -124,7 +127,7 @@ export function sendRequest({path, type, body}, signal, progress) {
       showTokenField(request.status);
       try {
         const answer = JSON.parse(request.responseText);
-        if (request.status === 200) resolve(answer);
+        if (request.status === 200) resolve(Object.defineProperty(answer, "isDepth", {value: task === "depth"}));
         else reject(new Error(answer.error));
       } catch {
         reject(new Error(`the daemon answered ${request.status} and no JSON`));

@@ -2,7 +2,7 @@
 
 import {liftMaps, pointAt, showMaps, stepLayer} from "./attention.js";
 import {drawDetections} from "./boxes.js";
-import {findingsOf, namesOf} from "./findings.js";
+import {findingsOf, mapName, mapValue, namesOf} from "./findings.js";
 import {Masks} from "./masks.js";
 import {bytesOf, disparitiesOf, layerOf} from "./overlay.js";
 import {drawPicture} from "./picture.js";
@@ -47,7 +47,8 @@ function paintAnswer(context, view, {answer, over, masks}, finds) {
     context.globalAlpha = 1;
   }
   if (!masks) return;
-  const shown = {boxes: $("show-boxes").checked, masks: $("show-masks").checked && !map, labels: $("show-labels").checked};
+  const shown = {boxes: $("show-boxes").checked, masks: $("show-masks").checked && !map, points: $("show-points").checked,
+                 labels: $("show-labels").checked};
   drawDetections(context, answer.detections.detections, masks, finds, now.hovered, shown, view);
 }
 
@@ -129,7 +130,7 @@ function findingAt(point) {
   return around.sort((a, b) => area(found[a]) - area(found[b]))[0] ?? null;
 }
 
-// The index of the point in a label map or a disparity map, which may be smaller than the picture.
+// The index of the point in a label map, a disparity map or a depth map, which may be smaller than the picture.
 function cellOf({x, y}) {
   const {width, height} = now.answer.segmentation ?? now.answer.disparity, {full} = now.picture;
   return Math.floor(y * height / full.height) * width + Math.floor(x * width / full.width);
@@ -144,7 +145,8 @@ function readOut(point) {
   }
   if (point && now.answer?.disparity && now.values) {
     const value = now.values[cellOf(point)];
-    parts.push(Number.isNaN(value) ? "no disparity" : `${value.toFixed(2)} px of disparity`);
+    const name = mapName(now.answer);
+    parts.push(Number.isNaN(value) ? `no ${name}` : `${mapValue(now.answer, value, 2)} of ${name}`);
   }
   $("readout").textContent = parts.join(" · ");
 }
@@ -298,7 +300,7 @@ export function offerFilter(answer) {
 }
 
 export function listenToViewer() {
-  for (const id of ["opacity", "show-boxes", "show-masks", "show-labels"]) {
+  for (const id of ["opacity", "show-boxes", "show-masks", "show-points", "show-labels"]) {
     $(id).addEventListener("input", () => viewer.draw());
   }
   const mark = (place) => {

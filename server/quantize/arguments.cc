@@ -35,6 +35,8 @@ std::string ReadShare(absl::string_view text, double* share) {
 
 }  // namespace
 
+int QuantizeThreads(int asked, const CoreLimits& limits) { return asked > 0 ? asked : UsableCores(limits); }
+
 QuantizeArguments ParseQuantizeArguments(int argc, char** argv) {
   QuantizeArguments arguments;
   CLI::App app(
@@ -60,7 +62,8 @@ QuantizeArguments ParseQuantizeArguments(int argc, char** argv) {
   app.add_option("--max-pictures", arguments.max_pictures, "Maximum number of pictures used")
       ->check(CLI::Range(8, kMaxPictures))
       ->capture_default_str();
-  app.add_option("--threads", arguments.threads, "Number of cores; all by default")
+  app.add_option("--threads", arguments.threads,
+                 "Number of cores; by default those that the affinity and the container's CPU limit allow")
       ->check(CLI::Range(1, kMaxThreads));
   try {
     app.parse(argc, argv);

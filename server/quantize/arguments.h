@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/layers/value_range.h"
+#include "server/core/usable_cores.h"
 
 namespace saccade::server {
 
@@ -16,8 +17,11 @@ struct QuantizeArguments {
   models::RangeMethod method = models::RangeMethod::kMse;
   int64_t version = 0;  // 0: the highest
   int max_pictures = 64;
-  int threads = 0;  // 0: all cores
+  int threads = 0;  // 0: all cores that may be used
 };
+
+// The threads that compute: `asked`, or the usable cores if that is 0.
+int QuantizeThreads(int asked, const CoreLimits& limits);
 
 // Ends the process with a message and exit code 2 if the arguments are wrong, and with 0 behind --help.
 QuantizeArguments ParseQuantizeArguments(int argc, char** argv);

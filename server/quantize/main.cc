@@ -11,7 +11,6 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +19,7 @@
 #include "models/device/use_threads.h"
 #include "models/quantize/quantizer.h"
 #include "models/weights/quantized_file.h"
+#include "server/core/usable_cores.h"
 #include "server/engine/forward.h"
 #include "server/quantize/arguments.h"
 #include "server/quantize/calibration_items.h"
@@ -97,9 +97,7 @@ void Run(const QuantizeArguments& arguments) {
   const auto description = models::Describe(settings.architecture, settings.options, settings.labels);
   const std::vector<Item> items = ValueOr(ReadCalibrationItems(
       arguments.pictures, description.input, static_cast<size_t>(arguments.max_pictures), std::cerr));
-  models::UseThreads(arguments.threads > 0
-                         ? arguments.threads
-                         : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  models::UseThreads(QuantizeThreads(arguments.threads, ReadCoreLimits(AllowedProcessors())));
   ProgressLine line;
   const models::QuantizeOptions options = {
       .method = arguments.method,

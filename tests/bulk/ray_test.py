@@ -1,5 +1,8 @@
-"""A job on a cluster of three Ray nodes on this machine, each with a daemon of its own. One node is killed."""
+"""A job on a cluster of three Ray nodes on this machine, each with a daemon of its own. A daemon and a node are
+killed."""
 
+import os
+import signal
 import threading
 
 import pytest
@@ -32,6 +35,23 @@ def test_a_failure_of_the_job_is_told_as_on_one_machine(cluster, tmp_path, servi
     with pytest.raises(BulkError, match="rejects the job: no model 'absent'; this daemon has") as error:
         run(job_of(tmp_path, service, inputs, engine="ray", question=Question("absent")))
     assert "\n" not in str(error.value)
+
+
+def test_a_daemon_that_is_killed_in_the_middle_costs_no_input(cluster, tmp_path, service):
+    inputs = write_files(tmp_path / "in", 300, damaged={7, 123, 299})
+    killed = []
+
+    def kill():
+        killed.extend(processes("bin/saccaded ", str(tmp_path / "repository"), "!keeper")[:1])
+        os.kill(killed[0], signal.SIGKILL)
+
+    watcher = after_parts(tmp_path / "out", 4, kill)
+    report = run(job_of(tmp_path, service, inputs, engine="ray"))
+    watcher.join()
+    assert killed and (report.inputs, report.failed) == (300, 3)
+    rows = rows_of(tmp_path / "out")
+    check_each_once(rows, 300)
+    assert [row["index"] for row in rows if row["error_code"]] == [7, 123, 299]
 
 
 def test_a_node_that_is_killed_in_the_middle_costs_no_input(cluster, tmp_path, service):

@@ -63,6 +63,12 @@ SERVICE_MONITOR = resource("monitoring.coreos.com/v1", "ServiceMonitor", of(
     endpoints=several(of("port", port={"type": "string"}, path={"type": "string", "pattern": "^/"},
                          interval=_SECONDS, scrapeTimeout=_SECONDS))))
 
+_labels = {"type": "object", "additionalProperties": {"type": "string"}}
+_rule = {"oneOf": [of("alert expr", alert=TEXT, expr=TEXT, labels=_labels, annotations=_labels, **{"for": SPAN}),
+                   of("record expr", record=TEXT, expr=TEXT, labels=_labels)]}
+PROMETHEUS_RULE = resource("monitoring.coreos.com/v1", "PrometheusRule", of(
+    "groups", groups=several(of("name rules", name=TEXT, rules=several(_rule)))))
+
 # KEDA takes all values of a trigger's metadata as text.
 _trigger = of("type metadata", type={"const": "prometheus"}, metricType={"enum": ["AverageValue", "Value"]}, metadata={
     "type": "object", "required": ["serverAddress", "query", "threshold"], "additionalProperties": {"type": "string"},
@@ -77,4 +83,4 @@ SCALED_OBJECT = resource("keda.sh/v1alpha1", "ScaledObject", of(
     triggers=several(_trigger)))
 
 SCHEMAS = {"Rollout": ROLLOUT, "AnalysisTemplate": ANALYSIS_TEMPLATE, "GRPCRoute": GRPC_ROUTE, "HTTPRoute": HTTP_ROUTE,
-           "ServiceMonitor": SERVICE_MONITOR, "ScaledObject": SCALED_OBJECT}
+           "ServiceMonitor": SERVICE_MONITOR, "PrometheusRule": PROMETHEUS_RULE, "ScaledObject": SCALED_OBJECT}

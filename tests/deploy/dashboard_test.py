@@ -8,9 +8,11 @@ import re
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 import yaml
 
+from custom_resources import SCHEMAS
 from monitoring import PROMTOOL, ROOT, metrics_of, names_of_the_daemon, page_of_the_daemon
 
 DASHBOARD = ROOT / "deploy" / "monitoring" / "dashboard.json"
@@ -139,6 +141,7 @@ def test_it_is_provisioned():
     assert built.returncode == 0 and not built.stderr, built.stderr
     resources = {resource["kind"]: resource for resource in yaml.safe_load_all(built.stdout)}
     assert set(resources) == {"ConfigMap", "PrometheusRule"}
+    jsonschema.validate(resources["PrometheusRule"], SCHEMAS["PrometheusRule"])
     config = resources["ConfigMap"]
     assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert json.loads(config["data"]["saccade.json"]) == dashboard()

@@ -18,12 +18,10 @@ from drain_time import beside_the_flags
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
-# The oldest release that has all features used here, and the newest one that the schemas cover.
-KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
+# The oldest release that has all features used here, the first with image volumes, and up to the newest that the schemas cover.
+KUBERNETES_VERSIONS = ("1.30", "1.35", "1.36", "1.37")
 COMPONENTS = ("demand-autoscaling", "fleet", "keda", "traces")
 TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
-
-
 
 
 def kustomize(folder):
@@ -121,6 +119,14 @@ def test_a_misspelt_field_is_found(resources):
         kubernetes_validate.validate(broken, KUBERNETES_VERSIONS[0], strict=True)
 
 
+def test_the_page_says_which_schemas_the_manifests_were_checked_against():
+    covered = kubernetes_validate.latest_version()
+    assert covered.startswith(KUBERNETES_VERSIONS[-1] + "."), "the newest release with schemas is checked, too"
+    page = " ".join((ROOT / "docs/deploying.md").read_text().split())
+    *first, last = KUBERNETES_VERSIONS
+    assert f"the schemas of Kubernetes {', '.join(first)} and {last}" in page
+
+
 def test_everything_that_is_promised_is_there(resources):
     kinds = {resource["kind"] for resource in resources}
     assert kinds >= {
@@ -198,6 +204,18 @@ def test_there_is_time_to_drain(resources):
         int(flags(resources)[name]) for name in ("lame-duck-seconds", "drain-timeout-seconds")
     ) + beside_the_flags()
     assert pod(resources)["spec"]["terminationGracePeriodSeconds"] > needed
+
+
+def load_deadline(given):
+    """Seconds after which the daemon is ready without all of its models."""
+    (default,) = re.findall(r"^\| `--load-deadline-seconds` \| `S` \| (\d+) \|",
+                            (ROOT / "docs/reference/flags.md").read_text(), re.MULTILINE)
+    return int(given.get("load-deadline-seconds", default))
+
+
+def test_the_startup_probe_allows_the_models_their_time(resources):
+    probe = container(resources)["startupProbe"]
+    assert 0 < load_deadline(flags(resources)) + 30 <= probe["periodSeconds"] * probe["failureThreshold"]
 
 
 def test_selectors_match_labels(resources):
@@ -288,13 +306,19 @@ def test_pods_are_confined(resources):
         assert set(resources_of_container[what]) == {"cpu", "memory"}
 
 
-def test_the_only_place_to_write_to_is_bounded(resources):
+def state_folder():
+    """Where the image keeps what was measured. Its root is read-only in a pod, so a volume has to be there."""
+    (folder,) = re.findall(r"\bSACCADED_STATE_FOLDER=(\S+)", dockerfile())
+    return folder
+
+
+def test_the_only_places_to_write_to_are_bounded(resources):
     """LibTorch unpacks packages of AOTInductor to /tmp, regardless of TMPDIR."""
     volumes = {volume["name"]: volume for volume in pod(resources)["spec"]["volumes"]}
-    writable = [mount for mount in container(resources)["volumeMounts"] if not mount.get("readOnly")]
-    assert [mount["mountPath"] for mount in writable] == ["/tmp"]
-    # The volume is on the node's disk, where programs may be executed, and not in memory reserved for requests.
-    assert volumes[writable[0]["name"]]["emptyDir"] == {"sizeLimit": "1Gi"}
+    writable = {mount["mountPath"]: volumes[mount["name"]].get("emptyDir")
+                for mount in container(resources)["volumeMounts"] if not mount.get("readOnly")}
+    # The volumes are on the node's disk, where programs may be executed, and not in memory reserved for requests.
+    assert writable == {"/tmp": {"sizeLimit": "1Gi"}, state_folder(): {"sizeLimit": "64Mi"}}
 
 
 def test_memory_is_enough_for_what_may_be_in_flight(resources):

@@ -10,15 +10,13 @@ import yaml
 
 import helm_python as helm
 from custom_resources import SCHEMAS
-from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, of_kind, only, with_component
+from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, let_out, load_deadline, of_kind, only, with_component
 from helm_test import config, container, pod, render
 
 VALUES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted((ROOT / "deploy/helm/values").glob("*.yaml"))}
-# The first release with image volumes that are on unless they are turned off.
-IMAGE_VOLUMES = "1.35"
 
 
-@pytest.mark.parametrize("version", (*KUBERNETES_VERSIONS, IMAGE_VOLUMES))
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
 @pytest.mark.parametrize("values", VALUES)
 def test_every_resource_fits_its_schema(values, version):
     if values == "models-image" and version == KUBERNETES_VERSIONS[0]:
@@ -43,6 +41,19 @@ def test_a_misspelt_field_of_a_custom_resource_is_found(kind, values):
 @pytest.mark.parametrize("values", VALUES)
 def test_every_flag_is_known_to_the_daemon(values):
     assert set(config(render(VALUES[values]))) <= known_flags()
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_the_startup_probe_allows_the_models_their_time(values):
+    made = render(VALUES[values])
+    probe = container(made)["startupProbe"]
+    assert 0 < load_deadline(config(made)) + 30 <= probe["periodSeconds"] * probe["failureThreshold"]
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_the_daemon_chooses_the_threads_of_a_pass(values):
+    """A number that is set switches off the trial at load, which finds the threads and the instances."""
+    assert not {"threads-per-instance", "cores"} & set(config(render(VALUES[values])))
 
 
 def test_the_component_of_kustomize_is_the_fleet_of_the_chart(tmp_path_factory):
@@ -98,6 +109,28 @@ def test_fetched_models_are_checked_before_the_daemon_starts():
     assert mounts["models"]["readOnly"]
 
 
+def test_models_of_a_bucket_are_downloaded_with_the_secret_and_let_out():
+    store = [{"podSelector": {"matchLabels": {"app": "minio"}}}]
+    values = {"models": {"fetch": {**VALUES["models-s3"]["models"]["fetch"], "port": 9000, "to": store}}}
+    made = render(values)
+    (first,) = pod(made)["initContainers"]
+    assert first["command"][2] == "s3://vision-models/release-7" and first["envFrom"] == [{"secretRef": {"name": "models-reader"}}]
+    assert {one["name"]: one["value"] for one in first["env"]} == values["models"]["fetch"]["settings"]
+    # The daemon gets neither the credentials nor the variables.
+    assert not {"env", "envFrom"} & set(container(made))
+    out = let_out(only(made, "NetworkPolicy")["spec"])
+    assert set(out) == {(9000, "TCP"), (53, "UDP"), (53, "TCP")} and out[(9000, "TCP")] == store
+    both = render({**values, "traces": {"endpoint": "http://collector:4318"}})
+    assert set(let_out(only(both, "NetworkPolicy")["spec"])) == {*out, (4318, "TCP")}
+    assert not let_out(only(render(VALUES["models-fetch"]), "NetworkPolicy")["spec"])
+
+
+def test_the_client_of_the_image_is_the_one_that_is_tested():
+    image = VALUES["models-s3"]["models"]["fetch"]["image"]
+    pinned = (ROOT / "tools/setup/requirements/tests.in").read_text()
+    assert f"\nrclone-bin=={image.removeprefix('rclone/rclone:')}\n" in pinned
+
+
 def annotations(made):
     return only(made, "Deployment")["spec"]["template"]["metadata"]
 
@@ -129,6 +162,10 @@ def test_a_rollout_runs_the_deployments_pods(strategy):
         services if strategy == "blue-green" else set())
 
 
+def test_replicas_behind_a_gateway_report_their_load():
+    assert config(render(VALUES["gateway"]))["orca-load-reports"] == "true"
+
+
 def test_routes_lead_to_the_service_and_publish_the_api_alone():
     made = render({**VALUES["gateway"], "service": {"grpcPort": 9001, "httpPort": 9000}})
     service = only(made, "Service")
@@ -151,6 +188,8 @@ def test_routes_lead_to_the_service_and_publish_the_api_alone():
     {"models": {"fetch": {"image": "r.example/m:7"}}},
     {"models": {"fetch": {"image": "r.example/m:7", "checksums": "abc  ./config.pbtxt"}}},
     {"models": {"fetch": {"image": "r.example/m:7", "checksums": "0" * 64 + "  /etc/passwd"}}},
+    {"models": {"fetch": {**VALUES["models-s3"]["models"]["fetch"], "uri": "gs://vision-models/7"}}},
+    {"models": {"fetch": {**VALUES["models-s3"]["models"]["fetch"], "settings": {"PATH": "/tmp"}}}},
     {"models": {"version": "no version"}},
     {"progressive": {"strategy": "sometimes"}},
     {"progressive": {"analysis": {"maxFaults": 2}}},

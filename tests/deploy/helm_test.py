@@ -23,13 +23,13 @@ from deploy_test import (
     let_out,
     of_kind,
     only,
+    state_folder,
     traces_variables,
 )
 from drain_time import beside_the_flags
 
 CHART = ROOT / "deploy" / "helm" / "saccade"
 MONITORING = ROOT / "deploy" / "monitoring"
-OPERATORS = ("ServiceMonitor", "PrometheusRule")
 
 FROM = [{"namespaceSelector": {"matchLabels": {"team": "vision"}}}]
 # Values that users may set, one at a time and all together.
@@ -41,9 +41,11 @@ VARIANTS = {
     "TLS": {"tls": {"secretName": "here-tls"}},
     "TLS and tokens": {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}},
     "certificates of clients": {"tls": {"secretName": "here-tls", "clientCASecretName": "their-ca"}},
+    "signed models": {"models": {"signingKey": {"configMapName": "publisher"}}},
     "traces": {"traces": {"endpoint": "http://collector.observability:4318"}},
     "KEDA": {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prometheus:9090", "triggers": [
         {"type": "prometheus", "metadata": {"serverAddress": "http://prometheus:9090", "query": "vector(1)", "threshold": "5"}}]}}},
+    "state that outlives the pods": {"state": {"claim": "saccade-state"}},
     "an account of its own": {"serviceAccount": {"create": False, "name": "vision"}},
     "everything": {
         "fullnameOverride": "eyes", "image": {"repository": "registry.example/saccade", "tag": "9.9.9"},
@@ -60,7 +62,7 @@ VARIANTS = {
         "tls": {"secretName": "here-tls", "clientCASecretName": "here-tls"}, "tokens": {"secretName": "callers"},
         "traces": {"endpoint": "https://collector.example", "settings": {"OTEL_TRACES_SAMPLER_ARG": 0.1}, "to": FROM},
         "prometheusRule": {"enabled": True, "runbookBase": "https://git.example/", "labels": {"release": "prometheus"}},
-        "grafanaDashboards": {"enabled": True},
+        "grafanaDashboards": {"enabled": True}, "state": {"hostPath": "/var/lib/eyes"},
     },
 }
 
@@ -105,7 +107,7 @@ def test_every_resource_fits_its_schema(variant, version):
     for resource in render(VARIANTS[variant]):
         if resource["kind"] in SCHEMAS:
             jsonschema.validate(resource, SCHEMAS[resource["kind"]])
-        elif resource["kind"] not in OPERATORS:
+        else:
             kubernetes_validate.validate(resource, version, strict=True)
 
 
@@ -207,6 +209,28 @@ def test_what_is_open_is_said_to_be(set_ones):
             assert keys is None or file in keys
 
 
+@pytest.mark.parametrize("of", ["configMapName", "secretName"])
+@pytest.mark.parametrize("required", [True, False])
+def test_the_public_key_of_the_models_is_mounted(of, required):
+    resources = render({"models": {"signingKey": {of: "publisher", "key": "models.pem", "required": required}}})
+    written = config(resources)
+    assert set(written) <= known_flags() and written.get("require-signed") == ("true" if required else None)
+    folder, _, file = written["signing-key"].rpartition("/")
+    (mount,) = [one for one in container(resources)["volumeMounts"] if one["mountPath"] == folder]
+    assert mount["readOnly"]
+    (volume,) = [one for one in pod(resources)["volumes"] if one["name"] == mount["name"]]
+    items = [{"key": "models.pem", "path": file}]
+    assert volume == {"name": mount["name"], **(
+        {"configMap": {"name": "publisher", "items": items}} if of == "configMapName" else
+        {"secret": {"secretName": "publisher", "items": items}})}
+
+
+def test_without_a_public_key_nothing_is_asked_of_the_models():
+    resources = render()
+    assert not {"signing-key", "require-signed"} & set(config(resources))
+    assert "signing-key" not in {volume["name"] for volume in pod(resources)["volumes"]}
+
+
 @pytest.mark.parametrize("values", [{}, {"tls": SECRETS["tls"]}, {"tokens": SECRETS["tokens"]}], ids=str)
 def test_the_chart_asks_who_may_call(values):
     with pytest.raises(helm.HelmError, match="insecure: is false, but nothing identifies callers"):
@@ -252,10 +276,23 @@ def test_the_grace_period_follows_the_drain():
 
 def test_the_demo_needs_no_claim():
     resources = render({"models": {"demo": True}})
-    assert {volume["name"] for volume in pod(resources)["volumes"]} == {"config", "temporary"}
+    assert {volume["name"] for volume in pod(resources)["volumes"]} == {"config", "state", "temporary"}
     repository = config(resources)["model-repository"]
     assert f"COPY models/demo/repository {repository}\n" in (ROOT / "deploy/container/Dockerfile").read_text()
     assert "claim" not in notes({"models": {"demo": True}}) and "claim saccade-models" in notes()
+
+
+@pytest.mark.parametrize("values, source", [
+    ({}, {"emptyDir": {"sizeLimit": "64Mi"}}),
+    ({"claim": "kept"}, {"persistentVolumeClaim": {"claimName": "kept"}}),
+    ({"hostPath": "/srv/state"}, {"hostPath": {"path": "/srv/state", "type": "Directory"}}),
+], ids=str)
+def test_the_state_is_kept_where_the_image_writes_it(values, source):
+    resources = render({"state": values})
+    (volume,) = [one for one in pod(resources)["volumes"] if one["name"] == "state"]
+    assert volume == {"name": "state", **source}
+    (mount,) = [one for one in container(resources)["volumeMounts"] if one["name"] == "state"]
+    assert mount == {"name": "state", "mountPath": state_folder()}
 
 
 def test_only_those_who_may_come_in():
@@ -317,6 +354,7 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"service": {"grpcPort": 70000}},
     {"resources": {"limits": {"memory": None}}},
     {"models": {"path": "models"}},
+    {"models": {"signingKey": {"key": "../public.pem"}}},
     {"config": {"grpc_port": 1}},
     {"config": {"page": [True]}},
     {"tls": {"secret": "here-tls"}},
@@ -331,6 +369,7 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"topologySpread": {"whenUnsatisfiable": "Never"}},
     {"autoscaling": {"keda": {"enabled": True, "serverAddress": "prometheus:9090"}}},
     {"autoscaling": {"keda": {"threshold": 0}}},
+    {"state": {"hostPath": "state"}},
 ], ids=str)
 def test_wrong_values_are_refused(values):
     with pytest.raises(helm.HelmError):
@@ -340,7 +379,10 @@ def test_wrong_values_are_refused(values):
 @pytest.mark.parametrize("values, said", [
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
     ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
+    ({"config": {"require-signed": True}}, "config.require-signed: is set by the chart"),
     ({"models": {"claim": ""}}, "models.claim"),
+    ({"state": {"claim": "here", "hostPath": "/there"}}, "state: claim and hostPath are both set"),
+    ({"models": {"signingKey": {"configMapName": "one", "secretName": "other"}}}, "configMapName and secretName are both set"),
     ({"autoscaling": {"keda": {"enabled": True}}}, "autoscaling.keda.serverAddress: is empty"),
     ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),
 ], ids=str)

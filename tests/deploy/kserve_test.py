@@ -72,6 +72,7 @@ SERVICE = {
                         "maxReplicas": {"type": "integer", "minimum": 1},
                         "scaleMetric": {"enum": ["concurrency", "rps", "cpu", "memory"]},
                         "scaleTarget": {"type": "integer", "minimum": 1},
+                        "serviceAccountName": {"type": "string"},
                         "terminationGracePeriodSeconds": {"type": "integer", "minimum": 0},
                         "model": {
                             "type": "object",
@@ -82,7 +83,7 @@ SERVICE = {
                                                 "properties": {"name": {"type": "string"}, "version": {"type": "string"}}},
                                 "runtime": {"type": "string"},
                                 "protocolVersion": {"enum": ["v1", "v2", "grpc-v1", "grpc-v2"]},
-                                "storageUri": {"type": "string", "pattern": "^(pvc|s3|gs|https?)://"},
+                                "storageUri": {"type": "string", "pattern": "^(pvc|s3|gs|hf|https?)://"},
                                 "env": {"type": "array"},
                                 "ports": {"type": "array"},
                             },
@@ -118,8 +119,13 @@ def serverless():
     return tuple(yaml.safe_load_all((FOLDER / "scale-to-zero.yaml").read_text()))
 
 
+def object_store():
+    """The resources of object-store.yaml, by their kinds."""
+    return {one["kind"]: one for one in yaml.safe_load_all((FOLDER / "object-store.yaml").read_text())}
+
+
 def runtimes_and_services():
-    return [(runtime(), service) for service in services()] + [serverless()]
+    return [(runtime(), service) for service in (*services(), object_store()["InferenceService"])] + [serverless()]
 
 
 def pod_of(service, runtime_of_service=None):
@@ -129,8 +135,9 @@ def pod_of(service, runtime_of_service=None):
     chosen = (runtime_of_service or runtime())["spec"]
     merged = {**chosen["containers"][0], **{name: predictor["model"][name] for name in ("env", "ports") if name in predictor["model"]}}
     spec = {"containers": [merged], "volumes": chosen["volumes"]}
-    if "terminationGracePeriodSeconds" in predictor:
-        spec["terminationGracePeriodSeconds"] = predictor["terminationGracePeriodSeconds"]
+    for name in ("terminationGracePeriodSeconds", "serviceAccountName"):
+        if name in predictor:
+            spec[name] = predictor[name]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": service["metadata"]["name"]}, "spec": spec}
 
 
@@ -191,6 +198,12 @@ def test_it_is_the_bases_container():
     # A runtime cannot set the pod's security context.
     assert ours["securityContext"] == theirs["securityContext"] | base["securityContext"]
     assert "env" not in ours and "env" not in theirs
+    # KServe mounts the models itself.
+    written = lambda one: [mount for mount in one["volumeMounts"] if not mount.get("readOnly")]
+    assert written(ours) == written(theirs)
+    volumes_of = {volume["name"]: volume for volume in base["volumes"]}
+    for volume in runtime()["spec"]["volumes"] + serverless()[0]["spec"]["volumes"]:
+        assert volume == volumes_of[volume["name"]]
     for service in services():
         assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] == base["terminationGracePeriodSeconds"]
 
@@ -215,6 +228,31 @@ def test_scale_to_zero_is_what_kserve_and_kubernetes_take(version):
     assert service["spec"]["predictor"]["minReplicas"] == 0
     assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Serverless"
     assert service["spec"]["predictor"]["model"]["runtime"] == of_runtime["metadata"]["name"]
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+def test_models_from_a_bucket_are_what_kserve_and_kubernetes_take(version):
+    made = object_store()
+    jsonschema.validate(made["InferenceService"], SERVICE)
+    for resource in (made["Secret"], made["ServiceAccount"], pod_of(made["InferenceService"])):
+        kubernetes_validate.validate(resource, version, strict=True)
+
+
+def test_models_from_a_bucket_are_those_of_the_example_but_for_the_bucket():
+    made = object_store()
+    ours, theirs = (copy.deepcopy(one["spec"]["predictor"]) for one in (made["InferenceService"], services()[0]))
+    assert ours.pop("serviceAccountName") == made["ServiceAccount"]["metadata"]["name"]
+    assert made["ServiceAccount"]["secrets"] == [{"name": made["Secret"]["metadata"]["name"]}]
+    assert ours["model"].pop("storageUri").startswith("s3://") and theirs["model"].pop("storageUri").startswith("pvc://")
+    assert ours == theirs
+
+
+def test_the_secret_of_a_bucket_has_the_keys_that_kserve_reads():
+    """KServe's page on S3: https://kserve.github.io/website/docs/model-serving/storage/providers/s3"""
+    secret = object_store()["Secret"]
+    assert set(secret["stringData"]) == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    known = {f"serving.kserve.io/s3-{name}" for name in ("endpoint", "usehttps", "region", "useanoncredential")}
+    assert set(secret["metadata"]["annotations"]) <= known
 
 
 def test_scale_to_zero_has_nothing_that_knative_forbids():

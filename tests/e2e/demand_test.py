@@ -158,6 +158,20 @@ def test_waiting_requests_end_at_sigterm(root, start):
     assert set(outcomes) <= {None, grpc.StatusCode.UNAVAILABLE}
 
 
+def test_a_daemon_that_drains_loads_nothing(root, start):
+    daemon = start(root, *ON_DEMAND, "--load-model=m0", "--lame-duck-seconds=60").await_ready()
+    daemon.terminate()
+    eventually(lambda: health(daemon, "") == NOT_SERVING, "the drain has begun")
+    with pytest.raises(grpc.RpcError) as caught:
+        predict(daemon, "m1")
+    assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert "shutting down" in caught.value.details()
+    assert predict(daemon, "m0").model == "m0", "requests that need no load are still accepted"
+    # Ends the wait for clients that have not noticed.
+    daemon.terminate()
+    assert daemon.exit_code() == 0
+
+
 def test_a_model_that_failed_at_start_is_tried_again(tmp_path, root, start):
     folder = tmp_path / "models"
     shutil.copytree(root / "m0", folder / "good")

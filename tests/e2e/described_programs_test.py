@@ -4,6 +4,7 @@ network's in PyTorch, from the encoded picture on."""
 import concurrent.futures
 import io
 import json
+import subprocess
 import urllib.request
 
 import grpc
@@ -14,7 +15,7 @@ import torch
 from torchvision.ops import batched_nms
 from torchvision.transforms import functional
 
-from harness import Daemon, run_to_end
+from harness import Daemon, binary, run_to_end
 from messages import get_model_request, predict_request
 from pictures import encoded
 
@@ -150,7 +151,7 @@ def networks():
     return {
         "classes": Classes(), "sigmoid": Classes(), "bytes": Nhwc(), "sets": Sets(), "focal": Sets(classes=3), "grid": Grid(),
         "points": Grid(points=2), "decoded": Decoded(), "labelled": Labelled(), "semantic": Semantic(), "depth": Depth(),
-        "embedding": Classes(32), "folder": Semantic(),
+        "embedding": Classes(32), "folder": Semantic(), "down": Classes(),
     }  # fmt: skip
 
 
@@ -166,6 +167,7 @@ def daemon(networks, tmp_path_factory):
     add("sigmoid", {"input": {**EXACT, "colour": "bgr"}, "head": {"kind": "classes", "activation": "sigmoid"}})
     taken = {"resize": "exact", "size": [96, 128], "scale": 1, "layout": "nhwc", "type": "UINT8"}
     add("bytes", {"input": taken, "head": {"kind": "classes", "activation": "none"}}, example=torch.zeros(1, 96, 128, 3, dtype=torch.uint8))
+    add("down", {"input": {**crop, "rounding": "down"}, "head": {"kind": "classes"}})
     add("sets", {"input": EXACT, "head": {"kind": "sets", "score_threshold": 0.2}, "labels": LABELS})
     add("focal", {"input": EXACT, "head": {"kind": "sets", "activation": "sigmoid", "max_detections": 9}, "labels": LABELS})
     add("grid", {"input": LETTERBOX, "head": {"kind": "grid", **BOXES}, "labels": LABELS}, example=torch.zeros(1, 3, 192, 256))
@@ -179,7 +181,8 @@ def daemon(networks, tmp_path_factory):
     add("depth", {"input": EXACT, "head": {"kind": "depth"}})
     add("embedding", {"input": EXACT, "head": {"kind": "embedding", "unit_length": True}})
     config = {"architectures": ["SegformerForSemanticSegmentation"], "id2label": {str(n): f"c{n}" for n in range(6)}, "x": None}
-    processor = {"size": {"height": 96, "width": 128}, "resample": 2, "image_mean": MEAN, "image_std": STD, "other": [1]}
+    processor = {"image_processor_type": "SegformerImageProcessor", "size": {"height": 96, "width": 128}, "resample": 2,
+                 "image_mean": MEAN, "image_std": STD, "do_reduce_labels": True}  # fmt: skip
     add("folder", None, files={"config.json": json.dumps(config), "preprocessor_config.json": json.dumps(processor)})
     with Daemon(root / "models", ALLOW, log_folder=root) as running:
         yield running.await_ready()
@@ -216,6 +219,17 @@ def test_classes_are_the_networks(daemon, networks, height, width):
         expected = networks["classes"](functional.normalize(resized, MEAN, STD)[None])[0].softmax(0)
     found = {one.label: one.probability for one in ask(daemon, "classes", file).classification.classes}
     assert [found[label] for label in "abcde"] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_half_a_pixel_beside_a_crop_can_be_rounded_down(daemon, networks):
+    # Not scaled: 7.5 columns are left on each side.
+    file = encoded(picture(140, 143, 1))
+    whole = functional.normalize(decoded(file), MEAN, STD)[None, :, 6:134]
+    with torch.inference_mode():
+        down, even = (networks["down"](whole[..., left:left + 128])[0].softmax(0) for left in (7, 8))
+    classes = {one.index: one.probability for one in ask(daemon, "down", file).classification.classes}
+    found = torch.tensor([classes[n] for n in range(5)])
+    assert (found - down).abs().max() < 1e-4 and (found - down).abs().max() < 0.1 * (down - even).abs().max()
 
 
 def test_sigmoid_classes_have_probabilities_of_their_own_and_colours_may_be_swapped(daemon, networks):
@@ -370,6 +384,53 @@ def test_embeddings_have_length_one_if_asked(daemon, networks):
     assert list(ask(daemon, "embedding", file).embedding.values) == pytest.approx(expected.tolist(), abs=1e-4)
 
 
+def test_the_python_client_gives_keypoints_depth_and_embeddings(daemon, connect):
+    file = encoded(picture(301, 467, 6))
+    client = connect(daemon.grpc_address)
+    told = ask(daemon, "points", file).detections.detections
+    found = client.detect("points", file).detections
+    assert len(found) == len(told) > 0
+    for one, other in zip(found, told):
+        assert len(one.keypoints) == 2
+        assert [(p.x, p.y, p.score) for p in one.keypoints] == [(p.x, p.y, p.score) for p in other.keypoints]
+    assert client.detect("grid", file).detections[0].keypoints == ()
+    depth = client.depth("depth", file)
+    assert depth.depth.shape == (301, 467) and depth.min == depth.depth.min() < depth.max == depth.depth.max()
+    assert client.embed("embedding", file).values.tolist() == list(ask(daemon, "embedding", file).embedding.values)
+
+
+def saccade_command(daemon, command, model, *arguments):
+    """Runs the command and returns the JSON of its only result."""
+    line = [binary("saccade"), command, "--url", daemon.grpc_address, "--model", model, "--json", *arguments]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)["results"][0]
+
+
+def test_the_command_gives_keypoints_depth_and_embeddings(daemon, tmp_path):
+    file, out = encoded(picture(301, 467, 6)), tmp_path / "out"
+    (tmp_path / "street.png").write_bytes(file)
+    given = (str(tmp_path / "street.png"), "-o", str(out))
+    found = saccade_command(daemon, "detect", "points", *given)
+    told = [[[p.x, p.y, p.score] for p in one.keypoints] for one in ask(daemon, "points", file).detections.detections]
+    points = [[[p["x"], p["y"], p["score"]] for p in one["keypoints"]] for one in found["detections"]]
+    assert numpy.array(points, numpy.float32).tolist() == told
+    assert numpy.array(PIL.Image.open(found["overlay"])).shape == (301, 467, 3)
+
+    depth = saccade_command(daemon, "depth", "depth", *given)
+    answer = ask(daemon, "depth", file, stereo_options={"format": "FLOAT"}).disparity
+    assert depth["depth"] == {"width": 467, "height": 301} | {
+        name: pytest.approx(getattr(answer, name)) for name in ("min", "max", "mean")}
+    head, size, scale, rest = (out / "street.depth.pfm").read_bytes().split(b"\n", 3)
+    assert (head, size, scale) == (b"Pf", b"467 301", b"-1.0")
+    rows = numpy.frombuffer(rest, "<f4").reshape(301, 467)
+    assert numpy.array_equal(rows[::-1], numpy.frombuffer(answer.map, "<f4").reshape(301, 467))
+    assert PIL.Image.open(depth["colored"]).width == 467
+
+    embedding = saccade_command(daemon, "embed", "embedding", given[0])["embedding"]
+    assert numpy.array(embedding, numpy.float32).tolist() == list(ask(daemon, "embedding", file).embedding.values)
+
+
 def test_models_tell_their_task_and_classes(daemon):
     with daemon.vision() as vision:
         told = {name: vision.get_model(get_model_request(name)) for name in ("grid", "labelled", "depth", "embedding", "semantic")}
@@ -458,6 +519,19 @@ def test_an_unknown_hugging_face_architecture_is_named(networks, tmp_path):
     write(tmp_path / "models", "other", networks["sets"], None, files=files)
     checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
     assert checked.returncode == 1 and "WhisperForConditionalGeneration" in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize("processor, complaint", [
+    ({"image_processor_type": "DPTImageProcessor", "keep_aspect_ratio": True}, "keep_aspect_ratio is true"),
+    ({"image_processor_type": "ViTImageProcessor", "do_thumbnail": True}, "'do_thumbnail' is true"),
+    ({"image_processor_type": "GLPNImageProcessor", "size_divisor": 32}, "image_processor_type is 'GLPNImageProcessor'"),
+    ({"size": {"height": 8, "width": 8}}, "image_processor_type is missing"),
+])  # fmt: skip
+def test_a_hugging_face_processor_that_is_not_understood_is_an_error(networks, tmp_path, processor, complaint):
+    files = {"config.json": '{"architectures": ["DPTForDepthEstimation"]}', "preprocessor_config.json": json.dumps(processor)}
+    write(tmp_path / "models", "other", networks["sets"], None, files=files)
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
+    assert checked.returncode == 1 and complaint in checked.stdout and "saccade.json" in checked.stdout, checked.stdout
 
 
 def test_a_program_with_a_description_still_needs_the_permission_to_run(networks, tmp_path):

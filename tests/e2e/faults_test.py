@@ -335,7 +335,7 @@ def test_batches_without_memory_are_halved_and_stay_small(serve):
 
 
 def test_a_lost_gpu_ends_the_daemon(serve):
-    daemon = serve({"lose_device_at": BAD, "delay_ms": 20}, max_batch_size=1)
+    daemon = serve({"lose_device_at": BAD, "delay_ms": 20}, "--lame-duck-seconds=0", max_batch_size=1)
     with daemon.inference() as inference:
         assert inference.model_infer(request(1)).raw_output_contents[0] == volume(1).tobytes()
         with pytest.raises(grpc.RpcError) as lost:
@@ -344,6 +344,34 @@ def test_a_lost_gpu_ends_the_daemon(serve):
         assert "option lose_device_at" in lost.value.details() and "try another replica" in lost.value.details()
     assert daemon.exit_code() == 1
     assert "the GPU of model 'served' has failed" in daemon.log()
+
+
+def test_a_lost_gpu_costs_no_answer_where_there_is_another(serve):
+    """The batch is computed by the other instance, and the daemon ends once both calls are answered."""
+    daemon = serve({"lose_device_at": BAD, "hang_at": HANG, "hang_seconds": 4, "delay_ms": 20}, "--lame-duck-seconds=0",
+                   max_batch_size=1, instances=2)
+    with daemon.inference() as inference:
+        hanging = hang(daemon, inference.model_infer)
+        lost = inference.model_infer.future(request(BAD))
+        daemon.await_log("the daemon drains and ends", "the GPU of model 'served' has failed")
+        assert not hanging.done(), "the drain was to begin before its pass ended"
+        assert lost.result().raw_output_contents[0] == volume(BAD).tobytes()
+        assert hanging.result().raw_output_contents[0] == volume(HANG).tobytes()
+    assert daemon.exit_code() == 1
+    daemon.await_log("instance set aside", "it takes no more batches")
+
+
+def test_a_lost_gpu_ends_the_daemon_although_a_pass_hangs(serve):
+    daemon = serve({"lose_device_at": BAD, "hang_at": HANG, "hang_seconds": 3600, "delay_ms": 20}, "--lame-duck-seconds=0",
+                   "--drain-timeout-seconds=1", max_batch_size=1, instances=2)
+    with daemon.inference() as inference:
+        hanging = hang(daemon, inference.model_infer)
+        lost = inference.model_infer.future(request(BAD))
+        assert daemon.exit_code() == 1
+        # It waited for the instance that hangs.
+        assert {call.code() for call in (hanging, lost)} == {UNAVAILABLE}
+    assert "the GPU of model 'served' has failed" in daemon.log()
+    assert "did not finish within --drain-timeout-seconds" in daemon.log()
 
 
 def test_a_request_of_several_items_waits_as_one(serve):

@@ -1,15 +1,18 @@
-"""Imports networks of torchvision by `python -m saccade import`, and compares what is served with torchvision's own Python by
-`python -m saccade verify`. ./dev verify-zoo does so with many more networks."""
+"""Imports networks of torchvision by `saccade import`, and compares what is served with torchvision's own Python by
+`saccade verify`. ./dev verify-zoo does so with many more networks."""
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import numpy
 import pytest
 import torch
 
+import onnx_files
 import pictures
 from harness import binary
 
@@ -89,7 +92,8 @@ def test_the_folder_explains_itself(imported):
     model = imported("resnet18")
     assert sorted(path.name for path in model.iterdir()) == ["1", "README.md", "config.pbtxt", "import.json", "labels.txt", "saccade.json"]
     assert len((model / "labels.txt").read_text().splitlines()) == 1000
-    assert "torchvision:resnet18" in (model / "README.md").read_text()
+    readme = (model / "README.md").read_text()
+    assert "torchvision:resnet18" in readme and "`1/model.pt`" in readme and "verify resnet18 --pictures" in readme
 
 
 def refused(command, *arguments):
@@ -104,6 +108,8 @@ def test_wrong_sources_are_told(command, tmp_path):
     assert "no weights 'OURS'; there are IMAGENET1K_V1" in refused(command, "import", "torchvision:resnet18", "--weights", "OURS", "-o", out)
     assert "is no source; expected torchvision:NAME" in refused(command, "import", "resnet18", "-o", out)
     assert "add --description" in refused(command, "import", "some.pt", "-o", out)
+    graph = refused(command, "import", "some.onnx", "-o", out)
+    assert "add --description saccade.json" in graph and f"saccade init some.onnx -o {out}" in graph
     assert "is no name of a model" in refused(command, "import", "torchvision:resnet18", "-o", tmp_path / "a b")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
@@ -115,7 +121,92 @@ def test_wrong_folders_are_told(command, tmp_path, shown):
     (tmp_path / "empty").mkdir()
     assert "has no import.json" in refused(command, "verify", tmp_path / "empty", "--pictures", shown, "--url", "127.0.0.1:1")
     assert "has no picture" in refused(command, "verify", tmp_path / "empty", "--pictures", tmp_path / "empty")
-    assert "cannot be started" in refused(command, "verify", tmp_path / "empty", "--pictures", shown, "--saccaded", "/no/saccaded")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "import.json").write_text('{"source": "torchvision:resnet18"}')
+    assert "cannot be started" in refused(command, "verify", tmp_path / "made", "--pictures", shown, "--saccaded", "/no/saccaded")
+
+
+@pytest.fixture
+def in_process(saccade, monkeypatch, tmp_path):
+    """Runs verify without a daemon: what is compared is what `compare` makes of it. Returns its exit code."""
+    from saccade.imports import command, verifying
+
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "import.json").write_text('{"source": "torchvision:resnet18"}')
+
+    @contextlib.contextmanager
+    def serving(*_):
+        yield "127.0.0.1:1"
+
+    def run(compare, shown, *flags):
+        monkeypatch.setattr(verifying, "serving", serving)
+        monkeypatch.setattr(verifying, "compare", compare)
+        return command.main(["verify", str(model), "--pictures", str(shown), *flags])
+
+    return run
+
+
+def test_nothing_on_both_sides_is_no_comparison(in_process, shown, capsys):
+    from saccade.imports import comparing
+    from saccade.imports.network import Found
+
+    def compare(model, client, name, files, tolerance):
+        differences = comparing.Differences()
+        for _ in files:
+            nothing = Found(numpy.zeros((0, 4)), numpy.zeros(0), numpy.zeros(0, int))
+            comparing.add_detections(differences, nothing, nothing, 100, tolerance)
+        return differences
+
+    assert in_process(compare, shown) == 1
+    said = capsys.readouterr().out
+    assert "0 results compared" in said and "neither side found anything" in said
+    assert in_process(compare, shown, "--json") == 1
+    assert json.loads(capsys.readouterr().out)["within"] is False
+
+
+def described(tmp_path, **more):
+    (tmp_path / "description.json").write_text(json.dumps({"input": {"size": 32}, "head": {"kind": "classes"}, **more}))
+    return tmp_path / "description.json"
+
+
+def checked(models, *flags):
+    words = [binary("saccaded"), "--check-config", "--model-repository", models, *flags]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+
+def test_a_graph_is_served_without_a_permission(command, tmp_path):
+    chance = numpy.random.default_rng(1)
+    weight, bias = (chance.standard_normal(shape).astype(numpy.float32) for shape in ((3, 3, 4, 4), (3,)))
+    external = {"location": "net.onnx.data", "offset": 0, "length": weight.nbytes}
+    (tmp_path / "net.onnx").write_bytes(onnx_files.classifier(weight, bias, external=external))
+    (tmp_path / "net.onnx.data").write_bytes(weight.tobytes())
+    description = described(tmp_path, outputs={"logits": "y"}, input={"size": 32, "name": "x"})
+    model = tmp_path / "models" / "net"
+    done = command("import", tmp_path / "net.onnx", "--description", description, "-o", model)
+    assert done.returncode == 0 and "--allow-executable-models" not in done.stdout, done.stderr + done.stdout
+    assert 'backend: "onnxruntime"' in (model / "config.pbtxt").read_text()
+    assert (model / "1" / "model.onnx").is_file() and (model / "1" / "net.onnx.data").is_file()
+    assert json.loads((model / "import.json").read_text())["source"] == "file:net.onnx"
+    readme = (model / "README.md").read_text()
+    assert "`1/model.onnx`" in readme and "needs no permission" in readme
+    assert "--allow-executable-models" not in readme and "verify" not in readme
+    found = checked(tmp_path / "models")
+    assert found.returncode == 0 and "OK      net version 1" in found.stdout, found.stdout
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pt2"])
+def test_a_file_has_no_python_to_compare_with(command, tmp_path, shown, suffix):
+    # The daemon reads the program, import does not.
+    (tmp_path / f"net{suffix}").write_bytes(b"program")
+    model = tmp_path / "models" / "net"
+    done = command("import", tmp_path / f"net{suffix}", "--description", described(tmp_path), "-o", model)
+    assert done.returncode == 0 and "--allow-executable-models" in done.stdout, done.stderr + done.stdout
+    readme = (model / "README.md").read_text()
+    assert f"`1/model{suffix}`" in readme and (model / "1" / f"model{suffix}").is_file()
+    assert "verify" not in readme and "The program is code" in readme
+    said = refused(command, "verify", model, "--pictures", shown, "--saccaded", "/no/saccaded")
+    assert f"was imported from the file net{suffix}, which has no author's Python to compare with" in said
 
 
 def test_a_file_is_served_by_its_description(command, tmp_path):
@@ -124,14 +215,30 @@ def test_a_file_is_served_by_its_description(command, tmp_path):
             return pixel_values.mean((2, 3))
 
     torch.jit.script(Mean()).save(str(tmp_path / "mean.pt"))
-    description = {"input": {"size": 32}, "head": {"kind": "classes"}}
-    (tmp_path / "description.json").write_text(json.dumps(description))
     (tmp_path / "names.txt").write_text("red\ngreen\nblue\n")
-    done = command("import", tmp_path / "mean.pt", "--description", tmp_path / "description.json", "--labels", tmp_path / "names.txt",
+    done = command("import", tmp_path / "mean.pt", "--description", described(tmp_path), "--labels", tmp_path / "names.txt",
                    "-o", tmp_path / "models" / "mean")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    checked = subprocess.run(
-        [binary("saccaded"), "--check-config", "--model-repository", tmp_path / "models", "--allow-executable-models"],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert checked.returncode == 0 and "OK      mean version 1" in checked.stdout, checked.stdout
+    found = checked(tmp_path / "models", "--allow-executable-models")
+    assert found.returncode == 0 and "OK      mean version 1" in found.stdout, found.stdout
+
+
+@pytest.mark.parametrize("name", ["import", "verify"])
+def test_the_commands_are_run_by_saccade(tmp_path, name):
+    program = tmp_path / f"saccade-{name}"
+    program.write_text('#!/bin/sh\necho "given: $*"\n')
+    program.chmod(0o755)
+    line = [binary("saccade").resolve(), name, "net.pt", "-o", "DIR"]
+    found = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert found.stdout == "given: net.pt -o DIR\n"
+    missing = subprocess.run(line, capture_output=True, text=True, env={"PATH": "/nothing"})
+    assert missing.returncode == 1 and "pip install 'saccade[import]'" in missing.stderr
+
+
+def test_the_package_has_the_programs(saccade):
+    scripts = pathlib.Path(saccade.__file__).parents[1] / "bin"
+    for name in ("import", "verify"):
+        words = [sys.executable, scripts / f"saccade-{name}", "--help"]
+        environment = {**os.environ, "PYTHONPATH": str(scripts.parent)}
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment)
+        assert done.returncode == 0 and f"usage: saccade {name}" in done.stdout, done.stderr

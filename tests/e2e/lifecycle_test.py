@@ -13,7 +13,7 @@ import safetensors.torch
 import pictures
 from harness import DEMO_REPOSITORY, eventually, run_to_end
 from messages import message, predict_request
-from tiny_models import TinyModel, write_config, write_model
+from tiny_models import Identity, TinyModel, write_config, write_model
 
 POLL = ("--model-control-mode=poll", "--repository-poll-secs=0.2")
 PICTURE = pictures.encoded(pictures.pixels(0))
@@ -167,6 +167,44 @@ def test_strict_readiness_waits_for_every_model(start, root):
     eventually(lambda: strict.metrics().total("saccade_model_ready", model="tiny") == 1, "the sound one is served")
     assert strict.get("/v2/health/ready")[0] == 503
     start(root, "--exit-on-error=false", "--strict-readiness=false").await_ready()
+
+
+def slow_models(folder):
+    """A model whose warm-up takes five seconds (a single pass, with --warm-up-seconds=0), and one that is loaded before it."""
+    write_model(folder, "fast", Identity(), max_batch_size=1)
+    write_model(folder, "slow", Identity(delay_ms=5000), max_batch_size=1)
+    return folder
+
+
+def is_ready(daemon, **model):
+    with daemon.inference() as inference:
+        if model:
+            return inference.model_ready(message("inference.ModelReadyRequest")(**model)).ready
+        return inference.server_ready(message("inference.ServerReadyRequest")()).ready
+
+
+def test_a_start_that_takes_long_is_ready_with_what_is_loaded(start, tmp_path):
+    daemon = start(slow_models(tmp_path / "slow"), "--warm-up-seconds=0", "--load-deadline-seconds=0.5").await_ready()
+    assert is_ready(daemon, name="fast") and not is_ready(daemon, name="slow")
+    daemon.await_log("loading takes longer than --load-deadline-seconds", "missing=1 models=slow")
+    eventually(lambda: is_ready(daemon, name="slow"), "the other model is loaded too")
+    assert is_ready(daemon)
+
+
+def test_without_a_deadline_a_start_waits_for_all_models(start, tmp_path):
+    daemon = start(slow_models(tmp_path / "slow"), "--warm-up-seconds=0", "--load-deadline-seconds=0").await_ready()
+    assert is_ready(daemon, name="fast") and is_ready(daemon, name="slow")
+    assert "--load-deadline-seconds" not in daemon.log()
+
+
+def test_a_daemon_that_serves_drains_if_a_model_cannot_be_loaded(start, tmp_path):
+    root = slow_models(tmp_path / "slow")
+    (root / "wrong").mkdir()
+    daemon = start(root, "--warm-up-seconds=0", "--load-deadline-seconds=0.5", "--lame-duck-seconds=0").await_ready()
+    assert is_ready(daemon, name="fast")
+    assert daemon.exit_code() == 1
+    assert "drained: every accepted request was answered" in daemon.log()
+    assert "a model could not be loaded" in daemon.log()
 
 
 def test_the_log_tells_how_far_loading_is(start, root, networks):

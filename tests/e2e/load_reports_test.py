@@ -8,9 +8,10 @@ import grpc
 import numpy
 import pytest
 
+import pictures
 from harness import DEADLINE_SECONDS, eventually
-from messages import infer_request, message
-from tiny_models import Identity, write_model
+from messages import infer_request, message, predict_request
+from tiny_models import Identity, TinyModel, write_model
 
 WISH = {"endpoint-load-metrics-format": "bin"}
 VOLUME = numpy.ones((1, 1, 1, 1, 4), numpy.float32)
@@ -79,3 +80,23 @@ def test_the_report_says_how_much_is_asked_for(serve):
 
         eventually(overloaded, "the overload is reported")
     eventually(lambda: daemon.metrics().value("saccade_waiting_requests") == 0, "none waits any more")
+
+
+def test_decoding_is_a_part_of_what_is_asked_for(start, tmp_path):
+    """Large pictures for a small network fill the cores, although its passes hardly take any time."""
+    write_model(tmp_path, "small", TinyModel(classes=5, seed=3), max_batch_size=8)
+    daemon = start(tmp_path, "--cores=1", "--decode-threads=1", "--decode-queue=4").await_ready()
+    large = pictures.encoded(pictures.pixels(0, 3000, 4000))
+    with daemon.vision() as vision:
+
+        def asked_for():
+            calls = [vision.predict.future(predict_request(model="small", encoded=large)) for _ in range(16)]
+            for call in calls:
+                call.exception()
+            return daemon.metrics().value("saccade_utilization")
+
+        eventually(lambda: asked_for() > 1, "more is asked for than one core can do")
+    metrics = daemon.metrics()
+    passes = metrics.value("saccade_model_demand_seconds_total", model="small", version="1")
+    everything = metrics.value("saccade_demand_seconds_total", devices="cores")
+    assert everything > 5 * passes, "nearly all of it is decoding"

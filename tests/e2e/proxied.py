@@ -29,12 +29,12 @@ parameters {{ key: "delay_ms" value {{ string_value: "{delay}" }} }}
 class Pod:
     """One saccaded with the examples' ports. Its model's version is its number, so that a response identifies it."""
 
-    def __init__(self, number, place, folder):
+    def __init__(self, number, place, folder, delay_ms=DELAY_MS):
         self.number, self.place, self._log = number, place, open(folder / f"pod-{number}.log", "ab")
         version = folder / f"models-{number}" / "served" / str(number)
         version.mkdir(parents=True, exist_ok=True)
         (version / "weights.safetensors").touch()
-        (version.parent / "config.pbtxt").write_text(MODEL.format(delay=DELAY_MS))
+        (version.parent / "config.pbtxt").write_text(MODEL.format(delay=delay_ms))
         self.endpoint = f"{place.address}:{GRPC}"
         self.process = subprocess.Popen(
             place.command(binary("saccaded"), f"--model-repository={version.parents[1]}", f"--host={place.address}",
@@ -87,10 +87,10 @@ def envoy_command(place, names, folder):
 
 
 class Stage:
-    """Two pods, the name server and the proxy. A context manager."""
+    """Two pods, the name server and the proxy. A context manager. `delays_ms` are the times that a pass takes in each pod."""
 
-    def __init__(self, command, folder):
-        self._command, self._folder, self.stack = command, folder, contextlib.ExitStack()
+    def __init__(self, command, folder, delays_ms=(DELAY_MS, DELAY_MS)):
+        self._command, self._folder, self._delays_ms, self.stack = command, folder, delays_ms, contextlib.ExitStack()
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -98,7 +98,8 @@ class Stage:
             net = stack.enter_context(chosen)
             self.names = stack.enter_context(NameServer(net.own))
             self._places = [net.place() for _ in range(2)]
-            self.pods = [Pod(number + 1, place, self._folder) for number, place in enumerate(self._places)]
+            self.pods = [Pod(number + 1, place, self._folder, delay)
+                         for number, (place, delay) in enumerate(zip(self._places, self._delays_ms))]
             stack.callback(lambda: [pod.kill() for pod in self.pods if pod.process.poll() is None])
             for pod in self.pods:
                 pod.await_ready()
@@ -125,7 +126,7 @@ class Stage:
 
     def replace(self, index):
         """Starts a pod anew, and announces it when it is ready."""
-        self.pods[index] = Pod(self.pods[index].number, self._places[index], self._folder)
+        self.pods[index] = Pod(self.pods[index].number, self._places[index], self._folder, self._delays_ms[index])
         self.pods[index].await_ready()
         self.announce()
 

@@ -1,5 +1,6 @@
 """Runs the examples of HAProxy and Envoy (deploy/proxies) in front of two daemons, and kills and drains one under load."""
 
+import collections
 import contextlib
 import json
 import struct
@@ -112,6 +113,25 @@ def test_a_replica_that_drains_loses_no_request(stage):
             assert not one.failures(), f"{one.name}: {one.failures()}"
         stage.replace(1)
         both_answer(stage, calls)
+
+
+# Calls one after the other, of which Envoy's decisions are looked at.
+RECENT = 200
+
+
+def test_envoy_gives_fewer_calls_to_a_replica_that_reports_more_load(tmp_path):
+    """Calls follow one another, so that no replica has an open request when the next one is sent: by their open requests
+    the two would get the same number of calls."""
+    with Stage(envoy_command, tmp_path, delays_ms=(10, 60)) as stage:
+        with grpc.insecure_channel(f"{stage.address}:{GRPC}", [("grpc.use_local_subchannel_pool", 1)]) as channel:
+            grpc.channel_ready_future(channel).result(timeout=20)
+            inference, request = Inference(channel), infer_request("served", (1, 1, 1, 1, 1), struct.pack("<f", 1))
+            answered = collections.deque(maxlen=RECENT)
+
+            def slow_one_has_few():
+                answered.append(int(inference.model_infer(request, timeout=20).model_version))
+                return len(answered) == RECENT and answered.count(2) / RECENT
+            eventually(lambda: 0 < slow_one_has_few() < 0.3, "the slower replica gets few calls")
 
 
 @pytest.mark.parametrize("stage", [haproxy_command], indirect=True, ids=["haproxy"])

@@ -4,6 +4,8 @@ command writes."""
 import json
 import re
 import subprocess
+import textwrap
+import time
 
 import helm_python as helm
 import pytest
@@ -93,6 +95,35 @@ def test_a_recording_of_its_buckets(repository, start, tmp_path):
     recording.write_text("0 56x56\n1 57x57\n")
     ran = tune(daemon, "--p99", "20s", "--traffic", recording)
     assert ran.returncode == 2 and "line 2 is '1 57x57'; expected a bucket that the daemon has measured: 56x56" in ran.stderr
+
+
+def of_the_page(begin):
+    """The block of docs/tuning.md that begins with `begin`, as one typed it."""
+    block = re.search(rf"^    {re.escape(begin)}.*\n(?:    .*\n)*", (ROOT / "docs" / "tuning.md").read_text(), re.M)[0]
+    return textwrap.dedent(block).replace('"detector"', '"tiny"')
+
+
+def test_the_access_log_becomes_a_recording_as_the_page_says(repository, start, tmp_path):
+    (command,) = of_the_page("saccaded --host").splitlines()
+    flags = re.search(r"--access-log .*(?= 2> calls.log)", command)[0].split()
+    daemon = start(repository, *flags).await_ready()
+    sent = []
+    with daemon.vision() as vision:
+        for _ in range(5):
+            sent.append(time.time())
+            vision.predict(predict_request(model="tiny", encoded=pictures.encoded(pictures.pixels(0))))
+    sent.append(time.time())
+    eventually(lambda: sum('"message":"call"' in line for line in daemon.log_lines()) == 5, "every call has a line")
+    (tmp_path / "calls.log").write_text("\n".join(daemon.log_lines()) + "\n")
+    subprocess.run(["bash", "-c", of_the_page("python3 -c '")], cwd=tmp_path, check=True)
+    came = [float(line) for line in (tmp_path / "recording.txt").read_text().splitlines()]
+    assert came[0] == 0 and came == sorted(came)
+    # A call came after it was sent, and before the next one was; times are rounded to milliseconds.
+    assert len(came) == len(sent) - 1
+    for number in range(1, len(came)):
+        assert sent[number] - sent[1] - 0.01 < came[number] < sent[number + 1] - sent[0] + 0.01
+    told = json.loads(tune(daemon, "--p99", "20s", "--traffic", tmp_path / "recording.txt", "--json").stdout)
+    assert told["rate"] == pytest.approx(4 / came[-1], rel=0.05)
 
 
 def test_refusals_say_why(repository, start):

@@ -28,6 +28,8 @@ OTHERS = [
     "timm:tf_efficientnetv2_b0",
     "transformers:vit",
     "transformers:convnext",
+    "transformers:convnext384",
+    "transformers:mobilevit",
     "transformers:segformer",
     "transformers:dinov2",
     "transformers:dpt",
@@ -52,7 +54,16 @@ def write_transformers(root: pathlib.Path, name: str) -> pathlib.Path:
         "vit": lambda: (hf.ViTConfig(**vit, **_labels(20)), "ViTForImageClassification", hf.ViTImageProcessor(**square)),
         "convnext": lambda: (
             hf.ConvNextConfig(hidden_sizes=[24, 48, 72, 96], depths=[1, 1, 2, 1], **_labels(20)), "ConvNextForImageClassification",
-            hf.ViTImageProcessor(**square),
+            hf.ConvNextImageProcessor(size={"shortest_edge": 224}, crop_pct=0.9, **even),
+        ),
+        "convnext384": lambda: (
+            hf.ConvNextConfig(hidden_sizes=[24, 48, 72, 96], depths=[1, 1, 2, 1], **_labels(20)), "ConvNextForImageClassification",
+            hf.ConvNextImageProcessor(size={"shortest_edge": 384}, **even),
+        ),
+        "mobilevit": lambda: (
+            hf.MobileViTConfig(hidden_sizes=[32, 48, 64], neck_hidden_sizes=[8, 16, 24, 32, 40, 48, 96], **_labels(20)),
+            "MobileViTForImageClassification",
+            hf.MobileViTImageProcessor(size={"shortest_edge": 288}, crop_size={"height": 256, "width": 256}),
         ),
         "segformer": lambda: (
             hf.SegformerConfig(hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 1, 1], decoder_hidden_size=64, **_labels(9)),
@@ -63,10 +74,12 @@ def write_transformers(root: pathlib.Path, name: str) -> pathlib.Path:
             hf.YolosImageProcessor(size={"height": 224, "width": 288}, do_pad=False, **even),
         ),
         "dinov2": lambda: (hf.Dinov2Config(**vit, image_size=224), "Dinov2Model", hf.ViTImageProcessor(**square)),
+        # Bicubic filters overshoot. The daemon limits that to a pixel's values, and the processor only with 8-bit pictures, which verify does
+        # not use; so this one is bilinear.
         "dpt": lambda: (
             hf.DPTConfig(**vit, image_size=224, backbone_out_indices=[0, 1, 2], neck_hidden_sizes=[24, 48, 96], fusion_hidden_size=48,
                          reassemble_factors=[2, 1, 0.5], is_hybrid=False),
-            "DPTForDepthEstimation", hf.ViTImageProcessor(**square),
+            "DPTForDepthEstimation", hf.DPTImageProcessor(size={"height": 230, "width": 230}, ensure_multiple_of=32, resample=2, **even),
         ),
     }  # fmt: skip
     config, architecture, processor = made[name]()

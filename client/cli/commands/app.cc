@@ -10,7 +10,9 @@
 #include "client/cli/commands/actions.h"
 #include "client/cli/commands/bench.h"
 #include "client/cli/commands/classify.h"
+#include "client/cli/commands/depth.h"
 #include "client/cli/commands/detect.h"
+#include "client/cli/commands/embed.h"
 #include "client/cli/commands/external.h"
 #include "client/cli/commands/flags.h"
 #include "client/cli/commands/init.h"
@@ -106,6 +108,22 @@ void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
   AddRegion(command, options);
   AddExplain(command, options);
   command->add_flag("--pfm", options.pfm, "Also write a PFM file with the exact disparities to --output");
+  AddAnswerFormat(command, options.format, console);
+}
+
+void AddDepth(CLI::App& app, DepthCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("depth", "Send pictures and print how deep they are");
+  AddPictures(command, options, "PICTURE",
+              "Folder for depth maps, coloured and exact, a PNG and a PFM file per picture");
+  AddOutputSize(command, options.size, "depth map");
+  AddRegion(command, options);
+  AddAnswerFormat(command, options.format, console);
+}
+
+void AddEmbed(CLI::App& app, EmbedCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("embed", "Send pictures and print them as vectors");
+  AddPictures(command, options, "PICTURE", "Folder for signed answers, if the model signs them");
+  AddRegion(command, options);
   AddAnswerFormat(command, options.format, console);
 }
 
@@ -341,6 +359,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   DetectCommand detect;
   SegmentCommand segment;
   StereoCommand stereo;
+  DepthCommand depth;
+  EmbedCommand embed;
   ActionsCommand actions;
   RestoreCommand restore;
   BenchCommand bench;
@@ -353,6 +373,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   AddDetect(app, detect, console);
   AddSegment(app, segment, console);
   AddStereo(app, stereo, console);
+  AddDepth(app, depth, console);
+  AddEmbed(app, embed, console);
   AddActions(app, actions, console);
   AddRestore(app, restore, console);
   AddBench(app, bench, console);
@@ -365,6 +387,12 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
                      "Send whole folders, tar and Parquet files; runs saccade-bulk of the Python package");
   app.add_subcommand("evaluate",
                      "Measure a model on a public data set; runs saccade-evaluate of the Python package");
+  app.add_subcommand("import",
+                     "Write a network of PyTorch's libraries as a model's folder; runs saccade-import of the "
+                     "Python package");
+  app.add_subcommand("verify",
+                     "Compare an imported model with its author's Python; runs saccade-verify of the Python "
+                     "package");
   app.add_subcommand("prove",
                      "Verify a signed answer and compute it again; runs saccade-prove of the Python package");
   app.add_subcommand(
@@ -391,6 +419,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   if (app.got_subcommand("detect")) return RunDetect(detect, console);
   if (app.got_subcommand("segment")) return RunSegment(segment, console);
   if (app.got_subcommand("stereo")) return RunStereo(stereo, console);
+  if (app.got_subcommand("depth")) return RunDepth(depth, console);
+  if (app.got_subcommand("embed")) return RunEmbed(embed, console);
   if (app.got_subcommand("actions")) return RunActions(actions, console);
   if (app.got_subcommand("restore")) return RunRestore(restore, console);
   if (app.got_subcommand("bench")) return RunBench(bench, console);

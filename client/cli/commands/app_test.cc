@@ -95,6 +95,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"stereo", "-m", "x"}, "LEFT_RIGHT"},
         BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "c.png"}, "c.png has no right picture"},
         BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "--pfm"}, "--output"},
+        BadUsage{{"depth", "-m", "x"}, "PICTURE"}, BadUsage{{"depth", "a.jpg"}, "--model"},
+        BadUsage{{"depth", "-m", "x", "a.jpg", "--size", "5x5"}, "--output"},
+        BadUsage{{"embed", "-m", "x"}, "PICTURE"}, BadUsage{{"embed", "a.jpg"}, "--model"},
         BadUsage{{"actions", "-m", "x"}, "CLIP"},
         BadUsage{{"actions", "-m", "x", "a.mp4", "--fps", "10"}, "--frames"},
         BadUsage{{"actions", "-m", "x", "a.png", "--frames", "--fps", "0"}, "--fps"},
@@ -155,6 +158,8 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   setenv("PATH", "/nowhere", 1);
   const auto bulk = RunWith({"bulk", "folder"});
   const auto evaluate = RunWith({"evaluate", "folder"});
+  const auto imported = RunWith({"import", "torchvision:resnet18"});
+  const auto verified = RunWith({"verify", "folder"});
   const auto replay = RunWith({"replay", "folder"});
   const auto prove = RunWith({"prove", "answer"});
   const auto quantize = RunWith({"quantize", "--help"});
@@ -166,6 +171,10 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   EXPECT_THAT(evaluate.err,
               HasSubstr("saccade-evaluate is not in PATH; it comes with the Python package: pip "
                         "install 'saccade[evaluate]'"));
+  EXPECT_THAT(imported.err, HasSubstr("saccade-import is not in PATH; it comes with the Python package: pip "
+                                      "install 'saccade[import]'"));
+  EXPECT_THAT(verified.err, HasSubstr("saccade-verify is not in PATH; it comes with the Python package: pip "
+                                      "install 'saccade[import]'"));
   EXPECT_THAT(replay.err, HasSubstr("saccade-replay is not in PATH; it comes with the Python package: pip "
                                     "install saccade\n"));
   EXPECT_THAT(

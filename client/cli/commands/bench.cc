@@ -58,6 +58,12 @@ std::map<std::string, Kind> Kinds(const RequestOptions& request) {
   kinds["stereo"] = {2, &kPictureFiles, [=](Client& client, const std::string& model, const Pictures& files) {
                        return client.Stereo(model, files[0], files[1], {.request = request});
                      }};
+  kinds["depth"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
+    return client.Depth(model, files[0], {.request = request, .format = DisparityFormat::kPng16});
+  };
+  kinds["embedding"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
+    return client.Embed(model, files[0], {.request = request});
+  };
   kinds["actions"].files_are = &kVideoFiles;
   kinds["actions"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
     return client.Actions(model, files[0], {.request = request});

@@ -126,6 +126,18 @@ TEST_F(Bench, SendsPairs) {
   EXPECT_THAT(odd.err, HasSubstr("pairs of files, left and right in turn; the number of files is odd: 1"));
 }
 
+TEST_F(Bench, AsksForDepthAndEmbeddings) {
+  for (const std::string task : {"depth", "embedding"}) {
+    ServeTask(task);
+    daemon_.SetPredict([task](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
+      return task == "depth" ? AnyAnswer(DepthMap()) : AnyAnswer(Embedding());
+    });
+    const RunResult run = Run({File("cat.png", "cat"), "--json"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(nlohmann::json::parse(run.out)["failures"].empty()) << run.out;
+  }
+}
+
 TEST_F(Bench, DrawsAPlot) {
   const std::string plot = folder_ / "plot.png";
   const RunResult run = Run({File("cat.png", "cat"), "--plot", plot});

@@ -187,6 +187,28 @@ TEST_F(Detect, WritesOneJsonDocument) {
   EXPECT_EQ(result["detections"], expected);
 }
 
+TEST_F(Detect, WritesKeypoints) {
+  daemon_.SetPredict([](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
+    Detections answer = Street();
+    answer.items[0].mask.reset();
+    answer.items[0].keypoints = {{3.5f, 4.25f, 0.75f}, {-2, 40.5f, 0.25f}, {7, 8, 0}, {1.5f, 2.5f, 0.5f}};
+    return answer;
+  });
+  const auto found = RunJson({"-", "--json"})["results"][0]["detections"];
+  EXPECT_EQ(found[0]["keypoints"], nlohmann::json::parse(R"([
+      {"x": 3.5, "y": 4.25, "score": 0.75}, {"x": -2, "y": 40.5, "score": 0.25},
+      {"x": 7, "y": 8, "score": 0}, {"x": 1.5, "y": 2.5, "score": 0.5}])"));
+  EXPECT_FALSE(found[1].contains("keypoints"));
+  const auto coco = RunJson({"-", "--format", "coco"});
+  EXPECT_EQ(coco[0]["keypoints"], nlohmann::json::parse("[3.5, 4.25, 2, -2, 40.5, 1, 0, 0, 0, 1.5, 2.5, 2]"));
+  EXPECT_EQ(coco[0]["num_keypoints"], 3);
+  EXPECT_FALSE(coco[1].contains("keypoints"));
+  EXPECT_FALSE(coco[1].contains("num_keypoints"));
+  EXPECT_EQ(Lines(Run({"-"})),
+            "   90.0%   3  car  x 100-200  y 120-180  4 keypoints\n"
+            "   50.0%  12       x 250-300  y 20-290\n");
+}
+
 TEST_F(Detect, NumbersCocoImagesByTheirFileNames) {
   const auto json =
       RunJson({File("000000000139.jpg", "a"), File("000000000285.jpg", "b"), "--format", "coco"});

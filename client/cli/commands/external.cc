@@ -2,17 +2,20 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 namespace saccade::client {
 
 bool IsExternalCommand(const std::vector<std::string>& arguments) {
-  return !arguments.empty() &&
-         (arguments[0] == "bulk" || arguments[0] == "evaluate" || arguments[0] == "prove" ||
-          arguments[0] == "quantize" || arguments[0] == "replay");
+  constexpr std::array<std::string_view, 7> kNames = {"bulk",     "evaluate", "import", "prove",
+                                                      "quantize", "replay",   "verify"};
+  return !arguments.empty() && std::find(kNames.begin(), kNames.end(), arguments[0]) != kNames.end();
 }
 
 std::string RunExternalCommand(const std::vector<std::string>& arguments) {
@@ -31,9 +34,10 @@ std::string RunExternalCommand(const std::vector<std::string>& arguments) {
            " is neither beside saccade nor in PATH; install it where saccaded is: it comes with the daemon";
   }
   if (failure == ENOENT) {
-    // The commands whose names are extras of the package need more than the package alone.
+    // Some commands need an extra of the package, which has the command's name except for verify.
     const bool is_plain = arguments[0] == "prove" || arguments[0] == "replay";
-    const std::string package = is_plain ? "saccade" : "'saccade[" + arguments[0] + "]'";
+    const std::string extra = arguments[0] == "verify" ? "import" : arguments[0];
+    const std::string package = is_plain ? "saccade" : "'saccade[" + extra + "]'";
     return program + " is not in PATH; it comes with the Python package: pip install " + package;
   }
   return program + " cannot be started: " + std::strerror(failure);

@@ -6,9 +6,9 @@
 
 namespace saccade::client {
 
-// Commands that are programs of their own: `saccade bulk`, `saccade evaluate` and `saccade replay` run
-// saccade-bulk, saccade-evaluate and saccade-replay of the Python package, and `saccade quantize` runs
-// saccade-quantize, which has LibTorch.
+// Commands that are programs of their own: bulk, evaluate, import, prove, replay and verify are saccade-bulk,
+// saccade-evaluate, ... of the Python package, and `saccade quantize` runs saccade-quantize, which has
+// LibTorch.
 bool IsExternalCommand(const std::vector<std::string>& arguments);
 
 // Replaces this process by the program saccade-NAME, found beside this one or in PATH, with the arguments

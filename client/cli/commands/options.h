@@ -93,6 +93,13 @@ struct StereoCommand : PicturesCommand {
   bool pfm = false;
 };
 
+struct DepthCommand : PicturesCommand {
+  // See SegmentCommand.
+  std::string size;
+};
+
+struct EmbedCommand : PicturesCommand {};
+
 struct ActionsCommand : FindCommand {
   // Lower than for pictures, because a video is larger.
   ActionsCommand() { concurrency = 2; }

@@ -1,5 +1,5 @@
 // Shared implementation of the commands that send pictures or clips: classify, detect, segment, stereo,
-// actions.
+// depth, embed, actions.
 #pragma once
 
 #include <vector>

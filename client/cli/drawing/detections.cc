@@ -16,6 +16,8 @@ namespace {
 
 constexpr double kMaskTint = 0.42;
 constexpr double kSmallestText = 9;
+// Least score of a keypoint that is drawn as visible.
+constexpr float kVisiblePoint = 0.5F;
 
 class DetectionDrawing {
  public:
@@ -40,6 +42,7 @@ class DetectionDrawing {
       if (!status.ok()) return status;
     }
     for (size_t i = items.size(); i-- > 0;) DrawBox(items[i], colors_[i]);
+    for (size_t i = items.size(); i-- > 0;) DrawKeypoints(items[i], colors_[i]);
     for (size_t i = 0; i < items.size(); ++i) PlaceTag(items[i], colors_[i]);
     for (const Tag& tag : tags_) DrawTie(tag);
     for (auto tag = tags_.rbegin(); tag != tags_.rend(); ++tag) DrawTag(*tag);
@@ -95,6 +98,22 @@ class DetectionDrawing {
     const cv::Rect area = AreaOf(item.box);
     cv::rectangle(canvas_, area, kDark, line_ + 2);
     cv::rectangle(canvas_, area, color, line_);
+  }
+
+  // A dot for each point in the picture; a ring for those that are rather not visible.
+  void DrawKeypoints(const Detection& item, const cv::Scalar& color) {
+    const int radius = 2 * line_ + 1;
+    for (const Keypoint& point : item.keypoints) {
+      // False for NaN, too.
+      const bool inside = point.x >= 0 && point.y >= 0 &&
+                          point.x <= static_cast<float>(answer_.picture_width) &&
+                          point.y <= static_cast<float>(answer_.picture_height);
+      if (!inside) continue;
+      const cv::Point center = Scaled(point.x, point.y);
+      cv::circle(canvas_, center, radius, kDark, line_ + 2, cv::LINE_AA);
+      cv::circle(canvas_, center, radius, color, line_, cv::LINE_AA);
+      if (point.score >= kVisiblePoint) cv::circle(canvas_, center, radius, color, cv::FILLED, cv::LINE_AA);
+    }
   }
 
   void PlaceTag(const Detection& item, const cv::Scalar& color) {

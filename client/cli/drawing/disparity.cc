@@ -48,12 +48,11 @@ cv::Mat ColorsOf(int width, int height, const std::vector<float>& values, const 
   return colors;
 }
 
-// Adds a colour scale below the map, labelled in pixels.
-cv::Mat AddScale(const cv::Mat& map, const Range& range) {
+// Adds a colour scale below the map, labelled in `unit`, which may be empty.
+cv::Mat AddScale(const cv::Mat& map, const Range& range, const std::string& unit) {
   const int row = std::max(20, map.cols / 36);
   cv::Mat canvas = AddPanel(map, 3 * row);
   const Font font(row * 0.42);
-  const std::string unit = "px";
   const int left = row, right = canvas.cols - 2 * row - font.WidthOf(unit);
   const cv::Rect bar(left, map.rows + row * 2 / 3, right - left, row * 2 / 3);
   cv::Mat shades(1, bar.width, CV_8UC1);
@@ -72,17 +71,26 @@ cv::Mat AddScale(const cv::Mat& map, const Range& range) {
   return canvas;
 }
 
-}  // namespace
-
-absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
-                           const std::string& path) {
+absl::Status DrawMap(const Disparity& answer, const std::vector<float>& values, const std::string& unit,
+                     const std::string& path) {
   return SaveDrawing(path, [&]() -> absl::StatusOr<cv::Mat> {
     const Range range = RangeOf(values);
     cv::Mat map = ColorsOf(answer.width, answer.height, values, range);
     const double factor = Enlargement(map.size());
     if (factor > 1) cv::resize(map, map, {}, factor, factor, cv::INTER_NEAREST);
-    return AddScale(map, range);
+    return AddScale(map, range, unit);
   });
+}
+
+}  // namespace
+
+absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
+                           const std::string& path) {
+  return DrawMap(answer, values, "px", path);
+}
+
+absl::Status DrawDepth(const DepthMap& answer, const std::vector<float>& values, const std::string& path) {
+  return DrawMap(answer, values, "", path);
 }
 
 }  // namespace saccade::client

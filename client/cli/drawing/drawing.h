@@ -17,8 +17,8 @@ namespace saccade::client {
 // Draws the picture with a panel below that has a labelled bar for each class.
 absl::Status DrawClasses(absl::string_view picture, const Classification& answer, const std::string& path);
 
-// Draws the picture with every mask tinted and outlined in its class's colour, every box, and each label and
-// score at its box.
+// Draws the picture with every mask tinted and outlined in its class's colour, every box, a dot for each
+// keypoint, and each label and score at its box.
 absl::Status DrawDetections(absl::string_view picture, const Detections& answer, const std::string& path);
 
 // Draws the classes in Pascal VOC's colours over the picture, and a legend below.
@@ -28,6 +28,9 @@ absl::Status DrawSegmentation(absl::string_view picture, const Segmentation& ans
 // are those of ReadDisparity.
 absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
                            const std::string& path);
+
+// The same for depths, with a scale without a unit.
+absl::Status DrawDepth(const DepthMap& answer, const std::vector<float>& values, const std::string& path);
 
 // Draws one lane per class, the best action's first, with a bar for every action over an axis in seconds.
 absl::Status DrawTimeline(const Actions& answer, const std::string& path);

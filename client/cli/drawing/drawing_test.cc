@@ -174,6 +174,28 @@ TEST(DrawDetections, TellsTouchingObjectsOfOneClassApart) {
   EXPECT_LT(darkest, 80);
 }
 
+// A dot, a ring for a point that is rather not visible, and nothing for points outside of the picture.
+TEST(DrawDetections, DrawsKeypoints) {
+  Detections answer;
+  answer.picture_width = 600;
+  answer.picture_height = 400;
+  Detection item{{100, 100, 500, 300}, 0.9f, 7, "heart", {}, {}, {}, {}};
+  item.keypoints = {
+      {300, 200, 0.9f}, {350, 200, 0.2f}, {-50, 200, 0.9f}, {300, 1e30f, 0.9f}, {NAN, 200, 0.9f}};
+  answer.items = {item};
+  const std::string path = TemporaryPng();
+  ASSERT_TRUE(DrawDetections(Encoded(PlainPicture(600, 400)), answer, path).ok());
+  const cv::Mat drawn = ReadPng(path);
+  const cv::Vec3b plain(90, 120, 60);
+  for (int channel = 0; channel < 3; ++channel)
+    EXPECT_NEAR(drawn.at<cv::Vec3b>(200, 300)[channel], BrightColor(7)[channel], 1);
+  EXPECT_EQ(drawn.at<cv::Vec3b>(200, 350), plain) << "in the ring";
+  EXPECT_NE(drawn.at<cv::Vec3b>(200, 355), plain) << "on the ring";
+  EXPECT_EQ(drawn.at<cv::Vec3b>(200, 325), plain) << "between the points";
+  EXPECT_EQ(drawn.at<cv::Vec3b>(200, 0), plain) << "beside a point outside of the picture";
+  EXPECT_EQ(drawn.at<cv::Vec3b>(399, 300), plain) << "above a point outside of the picture";
+}
+
 // The colour of a tag is found only in the tag and at its box, so tags that do not overlap can be counted.
 TEST(DrawDetections, MovesTagsApart) {
   Detections answer;

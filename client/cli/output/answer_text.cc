@@ -18,6 +18,9 @@
 namespace saccade::client {
 namespace {
 
+// How many values of an embedding are shown.
+constexpr size_t kFirstValues = 6;
+
 void PrintLines(Console& console, const Classification& answer) {
   std::vector<Share> shares;
   for (const ScoredClass& item : answer.classes) {
@@ -32,6 +35,10 @@ std::string MaskText(const Detection& item) {
   if (item.mask_picture) area = item.mask_picture->area;
   if (item.mask_polygons) area = item.mask_polygons->area;
   return area ? absl::StrCat("mask ", WithThousands(*area), " px") : "";
+}
+
+std::string KeypointsText(const Detection& item) {
+  return item.keypoints.empty() ? "" : absl::StrCat(item.keypoints.size(), " keypoints");
 }
 
 // What a crop's model says, shortly: "species: robin 93.1%".
@@ -64,9 +71,9 @@ void PrintLines(Console& console, const Detections& answer) {
     rows.push_back({absl::StrFormat("%5.1f%%", 100 * item.score), absl::StrCat(item.class_index), item.label,
                     absl::StrFormat("x %.0f-%.0f", item.box.x_min, item.box.x_max),
                     absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max), MaskText(item),
-                    CropsText(item.crops)});
+                    KeypointsText(item), CropsText(item.crops)});
   }
-  PrintRows(console, {false, true, false, false, false, true, false}, rows);
+  PrintRows(console, {false, true, false, false, false, true, true, false}, rows);
 }
 
 void PrintLines(Console& console, const Segmentation& answer) {
@@ -78,6 +85,22 @@ void PrintLines(Console& console, const Segmentation& answer) {
 void PrintLines(Console& console, const Disparity& answer) {
   console.out << absl::StrFormat("  disparity %.2f to %.2f px, %.2f in the mean\n", answer.min, answer.max,
                                  answer.mean);
+}
+
+void PrintLines(Console& console, const DepthMap& answer) {
+  console.out << absl::StrFormat("  depth %g to %g, %g in the mean\n", answer.min, answer.max, answer.mean);
+}
+
+// Prints the number of values, the vector's length and its first values.
+void PrintLines(Console& console, const Embedding& answer) {
+  double squares = 0;
+  for (const float value : answer.values) squares += static_cast<double>(value) * value;
+  std::string first;
+  for (size_t i = 0; i < std::min(answer.values.size(), kFirstValues); ++i)
+    absl::StrAppendFormat(&first, " %.4g", answer.values[i]);
+  console.out << absl::StrFormat("  %d values of length %.4g:%s%s\n", answer.values.size(),
+                                 std::sqrt(squares), first,
+                                 answer.values.size() > kFirstValues ? " ..." : "");
 }
 
 // Formats minutes and seconds, for example "01:02.3".

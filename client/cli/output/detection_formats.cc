@@ -16,6 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Least score of a keypoint that counts as visible.
+constexpr float kVisibleFrom = 0.5F;
+
 std::vector<int64_t> ImageIds(const std::vector<Outcome>& outcomes) {
   std::vector<int64_t> numbers, places;
   std::set<int64_t> distinct;
@@ -34,6 +37,23 @@ std::vector<int64_t> ImageIds(const std::vector<Outcome>& outcomes) {
 // Differences are computed as floats, too, so that they print with as few digits.
 Json Number(float value) { return Shortest(value); }
 
+// Adds COCO's x, y, v of each point: v is 2 (visible) from a score of 0.5 on, 1 below, and 0 for a point
+// without a score, whose x and y are 0 then.
+void AddKeypoints(const std::vector<Keypoint>& points, Json& json) {
+  if (points.empty()) return;
+  int labelled = 0;
+  Json flat = Json::array();
+  for (const Keypoint& point : points) {
+    const int visible = point.score >= kVisibleFrom ? 2 : point.score > 0 ? 1 : 0;
+    flat.push_back(visible > 0 ? Number(point.x) : Json(0));
+    flat.push_back(visible > 0 ? Number(point.y) : Json(0));
+    flat.push_back(visible);
+    if (visible > 0) ++labelled;
+  }
+  json["keypoints"] = std::move(flat);
+  json["num_keypoints"] = labelled;
+}
+
 Json ToCoco(const Detection& item, int64_t image_id) {
   const Box& box = item.box;
   Json json = {
@@ -45,6 +65,7 @@ Json ToCoco(const Detection& item, int64_t image_id) {
   if (item.mask) {
     json["segmentation"] = {{"size", {item.mask->height, item.mask->width}}, {"counts", item.mask->counts}};
   }
+  AddKeypoints(item.keypoints, json);
   return json;
 }
 

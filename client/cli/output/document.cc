@@ -29,6 +29,12 @@ Json ClassesOf(const std::vector<ScoredClass>& classes) {
   return json;
 }
 
+Json ValuesOf(const std::vector<float>& values) {
+  Json json = Json::array();
+  for (const float value : values) json.push_back(Shortest(value));
+  return json;
+}
+
 void AddResult(const Classification& answer, Json& json) { json["classes"] = ClassesOf(answer.classes); }
 
 // Uses the field names of the API; bytes are in base64, as in the API's JSON.
@@ -71,8 +77,7 @@ Json CropOf(const Crop& crop) {
   } else if (!crop.classes.empty()) {
     json["classes"] = ClassesOf(crop.classes);
   } else if (!crop.embedding.empty()) {
-    json["embedding"] = Json::array();
-    for (const float value : crop.embedding) json["embedding"].push_back(Shortest(value));
+    json["embedding"] = ValuesOf(crop.embedding);
   } else {
     json["detections"] = DetectionsOf(crop.detections);
   }
@@ -93,6 +98,10 @@ Json DetectionsOf(const std::vector<Detection>& detections) {
                     {"x_max", Shortest(item.box.x_max)},
                     {"y_max", Shortest(item.box.y_max)}}}};
     AddMask(item, added);
+    for (const Keypoint& point : item.keypoints) {
+      added["keypoints"].push_back(
+          {{"x", Shortest(point.x)}, {"y", Shortest(point.y)}, {"score", Shortest(point.score)}});
+    }
     for (const Crop& crop : item.crops) added["crops"].push_back(CropOf(crop));
     json.push_back(std::move(added));
   }
@@ -111,13 +120,19 @@ void AddResult(const Segmentation& answer, Json& json) {
   }
 }
 
-void AddResult(const Disparity& answer, Json& json) {
-  json["disparity"] = {{"width", answer.width},
-                       {"height", answer.height},
-                       {"min", Shortest(answer.min)},
-                       {"max", Shortest(answer.max)},
-                       {"mean", Shortest(answer.mean)}};
+Json MapJson(const Disparity& answer) {
+  return {{"width", answer.width},
+          {"height", answer.height},
+          {"min", Shortest(answer.min)},
+          {"max", Shortest(answer.max)},
+          {"mean", Shortest(answer.mean)}};
 }
+
+void AddResult(const Disparity& answer, Json& json) { json["disparity"] = MapJson(answer); }
+
+void AddResult(const DepthMap& answer, Json& json) { json["depth"] = MapJson(answer); }
+
+void AddResult(const Embedding& answer, Json& json) { json["embedding"] = ValuesOf(answer.values); }
 
 void AddResult(const Actions& answer, Json& json) {
   json["clip"] = {{"frames", answer.frames}, {"frames_per_second", answer.frames_per_second}};

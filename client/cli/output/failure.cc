@@ -20,11 +20,14 @@ namespace {
 std::string CommandMeant(absl::string_view message) {
   static constexpr std::pair<absl::string_view, absl::string_view> kCommands[] = {
       {"classification", "classify"}, {"detection", "detect"}, {"segmentation", "segment"},
-      {"stereo", "stereo"},           {"actions", "actions"},  {"restoration", "restore"}};
+      {"stereo", "stereo"},           {"depth", "depth"},      {"actions", "actions"},
+      {"restoration", "restore"}};
   for (const auto& [task, command] : kCommands) {
     if (absl::StrContains(message, absl::StrCat("is for ", task, "; omit these options")))
       return std::string(command);
   }
+  // These have no options, so the daemon says it in other words.
+  if (absl::StrContains(message, "makes embeddings, which have no options")) return "embed";
   return "";
 }
 

@@ -86,6 +86,12 @@ TEST(Explain, NamesTheCommandOfTheModelsTask) {
   const absl::Status other = absl::InvalidArgumentError(
       "classification: model 'm' is for detection; omit these options, or set 'detection'");
   EXPECT_EQ(TextOf(other, "host:1").advice, "ask it with saccade detect");
+  const absl::Status depth = absl::InvalidArgumentError(
+      "detection: model 'm' is for depth; omit these options, or set 'stereo_options'");
+  EXPECT_EQ(TextOf(depth, "host:1").advice, "ask it with saccade depth");
+  const absl::Status embedding =
+      absl::InvalidArgumentError("detection: model 'm' makes embeddings, which have no options; omit them");
+  EXPECT_EQ(TextOf(embedding, "host:1").advice, "ask it with saccade embed");
   EXPECT_EQ(TextOf(absl::InvalidArgumentError("model 'm' is for detection"), "host:1").advice, "");
 }
 

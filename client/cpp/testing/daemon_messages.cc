@@ -94,6 +94,12 @@ void Write(const Detections& answer, v1::PredictResponse& response) {
     added->set_score(item.score);
     added->set_class_index(item.class_index);
     added->set_label(item.label);
+    for (const Keypoint& point : item.keypoints) {
+      v1::Keypoint* const out = added->add_keypoints();
+      out->set_x(point.x);
+      out->set_y(point.y);
+      out->set_score(point.score);
+    }
     if (item.mask_picture) {
       v1::MaskPicture* const picture = added->mutable_mask_picture();
       picture->set_x(item.mask_picture->x);
@@ -146,6 +152,10 @@ void Write(const Disparity& answer, v1::PredictResponse& response) {
   proto->set_min(answer.min);
   proto->set_max(answer.max);
   proto->set_mean(answer.mean);
+}
+
+void Write(const Embedding& answer, v1::PredictResponse& response) {
+  response.mutable_embedding()->mutable_values()->Add(answer.values.begin(), answer.values.end());
 }
 
 void Write(const Actions& answer, v1::PredictResponse& response) {

@@ -91,7 +91,8 @@ def _detection(one: pb.Detection) -> types.Detection:
         polygons = MaskPolygons(around, one.mask_polygons.area)
     box = types.Box(one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max)
     crops = tuple(_crop(crop) for crop in one.crops)
-    return types.Detection(box, one.score, one.class_index, one.label, mask, picture, polygons, crops)
+    keypoints = tuple(types.Keypoint(point.x, point.y, point.score) for point in one.keypoints)
+    return types.Detection(box, one.score, one.class_index, one.label, mask, picture, polygons, crops, keypoints)
 
 
 def detections(message: pb.PredictResponse) -> types.Detections:

@@ -103,6 +103,16 @@ class Box:
     y_max: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Keypoint:
+    """A point of an object, in pixels of the picture. It may lie outside of the picture."""
+
+    x: float
+    y: float
+    # How certain it is that the point is visible, from 0 to 1.
+    score: float
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Crop:
     """What one model says of the part of the picture around a detection, in the form of its task."""
@@ -133,6 +143,8 @@ class Detection:
     mask_polygons: MaskPolygons | None = None
     # One for each model that sees the ensemble's crops; empty for other models.
     crops: tuple[Crop, ...] = ()
+    # In the model's order; empty if the model has no keypoints.
+    keypoints: tuple[Keypoint, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ class Identity : public Model {
   void Drill(float first, int64_t items) const {
     // Warm-up items are all zeros and never trigger this.
     if (options_.no_room_above > 0 && items > options_.no_room_above && first != 0) AskForTooMuch();
-    if (first == options_.lose_device_at) {
+    if (options_.lose_device_at && LosesDevice(first == options_.lose_device_at)) {
       constexpr int32_t kIllegalAddress = 700;
       throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress,
                                   "identity: failure triggered by the option lose_device_at");
@@ -82,6 +82,13 @@ class Identity : public Model {
     if (first == options_.fail_at)
       throw std::runtime_error("identity: failure triggered by the option fail_at");
     if (first == options_.hang_at) Hang();
+  }
+
+  // Whether this thread's device is lost: the first thread that is `asked` loses it, for good.
+  bool LosesDevice(bool asked) const {
+    std::thread::id lost;
+    const std::thread::id own = std::this_thread::get_id();
+    return (asked && lost_thread_.compare_exchange_strong(lost, own)) || lost_thread_ == own;
   }
 
   bool IsOnBrokenThread() const {
@@ -114,6 +121,8 @@ class Identity : public Model {
   const IdentityOptions options_;
   // No thread while options_.broken_thread_file does not exist.
   mutable std::atomic<std::thread::id> broken_thread_;
+  // No thread until the first has lost its device.
+  mutable std::atomic<std::thread::id> lost_thread_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,6 +103,16 @@ TEST(Identity, ADrillBreaksTheFirstThreadThatComputes) {
   EXPECT_THROW(model->Run(BatchOf(Filled(1))), std::runtime_error);
   std::filesystem::remove(file);
   EXPECT_NO_THROW(model->Run(BatchOf(Filled(1))));
+}
+
+TEST(Identity, ADrillTakesTheDeviceOfTheFirstThread) {
+  const auto model = Make({{"lose_device_at", "7"}});
+  EXPECT_NO_THROW(model->Run(BatchOf(Filled(1))));
+  EXPECT_THROW(model->Run(BatchOf(Filled(7))), c10::AcceleratorError);
+  EXPECT_THROW(model->Run(BatchOf(Filled(1))), c10::AcceleratorError) << "the error is sticky";
+  bool works = false;
+  std::thread([&] { works = model->Run(BatchOf(Filled(7))).size() == 1; }).join();
+  EXPECT_TRUE(works) << "another thread has another device";
 }
 
 TEST(Identity, DescribesItself) {

@@ -23,7 +23,9 @@ struct IdentityOptions {
   std::optional<float> hang_at;
   // A pass over more items than this throws an out-of-memory error. no_room_above=0..1000, 0 for never.
   int64_t no_room_above = 0;
-  // Like fail_at, but throws the error that CUDA reports for a lost GPU. lose_device_at=none or a number.
+  // The first thread that computes an item whose first value is exactly lose_device_at loses its device: this
+  // pass and its later ones throw the error that CUDA reports for a lost GPU. Other threads' passes do not,
+  // as if each had a GPU of its own. lose_device_at=none or a number.
   std::optional<float> lose_device_at;
   // While a file of this name exists, all passes of one thread throw: of the first that computes then. The
   // others' succeed, as if one of several instances were broken. Empty for never.

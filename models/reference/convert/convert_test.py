@@ -1,7 +1,11 @@
-"""Conversions of weights. The networks of other implementations are written here from their published layouts: what they compute
-must be what the converted network computes."""
+"""Conversions of weights. What other implementations compute must be what the converted network computes: of Efficient Attention's
+module, of DeepLabV2 in units, of R-C3D's port but for its proposals, and of the last layers of mmdetection's Mask R-CNN, all written
+here from their published layouts. Of DeepLabV2 in several scales, PSMNet and the rest of Mask R-CNN, names and shapes alone are compared.
+"""
 
+import io
 import pathlib
+import pickletools
 import re
 import subprocess
 import sys
@@ -213,7 +217,7 @@ BLOCKS = {"blocks": "1,1,1,1"}
 def test_mmdetection_s_mask_rcnn():
     state = mmdetection_state(6)
     found = converted_without_rest(state, "maskrcnn_resnet50_fpn", BLOCKS)
-    assert found.options == {"classes": "7", "batch_norm_epsilon": "1e-5"}
+    assert found.options == {"classes": "7", "batch_norm_epsilon": "1e-5", "attention": "none", "fpn": "torchvision"}
     assert any("RoIAlign is aligned" in note for note in found.notes)
     network = loaded("maskrcnn_resnet50_fpn", found.state, **found.options, **BLOCKS)
     # In float64, so that the order of the sums does not show.
@@ -232,6 +236,13 @@ def test_mmdetection_s_mask_rcnn():
     torch.testing.assert_close(network.backbone.body.layer3[0].conv2.weight, state["backbone.layer3.0.conv2.weight"])
 
 
+@pytest.mark.parametrize("architecture", ["ea_mask_rcnn_r50", "ea_mask_rcnn_r101"])
+def test_mmdetection_s_mask_rcnn_under_the_names_of_efficient_attention_s_networks(architecture):
+    """Their defaults are attention and the paper's pyramid, which the file does not have."""
+    found = converted_without_rest(mmdetection_state(6), architecture, BLOCKS)
+    assert misfits(found.state, architecture, {"classes": "7", **BLOCKS}), "the defaults do not fit"
+
+
 def test_what_is_not_mask_rcnn_in_mmdetection():
     state = mmdetection_state(6)
     state["roi_head.bbox_head.fc_reg.weight"] = torch.zeros(4, 1024)
@@ -248,34 +259,65 @@ def test_what_is_not_mask_rcnn_in_mmdetection():
     assert "upgrade_model_version" in left["bbox_head.fc_cls.weight"] and "mask_head.upsample.bias" in left
 
 
+class PortBlock(nn.Module):
+    """A bottleneck of R-C3D's port: 1x1x1 to the middle's channels, 3x3x3 with the stride, 1x1x1 to four times as many."""
+
+    def __init__(self, inputs, middle, stride):
+        super().__init__()
+        shapes = (inputs, middle, 1, 1), (middle, middle, 3, stride), (middle, 4 * middle, 1, 1)
+        for number, (ins, outs, kernel, step) in enumerate(shapes, 1):
+            self.add_module(f"conv{number}", nn.Conv3d(ins, outs, kernel, step, kernel // 2, bias=False))
+            self.add_module(f"bn{number}", nn.BatchNorm3d(outs))
+        self.projects = stride > 1 or inputs != 4 * middle
+        if self.projects:
+            self.downsample = nn.Sequential(nn.Conv3d(inputs, 4 * middle, 1, stride, bias=False), nn.BatchNorm3d(4 * middle))
+
+    def forward(self, x):
+        y = self.bn1(self.conv1(x)).clamp(min=0)
+        y = self.bn2(self.conv2(y)).clamp(min=0)
+        return (self.bn3(self.conv3(y)) + (self.downsample(x) if self.projects else x)).clamp(min=0)
+
+
 class Rc3dPort(nn.Module):
-    """R-C3D's port: a 3-D ResNet of one block in each stage, cut into a base and a top, at an eighth of the width."""
+    """R-C3D's port: a 3-D ResNet cut into a base and a top, at an eighth of the width and with few blocks."""
+
+    OPTIONS = {"width": "0.125", "blocks": "2,1,1,2"}
 
     def __init__(self, classes):
         super().__init__()
-        ours = build("ea_rc3d", attention="none", width="0.125", blocks="1,1,1,1", classes=classes)
-        layers = [ours.layer1, ours.layer2, ours.layer3]
-        self.RCNN_base = nn.Sequential(ours.conv1, ours.bn1, nn.ReLU(), ours.maxpool, *layers)
-        self.RCNN_top = nn.Sequential(ours.layer4)
+        stages, inputs = [], 8
+        for stage, blocks in enumerate((2, 1, 1, 2)):
+            middle, stride = 8 << stage, 1 if stage == 0 else 2
+            stages.append(nn.Sequential(PortBlock(inputs, middle, stride),
+                                        *(PortBlock(4 * middle, middle, 1) for _ in range(blocks - 1))))
+            inputs = 4 * middle
+        stem = nn.Conv3d(3, 8, 7, stride=(1, 2, 2), padding=3, bias=False)
+        self.RCNN_base = nn.Sequential(stem, nn.BatchNorm3d(8), nn.ReLU(), nn.MaxPool3d(3, 2, 1), *stages[:3])
+        self.RCNN_top = nn.Sequential(stages[3])
         self.RCNN_rpn = nn.ModuleDict({"RPN_Conv1": nn.Conv3d(128, 512, 3), "RPN_cls_score": nn.Conv3d(512, 20, 1)})
         self.RCNN_cls_score, self.RCNN_twin_pred = nn.Linear(256, classes), nn.Linear(256, 2 * classes)
 
 
 def test_rc3d_s_port_fits_but_for_its_proposals():
-    port = shaken(Rc3dPort(21))
+    port = shaken(Rc3dPort(21)).double()
     found = convert(port.state_dict())
     assert found.options == {"classes": "21", "attention": "none"}
     assert sorted(found.left) == [f"RCNN_rpn.{part}.{kind}" for part in ("RPN_Conv1", "RPN_cls_score")
                                   for kind in ("bias", "weight")]
     assert all("train tpn.* anew" in reason for reason in found.left.values())
-    options = {**found.options, "width": "0.125", "blocks": "1,1,1,1"}
+    options = {**found.options, **Rc3dPort.OPTIONS}
     assert {re.sub(r"\.\w+$", "", one.name) for one in misfits(found.state, "ea_rc3d", options)} == {
         "tpn.conv", "tpn.cls_logits", "tpn.segment_pred"}
-    ours = loaded("ea_rc3d", found.state, **options)
-    clip = torch.randn(1, 3, 16, 32, 32)
-    torch.testing.assert_close(ours.features(clip), port.RCNN_base(clip))
-    top = port.RCNN_top(port.RCNN_base(clip))
-    torch.testing.assert_close(ours.head(ours.layer4(ours.features(clip)))[0], port.RCNN_cls_score(top.mean(dim=(2, 3, 4))))
+    ours = build("ea_rc3d", **options).double().eval()
+    ours.load_state_dict(found.state, strict=False)
+    clip = torch.randn(1, 3, 16, 64, 48, dtype=torch.float64)
+    theirs = port.RCNN_base(clip)
+    assert theirs.std() > 1e-2
+    torch.testing.assert_close(ours.features(clip), theirs, rtol=1e-9, atol=1e-9)
+    means = port.RCNN_top(theirs).mean(dim=(2, 3, 4))
+    scores, offsets = ours.head(ours.layer4(ours.features(clip)))
+    torch.testing.assert_close(scores, port.RCNN_cls_score(means), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(offsets.flatten(1), port.RCNN_twin_pred(means), rtol=1e-9, atol=1e-9)
 
 
 def test_psmnet_s_authors_have_our_names():
@@ -292,6 +334,16 @@ def test_a_shape_that_does_not_fit():
     assert re.fullmatch(r"has the shape \(5, \d+\); expected \(6, \d+\)", wrong.reason)
 
 
+@pytest.mark.parametrize("prefix", ["module.", "model.", "_orig_mod.", "model._orig_mod.module."])
+def test_what_wrappers_put_before_all_names_is_removed(prefix):
+    state = build("sanet", width="0.25").state_dict()
+    found = converted_without_rest({prefix + name: tensor for name, tensor in state.items()}, "sanet", {"width": "0.25"})
+    assert found.state.keys() == {name for name in state if not name.endswith("num_batches_tracked")}
+    one, *rest = state
+    half = {prefix + one: state[one], **{name: state[name] for name in rest}}
+    assert prefix + one in convert(half).state, "not before all names"
+
+
 def command(*arguments):
     return main([str(one) for one in arguments])
 
@@ -306,6 +358,7 @@ def test_the_file_says_what_network_it_is(tmp_path, capsys):
     assert "note: the regions are cut out as torchvision does" in said.err
     with safe_open(tmp_path / "weights.safetensors", "pt") as file:
         assert file.metadata() == {"saccade.architecture": "maskrcnn_resnet50_fpn", "saccade.option.classes": "7",
+                                   "saccade.option.attention": "none", "saccade.option.fpn": "torchvision",
                                    "saccade.option.batch_norm_epsilon": "1e-5", "saccade.option.blocks": "1,1,1,1"}
         state = {name: file.get_tensor(name) for name in file.keys()}
     assert not misfits(state, "maskrcnn_resnet50_fpn", {"classes": "7", **BLOCKS})
@@ -313,14 +366,46 @@ def test_the_file_says_what_network_it_is(tmp_path, capsys):
 
 def test_nothing_is_written_unless_all_fits(tmp_path, capsys):
     torch.save(Rc3dPort(21).state_dict(), tmp_path / "port.pth")
-    line = [tmp_path / "port.pth", "--architecture", "ea_rc3d", "--option", "width=0.125", "--option", "blocks=1,1,1,1", "-o",
-            tmp_path / "out.safetensors"]
+    options = [part for name, value in Rc3dPort.OPTIONS.items() for part in ("--option", f"{name}={value}")]
+    line = [tmp_path / "port.pth", "--architecture", "ea_rc3d", *options, "-o", tmp_path / "out.safetensors"]
     assert command(*line) == 1 and not (tmp_path / "out.safetensors").exists()
     said = capsys.readouterr().err
     assert "RCNN_rpn.RPN_Conv1.weight" in said and "tpn.conv.weight" in said and "--partial writes what fits" in said
     assert command(*line, "--partial") == 1, "the network lacks tensors"
     with safe_open(tmp_path / "out.safetensors", "pt") as file:
         assert "layer4.0.conv1.weight" in file.keys() and "tpn.conv.weight" not in file.keys()
+
+
+def as_python_2_pickles(stream: bytes) -> bytes:
+    """A file of PyTorch before 1.6 with its texts as byte strings. Five pickles are followed by the storages' bytes."""
+    source, found = io.BytesIO(stream), b""
+    for _ in range(5):
+        operations = list(pickletools.genops(source))
+        ends = [position for _, _, position in operations[1:]] + [source.tell()]
+        for (operation, argument, start), end in zip(operations, ends, strict=True):
+            if operation.name == "BINUNICODE":
+                text = argument.encode()
+                found += b"U" + bytes([len(text)]) + text
+            else:
+                found += stream[start:end]
+    return found + source.read()
+
+
+def test_psmnet_as_python_2_and_old_pytorch_saved_it(tmp_path, capsys):
+    """In the layout of the authors' files: {"state_dict"} of a DataParallel."""
+    state = {f"module.{name}": tensor for name, tensor in
+             shaken(build("ea_psmnet", attention="none", width="0.125")).state_dict().items() if "num_batches" not in name}
+    stream = io.BytesIO()
+    torch.save({"epoch": 10, "state_dict": state}, stream, _use_new_zipfile_serialization=False, pickle_protocol=2)
+    old = as_python_2_pickles(stream.getvalue())
+    assert b"U\x0astate_dict" in old and b"X\x0a\0\0\0state_dict" not in old
+    (tmp_path / "old.tar").write_bytes(old)
+    code = command(tmp_path / "old.tar", "--architecture", "ea_psmnet", "--option", "width=0.125", "-o", tmp_path / "weights")
+    assert code == 0, capsys.readouterr().err
+    with safe_open(tmp_path / "weights", "pt") as file:
+        assert set(file.keys()) == {name.removeprefix("module.") for name in state}
+        for name in file.keys():
+            torch.testing.assert_close(file.get_tensor(name), state[f"module.{name}"], rtol=0, atol=0)
 
 
 class Evil:

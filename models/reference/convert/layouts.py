@@ -108,7 +108,7 @@ LAYOUTS = {
     )
 }
 
-_WRAPPERS = ("module.", "_orig_mod.")
+_WRAPPERS = ("module.", "model.", "_orig_mod.")  # as the daemon removes them
 # The module that the authors of Efficient Attention published, and its names here.
 _ATTENTION = {"keys": "key", "queries": "query", "values": "value", "reprojection": "out"}
 

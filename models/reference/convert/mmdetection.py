@@ -42,8 +42,9 @@ def mmdetection(source: State) -> Converted:
         if name.startswith("roi_head.bbox_head.0."):
             found.left[name] = "is a stage of a cascade; Mask R-CNN has one"
     _reorder(found)
+    # Attention and the paper's pyramid are the defaults of ea_mask_rcnn_*; mmdetection's network has torchvision's pyramid alone.
     # torchvision's published weights were frozen without an epsilon; mmdetection's batch norms have 1e-5.
-    found.options["batch_norm_epsilon"] = "1e-5"
+    found.options |= {"attention": "none", "fpn": "torchvision", "batch_norm_epsilon": "1e-5"}
     found.notes += _NOTES
     return found
 

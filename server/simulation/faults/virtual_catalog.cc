@@ -136,6 +136,7 @@ bool VirtualCatalog::LoadWanted() {
     queue_.Loaded(*name, absl::ZeroDuration());
     return true;
   }
+  queue_.Begin(*name);
   if (const absl::Status room = MakeRoom(model, options_.bytes[model]); !room.ok()) {
     queue_.Failed(*name, room);
     return true;

@@ -11,6 +11,8 @@ from saccade.bulk.failures import BulkError
 from saccade.bulk.plan import Plan
 
 _ROWS_AT_ONCE = 256
+# Least score of a keypoint that counts as visible.
+_VISIBLE_FROM = 0.5
 
 
 def _rows(made: Plan) -> Iterator[dict[str, Any]]:
@@ -31,6 +33,16 @@ def check(made: Plan) -> None:
         raise BulkError("COCO JSON holds detections; write this model's results to a folder, as Parquet files")
 
 
+def _keypoints(points: list[dict[str, float]]) -> list[float]:
+    """COCO's x, y, v of each point: v is 2 (visible) from a score of 0.5 on, 1 below, and 0 for a point without a score,
+    whose x and y are 0 then."""
+    flat: list[float] = []
+    for point in points:
+        visible = 2 if point["score"] >= _VISIBLE_FROM else int(point["score"] > 0)
+        flat += [point["x"], point["y"], visible] if visible else [0, 0, 0]
+    return flat
+
+
 def _annotation(index: int, number: int, found: dict[str, Any]) -> dict[str, Any]:
     left, top, right, bottom = found["box"]
     width, height = right - left, bottom - top
@@ -38,6 +50,9 @@ def _annotation(index: int, number: int, found: dict[str, Any]) -> dict[str, Any
             "bbox": [left, top, width, height], "area": width * height, "iscrowd": 0}
     if found["mask"] is not None:
         made["segmentation"] = found["mask"]
+    if found["keypoints"]:
+        made["keypoints"] = _keypoints(found["keypoints"])
+        made["num_keypoints"] = sum(visible > 0 for visible in made["keypoints"][2::3])
     return made
 
 

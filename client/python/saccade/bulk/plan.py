@@ -14,7 +14,8 @@ from typing import Any
 from saccade.bulk import sources
 from saccade.bulk.failures import BulkError
 
-_FORMAT = 1
+# Counts up when the columns of the output change: the parts of one job have the same.
+_FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True)

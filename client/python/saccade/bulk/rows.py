@@ -55,7 +55,8 @@ def _detect(question: Question, data: bytes) -> requests.Request[Any]:
 def _detections(answer: types.Detections) -> list[Row]:
     return [
         {"class": one.class_index, "label": one.label, "score": one.score, "box": list(dataclasses.astuple(one.box)),
-         "mask": one.mask.coco if one.mask is not None else None}
+         "mask": one.mask.coco if one.mask is not None else None,
+         "keypoints": [dataclasses.asdict(point) for point in one.keypoints]}
         for one in answer.detections
     ]
 
@@ -88,6 +89,14 @@ def _actions(answer: types.Actions) -> list[Row]:
     ]
 
 
+def _embed(question: Question, data: bytes) -> requests.Request[Any]:
+    return requests.Embed(question.model, data, **_options(question))
+
+
+def _values(answer: types.Embedding) -> list[Row]:
+    return [{"values": answer.values.tolist()}]
+
+
 def _named(arrow: Any) -> list[tuple[str, Any]]:
     return [("class", arrow.int32()), ("label", arrow.string())]
 
@@ -96,12 +105,16 @@ def _mask(arrow: Any) -> Any:
     return arrow.struct([("size", arrow.list_(arrow.int32())), ("counts", arrow.string())])
 
 
+def _keypoints(arrow: Any) -> Any:
+    return arrow.list_(arrow.struct([("x", arrow.float32()), ("y", arrow.float32()), ("score", arrow.float32())]))
+
+
 _TASKS = {
     "classification": Task(_classify, lambda arrow: [*_named(arrow), ("probability", arrow.float32())], _classes),
     "detection": Task(
         _detect,
         lambda arrow: [*_named(arrow), ("score", arrow.float32()), ("box", arrow.list_(arrow.float32())),
-                       ("mask", _mask(arrow))],
+                       ("mask", _mask(arrow)), ("keypoints", _keypoints(arrow))],
         _detections,
     ),
     "segmentation": Task(
@@ -116,14 +129,19 @@ _TASKS = {
                        ("end_seconds", arrow.float64())],
         _actions,
     ),
+    "embedding": Task(_embed, lambda arrow: [("values", arrow.list_(arrow.float32()))], _values),
 }
+
+# Commands for tasks whose results are files, or whose inputs are not single pictures.
+_INSTEAD = {"depth": "saccade depth", "stereo": "saccade stereo", "restoration": "saccade restore"}
 
 
 def task_of(model: types.Model) -> Task:
     if model.task not in _TASKS:
+        instead = f"; use {_INSTEAD[model.task]} -o FOLDER" if model.task in _INSTEAD else ""
         raise BulkError(
             f"model {model.name} has the task {model.task}; a bulk job sends one picture or one clip at a time, for "
-            f"{', '.join(_TASKS)}"
+            f"{', '.join(_TASKS)}{instead}"
         )
     return _TASKS[model.task]
 

@@ -113,8 +113,11 @@ def _average_precisions(truth: Any, found: list[Any], images: list[int], kind: s
         return [Figure(f"{name} {statistic}", 0.0, "%") for statistic in _STATISTICS[:3]]
     _, evaluate = _pycocotools()
     with contextlib.redirect_stdout(io.StringIO()):
-        # A copy of each: pycocotools adds to what it is given.
-        evaluation = evaluate(truth, truth.loadRes([dict(one) for one in found]), kind)
+        # A copy of each: pycocotools adds to what it is given. It takes a detection's area of its box, if it has one, also
+        # where masks are compared; small, medium and large masks are told apart by their own areas.
+        unused = {"segm": "bbox", "bbox": "segmentation"}[kind]
+        copies = [{name: value for name, value in one.items() if name != unused} for one in found]
+        evaluation = evaluate(truth, truth.loadRes(copies), kind)
         evaluation.params.imgIds = images
         evaluation.evaluate()
         evaluation.accumulate()

@@ -25,7 +25,7 @@ def _number(value: float, figure: Figure) -> str:
 
 
 def _source(row: Row | None) -> str:
-    return f"{row.paper}, table {row.table}: {row.name}" if row is not None else "none for this model"
+    return f"{row.source}: {row.name}" if row is not None else "none for this model"
 
 
 def _rows(result: Result, row: Row | None) -> list[str]:
@@ -50,7 +50,7 @@ def _covered(result: Result) -> str:
 
 def markdown(evaluation: Evaluation, result: Result) -> str:
     model = result.model
-    row = row_of(result.dataset, model, evaluation.folder)
+    row = row_of(result.dataset, model, evaluation.folder, evaluation.options.split)
     lines = [
         f"# {model.name} on {result.dataset}", "",
         f"- Model: `{model.architecture}`, version {model.version}, computed in {model.precision or 'its own precision'}",
@@ -74,7 +74,7 @@ def _cell(text: str) -> str:
 
 def document(evaluation: Evaluation, result: Result) -> dict[str, Any]:
     model = result.model
-    row = row_of(result.dataset, model, evaluation.folder)
+    row = row_of(result.dataset, model, evaluation.folder, evaluation.options.split)
     figures = [
         {"name": one.name, "value": one.value, "unit": one.unit,
          "published": row.figures.get(one.name) if row is not None else None}

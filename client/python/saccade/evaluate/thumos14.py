@@ -18,7 +18,7 @@ _CLASSES = (
     "SoccerPenalty", "TennisSwing", "ThrowDiscus", "VolleyballSpiking",
 )
 _AMBIGUOUS = "Ambiguous"
-_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _PICTURES = (".jpeg", ".jpg", ".png")
 
 Segments = dict[str, dict[str, list[metrics.Segment]]]

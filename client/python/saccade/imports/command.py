@@ -1,4 +1,4 @@
-"""The commands `python -m saccade import` and `python -m saccade verify`."""
+"""The commands saccade-import and saccade-verify, which `saccade import` and `saccade verify` run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from saccade.imports.failures import ImportFailure
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m saccade", epilog="Exit codes: 0 done, 1 failed or beyond a tolerance, 2 usage."
+        prog="saccade", epilog="Exit codes: 0 done, 1 failed or beyond a tolerance, 2 usage."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     into = commands.add_parser("import", help="write a network of PyTorch's libraries as a model's folder")
     into.add_argument("source", metavar="SOURCE",
-                      help="torchvision:NAME, timm:NAME, transformers:FOLDER, or a file .pt or .pt2 with --description")
+                      help="torchvision:NAME, timm:NAME, transformers:FOLDER, or a file .pt, .pt2 or .onnx with --description")
     into.add_argument("-o", "--output", required=True, type=pathlib.Path, metavar="DIR",
                       help="the model's folder; its last part is the model's name")
     into.add_argument("--weights", metavar="NAME", help="torchvision's name of the weights (default DEFAULT)")
@@ -27,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     into.add_argument("--labels", type=pathlib.Path, metavar="FILE", help="names of the classes, one a line")
     into.add_argument("--overwrite", action="store_true", help="replace what DIR holds")
     verify = commands.add_parser("verify", help="compare a served model with its author's Python")
-    verify.add_argument("model", type=pathlib.Path, metavar="DIR", help="a folder that import wrote")
+    verify.add_argument("model", type=pathlib.Path, metavar="DIR", help="a folder that import wrote, but not from a file")
     verify.add_argument("--pictures", required=True, type=pathlib.Path, metavar="FOLDER", help="pictures to compare with")
     verify.add_argument("--url", metavar="HOST:PORT",
                         help="gRPC address of a daemon that serves the model; without it one is started")
@@ -48,7 +48,7 @@ def _import(given: argparse.Namespace) -> int:
     if given.random is not None and given.weights is not None:
         raise ImportFailure("--random and --weights exclude each other; leave one out")
     folder.check_target(given.output, given.overwrite)
-    if given.source.endswith((".pt", ".pt2")) and ":" not in given.source:
+    if given.source.endswith(files.SUFFIXES) and ":" not in given.source:
         files.import_file(pathlib.Path(given.source), given.output, given.description, given.labels)
     else:
         kind, _, name = given.source.partition(":")
@@ -59,7 +59,9 @@ def _import(given: argparse.Namespace) -> int:
         if given.labels is not None:
             network.labels = files.read_labels(given.labels)
         folder.write(given.output, network, export.export(network), record)
-    print(f"wrote {given.output}; serve it by: saccaded --model-repository {given.output.absolute().parent} --allow-executable-models")
+    # A graph is data and needs no permission.
+    permission = "" if given.source.endswith(".onnx") else " --allow-executable-models"
+    print(f"wrote {given.output}; serve it by: saccaded --model-repository {given.output.absolute().parent}{permission}")
     return 0
 
 
@@ -73,6 +75,7 @@ def _verify(given: argparse.Namespace) -> int:
         **{one.name: getattr(given, f"{one.name}_tolerance") for one in dataclasses.fields(comparing.Tolerance)}
     )
     pictures = verifying.pictures_in(given.pictures)
+    verifying.record_of(given.model)
     name = given.model.absolute().name
     try:
         if given.url is not None:
@@ -96,10 +99,21 @@ def _verify(given: argparse.Namespace) -> int:
             print(f"  {one.name:8} {value:.2e}  of {most:g} allowed{'' if value <= most else '  TOO MUCH'}")
     if found.unmatched:
         print(f"  {found.unmatched} detections that only one side has  TOO MUCH")
+    if found.compared == 0 and found.unmatched == 0:
+        print("  neither side found anything, so this shows nothing; expected pictures in which the network finds something  FAILED")
     return 0 if good else 1
 
 
+def import_main() -> int:
+    return main(["import", *sys.argv[1:]])
+
+
+def verify_main() -> int:
+    return main(["verify", *sys.argv[1:]])
+
+
 def main(arguments: list[str] | None = None) -> int:
+    """Runs the command that is the first of `arguments`. Returns the exit code."""
     given = _parser().parse_args(arguments)
     try:
         return _import(given) if given.command == "import" else _verify(given)

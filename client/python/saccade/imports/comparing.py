@@ -42,9 +42,9 @@ class Differences:
             setattr(self, name, value if before is None else max(before, value))
 
     def within(self, tolerance: Tolerance) -> bool:
-        """Whether nothing differs by more. A difference that is not a number is beyond every tolerance."""
+        """Whether something was compared and nothing differs by more. A difference that is not a number is beyond every tolerance."""
         pairs = [(getattr(self, one.name), getattr(tolerance, one.name)) for one in dataclasses.fields(Tolerance)]
-        return self.unmatched == 0 and all(found is None or found <= most for found, most in pairs)
+        return self.compared > 0 and self.unmatched == 0 and all(found is None or found <= most for found, most in pairs)
 
 
 def _iou(box: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Programs that are files already: TorchScript (.pt) and AOTInductor's packages (.pt2)."""
+"""Programs that are files already: TorchScript (.pt), AOTInductor's packages (.pt2) and ONNX graphs (.onnx)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from saccade.imports import folder
 from saccade.imports.failures import ImportFailure
 
+SUFFIXES = (".pt", ".pt2", ".onnx")
 _MAX_TEXT_BYTES = 4 << 20
 
 
@@ -26,12 +27,23 @@ def read_labels(path: pathlib.Path) -> list[str]:
     return [line for line in _text(path).splitlines() if line]
 
 
+def _external_data(program: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the files beside a graph that exporters name after it: it refers to them by these names."""
+    if program.suffix != ".onnx":
+        return []
+    named = (program.with_name(program.name + ending) for ending in (".data", "_data"))
+    return [path for path in named if path.is_file()]
+
+
 def import_file(program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None) -> None:
     """Copies the program beside its description. The daemon compares both when it loads the model."""
     if description is None:
-        raise ImportFailure(f"{program} does not say what its pictures and outputs are; add --description saccade.json")
+        tensors = f", or serve its tensors as they are: saccade init {program} -o {target}" if program.suffix == ".onnx" else ""
+        raise ImportFailure(
+            f"{program} does not say what its pictures and outputs are; add --description saccade.json{tensors}"
+        )
     if not program.is_file():
-        raise ImportFailure(f"{program} is no file; expected a program that torch.jit.save or AOTInductor wrote")
+        raise ImportFailure(f"{program} is no file; expected a program of TorchScript or AOTInductor, or an ONNX graph")
     try:
         described: Any = json.loads(_text(description))
     except ValueError as error:
@@ -42,5 +54,7 @@ def import_file(program: pathlib.Path, target: pathlib.Path, description: pathli
     shutil.rmtree(target, ignore_errors=True)
     (target / "1").mkdir(parents=True)
     record = folder.Record(f"file:{program.name}")
-    folder.write_text(target, described, names, program.name, "as it is", record)
+    folder.write_text(target, described, names, program.name, "as it is", record, program.suffix)
+    for data in _external_data(program):
+        shutil.copyfile(data, target / "1" / data.name)
     shutil.copyfile(program, target / "1" / f"model{program.suffix}")

@@ -1,4 +1,4 @@
-"""A model's folder: config.pbtxt, saccade.json, labels.txt, README.md, import.json and 1/model.pt."""
+"""A model's folder: config.pbtxt, saccade.json, labels.txt, README.md, import.json and the program, such as 1/model.pt."""
 
 from __future__ import annotations
 
@@ -26,22 +26,34 @@ class Record:
     weights: str | None = None
     seed: int | None = None
 
+    @property
+    def from_file(self) -> str | None:
+        """The name of the file that was imported; None for a library's network."""
+        return self.source.removeprefix(_FILE) if self.source.startswith(_FILE) else None
 
+
+_FILE = "file:"
 _README = """# {name}
 
-{source}, imported by `python -m saccade import` ({notes}).
+{source}, imported by `saccade import` ({notes}).
 
-    saccaded --model-repository {parent} --allow-executable-models
+    saccaded --model-repository {parent}{permission}
 
 | file | what it is |
 |---|---|
-| `1/model.pt` | the network as TorchScript |
+| `1/model{suffix}` | {program} |
 | `saccade.json` | how a picture becomes its input, and what its outputs mean |
 | `config.pbtxt` | the daemon's configuration |
-{labels}| `import.json` | where it is from, for `python -m saccade verify {name} --pictures FOLDER` |
+{labels}| `import.json` | {record} |
 
-The program is code: serve it only if you trust where it is from.
+{trust}
 """
+# By suffix: what a program is, and its backend.
+_PROGRAMS = {
+    ".pt": ("the network as TorchScript", "pytorch"),
+    ".pt2": ("the network as a package of AOTInductor's", "pytorch"),
+    ".onnx": ("the network as an ONNX graph", "onnxruntime"),
+}
 
 
 def check_target(folder: pathlib.Path, overwrite: bool) -> None:
@@ -54,8 +66,8 @@ def check_target(folder: pathlib.Path, overwrite: bool) -> None:
         raise ImportFailure(f"-o {folder} exists and is not empty; choose another folder, or add --overwrite")
 
 
-def _config(description: dict[str, Any], labels: bool) -> str:
-    lines = ['backend: "pytorch"', f"max_batch_size: {description.get('max_batch_size', 8)}"]
+def _config(description: dict[str, Any], labels: bool, backend: str) -> str:
+    lines = [f'backend: "{backend}"', f"max_batch_size: {description.get('max_batch_size', 8)}"]
     if labels:
         lines.append('parameters { key: "labels" value { string_value: "labels.txt" } }')
     return "\n".join(lines) + "\n"
@@ -71,10 +83,13 @@ def write(folder: pathlib.Path, network: Network, script: torch.jit.ScriptModule
 
 
 def write_text(
-    folder: pathlib.Path, description: dict[str, Any], labels: list[str], source: str, notes: str, record: Record
+    folder: pathlib.Path, description: dict[str, Any], labels: list[str], source: str, notes: str, record: Record,
+    suffix: str = ".pt",
 ) -> None:
+    """Writes everything but the program, which is 1/model with `suffix`: .pt, .pt2 or .onnx."""
     description = dict(description)
-    (folder / "config.pbtxt").write_text(_config(description, bool(labels)), encoding="utf-8")
+    program, backend = _PROGRAMS[suffix]
+    (folder / "config.pbtxt").write_text(_config(description, bool(labels), backend), encoding="utf-8")
     description.pop("max_batch_size", None)
     (folder / "saccade.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
     row = ""
@@ -82,7 +97,16 @@ def write_text(
         (folder / "labels.txt").write_text("\n".join(labels) + "\n", encoding="utf-8")
         row = f"| `labels.txt` | the names of its {len(labels)} classes |\n"
     (folder / "import.json").write_text(json.dumps(dataclasses.asdict(record), indent=2) + "\n", encoding="utf-8")
-    readme = _README.format(name=folder.absolute().name, source=source, notes=notes, parent=folder.absolute().parent.name, labels=row)
+    is_data = suffix == ".onnx"
+    name = folder.absolute().name
+    verified = f"where it is from, for `saccade verify {name} --pictures FOLDER`"
+    readme = _README.format(
+        name=name, source=source, notes=notes, parent=folder.absolute().parent.name, labels=row, suffix=suffix, program=program,
+        permission="" if is_data else " --allow-executable-models",
+        record=verified if record.from_file is None else "where it is from",
+        trust="The graph is data: it needs no permission to be served." if is_data
+        else "The program is code: serve it only if you trust where it is from.",
+    )  # fmt: skip
     (folder / "README.md").write_text(readme, encoding="utf-8")
 
 
@@ -93,7 +117,7 @@ def read_record(folder: pathlib.Path) -> Record:
             raise ImportFailure(f"{path} has more than {_MAX_RECORD_BYTES} bytes; import the network again")
         return Record(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise ImportFailure(f"{folder} has no import.json; expected a folder that `python -m saccade import` wrote") from None
+        raise ImportFailure(f"{folder} has no import.json; expected a folder that `saccade import` wrote") from None
     except (OSError, ValueError, TypeError) as error:
         raise ImportFailure(f"{path} cannot be read: {error}; import the network again") from None
 

@@ -16,7 +16,7 @@ def build(record: Record) -> Network:
     kind, separator, name = record.source.partition(":")
     if not separator or kind not in KINDS or not name:
         raise ImportFailure(
-            f"'{record.source}' is no source; expected torchvision:NAME, timm:NAME, transformers:FOLDER, or a file .pt or .pt2"
+            f"'{record.source}' is no source; expected torchvision:NAME, timm:NAME, transformers:FOLDER, or a file .pt, .pt2 or .onnx"
         )
     try:
         module = importlib.import_module(f"saccade.imports.{kind}_networks")

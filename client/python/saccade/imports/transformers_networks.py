@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from saccade.imports import random_weights
+from saccade.imports import processors, random_weights
 from saccade.imports.failures import ImportFailure
 from saccade.imports.network import Author, Found, Network
 
@@ -22,7 +22,6 @@ _KINDS: dict[str, tuple[str, str, dict[str, str]]] = {
     "ForDepthEstimation": ("AutoModelForDepthEstimation", "depth", {"depth": "predicted_depth"}),
     "Model": ("AutoModel", "embedding", {"embedding": "pooler_output"}),
 }
-_FILTERS = {2: "bilinear", 3: "bicubic"}
 # Detectors whose scores are sigmoids, without a class for no object.
 _SIGMOID = ("Deformable", "ConditionalDetr", "RTDetr", "RtDetr", "DFine", "DabDetr")
 _SCORE_THRESHOLD = 0.05
@@ -68,47 +67,6 @@ class OneByOne(Author):
         return outputs.pooler_output[0].flatten().numpy()
 
 
-def _size(size: Any) -> dict[str, int]:
-    return {name: int(size[name]) for name in ("height", "width", "shortest_edge", "longest_edge") if size.get(name)}
-
-
-def _prepares(processor: Any) -> tuple[dict[str, Any], tuple[int, int]]:
-    """Returns what the processor does, as saccade.json says it, and the size of an example."""
-    if not processor.do_resize:
-        raise ImportFailure("the processor's do_resize is false; expected one that resizes pictures")
-    size = _size(processor.size)
-    taken: dict[str, Any] = {}
-    example = (256, 320)
-    if getattr(processor, "do_center_crop", None):
-        crop = _size(processor.crop_size)
-        side = size.get("shortest_edge", size.get("height"))
-        if side is None or crop["height"] != crop["width"] or ("height" in size and size["height"] != size["width"]):
-            raise ImportFailure(f"the processor resizes to {size} and crops {crop}; expected a shortest edge and a square")
-        taken = {"resize": "shorter", "size": side, "crop": crop["height"]}
-        if "height" in size:
-            if side != crop["height"]:
-                raise ImportFailure(f"the processor resizes to {size} and crops {crop}; expected the same size")
-            taken = {"resize": "exact", "size": [side, side]}
-        example = (crop["height"], crop["width"])
-    elif "shortest_edge" in size:
-        taken = {"resize": "shorter", "size": size["shortest_edge"]}
-        if "longest_edge" in size:
-            taken["max_size"] = max(size["longest_edge"], size["shortest_edge"])
-        example = (size["shortest_edge"], size["shortest_edge"] * 5 // 4)
-    else:
-        taken = {"resize": "exact", "size": [size["height"], size["width"]]}
-        example = (size["height"], size["width"])
-    resample = int(processor.resample)
-    if resample not in _FILTERS:
-        raise ImportFailure(f"the processor's resample is {resample}; expected 2 (bilinear) or 3 (bicubic)")
-    taken["filter"] = _FILTERS[resample]
-    taken["scale"] = float(processor.rescale_factor) if processor.do_rescale else 1.0
-    if processor.do_normalize:
-        taken["mean"] = [float(one) for one in processor.image_mean]
-        taken["std"] = [float(one) for one in processor.image_std]
-    return taken, example
-
-
 def _kind(folder: pathlib.Path) -> tuple[str, str]:
     """Returns the architecture, and the ending of its name that is known."""
     try:
@@ -144,7 +102,7 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
         network = made.from_config(config).eval()
     else:
         network = made.from_pretrained(str(folder), config=config, local_files_only=True).eval()
-    prepared, (height, width) = _prepares(processor)
+    prepared, (height, width) = processors.prepares(processor)
     sigmoid = any(part in architecture for part in _SIGMOID)
     head: dict[str, Any] = {"kind": kind}
     if kind == "sets":

@@ -33,6 +33,17 @@ def pictures_in(place: pathlib.Path) -> list[pathlib.Path]:
     return found
 
 
+def record_of(model: pathlib.Path) -> folder.Record:
+    """Returns where the model is from. Raises ImportFailure if that has no Python to compare with."""
+    record = folder.read_record(model)
+    if record.from_file is not None:
+        raise ImportFailure(
+            f"{model} was imported from the file {record.from_file}, which has no author's Python to compare with; verify takes "
+            "folders that were imported from torchvision, timm or transformers"
+        )
+    return record
+
+
 def decoded(file: bytes) -> torch.Tensor:
     """Returns the upright picture, float32 [3, height, width] from 0 to 1."""
     import PIL.Image
@@ -110,7 +121,7 @@ def compare(
     model: pathlib.Path, client: saccade.Client, name: str, pictures: list[pathlib.Path], tolerance: comparing.Tolerance
 ) -> comparing.Differences:
     """Sends all pictures at once, so that they share batches, and compares each answer with the author's."""
-    network = sources.build(folder.read_record(model))
+    network = sources.build(record_of(model))
     author: Any = network.author
     missing, unexpected = author.network.load_state_dict(folder.read_state(model), strict=False)
     if missing:

@@ -64,6 +64,16 @@ grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- end -}}
 {{- end -}}
 
+{{- /* "yes" if the daemon gets a public key for the models' signatures. */ -}}
+{{- define "saccade.signed" -}}
+{{- with .Values.models.signingKey -}}
+{{- if and .configMapName .secretName -}}
+{{- fail "models.signingKey: configMapName and secretName are both set; set the one that holds the public key" -}}
+{{- end -}}
+{{- if or .configMapName .secretName }}yes{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* The label by which the pods of two templates differ. */ -}}
 {{- define "saccade.hashLabel" -}}
 {{ if .Values.progressive.enabled }}rollouts-pod-template-hash{{ else }}pod-template-hash{{ end }}
@@ -148,9 +158,15 @@ grpc-port=8001
 http-port=8000
 metrics-port=8002
 model-repository={{ if .Values.models.demo }}/opt/saccade/demo{{ else }}{{ .Values.models.path }}{{ end }}
+{{- if include "saccade.signed" . }}
+signing-key=/etc/saccade-signing-key/{{ .Values.models.signingKey.key }}
+{{- if .Values.models.signingKey.required }}
+require-signed=true
+{{- end }}
+{{- end }}
 {{- range $flag, $value := .Values.config }}
-{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics") }}
-{{- fail (printf "config.%s: is set by the chart; use models.path for the repository, insecure, tls and tokens for access, and service for the Service's ports" $flag) }}
+{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed") }}
+{{- fail (printf "config.%s: is set by the chart; use models.path for the repository, models.signingKey for its signatures, insecure, tls and tokens for access, and service for the Service's ports" $flag) }}
 {{- end }}
 {{- /* Helm passes numbers as floats; large ones would be printed with an exponent. */}}
 {{ $flag }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}

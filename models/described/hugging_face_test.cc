@@ -1,0 +1,191 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/api/error.h"
+#include "models/described/picture_program.h"
+
+namespace saccade::models {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// `processor`: the members of preprocessor_config.json behind its class.
+PictureProgram Read(const std::string& processor_class, const std::string& processor,
+                    const std::string& architecture = "ResNetForImageClassification") {
+  const std::string named = "{\"image_processor_type\": \"" + processor_class + "\"";
+  return ReadHuggingFace("{\"architectures\": [\"" + architecture + "\"]}",
+                         named + (processor.empty() ? "" : ", ") + processor + "}");
+}
+
+ImageInput InputOf(const std::string& processor_class, const std::string& processor) {
+  return Read(processor_class, processor).input;
+}
+
+// Returns the message of the LoadError; empty if there is none.
+std::string ErrorOf(const std::string& processor_class, const std::string& processor,
+                    const std::string& architecture = "ResNetForImageClassification") {
+  try {
+    Read(processor_class, processor, architecture);
+  } catch (const LoadError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void ExpectMean(const ImageInput& input, float red, float green, float blue) {
+  EXPECT_FLOAT_EQ(input.mean[0], red);
+  EXPECT_FLOAT_EQ(input.mean[1], green);
+  EXPECT_FLOAT_EQ(input.mean[2], blue);
+}
+
+TEST(HuggingFace, ReadsWhatSavePretrainedWritesForVit) {
+  const ImageInput input = InputOf("ViTImageProcessor", R"(
+      "do_convert_rgb": null, "do_normalize": true, "do_rescale": true, "do_resize": true,
+      "image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "resample": 3,
+      "rescale_factor": 0.00392156862745098, "size": {"height": 224, "width": 192}, "data_format": "channels_first")");
+  EXPECT_EQ(input.fit, Fit::kExact);
+  EXPECT_EQ(input.height, 224);
+  EXPECT_EQ(input.width, 192);
+  EXPECT_EQ(input.interpolation, Interpolation::kBicubic);
+  ExpectMean(input, 0.1F, 0.2F, 0.3F);
+  EXPECT_FLOAT_EQ(input.std[2], 0.6F);
+  EXPECT_TRUE(input.rgb);
+}
+
+TEST(HuggingFace, ANumberWithAMaxSizeKeepsTheRatio) {
+  const ImageInput input = InputOf("DetrFeatureExtractor", R"("size": 800, "max_size": 1300)");
+  EXPECT_EQ(input.fit, Fit::kKeepRatio);
+  EXPECT_EQ(input.short_side, 800);
+  EXPECT_EQ(input.long_side, 1300);
+  EXPECT_EQ(PlacementOf(input, {400, 500}).scaled, (Size{800, 1000}));
+  EXPECT_EQ(PlacementOf(input, {400, 1300}).scaled, (Size{400, 1300}));
+  EXPECT_EQ(InputOf("DetrImageProcessor", R"("size": 600)").long_side, 1333);
+}
+
+TEST(HuggingFace, ANumberIsASquareOrAShorterSideByTheClass) {
+  EXPECT_EQ(InputOf("ViTImageProcessor", R"("size": 192)").fit, Fit::kExact);
+  const ImageInput clip = InputOf("CLIPImageProcessor", R"("size": 256, "crop_size": 240)");
+  EXPECT_EQ(clip.fit, Fit::kCropCentre);
+  EXPECT_EQ(clip.short_side, 256);
+  EXPECT_EQ(clip.height, 240);
+  EXPECT_THAT(ErrorOf("ViTImageProcessor", R"("size": 800, "max_size": 1333)"),
+              AllOf(HasSubstr("'max_size' is 1333"), HasSubstr("saccade.json")));
+}
+
+TEST(HuggingFace, ConvNextCropsAShareBelow384) {
+  const ImageInput small =
+      InputOf("ConvNextImageProcessor", R"("size": {"shortest_edge": 224}, "crop_pct": 0.9)");
+  EXPECT_EQ(small.fit, Fit::kCropCentre);
+  EXPECT_EQ(small.short_side, 248);
+  EXPECT_EQ(small.height, 224);
+  EXPECT_EQ(small.width, 224);
+  EXPECT_TRUE(small.crop_rounds_down);
+  EXPECT_EQ(InputOf("ConvNextFeatureExtractor", R"("size": 224)").short_side, 256);
+  const ImageInput large =
+      InputOf("ConvNextImageProcessorFast", R"("size": {"shortest_edge": 384}, "crop_pct": 0.9)");
+  EXPECT_EQ(large.fit, Fit::kExact);
+  EXPECT_EQ(large.height, 384);
+  EXPECT_EQ(large.width, 384);
+  EXPECT_THAT(ErrorOf("ViTImageProcessor", R"("size": 224, "crop_pct": 0.9)"),
+              HasSubstr("'crop_pct' is 0.9"));
+}
+
+TEST(HuggingFace, MobileVitTakesBgrAndDoesNotNormalize) {
+  const std::string sizes = R"("size": {"shortest_edge": 288}, "crop_size": {"height": 256, "width": 256})";
+  const ImageInput input = InputOf("MobileViTFeatureExtractor", sizes);
+  EXPECT_FALSE(input.rgb);
+  EXPECT_EQ(input.short_side, 288);
+  ExpectMean(input, 0, 0, 0);
+  EXPECT_FLOAT_EQ(input.std[0], 1);
+  EXPECT_TRUE(InputOf("MobileViTImageProcessor", sizes + R"(, "do_flip_channel_order": false)").rgb);
+  EXPECT_THAT(ErrorOf("MobileViTImageProcessor", sizes + R"(, "do_normalize": true)"),
+              HasSubstr("do_normalize is true"));
+  EXPECT_THAT(ErrorOf("ViTImageProcessor", R"("do_flip_channel_order": true)"),
+              HasSubstr("'do_flip_channel_order' is true"));
+}
+
+TEST(HuggingFace, AMissingKeyIsTheClassesDefault) {
+  const ImageInput vit = InputOf("ViTImageProcessor", "");
+  ExpectMean(vit, 0.5F, 0.5F, 0.5F);
+  EXPECT_EQ(vit.interpolation, Interpolation::kBilinear);
+  const ImageInput clip = InputOf("CLIPImageProcessor", R"("image_std": null)");
+  ExpectMean(clip, 0.48145466F, 0.4578275F, 0.40821073F);
+  EXPECT_FLOAT_EQ(clip.std[1], 0.26130258F);
+  EXPECT_EQ(clip.interpolation, Interpolation::kBicubic);
+  EXPECT_EQ(clip.fit, Fit::kCropCentre);
+  ExpectMean(InputOf("SegformerImageProcessor", ""), 0.485F, 0.456F, 0.406F);
+  ExpectMean(InputOf("RTDetrImageProcessor", ""), 0, 0, 0);
+}
+
+TEST(HuggingFace, AClassThatIsNotKnownIsAnError) {
+  EXPECT_THAT(ErrorOf("GLPNImageProcessor", R"("size_divisor": 32)"),
+              AllOf(HasSubstr("image_processor_type is 'GLPNImageProcessor'"), HasSubstr("ViTImageProcessor"),
+                    HasSubstr("saccade.json")));
+  try {
+    ReadHuggingFace(R"({"architectures": ["ViTModel"]})", R"({"size": {"height": 8, "width": 8}})");
+    FAIL() << "a missing class is not an error";
+  } catch (const LoadError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("image_processor_type is missing"));
+  }
+}
+
+TEST(HuggingFace, DptIsRoundedToMultiples) {
+  const ImageInput input =
+      InputOf("DPTImageProcessor", R"("size": {"height": 384, "width": 500}, "ensure_multiple_of": 14)");
+  EXPECT_EQ(input.fit, Fit::kExact);
+  EXPECT_EQ(input.height, 378);
+  EXPECT_EQ(input.width, 504);
+  EXPECT_THAT(ErrorOf("DPTImageProcessor", R"("keep_aspect_ratio": true)"),
+              AllOf(HasSubstr("keep_aspect_ratio is true"), HasSubstr("saccade.json")));
+  EXPECT_THAT(ErrorOf("DPTImageProcessor", R"("size": 48, "ensure_multiple_of": 32)"),
+              HasSubstr("ensure_multiple_of is 32"));
+}
+
+TEST(HuggingFace, PaddingIsAnErrorUnlessItIsThatOfABatch) {
+  EXPECT_EQ(ErrorOf("DetrImageProcessor", R"("do_pad": true)"), "");
+  EXPECT_THAT(ErrorOf("DetrImageProcessor", R"("do_pad": true, "pad_size": {"height": 900, "width": 900})"),
+              HasSubstr("pad_size is {'height': 900, 'width': 900}"));
+  EXPECT_EQ(ErrorOf("DetrImageProcessor", R"("do_pad": false, "pad_size": {"height": 900, "width": 900})"),
+            "");
+  EXPECT_THAT(ErrorOf("DPTImageProcessor", R"("do_pad": true, "size_divisor": 14)"),
+              HasSubstr("size_divisor is 14"));
+  EXPECT_THAT(ErrorOf("DPTImageProcessor", R"("do_pad": true)"), HasSubstr("do_pad is true"));
+}
+
+TEST(HuggingFace, KeysThatAreNotUnderstoodAreErrors) {
+  for (const char* key : {"do_thumbnail", "do_align_long_axis", "do_something", "do_color_quantize"}) {
+    const std::string quoted = "\"" + std::string(key) + "\"";
+    EXPECT_THAT(ErrorOf("ViTImageProcessor", quoted + ": true"), HasSubstr(key));
+    EXPECT_EQ(ErrorOf("ViTImageProcessor", quoted + ": false"), "");
+  }
+  EXPECT_THAT(ErrorOf("ViTImageProcessor", R"("data_format": "channels_last")"), HasSubstr("data_format"));
+  EXPECT_THAT(ErrorOf("ViTImageProcessor", R"("resample": 0)"), HasSubstr("resample is 0"));
+  EXPECT_THAT(ErrorOf("ViTImageProcessor", R"("do_resize": false)"), HasSubstr("do_resize is false"));
+  EXPECT_THAT(ErrorOf("ViTImageProcessor", R"("size": {"longest_edge": 800})"),
+              HasSubstr("'longest_edge': 800"));
+}
+
+TEST(HuggingFace, KeysWithoutEffectOnPicturesAreTaken) {
+  EXPECT_EQ(ErrorOf("SegformerImageProcessor", R"("do_reduce_labels": true, "reduce_labels": true,
+                    "do_convert_rgb": true, "processor_class": "X", "use_fast": true)"),
+            "");
+}
+
+TEST(HuggingFace, SizesThatTheDescriptionCannotSayAreErrors) {
+  EXPECT_THAT(ErrorOf("YolosImageProcessor", R"("size": {"shortest_edge": 512, "longest_edge": 1333})"),
+              HasSubstr("multiples of 16"));
+  EXPECT_EQ(InputOf("YolosImageProcessor", R"("size": {"height": 224, "width": 288})").fit, Fit::kExact);
+  EXPECT_THAT(ErrorOf("DeiTImageProcessor", ""), HasSubstr("do_center_crop is true"));
+  EXPECT_THAT(ErrorOf("CLIPImageProcessor", R"("size": 200, "crop_size": 224)"),
+              HasSubstr("crop_size is 224"));
+}
+
+TEST(HuggingFace, ACropDoesNotGoWithPositions) {
+  EXPECT_THAT(ErrorOf("MobileViTImageProcessor", R"("size": 544, "crop_size": 512)",
+                      "MobileViTForSemanticSegmentation"),
+              HasSubstr("positions in the whole picture"));
+}
+
+}  // namespace
+}  // namespace saccade::models

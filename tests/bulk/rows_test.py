@@ -1,0 +1,82 @@
+"""The columns of each task's results, from answers of a stand-in."""
+
+import dataclasses
+import json
+
+import pycocotools.coco
+import pytest
+
+from contents import rows_of
+from saccade.bulk import BulkError, run
+from sender_test import job_of
+
+# x, y and score.
+POINTS = [(3.5, 4.25, 0.75), (-2.0, 40.5, 0.25), (7.0, 8.0, 0.0), (1.5, 2.5, 0.5)]
+
+
+def person(answer, content):
+    """A person with keypoints, and a ball without."""
+    answer.picture_width, answer.picture_height = 48, 32
+    for label, points in (("person", POINTS), ("ball", [])):
+        found = answer.detections.detections.add(score=0.5, class_index=len(label), label=label)
+        found.box.x_max, found.box.y_max = 10, 20
+        for x, y, score in points:
+            found.keypoints.add(x=x, y=y, score=score)
+
+
+def test_detections_have_their_keypoints(tmp_path, stand_in):
+    stand_in.task, stand_in.fill = "detection", person
+    run(job_of(tmp_path, stand_in, count=3))
+    rows = rows_of(tmp_path / "out")
+    assert len(rows) == 3
+    for row in rows:
+        first, second = row["result"]
+        assert [(one["x"], one["y"], one["score"]) for one in first["keypoints"]] == POINTS
+        assert second["keypoints"] == []
+
+
+def test_keypoints_are_coco_s(tmp_path, stand_in):
+    stand_in.task, stand_in.fill = "detection", person
+    output = tmp_path / "found.json"
+    job = job_of(tmp_path, stand_in, count=1)
+    run(dataclasses.replace(job, output=str(output)))
+    first, second = pycocotools.coco.COCO(str(output)).loadAnns([1, 2])
+    assert first["keypoints"] == [3.5, 4.25, 2, -2.0, 40.5, 1, 0, 0, 0, 1.5, 2.5, 2]
+    assert first["num_keypoints"] == 3
+    assert "keypoints" not in second and "num_keypoints" not in second
+
+
+def test_embeddings_are_lists_of_values(tmp_path, stand_in):
+    stand_in.task = "embedding"
+    stand_in.fill = lambda answer, content: answer.embedding.values.extend([0.5, -0.25, len(content)])
+    run(job_of(tmp_path, stand_in, count=3))
+    rows = rows_of(tmp_path / "out")
+    assert len(rows) == 3
+    for row in rows:
+        assert row["result"] == [{"values": [0.5, -0.25, row["index"] + 1]}]
+
+
+def test_embeddings_are_not_coco_s(tmp_path, stand_in):
+    stand_in.task = "embedding"
+    stand_in.fill = lambda answer, content: answer.embedding.values.append(1)
+    job = job_of(tmp_path, stand_in, count=1)
+    with pytest.raises(BulkError, match="COCO JSON holds detections"):
+        run(dataclasses.replace(job, output=str(tmp_path / "found.json")))
+
+
+@pytest.mark.parametrize(
+    ("task", "command"), [("depth", "saccade depth"), ("stereo", "saccade stereo"), ("restoration", "saccade restore")]
+)
+def test_maps_and_volumes_are_left_to_other_commands(tmp_path, stand_in, task, command):
+    stand_in.task = task
+    with pytest.raises(BulkError, match=f"has the task {task}.*{command} -o FOLDER"):
+        run(job_of(tmp_path, stand_in, count=1))
+
+
+def test_a_job_whose_parts_have_other_columns_is_not_gone_on_with(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in, count=1)
+    run(job)
+    path = tmp_path / "out" / "_job" / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 1}))
+    with pytest.raises(BulkError, match="holds a job with other format: 1, now 2"):
+        run(job)
