@@ -26,18 +26,17 @@ Size Scale(Size size, double factor) {
 // Computes as Hugging Face's processors do: the longer side is rounded down, after the shorter side was
 // reduced where the longer one would exceed its limit.
 Size ScaleToShortSide(const ImageInput& input, Size sent) {
-  const int64_t shorter = std::min(sent.height, sent.width);
-  const int64_t longer = std::max(sent.height, sent.width);
+  const int64_t short_side = std::min(sent.height, sent.width);
+  const auto shorter = static_cast<double>(short_side);
+  const auto longer = static_cast<double>(std::max(sent.height, sent.width));
   auto side = static_cast<double>(input.short_side);
-  const double ratio = static_cast<double>(longer) / static_cast<double>(shorter);
-  if (side * ratio > static_cast<double>(input.long_side))
-    side = static_cast<double>(input.long_side) / ratio;
-  // The small addition keeps a whole number whole where the division rounds down.
-  const auto whole = [](double length) {
-    return std::max<int64_t>(1, static_cast<int64_t>(std::floor(length + 1e-6)));
-  };
-  const int64_t small = std::max<int64_t>(1, std::llround(side));
-  const int64_t large = std::min(whole(side * ratio), std::max(input.long_side, small));
+  const auto most = static_cast<double>(input.long_side);
+  if (longer / shorter * side > most) side = most * shorter / longer;
+  // Rounds a half to the even number, as Python does.
+  const auto small = std::max<int64_t>(1, static_cast<int64_t>(std::nearbyint(side)));
+  if (small == short_side && longer <= most) return sent;
+  const auto scaled = std::max<int64_t>(1, static_cast<int64_t>(side * longer / shorter));
+  const int64_t large = std::min(scaled, std::max(input.long_side, small));
   return sent.height < sent.width ? Size{small, large} : Size{large, small};
 }
 

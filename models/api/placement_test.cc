@@ -45,6 +45,20 @@ TEST(Place, ScalesAsTorchvisionDoes) {
   EXPECT_EQ(PlacementOf(input, {1, 8000}).scaled, (Size{1, 1333}));
 }
 
+// Expected sizes are from transformers 5.24: image_transforms.get_size_with_aspect_ratio(..., 800, 1333). A
+// half is rounded to the even number, and the longer side is cut off where the division falls below a whole
+// number.
+TEST(Place, ScalesAsTransformersDoes) {
+  ImageInput input = Detector("stride:32");
+  input.exact_short_side = true;
+  EXPECT_EQ(PlacementOf(input, {480, 640}).scaled, (Size{800, 1066}));
+  EXPECT_EQ(PlacementOf(input, {1000, 2000}).scaled, (Size{666, 1333}));
+  EXPECT_EQ(PlacementOf(input, {314, 559}).scaled, (Size{749, 1332}));
+  EXPECT_EQ(PlacementOf(input, {604, 339}).scaled, (Size{1332, 748}));
+  EXPECT_EQ(PlacementOf(input, {800, 1200}).scaled, (Size{800, 1200}));
+  EXPECT_EQ(PlacementOf(input, {1, 8000}).scaled, (Size{1, 1333}));
+}
+
 TEST(Place, LeavesSmallPicturesAsTheyAre) {
   ImageInput input = Detector("stride:16");
   input.short_side = 0;

@@ -89,9 +89,10 @@ PictureProgram ReadHuggingFace(std::string_view config_text, std::string_view pr
   const ImageInput& input = program.input;
   if (input.fit == Fit::kCropCentre && found->kind != HeadKind::kClasses &&
       found->kind != HeadKind::kEmbedding)
-    Fail("the pictures' centre is cut out, but the answers of " + Quote(architecture) +
-         " have positions in the whole picture; expected do_center_crop false and no crop_pct, or write a "
-         "saccade.json");
+    Fail(
+        "the pictures' centre is cut out, but the answers of " + Quote(architecture) +
+        " have positions in the whole picture; expected do_center_crop false (of a ConvNextImageProcessor: a "
+        "shortest_edge of at least 384), or write a saccade.json");
   const bool fixed = IsFixedSize(input);
   program.pictures = {.name = "pixel_values",
                       .dims = {3, fixed ? input.height : -1, fixed ? input.width : -1}};

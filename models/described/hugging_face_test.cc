@@ -176,6 +176,8 @@ TEST(HuggingFace, SizesThatTheDescriptionCannotSayAreErrors) {
   EXPECT_THAT(ErrorOf("YolosImageProcessor", R"("size": {"shortest_edge": 512, "longest_edge": 1333})"),
               HasSubstr("multiples of 16"));
   EXPECT_EQ(InputOf("YolosImageProcessor", R"("size": {"height": 224, "width": 288})").fit, Fit::kExact);
+  EXPECT_THAT(ErrorOf("DetrImageProcessor", R"("size": {"shortest_edge": 800, "longest_edge": 600})"),
+              HasSubstr("longest_edge of at least the shortest_edge"));
   EXPECT_THAT(ErrorOf("DeiTImageProcessor", ""), HasSubstr("do_center_crop is true"));
   EXPECT_THAT(ErrorOf("CLIPImageProcessor", R"("size": 200, "crop_size": 224)"),
               HasSubstr("crop_size is 224"));

@@ -226,11 +226,13 @@ void SetCrop(int64_t short_side, Size crop, ImageInput& input) {
   input.width = crop.width;
 }
 
-void SetKeptRatio(const Edges& edges, ImageInput& input) {
+void SetKeptRatio(const Processor& processor, const Edges& edges, ImageInput& input) {
+  if (edges.longest > 0 && edges.longest < edges.shortest)
+    processor.Refuse("size", "expected a longest_edge of at least the shortest_edge");
   input.fit = Fit::kKeepRatio;
   input.exact_short_side = true;
   input.short_side = edges.shortest;
-  input.long_side = edges.longest > 0 ? std::max(edges.longest, edges.shortest) : 2 * kMaxSide;
+  input.long_side = edges.longest > 0 ? edges.longest : 2 * kMaxSide;
   input.height = edges.shortest;
   input.width = std::min(input.long_side, edges.shortest * 4 / 3);
 }
@@ -270,7 +272,9 @@ void SetCentreCrop(const Processor& processor, const Edges& size, ImageInput& in
   const Size crop = WholeSize(processor, "crop_size");
   if (size.shortest == 0) {
     if (crop != size.whole)
-      processor.Refuse("do_center_crop", "it follows a resize to height and width; expected false");
+      processor.Refuse("do_center_crop",
+                       "it follows a resize to height and width, which is not supported; expected a size by "
+                       "shortest_edge");
     return SetExact(crop, input);
   }
   if (size.longest > 0) processor.Refuse("size", "expected no longest_edge before a crop");
@@ -294,7 +298,7 @@ void SetResize(const Processor& processor, ImageInput& input) {
     processor.Refuse("size",
                      "this processor rounds both sides down to multiples of 16; expected {\"height\": H, "
                      "\"width\": W}");
-  SetKeptRatio(size, input);
+  SetKeptRatio(processor, size, input);
 }
 
 void SetFilter(const Processor& processor, ImageInput& input) {

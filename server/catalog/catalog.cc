@@ -252,6 +252,7 @@ absl::Status Catalog::LoadAtStart() {
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (refusing()) return first;
     if (Guard([&] { first.Update(LoadOne(wanted, i, ahead)); })) continue;
+    has_failed_at_start_ = true;
     // They may begin with files of model i, or of a later one.
     ahead.clear();
     // Without a text, which takes memory: the failure must not be lost.
@@ -280,6 +281,7 @@ absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std:
   // Already loaded as part of an ensemble.
   if (host_.IsHosted(name)) return absl::OkStatus();
   absl::Status applied = Apply(repository, name, std::move(files), false, {i + 1, wanted.size()}, 0);
+  if (!applied.ok()) has_failed_at_start_ = true;
   host_.DropAhead(name);
   PlanRetry(repository, name, applied);
   ReportChanges();

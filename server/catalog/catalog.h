@@ -109,6 +109,8 @@ class Catalog final : public ModelFinder {
 
   // How long the longest-running forward pass has been running.
   absl::Duration BusyFor() const { return host_.BusyFor(); }
+  // Any thread. Whether a load at start has failed; known before Events::loaded is called.
+  bool HasFailedAtStart() const { return has_failed_at_start_; }
   // The name of a model whose device no longer responds; empty if there is none.
   std::string LostModel() const { return host_.LostModel(); }
 
@@ -245,6 +247,7 @@ class Catalog final : public ModelFinder {
   Metrics* const metrics_;
   // ModelHost::MemoryInUse, for other threads.
   std::atomic<int64_t> memory_in_use_{0};
+  std::atomic<bool> has_failed_at_start_{false};
   // By model, the attempts still to be made.
   std::map<std::string, Retry> retries_;
   // By model, the value last passed to model_changed.

@@ -155,7 +155,7 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
     batch.clear();
   }
   busy_since_[instance].store(0, std::memory_order_relaxed);
-  if (end.device_lost) lost_[instance] = true;
+  if (end.device_lost) NoteLost(instance);
   if (end.no_room_for > 0) {
     metrics_->RecordNoMemory();
     queue_->ReduceBatches(bucket, end.no_room_for);
@@ -166,6 +166,15 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
     LogChanges(queue_->Finished(instance, end.whole && !batch_was_cut, next));
   } else {
     queue_->Skipped(instance, next);
+  }
+}
+
+// An error that a GPU does not recover from is of all instances on it.
+void ServedModel::NoteLost(int instance) {
+  lost_[instance] = true;
+  if (options_.settings.gpus.empty()) return;
+  for (size_t other = 0; other < devices_.size(); ++other) {
+    if (devices_[other] == devices_[instance]) lost_[other] = true;
   }
 }
 
@@ -219,6 +228,7 @@ absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
   std::optional<TinyBatch<CallShare>> tiny;
   absl::Status taken = queue_->Submit(share, &tiny);
   if (!tiny) return taken;
+  const TimePassesHere time(clock_);
   // This thread may have computed for another model, or for none.
   models::UseThreads(threads_);
   const absl::Time lent_until =

@@ -261,6 +261,7 @@ class ServedModel final : public ReadyModel {
   void RunInstance(int index);
   // `next` is the `tiny` argument of DeviceModel::Finished.
   void Compute(int instance, Shares batch, std::optional<TinyBatch<CallShare>>* next);
+  void NoteLost(int instance);
   // Ends a pass of which nothing was computed: queues the shares for another instance, or ends them.
   void Retry(int instance, std::vector<FailedShare> failed, std::optional<TinyBatch<CallShare>>* next);
   void LogChanges(const DeviceModel<CallShare>::Changes& changes) const;

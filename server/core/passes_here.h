@@ -5,6 +5,9 @@
 // longer than expected. So a thread that still has calls to start, or answers to give, says so.
 #pragma once
 
+#include "absl/time/time.h"
+#include "server/core/clock.h"
+
 namespace saccade::server {
 
 enum class PassesHere {
@@ -30,6 +33,24 @@ class LimitPassesHere {
 
  private:
   const PassesHere before_;
+};
+
+// Time that this thread has spent on passes that it computed for the calls which it submitted.
+absl::Duration TimeOfPassesHere();
+
+// Counts the time from its creation to its destruction as such. Of objects within one another the outermost
+// counts.
+class TimePassesHere {
+ public:
+  explicit TimePassesHere(Clock* clock);
+  ~TimePassesHere();
+  TimePassesHere(const TimePassesHere&) = delete;
+  TimePassesHere& operator=(const TimePassesHere&) = delete;
+
+ private:
+  Clock* const clock_;
+  const absl::Time begun_;
+  const absl::Duration before_;
 };
 
 }  // namespace saccade::server

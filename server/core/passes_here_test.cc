@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "server/core/fake_clock.h"
+
 namespace saccade::server {
 namespace {
 
@@ -29,6 +31,28 @@ TEST(PassesHere, OtherThreadsAreNotLimited) {
   PassesHere other = PassesHere::kNone;
   std::thread([&] { other = LimitPassesHere::Current(); }).join();
   EXPECT_EQ(other, PassesHere::kAny);
+}
+
+TEST(PassesHere, TheirTimeIsCountedOnce) {
+  FakeClock clock;
+  {
+    const TimePassesHere outer(&clock);
+    clock.Advance(absl::Milliseconds(2));
+    {
+      const TimePassesHere inner(&clock);
+      clock.Advance(absl::Milliseconds(3));
+    }
+    clock.Advance(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(TimeOfPassesHere(), absl::Milliseconds(6));
+  {
+    const TimePassesHere next(&clock);
+    clock.Advance(absl::Milliseconds(4));
+  }
+  EXPECT_EQ(TimeOfPassesHere(), absl::Milliseconds(10));
+  absl::Duration other = absl::InfiniteDuration();
+  std::thread([&] { other = TimeOfPassesHere(); }).join();
+  EXPECT_EQ(other, absl::ZeroDuration());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/passes_here.h"
 
 namespace saccade::server {
 
@@ -84,6 +85,7 @@ void DecodePool::Work() {
       if (!taken) return;
     }
     const absl::Time started = options_.clock->Now();
+    const absl::Duration passes_before = TimeOfPassesHere();
     try {
       std::move(taken->job.run)();
     } catch (const std::exception& error) {
@@ -93,8 +95,10 @@ void DecodePool::Work() {
     }
     // Frees what the task holds before the next one is waited for.
     taken->job = {};
+    // A task may compute forward passes, which are no decoding.
+    const absl::Duration passes = TimeOfPassesHere() - passes_before;
     absl::MutexLock lock(&mutex_);
-    queue_.Done(*taken, options_.clock->Now() - started);
+    queue_.Done(*taken, options_.clock->Now() - started - passes);
   }
 }
 

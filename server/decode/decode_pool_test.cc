@@ -12,6 +12,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/core/fake_clock.h"
+#include "server/core/passes_here.h"
 
 namespace saccade::server {
 namespace {
@@ -156,6 +158,21 @@ TEST(DecodePoolTest, DestructionFinishesWhatWasScheduled) {
     go.count_down();
   }
   EXPECT_EQ(ran, 50);
+}
+
+TEST(DecodePoolTest, PassesThatATaskComputesAreNoDemandOfDecoding) {
+  FakeClock clock;
+  auto pool = MakePool({.threads = 1, .clock = &clock});
+  ASSERT_TRUE(pool->Schedule([&] {
+                    clock.Advance(absl::Milliseconds(10));
+                    const TimePassesHere passes(&clock);
+                    clock.Advance(absl::Milliseconds(30));
+                  })
+                  .ok());
+  std::latch next(1);
+  ASSERT_TRUE(pool->Schedule([&] { next.count_down(); }).ok());
+  next.wait();
+  EXPECT_EQ(pool->TakeDemand(), absl::Milliseconds(10));
 }
 
 TEST(DecodePoolTest, TasksAreDestroyedAfterTheyRan) {

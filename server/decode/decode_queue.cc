@@ -23,11 +23,12 @@ DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
   if (model.jobs.empty()) model.used = std::max(model.used, served_);
   const Position position = {order.priority, order.deadline, pushed_++};
   if (size_ >= max_jobs_ && !order.may_replace) {
-    CountRejected(model);
+    CountRejected(model, order.done_in_any_case);
     Forget(models_.find(order.model));
     return {.taken = false, .removed = std::move(job)};
   }
-  Waiting waiting = {.job = std::move(job), .may_be_long = order.may_be_long};
+  Waiting waiting = {
+      .job = std::move(job), .may_be_long = order.may_be_long, .done_in_any_case = order.done_in_any_case};
   if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, position, std::move(waiting));
   if (model.jobs.empty()) turns_.emplace(model.used, order.model);
   Insert(model, position, std::move(waiting));
@@ -68,11 +69,11 @@ DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model&
   const bool own = &crowded == &model;
   const auto last = crowded.jobs.empty() ? crowded.jobs.end() : std::prev(crowded.jobs.end());
   if (last == crowded.jobs.end() || last->second.job.reject == nullptr || (own && last->first < position)) {
-    CountRejected(model);
+    CountRejected(model, waiting.done_in_any_case);
     Forget(models_.find(name));
     return {.taken = false, .removed = std::move(waiting.job)};
   }
-  CountRejected(crowded);
+  CountRejected(crowded, last->second.done_in_any_case);
   Waiting removed = Remove(crowded, last);
   if (!own && crowded.jobs.empty()) turns_.erase({crowded.used, most->first});
   if (model.jobs.empty() && !own) turns_.emplace(model.used, name);
@@ -124,7 +125,9 @@ void DecodeQueue::Done(const Taken& taken, absl::Duration took) {
 }
 
 // A model of which no job has ended yet is taken to be like the others.
-void DecodeQueue::CountRejected(const Model& model) { demand_ += model.usual == 0 ? usual_ : model.usual; }
+void DecodeQueue::CountRejected(const Model& model, bool done_in_any_case) {
+  if (!done_in_any_case) demand_ += model.usual == 0 ? usual_ : model.usual;
+}
 
 void DecodeQueue::Use(const std::string& name, Model& model, double seconds) {
   if (!model.jobs.empty()) turns_.erase({model.used, name});

@@ -34,6 +34,8 @@ class DecodeQueue {
     bool may_replace = true;
     // Whether the job may take seconds, as those of clips and volumes.
     bool may_be_long = false;
+    // Whether the work is done elsewhere if there is no room for it here.
+    bool done_in_any_case = false;
   };
 
   struct Job {
@@ -79,8 +81,9 @@ class DecodeQueue {
 
   int64_t size() const { return size_; }
 
-  // Returns the threads' time since the last call that the jobs which ran took, and that those for which there
-  // was no room would have taken: as long as their model's jobs usually do.
+  // Returns the threads' time since the last call that the jobs which ran took, and that those for which
+  // there was no room would have taken, unless they are done in any case: as long as their model's jobs
+  // usually do.
   absl::Duration TakeDemand() { return absl::Seconds(std::exchange(demand_, 0)); }
 
  private:
@@ -96,6 +99,7 @@ class DecodeQueue {
   struct Waiting {
     Job job;
     bool may_be_long = false;
+    bool done_in_any_case = false;
   };
   using Jobs = std::map<Position, Waiting>;
   struct Model {
@@ -122,7 +126,7 @@ class DecodeQueue {
   Taken Take(const std::string& name, Model& model, Jobs::iterator job);
   void Forget(Models::iterator model);
   void Use(const std::string& name, Model& model, double seconds);
-  void CountRejected(const Model& model);
+  void CountRejected(const Model& model, bool done_in_any_case);
   Pushed PushWithoutRoom(const std::string& name, Model& model, const Position& position, Waiting waiting);
 
   const int64_t max_jobs_;

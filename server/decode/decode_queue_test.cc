@@ -120,6 +120,9 @@ TEST_F(DecodeQueueTest, TheDemandIsWhatRanAndWhatWasRejected) {
   EXPECT_EQ(queue_.TakeDemand(), absl::Milliseconds(40)) << "as long as the model's jobs usually take";
   EXPECT_TRUE(Push(8, "unknown")) << "in place of one of the other model's";
   EXPECT_EQ(queue_.TakeDemand(), absl::Milliseconds(40));
+  EXPECT_FALSE(
+      queue_.Push({.model = "m", .may_replace = false, .done_in_any_case = true}, {.run = [] {}}).taken);
+  EXPECT_EQ(queue_.TakeDemand(), absl::ZeroDuration()) << "the caller does it";
   EXPECT_FALSE(queue_.Push({.model = "lookers", .may_replace = false}, {.run = [] {}}).taken);
   EXPECT_EQ(queue_.TakeDemand(), absl::Milliseconds(40)) << "an unknown model's take as long as others";
 }

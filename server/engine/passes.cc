@@ -160,7 +160,8 @@ void Passes::Fail(Shares shares, const absl::Status& why) {
 
 PassEnd Passes::End() && {
   end_.device_lost = !lost_.ok();
-  if (end_.part) {
+  // What a lost GPU leaves is computed on another one.
+  if (end_.part && lost_.ok()) {
     for (auto& [share, why] : end_.failed) share->FailComputed(std::move(why));
     end_.failed.clear();
   }

@@ -274,7 +274,8 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
                                     .weight = deps_.model->settings().batching.weight,
                                     .priority = std::numeric_limits<int>::max(),
                                     .deadline = request_.deadline,
-                                    .may_replace = false};
+                                    .may_replace = false,
+                                    .done_in_any_case = true};
   if (!deps_.encode_pool->Schedule(encode, order).ok()) encode();
 }
 

@@ -32,7 +32,8 @@ DecodeQueue::Order OrderOfComputed(const ModelSettings& settings, absl::Time dea
           .weight = settings.batching.weight,
           .priority = std::numeric_limits<int>::max(),
           .deadline = deadline,
-          .may_replace = false};
+          .may_replace = false,
+          .done_in_any_case = true};
 }
 
 int64_t BytesOf(const TensorCall& call) {
@@ -76,7 +77,8 @@ void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call,
   const DecodeQueue::Order order = {.model = settings.name,
                                     .weight = settings.batching.weight,
                                     .priority = made->call.priority,
-                                    .deadline = made->call.deadline};
+                                    .deadline = made->call.deadline,
+                                    .done_in_any_case = true};
   // Too many pictures wait for the pool. The call needs no decoding, so it is computed as without a cache.
   const auto compute = [this, made](const absl::Status& /*full*/) {
     compute_(made->model, std::move(made->call), std::move(made->done), nullptr, made->counted.TakeTicket());

@@ -389,8 +389,15 @@ void Daemon::StartLoading() {
 
 absl::Status Daemon::Run() {
   if (absl::Status end = AwaitEnd(); !end.ok()) return end;
+  // A drain that has begun by itself is told to hurry by a second signal, too.
+  bool is_asked_to_end = failure_.ok();
+  const auto await_second_signal = [&is_asked_to_end](absl::Duration time) {
+    return AwaitSignal(time) && std::exchange(is_asked_to_end, true);
+  };
   absl::Status drained = Drain({.lame_duck = flags_.lame_duck, .timeout = flags_.drain_timeout},
-                               HooksOfDrain(), *Clock::Real(), AwaitSignal);
+                               HooksOfDrain(), *Clock::Real(), await_second_signal);
+  if (const std::string lost = catalog_->LostModel(); !lost.empty() && failure_.ok())
+    failure_ = absl::InternalError(absl::StrCat("the GPU of model '", lost, "' failed during the drain"));
   // If it failed, the process exits without further cleanup.
   if (!drained.ok()) observability_->Flush(kFlushTimeout);
   drained.Update(failure_);
@@ -435,6 +442,8 @@ absl::Status Daemon::EndWith(absl::Status failure) {
 void Daemon::CheckLoadDeadline() {
   if (flags_.load_deadline == absl::ZeroDuration() || load_deadline_passed_) return;
   if (Clock::Real()->Now() < load_started_ + flags_.load_deadline) return;
+  // The daemon ends once all loads were tried, so load balancers must not send it requests.
+  if (flags_.exit_on_error && catalog_->HasFailedAtStart()) return;
   load_deadline_passed_ = true;
   if (!readiness_.StopWaiting()) return;
   std::vector<std::string> missing = catalog_->Missing();

@@ -72,6 +72,8 @@ void Readiness::ModelChanged(const std::string& model, bool ready) {
 
 void Readiness::ModelsReady(bool ready) {
   absl::MutexLock lock(&mutex_);
+  // A daemon that is ready without all models stays so: load balancers may have removed the others.
+  if (!ready && any_suffices_ && !models_ready_.has_value()) return;
   models_ready_ = ready;
   Refresh();
 }

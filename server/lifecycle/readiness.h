@@ -33,8 +33,8 @@ class Readiness {
   // Whether all required models are served. Called once the loads at start have ended, and at each change
   // from then on.
   void ModelsReady(bool ready);
-  // Until ModelsReady() is called for the first time, the daemon is ready while any model is. Returns false,
-  // and changes nothing, if it was called already.
+  // Until ModelsReady(true) is called for the first time, the daemon is ready while any model is. Returns
+  // false, and changes nothing, if ModelsReady() was called already.
   bool StopWaiting();
   // Cannot be undone.
   void StartDraining();
@@ -51,7 +51,7 @@ class Readiness {
   Publish publish_ ABSL_GUARDED_BY(mutex_);
   // Whether each known model is ready.
   std::unordered_map<std::string, bool> models_ ABSL_GUARDED_BY(mutex_);
-  // The argument of the last ModelsReady(); nullopt until the loads at start have ended.
+  // The argument of the last ModelsReady() that counted; nullopt until the loads at start have ended.
   std::optional<bool> models_ready_ ABSL_GUARDED_BY(mutex_);
   // Set by StopWaiting().
   bool any_suffices_ ABSL_GUARDED_BY(mutex_) = false;

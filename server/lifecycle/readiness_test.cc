@@ -80,11 +80,11 @@ TEST_F(ReadinessTest, WhatIsLoadedSufficesAtOnce) {
   EXPECT_TRUE(readiness_.ready());
 }
 
-TEST_F(ReadinessTest, AfterTheLoadsAllModelsCountAgain) {
+TEST_F(ReadinessTest, OnceAllModelsWereServedTheyAllCountAgain) {
   readiness_.ModelChanged("a", true);
   ASSERT_TRUE(readiness_.StopWaiting());
   readiness_.ModelsReady(false);
-  EXPECT_FALSE(readiness_.ready());
+  EXPECT_TRUE(readiness_.ready()) << "a model that failed to load does not take the others away";
   readiness_.ModelsReady(true);
   EXPECT_TRUE(readiness_.ready());
   EXPECT_FALSE(readiness_.StopWaiting());
