@@ -10,7 +10,7 @@ answers take, but at most --seconds, and then its error is larger; passes that s
 three times as long at most. The table has the answers of each case, and the standard error of their p99 by the same formula.
 
 With its defaults the run takes about an hour on two cores. Each case is kept in build/tune, by the digest of the programs
-and by --seconds, so that an interrupted run goes on where it stopped. Remove the folder to measure again.
+and of this file and by --seconds, so that an interrupted run goes on where it stopped. Remove the folder to measure again.
 """
 
 import argparse
@@ -118,7 +118,7 @@ def measured(arguments, folder, model, loads=LOADS):
         path = kept_at(arguments, model, load)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".unfinished")
-        unfinished.write_text(json.dumps({"row": row, "ratio": ratio}) + "\n")
+        unfinished.write_text(json.dumps({"row": row, "ratio": ratio, "date": str(datetime.date.today())}) + "\n")
         unfinished.replace(path)
         print("  ".join(map(str, row)), flush=True)
     return [json.loads(kept_at(arguments, model, load).read_text()) for load in loads]
@@ -164,6 +164,12 @@ def cases(arguments, folder, model, loads):
                      f"{deviation:.2f}", f"{took:.1f}", f"{os.getloadavg()[0]:.1f}"], predicted / found
 
 
+def span(dates):
+    """When the rows were measured: an interrupted run may have gone on days later. ISO dates sort by time."""
+    first, last = min(dates), max(dates)
+    return f"on {first}" if first == last else f"from {first} to {last}"
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench tune", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=200, help="longest measurement of a case (default 200)")
@@ -172,9 +178,9 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     os.environ["SACCADE_BUILD_DIR"] = str(arguments.build.resolve())
-    programs = (arguments.build / "bin" / name for name in ("saccaded", "saccade"))
+    programs = (pathlib.Path(__file__), *(arguments.build / "bin" / name for name in ("saccaded", "saccade")))
     arguments.digest = hashlib.sha256(b"".join(program.read_bytes() for program in programs)).hexdigest()[:12]
-    rows, ratios = [], []
+    rows, ratios, dates = [], [], []
     wanted = [model for model in [*SLEEPING, *COMPUTING] if not arguments.model or model in arguments.model]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(max_workers=16) as pool:
         folder = pathlib.Path(folder)
@@ -187,6 +193,7 @@ def main():
             together = (case for run in beside.get(model, ()) for case in run.result())
             for case in together if model in beside else measured(arguments, folder, model):
                 rows.append(case["row"])
+                dates.append(case["date"])
                 ratios += [case["ratio"]] if case["ratio"] else []
     within = sum(abs(ratio - 1) <= 0.1 for ratio in ratios)
     verdict = f"{within} of {len(rows)} cases are within 10 %."
@@ -196,7 +203,7 @@ def main():
         arguments.markdown.write_text("\n".join([
             "# What saccade tune predicts", "",
             f"    ./dev bench tune --seconds {arguments.seconds:g} --markdown docs/benchmarks/tune.md", "",
-            f"Written by that command on {datetime.date.today()}, commit {commit.stdout.strip()}, on {machine()}. For each row a daemon",
+            f"Measured by that command {span(dates)}, commit {commit.stdout.strip()}, on {machine()}. For each row a daemon",
             "serves the model, learns its latencies from requests at that rate, and `saccade tune` chooses a configuration. A daemon with",
             "that configuration then gets other requests at the same rate from `saccade bench` on the same cores. The wish is",
             f"{WISH} times the median latency without load. `chosen` is replicas x instances; one replica is measured, with its share of the",

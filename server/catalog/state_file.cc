@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -29,9 +30,9 @@ class Descriptor {
   const int descriptor_;
 };
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", path));
+// Closes `descriptor`, which is that of the file `path`.
+absl::Status WriteFile(int descriptor, const std::string& path, const std::string& text) {
+  const Descriptor file(descriptor);
   for (size_t size = 0; size < text.size();) {
     const ssize_t put = write(file.get(), text.data() + size, text.size() - size);
     if (put < 0 && errno == EINTR) continue;
@@ -69,8 +70,11 @@ absl::Status ReplaceStateFile(const std::string& folder, const std::string& path
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot create ", folder));
-  const std::string partial = absl::StrCat(path, ".partial-", getpid());
-  absl::Status written = WriteFile(partial, text);
+  // Daemons in several containers may share the folder and have the same process ID.
+  std::string partial = absl::StrCat(path, ".partial-XXXXXX");
+  const int made = mkostemp(partial.data(), O_CLOEXEC);
+  if (made < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", partial));
+  absl::Status written = WriteFile(made, partial, text);
   if (written.ok() && rename(partial.c_str(), path.c_str()) != 0)
     written = absl::ErrnoToStatus(errno, absl::StrCat("cannot rename ", partial));
   if (!written.ok()) unlink(partial.c_str());

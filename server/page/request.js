@@ -77,7 +77,11 @@ async function jsonRequest(chosen, sent, picture, position) {
     request.actions = options;
   } else {
     request.encoded = encoded[0];
-    request[chosen.task] = {...options, ...(size && chosen.task === "segmentation" ? {size} : {})};
+    // Depth has the options of stereo, and embeddings have none.
+    const field = chosen.task === "depth" ? "stereo_options" : chosen.task;
+    if (field !== "embedding") {
+      request[field] = {...options, ...(size && ["segmentation", "depth"].includes(chosen.task) ? {size} : {})};
+    }
   }
   const explain = explainOf(position);
   if (explain && chosen.attention_layers.includes(explain.layer)) request.explain = explain;

@@ -1,30 +1,45 @@
 """Runs the init container's script on repositories that are right and wrong."""
 
+import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "deploy/helm/saccade/files/fetch-models.sh"
 
 
-@pytest.fixture
-def fetch(tmp_path):
-    source, target = tmp_path / "image", tmp_path / "target"
+# The user of the pods (podSecurityContext in the chart's values.yaml).
+POD_USER = 65532
+
+
+def prepare(folder):
+    """Writes a repository, its checksums and an empty target. Returns a function that runs the script on them."""
+    source, target = folder / "image", folder / "target"
     (source / "shapes" / "1").mkdir(parents=True)
     (source / "shapes" / "config.pbtxt").write_text("backend: 'saccade'")
     (source / "shapes" / "1" / "weights of two.safetensors").write_bytes(bytes(range(256)))
     target.mkdir()
-    sums = tmp_path / "SHA256SUMS"
+    sums = folder / "SHA256SUMS"
     sums.write_text(subprocess.run("find . -type f -exec sha256sum {} +", shell=True, cwd=source, text=True, check=True,
                                    capture_output=True).stdout)
 
-    def run():
-        return subprocess.run(["sh", SCRIPT, source, target, sums], capture_output=True, text=True)
+    # A copy, which other users can read wherever the checkout is.
+    script = folder / "fetch-models.sh"
+    script.write_bytes(SCRIPT.read_bytes())
+
+    def run(**popen):
+        return subprocess.run(["sh", script, source, target, sums], capture_output=True, text=True, **popen)
 
     run.source, run.target, run.sums = source, target, sums
     return run
+
+
+@pytest.fixture
+def fetch(tmp_path):
+    return prepare(tmp_path)
 
 
 def test_what_is_as_listed_is_copied(fetch):
@@ -34,6 +49,22 @@ def test_what_is_as_listed_is_copied(fetch):
     # A container that is started again finds the files of its last attempt.
     (fetch.target / "shapes" / "half-copied").touch()
     assert fetch().returncode == 0 and not (fetch.target / "shapes" / "half-copied").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="starts the script as another user")
+def test_the_user_of_the_pods_fetches_into_a_volume_of_root():
+    """An emptyDir belongs to root and has mode 0777. pytest's own folders are closed to other users."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        fetch = prepare(folder)
+        fetch.target.chmod(0o777)
+        for _ in range(2):
+            done = fetch(user=POD_USER, group=POD_USER, extra_groups=[], umask=0o077)
+            assert done.returncode == 0, done.stderr
+        copied = list(fetch.target.rglob("*"))
+        assert len(copied) == 4 and {path.stat().st_uid for path in copied} == {POD_USER}
+        assert all(path.stat().st_mode & 0o444 == 0o444 for path in copied)
 
 
 def flip(run):

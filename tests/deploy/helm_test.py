@@ -323,6 +323,20 @@ def test_traces_are_let_out_to_where_they_are_sent(endpoint, port):
     assert out[(53, "UDP")] == out[(53, "TCP")] == yaml.safe_load((CHART / "values.yaml").read_text())["networkPolicy"]["dns"]
 
 
+def test_large_numbers_are_passed_without_an_exponent():
+    large, written = 268435456, "268435456"
+    fetch = {"image": "r.example/rclone:1", "uri": "s3://models/7", "checksums": "0" * 64 + "  ./shapes/config.pbtxt\n",
+             "settings": {"RCLONE_BUFFER_SIZE": large, "RCLONE_BWLIMIT": 0.5, "RCLONE_S3_NO_CHECK_BUCKET": True,
+                          "RCLONE_S3_SSE_KMS_KEY_ID": "key"}}
+    traces = {"endpoint": "http://collector:4318", "settings": {"OTEL_BSP_MAX_QUEUE_SIZE": large}}
+    resources = render({"models": {"fetch": fetch}, "traces": traces, "config": {"max-message-bytes": large}})
+    (first,) = pod(resources)["initContainers"]
+    assert {one["name"]: one["value"] for one in first["env"]} == {
+        "RCLONE_BUFFER_SIZE": written, "RCLONE_BWLIMIT": "0.5", "RCLONE_S3_NO_CHECK_BUCKET": "true", "RCLONE_S3_SSE_KMS_KEY_ID": "key"}
+    assert {one["name"]: one["value"] for one in container(resources)["env"]}["OTEL_BSP_MAX_QUEUE_SIZE"] == written
+    assert config(resources)["max-message-bytes"] == written
+
+
 def test_without_traces_nothing_is_let_out():
     resources = render()
     assert "Egress" in only(resources, "NetworkPolicy")["spec"]["policyTypes"]
@@ -370,6 +384,10 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"autoscaling": {"keda": {"enabled": True, "serverAddress": "prometheus:9090"}}},
     {"autoscaling": {"keda": {"threshold": 0}}},
     {"state": {"hostPath": "state"}},
+    *({"models": {"fetch": {"settings": {name: "secret"}}}} for name in (
+        "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "RCLONE_S3_ACCESS_KEY_ID", "RCLONE_S3_SECRET_ACCESS_KEY",
+        "RCLONE_S3_SESSION_TOKEN", "RCLONE_S3_SSE_CUSTOMER_KEY", "RCLONE_S3_SSE_CUSTOMER_KEY_BASE64", "RCLONE_RC_PASS",
+        "RCLONE_PASSWORD")),
 ], ids=str)
 def test_wrong_values_are_refused(values):
     with pytest.raises(helm.HelmError):
@@ -382,6 +400,7 @@ def test_wrong_values_are_refused(values):
     ({"config": {"require-signed": True}}, "config.require-signed: is set by the chart"),
     ({"models": {"claim": ""}}, "models.claim"),
     ({"state": {"claim": "here", "hostPath": "/there"}}, "state: claim and hostPath are both set"),
+    ({"models": {"fetch": {"uri": "s3://models/7"}}}, "models.fetch.uri: is set, but models.fetch.image is empty"),
     ({"models": {"signingKey": {"configMapName": "one", "secretName": "other"}}}, "configMapName and secretName are both set"),
     ({"autoscaling": {"keda": {"enabled": True}}}, "autoscaling.keda.serverAddress: is empty"),
     ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),

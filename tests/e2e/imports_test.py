@@ -209,6 +209,34 @@ def test_a_file_has_no_python_to_compare_with(command, tmp_path, shown, suffix):
     assert f"was imported from the file net{suffix}, which has no author's Python to compare with" in said
 
 
+@pytest.mark.parametrize("elsewhere", [None, "net.onnx", "net.onnx.data"])
+def test_no_file_is_removed_before_it_is_copied(command, tmp_path, elsewhere):
+    """The program and its weights are in the folder that is to be replaced, or there is a link to one of them."""
+    model = tmp_path / "net"
+    model.mkdir()
+    given = tmp_path if elsewhere else model
+    for name in ("net.onnx", "net.onnx.data"):
+        in_model = elsewhere in (None, name)
+        (model if in_model else given).joinpath(name).write_text(name)
+        if in_model and elsewhere:
+            (given / name).symlink_to(model / name)
+    before = {path.name: path.read_text() for path in model.iterdir()}
+    said = refused(command, "import", given / "net.onnx", "--description", described(tmp_path), "-o", model, "--overwrite")
+    assert f"{given / (elsewhere or 'net.onnx')} lies in {model}, which --overwrite would remove" in said
+    assert {path.name: path.read_text() for path in model.iterdir()} == before
+
+
+def test_a_file_beside_the_folder_replaces_what_it_holds(command, tmp_path):
+    model = tmp_path / "net"
+    model.mkdir()
+    (model / "old").write_text("old")
+    # Its path begins as the folder's does.
+    (tmp_path / "net.pt").write_text("program")
+    done = command("import", tmp_path / "net.pt", "--description", described(tmp_path), "-o", model, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert (model / "1" / "model.pt").read_text() == "program" and not (model / "old").exists()
+
+
 def test_a_file_is_served_by_its_description(command, tmp_path):
     class Mean(torch.nn.Module):
         def forward(self, pixel_values):

@@ -170,9 +170,9 @@ def test_strict_readiness_waits_for_every_model(start, root):
 
 
 def slow_models(folder):
-    """A model whose warm-up takes five seconds (a single pass, with --warm-up-seconds=0), and one that is loaded before it."""
+    """A model whose warm-up takes twenty seconds (a single pass, with --warm-up-seconds=0), and one that is loaded before it."""
     write_model(folder, "fast", Identity(), max_batch_size=1)
-    write_model(folder, "slow", Identity(delay_ms=5000), max_batch_size=1)
+    write_model(folder, "slow", Identity(delay_ms=20000), max_batch_size=1)
     return folder
 
 

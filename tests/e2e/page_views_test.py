@@ -8,6 +8,7 @@ import subprocess
 
 import numpy
 import pytest
+from google.protobuf import json_format
 from playwright.sync_api import expect
 
 from harness import DEADLINE_SECONDS, Daemon, run_to_end
@@ -80,6 +81,26 @@ def test_a_point_is_asked_about(open_page, daemon, shots, look):
     [typed] = json.loads(asked.value.post_data)["explain"]["positions"]
     assert typed["x"] > position["x"] and typed["y"] == pytest.approx(position["y"], abs=0.01)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
+
+
+@pytest.mark.parametrize("task", ["classification", "detection", "segmentation", "depth", "embedding", "restoration"])
+def test_a_request_about_a_point_has_the_fields_of_its_task(open_page, task):
+    """The demo models with attention have not all these tasks."""
+    body = open_page().evaluate(
+        """async (task) => {
+          const {requestOf} = await import("/request.js");
+          const chosen = {name: "any", version: "1", isPinned: false, task, attention_layers: []};
+          const picture = {full: {width: 4000, height: 3000}};
+          return (await requestOf(chosen, [new File(["x"], "x.png")], picture, {x: 0.5, y: 0.5})).body;
+        }""",
+        task,
+    )
+    sent = json.loads(body)
+    options = set(sent) - {"model", "encoded"}
+    assert options == {"depth": {"stereo_options"}, "embedding": set()}.get(task, {task})
+    json_format.Parse(body, message("saccade.v1.PredictRequest")())  # refuses fields that the API has not
+    size = sent.get("stereo_options", sent.get("segmentation", {})).get("size")
+    assert (size is not None) == (task in ("depth", "segmentation"))
 
 
 def test_the_code_asks_about_the_point_too(open_page, tmp_path):

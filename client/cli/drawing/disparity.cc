@@ -24,7 +24,8 @@ Range RangeOf(const std::vector<float>& values) {
     range.max = std::max(range.max, value);
   }
   if (range.min > range.max) return {};
-  range.max = std::max(range.max, range.min + 1.0f / 256);
+  // Next to large values 1/256 is less than the precision of a float.
+  if (!(range.max > range.min)) range.max = range.min + std::max(1.0f / 256, std::abs(range.min) / 256);
   return range;
 }
 

@@ -147,6 +147,37 @@ TEST(DrawDisparity, TakesMapsWithoutARange) {
   }
 }
 
+TEST(DrawDepth, LabelsTheScaleOfConstantMaps) {
+  DepthMap answer;
+  answer.width = 8;
+  answer.height = 6;
+  for (const float value : {3.0f, 0.0f, 1e6f, -1e6f}) {
+    const std::string path = TemporaryPng();
+    ASSERT_TRUE(DrawDepth(answer, std::vector<float>(48, value), path).ok());
+    const cv::Mat drawn = ReadPng(path);
+    // Ticks and labels are below the bar, which is above the middle of the panel's 60 rows.
+    const cv::Mat below = drawn(cv::Rect(0, drawn.rows - 30, drawn.cols, 30));
+    EXPECT_GT(cv::norm(below, cv::NORM_INF), 150) << value;
+  }
+}
+
+// Models choose the unit of depth, so that all values may lie within a small range.
+TEST(DrawDepth, TellsSmallValuesApart) {
+  DepthMap answer;
+  answer.width = 2;
+  answer.height = 1;
+  std::vector<cv::Mat> drawn;
+  for (const float unit : {1.0f, 1e-6f}) {
+    const std::string path = TemporaryPng();
+    ASSERT_TRUE(DrawDepth(answer, {unit, 2 * unit}, path).ok());
+    drawn.push_back(ReadPng(path));
+  }
+  const cv::Rect left(0, 0, 2, 2), right(drawn[0].cols - 2, 0, 2, 2);
+  EXPECT_GT(cv::norm(drawn[1](left), drawn[1](right), cv::NORM_L1), 100);
+  EXPECT_EQ(cv::norm(drawn[0](left), drawn[1](left), cv::NORM_L1), 0);
+  EXPECT_EQ(cv::norm(drawn[0](right), drawn[1](right), cv::NORM_L1), 0);
+}
+
 // Three touching objects of one class: each has its own colour in the middle, and a dark rim between them.
 TEST(DrawDetections, TellsTouchingObjectsOfOneClassApart) {
   Detections answer;

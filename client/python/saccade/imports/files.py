@@ -35,6 +35,11 @@ def _external_data(program: pathlib.Path) -> list[pathlib.Path]:
     return [path for path in named if path.is_file()]
 
 
+def _lies_in(path: pathlib.Path, folder: pathlib.Path) -> bool:
+    """Tells whether removing the folder would remove the file, or the link that is its name."""
+    return any(one.is_relative_to(folder.resolve()) for one in (path.resolve(), path.parent.resolve() / path.name))
+
+
 def import_file(program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None) -> None:
     """Copies the program beside its description. The daemon compares both when it loads the model."""
     if description is None:
@@ -51,10 +56,14 @@ def import_file(program: pathlib.Path, target: pathlib.Path, description: pathli
     if not isinstance(described, dict) or not isinstance(described.get("head"), dict):
         raise ImportFailure(f'{description} has no head; expected an object with "input" and "head"')
     names = read_labels(labels) if labels is not None else []
+    external = _external_data(program)
+    for path in (program, *external):
+        if _lies_in(path, target):
+            raise ImportFailure(f"{path} lies in {target}, which --overwrite would remove; move it elsewhere, or choose another -o")
     shutil.rmtree(target, ignore_errors=True)
     (target / "1").mkdir(parents=True)
     record = folder.Record(f"file:{program.name}")
     folder.write_text(target, described, names, program.name, "as it is", record, program.suffix)
-    for data in _external_data(program):
+    for data in external:
         shutil.copyfile(data, target / "1" / data.name)
     shutil.copyfile(program, target / "1" / f"model{program.suffix}")

@@ -36,7 +36,8 @@ listed:
 $listed
 found:
 $found"
-sha256sum -c "$checksums" >/tmp/checked 2>&1 ||
-  fail "files differ from models.fetch.checksums; expected the files that these were made of: $(grep -v ': OK$' /tmp/checked)"
-chmod -R a+rX .
+checked=$(sha256sum -c "$checksums" 2>&1) ||
+  fail "files differ from models.fetch.checksums; expected the files that these were made of: $(printf '%s\n' "$checked" | grep -v ': OK$')"
+# The folder itself is the volume, which belongs to root.
+find . -mindepth 1 -exec chmod a+rX {} +
 echo "fetch-models: $(echo "$found" | wc -l) files are as models.fetch.checksums has them"

@@ -54,11 +54,19 @@ grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- if and .Values.tls.secretName (or .Values.tls.clientCASecretName .Values.tokens.secretName) }}yes{{ end -}}
 {{- end -}}
 
+{{- /* A value as text. Helm passes numbers as floats; large ones would be printed with an exponent. */ -}}
+{{- define "saccade.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- end -}}
+
 {{- /* Where the models come from: demo, image, fetch or claim. */ -}}
 {{- define "saccade.models" -}}
 {{- with .Values.models -}}
 {{- if and .image.reference .fetch.image -}}
 {{- fail "models: image.reference and fetch.image are both set; set the one that the models come from" -}}
+{{- end -}}
+{{- if and .fetch.uri (not .fetch.image) -}}
+{{- fail "models.fetch.uri: is set, but models.fetch.image is empty; set an image that has rclone, such as rclone/rclone:1.75.2" -}}
 {{- end -}}
 {{- if .demo }}demo{{ else if .image.reference }}image{{ else if .fetch.image }}fetch{{ else }}claim{{ end -}}
 {{- end -}}
@@ -120,7 +128,7 @@ consecutiveErrorLimit: 10
 {{- if .Values.traces.endpoint }}
 - {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ .Values.traces.endpoint | quote }}}
 {{- range $name, $value := .Values.traces.settings }}
-- {name: {{ $name }}, value: {{ $value | quote }}}
+- {name: {{ $name }}, value: {{ include "saccade.text" $value | quote }}}
 {{- end }}
 {{- end }}
 {{- end -}}
@@ -168,7 +176,6 @@ require-signed=true
 {{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed") }}
 {{- fail (printf "config.%s: is set by the chart; use models.path for the repository, models.signingKey for its signatures, insecure, tls and tokens for access, and service for the Service's ports" $flag) }}
 {{- end }}
-{{- /* Helm passes numbers as floats; large ones would be printed with an exponent. */}}
-{{ $flag }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
+{{ $flag }}={{ include "saccade.text" $value }}
 {{- end }}
 {{ end -}}
