@@ -254,7 +254,7 @@ def test_probes_speak_what_the_daemon_does():
     assert [probe["grpc"].get("service") for probe in probes(render())] == [None, None, "liveness"]
     asked = [probe["httpGet"] for probe in probes(render({"tls": SECRETS["tls"]}))]
     assert [one["path"] for one in asked] == ["/v2/health/ready", "/v2/health/ready", "/v2/health/live"]
-    assert {(one["port"], one["scheme"]) for one in asked} == {("http", "HTTPS")}
+    assert {(one["port"], one["scheme"]) for one in asked} == {("metrics", "HTTP")}
     protocols = {port["name"]: port["appProtocol"] for port in only(render({"tls": SECRETS["tls"]}), "Service")["spec"]["ports"]}
     assert protocols == {"grpc": "https", "http": "https", "metrics": "http"}
 

@@ -182,7 +182,7 @@ def test_ports_are_kserves_and_agree():
     assert (flags()["grpc-port"], flags()["http-port"]) == ("9000", "8080")
     assert runtime()["spec"]["annotations"]["prometheus.kserve.io/port"] == flags()["metrics-port"]
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert container()[probe]["grpc"]["port"] == int(flags()["grpc-port"])
+        assert container()[probe]["grpc"]["port"] == int(flags()["metrics-port"])
     assert flags()["model-repository"] == "/mnt/models"
 
 

@@ -37,15 +37,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* The kubelet's gRPC probes do not support TLS. Its HTTPS probes accept any certificate but present none: if clients
-must present one, the probes use the metrics port, which is unencrypted. */ -}}
+{{- /* Probes ask the metrics port: it is never encrypted, and its answers do not depend on how much is sent to the others. */ -}}
 {{- define "saccade.probe" -}}
-{{- if .tls.clientCASecretName -}}
+{{- if .tls.secretName -}}
 httpGet: {path: /v2/health/{{ .path }}, port: metrics, scheme: HTTP}
-{{- else if .tls.secretName -}}
-httpGet: {path: /v2/health/{{ .path }}, port: http, scheme: HTTPS}
 {{- else -}}
-grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
+grpc: {port: 8002{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- end -}}
 {{- end -}}
 
