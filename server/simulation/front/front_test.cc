@@ -1,4 +1,4 @@
-// Runs a bounded number of seeds. `./dev simulate front` runs more.
+// Plays 300 seeds; SACCADE_FRONT_SEEDS sets another number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

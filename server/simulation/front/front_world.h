@@ -13,15 +13,14 @@ struct FrontResult {
   int calls_begun = 0;
   int calls_answered = 0;
   int calls_refused = 0;
-  int calls_cut = 0;
   bool drained = false;
 };
 
 // Draws clients, services and a drain from the seed and runs them for some virtual minutes. Checks that
-//   every call that reached a service ends exactly once there;
+//   as many calls end in the services as began there;
 //   a polite client's call is answered with what it sent, or refused with a reason, or declared unprocessed,
-//   in bounded time, whatever the others do; no client holds more than its share of the ledger, which returns
-//   to zero.
+//   in bounded time, whatever the others do;
+//   the ledger never holds more than its bound, and returns to zero.
 FrontResult RunFrontSeed(uint64_t seed);
 
 }  // namespace saccade::server::simulation
