@@ -35,6 +35,8 @@ Size ScaleToShortSide(const ImageInput& input, Size sent) {
   // Rounds a half to the even number, as Python does.
   const auto small = std::max<int64_t>(1, static_cast<int64_t>(std::nearbyint(side)));
   if (small == short_side && longer <= most) return sent;
+  // Where the rounding alone makes the shorter side what it was, transformers lets the longer one exceed its
+  // bound by a few pixels. Here the bound counts.
   const auto scaled = std::max<int64_t>(1, static_cast<int64_t>(side * longer / shorter));
   const int64_t large = std::min(scaled, std::max(input.long_side, small));
   return sent.height < sent.width ? Size{small, large} : Size{large, small};

@@ -140,9 +140,9 @@ class DeviceModel : public ModelHandle {
     return changes;
   }
 
-  // Instead of Finished(), if nothing of the batch was computed. `*tasks` are those that are not answered.
-  // They are queued for another instance and `*tasks` is then empty, or the caller must answer them. See
-  // Scheduler::Failed, also for `lost`.
+  // Instead of Finished(), if nothing of the batch was computed, or not all because the device was lost.
+  // `*tasks` are those that are not answered. They are queued for another instance and `*tasks` is then
+  // empty, or the caller must answer them. See Scheduler::Failed, also for `lost`.
   Changes Failed(int instance, Tasks* tasks, std::optional<TinyBatch<Task>>* tiny = nullptr,
                  bool lost = false) {
     ModelHandle::Tasks failed;

@@ -109,13 +109,13 @@ class Scheduler {
   // an ordinary one, whose time may be learned.
   void Finished(ModelId model, int instance, absl::Time now, bool learn);
 
-  // Ends a pass that computed nothing, by the fault of its input or of the instance. `tasks` are those of its
-  // batch that are not answered yet. If they may be tried once more on another instance, takes them and
-  // returns true; otherwise their owner answers them. The instance takes no work until the pass should have
-  // ended, so that failing fast does not make it the first to be idle again. An instance whose passes keep
-  // failing, while others compute the same items, is set aside and later probed with a batch
-  // (InstanceHealth); the last one in service is not. `lost`: the instance's device is lost, so that no later
-  // pass can succeed. It is then set aside at once, and for good.
+  // Ends a pass that computed nothing, by the fault of its input or of the instance, or not its whole batch
+  // because its device was lost. `tasks` are those of its batch that are not answered yet. If they may be
+  // tried once more on another instance, takes them and returns true; otherwise their owner answers them. The
+  // instance takes no work until the pass should have ended, so that failing fast does not make it the first
+  // to be idle again. An instance whose passes keep failing, while others compute the same items, is set
+  // aside and later probed with a batch (InstanceHealth); the last one in service is not. `lost`: the
+  // instance's device is lost, so that no later pass can succeed. It is then set aside at once, and for good.
   bool Failed(ModelId model, int instance, absl::Time now, std::vector<std::unique_ptr<BatchTask>>* tasks,
               bool lost = false);
 

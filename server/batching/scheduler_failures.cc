@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/batching/scheduler_impl.h"
 
 namespace saccade::server {
@@ -153,15 +154,19 @@ void Scheduler::Impl::SweepRetries(Model& model, NanoTime now, std::vector<Dropp
     // estimate that was doubted.
     if (!it->tasks.empty())
       it->expected = model.queue.Expected(it->bucket, SizeOf(it->tasks)).value_or(it->expected);
-    std::erase_if(it->tasks, [&](std::unique_ptr<BatchTask>& task) {
-      absl::Status alive = CheckInTime(*task, it->expected, now);
-      if (alive.ok() && !has_other)
-        alive = absl::UnavailableError("no other instance of the model is in service; try again");
-      if (alive.ok()) return false;
-      model.retried -= task->size();
-      dropped->push_back({std::move(task), std::move(alive)});
-      return true;
-    });
+    {
+      // If an allocation fails in between, no places without a task stay behind.
+      const absl::Cleanup fill_gaps = [&tasks = it->tasks] { std::erase(tasks, nullptr); };
+      std::erase_if(it->tasks, [&](std::unique_ptr<BatchTask>& task) {
+        absl::Status alive = CheckInTime(*task, it->expected, now);
+        if (alive.ok() && !has_other)
+          alive = absl::UnavailableError("no other instance of the model is in service; try again");
+        if (alive.ok()) return false;
+        model.retried -= task->size();
+        dropped->push_back({std::move(task), std::move(alive)});
+        return true;
+      });
+    }
     it = it->tasks.empty() ? model.retries.erase(it) : std::next(it);
   }
   if (model.retries.empty()) retrying.erase(std::find(retrying.begin(), retrying.end(), &model));

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -101,6 +102,18 @@ TEST_F(KindsFileTest, AFileWithThisProcessIdDoesNotStopASave) {
   std::getline(std::ifstream(folder_.path() / "victim"), text);
   EXPECT_EQ(text, "precious");
   EXPECT_EQ(File().Load().size(), 1);
+}
+
+TEST_F(KindsFileTest, WhatADaemonLeftThatWasKilledIsRemoved) {
+  KindsFile file = File();
+  fs::create_directories(fs::path(file.path()).parent_path());
+  const std::string old = absl::StrCat(file.path(), ".partial-Ab12Cd");
+  const std::string recent = absl::StrCat(file.path(), ".partial-Ef34Gh");
+  for (const std::string& path : {old, recent}) std::ofstream(path) << "half";
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  file.Save({{"a", {}}});
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(recent)) << "another daemon may be writing it";
 }
 
 TEST_F(KindsFileTest, AFolderThatCannotBeMadeIsNoError) {

@@ -178,6 +178,10 @@ void ServedModel::NoteLost(int instance) {
   }
 }
 
+bool ServedModel::AllLost() const {
+  return std::all_of(lost_.begin(), lost_.end(), [](const std::atomic<bool>& lost) { return lost.load(); });
+}
+
 void ServedModel::Retry(int instance, std::vector<FailedShare> failed,
                         std::optional<TinyBatch<CallShare>>* next) {
   Shares shares;
@@ -193,9 +197,15 @@ void ServedModel::Retry(int instance, std::vector<FailedShare> failed,
     share->BeginWait(&waiting_requests_);
     shares.push_back(std::move(share));
   }
+  // Without an instance that could compute them they are answered at once.
+  Shares hopeless;
+  if (AllLost()) hopeless.swap(shares);
+  const bool may_be_retried = !shares.empty();
   const DeviceModel<CallShare>::Changes changes = queue_->Failed(instance, &shares, next, lost_[instance]);
-  if (shares.empty()) metrics_->RecordRetry();
-  for (const auto& share : shares) share->FailComputed(share->failure());
+  if (may_be_retried && shares.empty()) metrics_->RecordRetry();
+  for (const Shares* const ended : {&shares, &hopeless}) {
+    for (const auto& share : *ended) share->FailComputed(share->failure());
+  }
   LogChanges(changes);
 }
 

@@ -262,7 +262,9 @@ class ServedModel final : public ReadyModel {
   // `next` is the `tiny` argument of DeviceModel::Finished.
   void Compute(int instance, Shares batch, std::optional<TinyBatch<CallShare>>* next);
   void NoteLost(int instance);
-  // Ends a pass of which nothing was computed: queues the shares for another instance, or ends them.
+  bool AllLost() const;
+  // Ends a pass that computed nothing, or not all because its GPU was lost: queues the shares that are left
+  // for another instance, or ends them.
   void Retry(int instance, std::vector<FailedShare> failed, std::optional<TinyBatch<CallShare>>* next);
   void LogChanges(const DeviceModel<CallShare>::Changes& changes) const;
   void KeepToOwnCores(int index) const;

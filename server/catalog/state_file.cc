@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
@@ -43,6 +45,21 @@ absl::Status WriteFile(int descriptor, const std::string& path, const std::strin
   return absl::OkStatus();
 }
 
+// Removes what daemons left that were killed while they wrote `path`. Others may be writing now, so it
+// removes only old files.
+void RemoveOldPartials(const std::string& folder, const std::string& path) {
+  const std::string prefix = absl::StrCat(std::filesystem::path(path).filename().string(), ".partial-");
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (!absl::StartsWith(entry->path().filename().string(), prefix)) continue;
+    std::error_code unknown;
+    const auto written = entry->last_write_time(unknown);
+    if (unknown || std::filesystem::file_time_type::clock::now() - written < std::chrono::hours(1)) continue;
+    std::filesystem::remove(entry->path(), unknown);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadStateFile(const std::string& path, size_t max_bytes) {
@@ -70,6 +87,7 @@ absl::Status ReplaceStateFile(const std::string& folder, const std::string& path
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot create ", folder));
+  RemoveOldPartials(folder, path);
   // Daemons in several containers may share the folder and have the same process ID.
   std::string partial = absl::StrCat(path, ".partial-XXXXXX");
   const int made = mkostemp(partial.data(), O_CLOEXEC);

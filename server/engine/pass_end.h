@@ -24,8 +24,8 @@ struct PassEnd {
   int64_t no_room_for = 0;
   // The device no longer responds: no later pass in this process can succeed on it.
   bool device_lost = false;
-  // If no item of the batch could be computed, the shares that were not ended yet: another instance may be
-  // able to compute them.
+  // The shares that were not ended, if no item of the batch could be computed, or if the device was lost
+  // before all were: another instance may be able to compute them.
   std::vector<FailedShare> failed = {};
 };
 

@@ -396,11 +396,14 @@ absl::Status Daemon::Run() {
   };
   absl::Status drained = Drain({.lame_duck = flags_.lame_duck, .timeout = flags_.drain_timeout},
                                HooksOfDrain(), *Clock::Real(), await_second_signal);
-  if (const std::string lost = catalog_->LostModel(); !lost.empty() && failure_.ok())
-    failure_ = absl::InternalError(absl::StrCat("the GPU of model '", lost, "' failed during the drain"));
+  if (const std::string lost = catalog_->LostModel(); !lost.empty() && !absl::IsInternal(failure_)) {
+    failure_ = absl::InternalError(absl::StrCat("the GPU of model '", lost, "' has failed during the drain"));
+    if (!drained.ok()) Log(LogLevel::kError, failure_.message());
+  }
   // If it failed, the process exits without further cleanup.
   if (!drained.ok()) observability_->Flush(kFlushTimeout);
-  drained.Update(failure_);
+  // INTERNAL, because the exit must not free the memory of a lost GPU.
+  if (drained.ok() || absl::IsInternal(failure_)) drained = failure_;
   return drained;
 }
 
@@ -456,6 +459,14 @@ void Daemon::CheckLoadDeadline() {
 
 absl::Status Daemon::AwaitEnd() {
   while (!AwaitSignal(kTick)) {
+    if (const std::string lost = catalog_->LostModel(); !lost.empty()) {
+      // Only a new process can use that GPU again. Models on the CPU and on other GPUs finish their requests
+      // first.
+      return EndWith(absl::InternalError(
+          absl::StrCat("the GPU of model '", lost,
+                       "' has failed and cannot be used by this process any more; the process exits and must "
+                       "be restarted (see the log for the CUDA error)")));
+    }
     if (loading_failed_) {
       const absl::Status failed = absl::FailedPreconditionError(
           "a model could not be loaded (see above); fix it, or pass --exit-on-error=false to serve the "
@@ -465,14 +476,6 @@ absl::Status Daemon::AwaitEnd() {
       return EndWith(failed);
     }
     CheckLoadDeadline();
-    if (const std::string lost = catalog_->LostModel(); !lost.empty()) {
-      // Only a new process can use that GPU again. Models on the CPU and on other GPUs finish their requests
-      // first.
-      return EndWith(absl::InternalError(
-          absl::StrCat("the GPU of model '", lost,
-                       "' has failed and cannot be used by this process any more; the process exits and must "
-                       "be restarted (see the log for the CUDA error)")));
-    }
     UpdateLiveness();
     CountDemand();
     metrics_->SampleLoad(Clock::Real()->Now());
