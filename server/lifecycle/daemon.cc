@@ -398,12 +398,13 @@ absl::Status Daemon::Run() {
                                HooksOfDrain(), *Clock::Real(), await_second_signal);
   if (const std::string lost = catalog_->LostModel(); !lost.empty() && !absl::IsInternal(failure_)) {
     failure_ = absl::InternalError(absl::StrCat("the GPU of model '", lost, "' has failed during the drain"));
-    if (!drained.ok()) Log(LogLevel::kError, failure_.message());
   }
   // If it failed, the process exits without further cleanup.
   if (!drained.ok()) observability_->Flush(kFlushTimeout);
-  // INTERNAL, because the exit must not free the memory of a lost GPU.
-  if (drained.ok() || absl::IsInternal(failure_)) drained = failure_;
+  if (failure_.ok()) return drained;
+  if (!drained.ok()) Log(LogLevel::kError, "the drain failed, too", {{"reason", drained.message()}});
+  // With INTERNAL the exit does not free the memory of a lost GPU.
+  if (drained.ok() || absl::IsInternal(failure_)) return failure_;
   return drained;
 }
 
