@@ -55,7 +55,7 @@ class Readiness {
   std::optional<bool> models_ready_ ABSL_GUARDED_BY(mutex_);
   // Set by StopWaiting().
   bool any_suffices_ ABSL_GUARDED_BY(mutex_) = false;
-  // What was last published.
+  // Whether the services were SERVING when they were last published.
   bool serving_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool live_ ABSL_GUARDED_BY(mutex_) = true;

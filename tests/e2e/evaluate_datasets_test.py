@@ -368,7 +368,7 @@ def test_masks_of_coco_have_the_size_of_the_mask(types, opened, tmp_path):
     wrong, right = answer.detections
     answer = dataclasses.replace(answer, detections=(dataclasses.replace(wrong, box=types.Box(55, 2, 95, 62)), right))
     found = values(dataset.figures(samples, {"1": dataset.record(samples[0], answer)}))
-    # Of a size, detections of other sizes that are wrong do not count.
+    # Wrong detections of other sizes do not count to the precision of a size.
     assert found["box AP, medium"] == 50 and found["mask AP, medium"] == 100
     assert found["box AP"] == found["mask AP"] == 50
 

@@ -170,7 +170,7 @@ def test_ablations_have_their_own_rows(shown, dataset, architecture, options, fi
     ("ea_mask_rcnn_r50", {"attention": FIVE}, "40.6 62.8 44.2 25.0 44.6 52.3", "36.2 59.2 38.2 19.9 39.9 49.4"),
     ("ea_mask_rcnn_r50", {}, "41.2 62.7 44.8 25.8 44.9 52.5", "36.7 59.1 39.2 21.6 40.2 48.6"),
     ("ea_mask_rcnn_x101", {"attention": "none"}, "43.5 65.4 47.5 27.0 47.9 55.3", "38.5 61.8 41.0 21.7 42.5 51.7"),
-    # Of masks table 11 prints an AP of 39.3, and table 3 one of 39.5, which is shown.
+    # The AP of masks is 39.3 in table 11 and 39.5 in table 3; the latter is shown.
     ("ea_mask_rcnn_x101", {}, "44.9 66.8 48.7 27.1 49.1 57.6", "39.5 63.0 42.0 22.6 43.0 52.4"),
 ])
 def test_detectors_have_the_average_precisions_of_sizes_too(shown, architecture, options, box, mask):

@@ -24,7 +24,8 @@ enum class Defect {
   kConsidersTooStrictly,
   // Sweep() is not called.
   kNeverSweeps,
-  // Of 50 wake-ups of instances one is lost, or another thread is woken as well; the timer's are lost.
+  // One of 50 wake-ups of instances is lost, another thread is woken as well as one of 50, or the timer's
+  // wake-ups are lost.
   kLosesWakeUps,
   kWakesInVain,
   kTimerOversleeps,

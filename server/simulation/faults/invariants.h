@@ -143,8 +143,8 @@ class Invariants final : public Observer {
   // Requests that were cancelled at the last sweep, and waited.
   absl::btree_set<int64_t> cancelled_;
   int64_t considered_ = 0;
-  // Of the requests of one item and one bucket that were accepted by Consider() and pushed at the same time:
-  // their number, how many of them were rejected, and the last one's id.
+  // The number of requests of one item and one bucket that Consider() accepted and that were pushed at the
+  // same time, how many of them were rejected, and the last one's id.
   int64_t foretold_ = 0;
   int64_t foretold_wrongly_ = 0;
   int64_t foretold_id_ = -1;

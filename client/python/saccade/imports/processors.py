@@ -18,7 +18,7 @@ _REFUSED = ("keep_aspect_ratio", "do_thumbnail", "do_align_long_axis", "do_color
 _UNCROPPED_SIDE = 384
 # Height and width of the pictures on which a description is compared with its processor. One lies and one stands.
 _TRIALS = ((230, 330), (330, 230))
-# Of the network's input. Processors differ by less in how they round.
+# Largest difference of an input's values that is taken for rounding: processors round differently, but by less.
 _TRIAL_TOLERANCE = 0.02
 
 
