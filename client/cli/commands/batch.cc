@@ -36,10 +36,7 @@ absl::Status WriteAttention(const std::string& picture, const std::optional<Regi
 absl::Status WriteAttested(Outcome& outcome, const std::string& stem) {
   const auto& answer = std::visit([](const auto& any) -> const Answer& { return any; }, *outcome.answer);
   if (answer.attested.empty()) return absl::OkStatus();
-  const std::string path = absl::StrCat(stem, ".attested");
-  const absl::Status status = WriteFile(path, {answer.attested});
-  if (status.ok()) outcome.written.push_back({"attested", path});
-  return status;
+  return WriteAs("attested", absl::StrCat(stem, ".attested"), answer.attested, outcome.written);
 }
 
 }  // namespace

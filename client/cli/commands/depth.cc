@@ -21,9 +21,8 @@ absl::Status WriteDepth(AnyAnswer& any, const std::string& stem, std::vector<Wri
   absl::Status status = DrawDepth(answer, *values, colored);
   if (!status.ok()) return status;
   written.push_back({"colored", colored});
-  const std::string pfm = absl::StrCat(stem, ".depth.pfm");
-  status = WriteFile(pfm, {ToPfm(answer.width, answer.height, *values)});
-  if (status.ok()) written.push_back({"depth_pfm", pfm});
+  status = WriteAs("depth_pfm", absl::StrCat(stem, ".depth.pfm"), ToPfm(answer.width, answer.height, *values),
+                   written);
   answer.map.clear();
   return status;
 }

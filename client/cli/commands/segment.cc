@@ -18,9 +18,7 @@ absl::Status WriteSegmentation(const Pictures& pictures, AnyAnswer& any, const s
   absl::Status status = DrawSegmentation(pictures[0], answer, overlay);
   if (!status.ok()) return status;
   written.push_back({"overlay", overlay});
-  const std::string labels = absl::StrCat(stem, ".labels.png");
-  status = WriteFile(labels, {answer.label_map});
-  if (status.ok()) written.push_back({"label_map", labels});
+  status = WriteAs("label_map", absl::StrCat(stem, ".labels.png"), answer.label_map, written);
   answer.label_map.clear();
   return status;
 }

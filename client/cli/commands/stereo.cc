@@ -14,13 +14,6 @@
 namespace saccade::client {
 namespace {
 
-absl::Status WriteAs(const std::string& what, const std::string& path, absl::string_view bytes,
-                     std::vector<Written>& written) {
-  const absl::Status status = WriteFile(path, {bytes});
-  if (status.ok()) written.push_back({what, path});
-  return status;
-}
-
 // With --pfm the daemon sends floats and the PNG is made here; without it the daemon's PNG is written
 // unchanged.
 absl::Status WriteDisparity(AnyAnswer& any, const std::string& stem, std::vector<Written>& written) {

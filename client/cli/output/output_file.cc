@@ -57,4 +57,11 @@ absl::Status WriteFile(const std::string& path, std::initializer_list<absl::stri
   return absl::PermissionDeniedError(absl::StrCat("could not write ", path, ": ", std::strerror(errno)));
 }
 
+absl::Status WriteAs(const std::string& what, const std::string& path, absl::string_view bytes,
+                     std::vector<Written>& written) {
+  const absl::Status status = WriteFile(path, {bytes});
+  if (status.ok()) written.push_back({what, path});
+  return status;
+}
+
 }  // namespace saccade::client

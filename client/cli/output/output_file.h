@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/output/console.h"
+#include "client/cli/output/outcome.h"
 
 namespace saccade::client {
 
@@ -23,5 +24,9 @@ bool MakeOutputFolder(const std::string& folder, Console& console);
 // Writes the parts one after the other, replacing the file at `path`. An error if the file could not be
 // written completely.
 absl::Status WriteFile(const std::string& path, std::initializer_list<absl::string_view> parts);
+
+// Writes the file, and adds it to `written` as `what` if that succeeded.
+absl::Status WriteAs(const std::string& what, const std::string& path, absl::string_view bytes,
+                     std::vector<Written>& written);
 
 }  // namespace saccade::client
