@@ -165,6 +165,25 @@ def test_nothing_on_both_sides_is_no_comparison(in_process, shown, capsys):
     assert json.loads(capsys.readouterr().out)["within"] is False
 
 
+@pytest.mark.parametrize("name, largest", [("cls_logits", 3.0), ("cls_score", None)])
+def test_random_scores_of_sigmoids_do_not_all_become_one(saccade, name, largest):
+    from saccade.imports import random_weights
+
+    torch.manual_seed(1)
+    network = torch.nn.Sequential()
+    network.add_module(name, torch.nn.Conv2d(3, 8, 1))
+    torch.nn.init.constant_(network[0].bias, -4.6)
+    # Most of the scores are near each other, and a few are far away.
+    pictures = torch.randn(1, 3, 200, 200) ** 5
+    with torch.no_grad():
+        random_weights.spread(network, pictures)
+        scores = network(pictures)
+    if largest is None:
+        assert float(scores.std()) == pytest.approx(1.5, rel=1e-3) and float(scores.max()) > 17
+    else:
+        assert float(scores.max()) == pytest.approx(largest, abs=1e-3)
+
+
 def described(tmp_path, **more):
     (tmp_path / "description.json").write_text(json.dumps({"input": {"size": 32}, "head": {"kind": "classes"}, **more}))
     return tmp_path / "description.json"

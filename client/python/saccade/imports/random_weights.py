@@ -12,6 +12,10 @@ _SCORES = ("cls_score", "cls_logits", "class_labels_classifier", "class_embed", 
 # The standard deviation of the scores before their softmax or sigmoid.
 _SPREAD = 1.5
 _MAX_FACTOR = 1000.0
+# The layers of those whose scores get a sigmoid. A few of millions of random scores are so large that their sigmoids are 1 in
+# float32. Rounding would then decide which of two boxes with equal scores suppresses the other. So the largest score becomes this.
+_SIGMOIDS = ("cls_logits",)
+_MAX_LOGIT = 3.0
 
 
 def pictures(count: int, height: int, width: int, seed: int) -> torch.Tensor:
@@ -39,16 +43,26 @@ def settle(network: nn.Module, pictures: Any) -> None:
     network.eval()
 
 
+def _factor(name: str, module: nn.Linear | nn.Conv2d, scores: torch.Tensor) -> float:
+    """Returns by what to multiply the weights of the layer `name`, whose outputs are `scores`."""
+    factor = min(_MAX_FACTOR, _SPREAD / max(float(scores.std()), 1e-9))
+    if name not in _SIGMOIDS:
+        return factor
+    # Such layers begin with the same bias for all classes. It is not multiplied.
+    bias = 0.0 if module.bias is None else float(module.bias.max())
+    return min(factor, (_MAX_LOGIT - bias) / max(float(scores.max()) - bias, 1e-9))
+
+
 def spread(network: nn.Module, pictures: Any) -> None:
     """Scales the layers that score classes until their scores differ as those of a trained network do, and no more:
     answers would then depend on the rounding of each pixel. `network` takes the pictures."""
     with torch.no_grad():
-        for name, module in network.named_modules():
-            if name.rsplit(".", 1)[-1] in _SCORES and isinstance(module, (nn.Linear, nn.Conv2d)):
+        for path, module in network.named_modules():
+            name = path.rsplit(".", 1)[-1]
+            if name in _SCORES and isinstance(module, (nn.Linear, nn.Conv2d)):
                 seen: list[torch.Tensor] = []
                 hook = module.register_forward_hook(lambda _, __, output, into=seen: into.append(output.flatten()))
                 network(pictures)
                 hook.remove()
                 if seen:
-                    deviation = float(torch.cat(seen).std())
-                    module.weight.mul_(min(_MAX_FACTOR, _SPREAD / max(deviation, 1e-9)))
+                    module.weight.mul_(_factor(name, module, torch.cat(seen)))
