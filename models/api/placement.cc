@@ -42,6 +42,23 @@ Size ScaleToShortSide(const ImageInput& input, Size sent) {
   return sent.height < sent.width ? Size{small, large} : Size{large, small};
 }
 
+// Computes as transformers' DPT processor does, in the same order: a half is rounded to the even number, so
+// the last bit of a product matters. It does not bound the longer side, which here is at most long_side.
+Size ScaleToEitherSide(const ImageInput& input, Size sent) {
+  const auto height = static_cast<double>(sent.height);
+  const auto width = static_cast<double>(sent.width);
+  const double to_height = static_cast<double>(input.height) / height;
+  const double to_width = static_cast<double>(input.width) / width;
+  const double to_either = std::abs(1 - to_width) < std::abs(1 - to_height) ? to_width : to_height;
+  const double factor = std::min(to_either, static_cast<double>(input.long_side) / std::max(height, width));
+  const auto side = [&input, factor](double length) {
+    const auto multiples =
+        static_cast<int64_t>(std::nearbyint(factor * length / static_cast<double>(input.multiple)));
+    return std::clamp<int64_t>(multiples, 1, input.long_side / input.multiple) * input.multiple;
+  };
+  return {side(height), side(width)};
+}
+
 // Scales as ultralytics' letterbox does: both sides by the same factor, rounded, and the odd pixel of the
 // border to the right and below.
 Placement Letterbox(const ImageInput& input, Size sent) {
@@ -58,13 +75,21 @@ Placement Letterbox(const ImageInput& input, Size sent) {
 
 // Computes as torchvision's eager transform does: in double precision with floor, which may give a side one
 // pixel shorter than requested. Networks were trained at exactly these sizes.
-Size ScaleWithin(const ImageInput& input, Size sent) {
-  if (input.exact_short_side) return ScaleToShortSide(input, sent);
+Size ScaleBothDown(const ImageInput& input, Size sent) {
   const auto shorter = static_cast<double>(std::min(sent.height, sent.width));
   const auto longer = static_cast<double>(std::max(sent.height, sent.width));
   const double to_long = static_cast<double>(input.long_side) / longer;
   if (input.short_side == 0) return to_long < 1 ? Scale(sent, to_long) : sent;
   return Scale(sent, std::min(static_cast<double>(input.short_side) / shorter, to_long));
+}
+
+Size ScaleWithin(const ImageInput& input, Size sent) {
+  if (input.either_side) return ScaleToEitherSide(input, sent);
+  const Size scaled = input.exact_short_side ? ScaleToShortSide(input, sent) : ScaleBothDown(input, sent);
+  const auto multiple = [&input](int64_t side) {
+    return std::max(side - side % input.multiple, input.multiple);
+  };
+  return {multiple(scaled.height), multiple(scaled.width)};
 }
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -143,6 +168,13 @@ Placement PlacementOf(const ImageInput& input, Size sent) {
   return Squeeze(input.buckets.sizes, sent, scaled);
 }
 
+Size SizeBeforeCrop(const ImageInput& input, Size sent) {
+  if (input.before_crop != Size{}) return input.before_crop;
+  const int64_t side = input.short_side;
+  if (sent.width <= sent.height) return {side * sent.height / sent.width, side};
+  return {side, side * sent.width / sent.height};
+}
+
 int64_t CropShortSide(int64_t input_size) {
   return static_cast<int64_t>(std::lround(static_cast<double>(input_size) * 256 / 224));
 }
@@ -164,6 +196,7 @@ Size LargestInput(const ImageInput& input) {
       std::max_element(input.buckets.sizes.begin(), input.buckets.sizes.end(),
                        [&](const Size& one, const Size& other) { return area(one) < area(other); });
   if (largest != input.buckets.sizes.end()) return *largest;
+  if (input.either_side) return {RoundUp(input.height, input.multiple), input.long_side};
   const int64_t height =
       input.short_side == 0 ? input.long_side : std::min(input.short_side, input.long_side);
   return {height, input.long_side};

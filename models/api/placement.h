@@ -52,7 +52,8 @@ struct VolumeInput {
 };
 
 enum class Fit {
-  // The shorter side is scaled to short_side and the centre cut out: every picture has the network's size.
+  // The shorter side is scaled to short_side, or the whole picture to before_crop, and the centre is cut out:
+  // every picture has the network's size.
   kCropCentre,
   // Each side is scaled to the network's size, so that the picture's proportions change.
   kExact,
@@ -60,7 +61,8 @@ enum class Fit {
   // `fill`. Rounds as YOLO's letterbox does.
   kLetterbox,
   // Scaled as a whole: the shorter side to short_side, or less if the longer side would exceed long_side.
-  // With a short_side of 0, pictures are only scaled down, to a longer side of at most long_side.
+  // With a short_side of 0, pictures are only scaled down, to a longer side of at most long_side. With
+  // either_side, one of the sides is scaled to the network's size instead.
   kKeepRatio,
 };
 
@@ -77,14 +79,24 @@ struct ImageInput {
   // Pictures in one item: 1, or 2 for a stereo pair, the left one first. Their channels are concatenated.
   int64_t views = 1;
   Fit fit = Fit::kCropCentre;
-  // kCropCentre: size of the network's input. kKeepRatio: the nominal size, used for counts and warm-up.
+  // kCropCentre: size of the network's input. kKeepRatio: the nominal size, used for counts and warm-up, and
+  // for either_side.
   int64_t height = 224;
   int64_t width = 224;
   int64_t short_side = 256;
+  // For kCropCentre: the size to which both sides are scaled before the centre is cut out, so that the
+  // picture's proportions change. If empty, the shorter side is scaled to short_side.
+  Size before_crop = {};
   int64_t long_side = 0;  // only for kKeepRatio
   // For kKeepRatio: the shorter side becomes exactly short_side and the longer one is rounded down, as in
   // torchvision's Resize, instead of both being rounded down, as in torchvision's detectors.
   bool exact_short_side = false;
+  // For kKeepRatio: the picture is scaled until its height is `height` or its width is `width`, whichever
+  // scales it less, and each side is then rounded to the nearest multiple of `multiple`, as in transformers'
+  // DPT processor. short_side and exact_short_side have no effect.
+  bool either_side = false;
+  // For kKeepRatio: every side of a scaled picture is a multiple of this; rounded down without either_side.
+  int64_t multiple = 1;
   // For kCropCentre: an odd pixel beside the centre is to the right and below, as in transformers'
   // processors. If false, half a pixel is rounded to the even number, as in torchvision.
   bool crop_rounds_down = false;
@@ -128,8 +140,12 @@ double LetterboxFactor(const ImageInput& input, Size sent);
 bool IsFixedSize(const ImageInput& input);
 
 // Places a picture. REQUIRES: both sides of `sent` are at least 1. With kKeepRatio no side of `scaled` is
-// below 1, and the arithmetic matches torchvision's detection transform to the pixel.
+// below input.multiple, and the arithmetic matches torchvision's detection transform to the pixel.
 Placement PlacementOf(const ImageInput& input, Size sent);
+
+// Size to which a picture is scaled before its centre is cut out: before_crop, or that of which the shorter
+// side is short_side, rounded as torchvision.transforms.Resize does. REQUIRES: input.fit is kCropCentre.
+Size SizeBeforeCrop(const ImageInput& input, Size sent);
 
 // Places a clip of `frames` frames, each of size `sent`.
 Placement PlacementOfClip(const ImageInput& input, Size sent, int64_t frames);

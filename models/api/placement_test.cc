@@ -59,6 +59,57 @@ TEST(Place, ScalesAsTransformersDoes) {
   EXPECT_EQ(PlacementOf(input, {1, 8000}).scaled, (Size{1, 1333}));
 }
 
+// Expected sizes are from transformers 5.24: image_processing_yolos.get_size_with_aspect_ratio_yolos(...,
+// 800, 1333). It makes nothing of the last one's shorter side.
+TEST(Place, RoundsDownToMultiplesAsYolosDoes) {
+  ImageInput input = Detector("stride:1");
+  input.exact_short_side = true;
+  input.multiple = 16;
+  EXPECT_EQ(PlacementOf(input, {480, 640}), (Placement{{480, 640}, {800, 1056}, {800, 1056}}));
+  EXPECT_EQ(PlacementOf(input, {427, 640}).scaled, (Size{800, 1184}));
+  EXPECT_EQ(PlacementOf(input, {500, 100}).scaled, (Size{1328, 256}));
+  EXPECT_EQ(PlacementOf(input, {314, 559}).scaled, (Size{736, 1328}));
+  EXPECT_EQ(PlacementOf(input, {800, 1200}).scaled, (Size{800, 1200}));
+  EXPECT_EQ(PlacementOf(input, {1, 8000}).scaled, (Size{16, 1328}));
+  input.exact_short_side = false;
+  EXPECT_EQ(PlacementOf(input, {480, 640}).scaled, (Size{800, 1056}));
+}
+
+// Expected sizes are from transformers 5.24: image_processing_dpt.get_resize_output_image_size(...,
+// keep_aspect_ratio=True), apart from those of very long pictures, which it does not bound.
+TEST(Place, ScalesAsLittleAsDptDoes) {
+  ImageInput input;
+  input.fit = Fit::kKeepRatio;
+  input.either_side = true;
+  input.height = input.width = 518;
+  input.multiple = 14;
+  input.long_side = 4096;
+  EXPECT_EQ(PlacementOf(input, {480, 640}), (Placement{{480, 640}, {518, 686}, {518, 686}}));
+  EXPECT_EQ(PlacementOf(input, {427, 640}).scaled, (Size{350, 518}));
+  EXPECT_EQ(PlacementOf(input, {3000, 4000}).scaled, (Size{518, 686}));
+  EXPECT_EQ(PlacementOf(input, {520, 300}).scaled, (Size{518, 294}));
+  // Halves are rounded to the even number.
+  EXPECT_EQ(PlacementOf(input, {518, 525}).scaled, (Size{518, 532}));
+  EXPECT_EQ(PlacementOf(input, {511, 518}).scaled, (Size{504, 518}));
+  EXPECT_EQ(PlacementOf(input, {1, 8000}).scaled, (Size{14, 518}));
+  EXPECT_EQ(PlacementOf(input, {1000, 20000}).scaled, (Size{210, 4088}));
+  EXPECT_EQ(LargestInput(input), (Size{518, 4096}));
+  EXPECT_THAT(WarmBuckets(input), ElementsAre(Size{518, 518}));
+  input.height = 384;
+  input.width = 512;
+  input.multiple = 32;
+  EXPECT_EQ(PlacementOf(input, {640, 480}).scaled, (Size{672, 512}));
+  EXPECT_EQ(PlacementOf(input, {427, 640}).scaled, (Size{384, 576}));
+}
+
+TEST(SizeBeforeCrop, IsTheModelsOrThatOfTheShorterSide) {
+  ImageInput input;
+  EXPECT_EQ(SizeBeforeCrop(input, {301, 467}), (Size{256, 397}));
+  EXPECT_EQ(SizeBeforeCrop(input, {467, 301}), (Size{397, 256}));
+  input.before_crop = {256, 320};
+  EXPECT_EQ(SizeBeforeCrop(input, {301, 467}), (Size{256, 320}));
+}
+
 TEST(Place, LeavesSmallPicturesAsTheyAre) {
   ImageInput input = Detector("stride:16");
   input.short_side = 0;

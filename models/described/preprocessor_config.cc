@@ -20,6 +20,8 @@ constexpr int kPillowBilinear = 2;
 constexpr int kPillowBicubic = 3;
 // ConvNext's processor does not crop at this size and above.
 constexpr int64_t kUncroppedSide = 384;
+// YOLOS' processor rounds both sides down to multiples of this, if it scales to a shortest edge.
+constexpr int64_t kYolosMultiple = 16;
 
 // Keys that are read below, whatever the class is.
 constexpr std::array<std::string_view, 13> kRead = {
@@ -218,9 +220,9 @@ void SetExact(Size size, ImageInput& input) {
   input.width = size.width;
 }
 
-void SetCrop(int64_t short_side, Size crop, ImageInput& input) {
+// Cuts out the centre; the caller sets the size before that.
+void SetCrop(Size crop, ImageInput& input) {
   input.fit = Fit::kCropCentre;
-  input.short_side = short_side;
   input.crop_rounds_down = true;
   input.height = crop.height;
   input.width = crop.width;
@@ -244,18 +246,30 @@ void SetCropOfShare(const Processor& processor, ImageInput& input) {
   if (edges.shortest == 0) processor.Refuse("size", "expected {\"shortest_edge\": S} with crop_pct");
   const Size square{edges.shortest, edges.shortest};
   if (edges.shortest >= kUncroppedSide) return SetExact(square, input);
-  SetCrop(static_cast<int64_t>(static_cast<double>(edges.shortest) / share), square, input);
+  SetCrop(square, input);
+  input.short_side = static_cast<int64_t>(static_cast<double>(edges.shortest) / share);
 }
 
-// DPT: without keep_aspect_ratio, the size is rounded to multiples.
+void SetEitherSide(const Processor& processor, Size size, int64_t multiple, ImageInput& input) {
+  if (multiple > std::min(size.height, size.width))
+    processor.Refuse("ensure_multiple_of", "expected at most the size, " + std::to_string(size.height) +
+                                               " x " + std::to_string(size.width));
+  input.fit = Fit::kKeepRatio;
+  input.either_side = true;
+  input.multiple = multiple;
+  input.height = size.height;
+  input.width = size.width;
+  input.long_side = 2 * kMaxSide;
+}
+
+// DPT: the size is rounded to multiples. With keep_aspect_ratio, that is done for each picture.
 void SetMultiple(const Processor& processor, ImageInput& input) {
-  if (processor.Flag("keep_aspect_ratio", false))
-    processor.Refuse("keep_aspect_ratio", "every picture would have another size; expected false");
   const double given = processor.Number("ensure_multiple_of", 1, 1, kMaxSide);
   const auto multiple = static_cast<int64_t>(given);
   if (static_cast<double>(multiple) != given)
     processor.Refuse("ensure_multiple_of", "expected a whole number");
   const Size size = WholeSize(processor, "size");
+  if (processor.Flag("keep_aspect_ratio", false)) return SetEitherSide(processor, size, multiple, input);
   const auto rounded = [&](int64_t side) {
     const int64_t down = side / multiple * multiple;
     const int64_t left = side - down;
@@ -270,18 +284,19 @@ void SetMultiple(const Processor& processor, ImageInput& input) {
 
 void SetCentreCrop(const Processor& processor, const Edges& size, ImageInput& input) {
   const Size crop = WholeSize(processor, "crop_size");
-  if (size.shortest == 0) {
-    if (crop != size.whole)
-      processor.Refuse("do_center_crop",
-                       "it follows a resize to height and width, which is not supported; expected a size by "
-                       "shortest_edge");
-    return SetExact(crop, input);
-  }
   if (size.longest > 0) processor.Refuse("size", "expected no longest_edge before a crop");
-  if (std::max(crop.height, crop.width) > size.shortest)
-    processor.Refuse("crop_size", "pictures would be padded; expected at most the size's shortest edge, " +
-                                      std::to_string(size.shortest));
-  SetCrop(size.shortest, crop, input);
+  const bool whole = size.shortest == 0;
+  const Size least = whole ? size.whole : Size{size.shortest, size.shortest};
+  if (crop.height > least.height || crop.width > least.width)
+    processor.Refuse("crop_size", "pictures would be padded; expected at most the size, " +
+                                      std::to_string(least.height) + " x " + std::to_string(least.width));
+  if (whole && crop == size.whole) return SetExact(crop, input);
+  SetCrop(crop, input);
+  if (whole) {
+    input.before_crop = size.whole;
+  } else {
+    input.short_side = size.shortest;
+  }
 }
 
 void SetResize(const Processor& processor, ImageInput& input) {
@@ -294,11 +309,13 @@ void SetResize(const Processor& processor, ImageInput& input) {
   const Edges size = EdgesOf(processor, "size");
   if (crops) return SetCentreCrop(processor, size, input);
   if (size.shortest == 0) return SetExact(size.whole, input);
-  if (processor.class_name() == "Yolos")
-    processor.Refuse("size",
-                     "this processor rounds both sides down to multiples of 16; expected {\"height\": H, "
-                     "\"width\": W}");
   SetKeptRatio(processor, size, input);
+  if (processor.class_name() != "Yolos") return;
+  if (size.shortest < kYolosMultiple)
+    processor.Refuse("size", "this processor rounds both sides down to multiples of " +
+                                 std::to_string(kYolosMultiple) +
+                                 "; expected a shortest_edge of at least that");
+  input.multiple = kYolosMultiple;
 }
 
 void SetFilter(const Processor& processor, ImageInput& input) {

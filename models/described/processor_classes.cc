@@ -18,7 +18,7 @@ constexpr std::string_view kLikeMobileNet =
         "resample": 2})";
 
 // From transformers 5.24. All of them resize and rescale by 1/255 unless the file says otherwise.
-// Classes whose defaults have no do_center_crop do not crop, or not after a resize that ImageInput can say.
+// Classes whose defaults have no do_center_crop do not crop.
 // Where the defaults have do_pad, it pads the pictures of one batch to the same size, which does not change a
 // picture alone.
 constexpr std::array<ProcessorClass, 21> kClasses = {{

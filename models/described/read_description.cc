@@ -46,13 +46,43 @@ void ReadNumbers(JsonFields& fields, ImageInput& input) {
   }
 }
 
-void ReadCrop(JsonFields& fields, ImageInput& input) {
+// `whole`: whether both sides are scaled to a size before the crop, or else the shorter one.
+void ReadCrop(JsonFields& fields, bool whole, ImageInput& input) {
   const Size crop = ReadSize(fields, "crop", {224, 224});
   input.fit = Fit::kCropCentre;
-  input.short_side = fields.Integer("size", 256, 1, kMaxInputSide);
+  if (whole) {
+    input.before_crop = ReadSize(fields, "size", {256, 256});
+    const Size size = input.before_crop;
+    if (crop.height > size.height || crop.width > size.width)
+      fields.Refuse("crop", std::to_string(crop.height) + " x " + std::to_string(crop.width),
+                    "at most the size, " + std::to_string(size.height) + " x " + std::to_string(size.width));
+  } else {
+    input.short_side = fields.Integer("size", 256, 1, kMaxInputSide);
+  }
   input.crop_rounds_down = fields.Choice("rounding", "even", {"even", "down"}) == "down";
   input.height = crop.height;
   input.width = crop.width;
+}
+
+// `max`: the side to which pictures are scaled, at least.
+void ReadMultiple(JsonFields& fields, int64_t max, ImageInput& input) {
+  const std::string buckets = fields.Text("buckets", "stride:1");
+  input.buckets = ParseBuckets("input", buckets);
+  input.multiple = fields.Integer("multiple", 1, 1, max);
+  // Where no listed size holds a picture, it is scaled once more, to sides that need not be multiples.
+  if (input.multiple > 1 && !input.buckets.sizes.empty())
+    fields.Refuse("buckets", Quote(buckets), "stride:N with multiple " + std::to_string(input.multiple));
+}
+
+void ReadEitherSide(JsonFields& fields, ImageInput& input) {
+  const Size size = ReadSize(fields, "size", {384, 384});
+  input.fit = Fit::kKeepRatio;
+  input.either_side = true;
+  input.height = size.height;
+  input.width = size.width;
+  input.long_side =
+      fields.Integer("max_size", 2 * kMaxInputSide, std::max(size.height, size.width), 2 * kMaxInputSide);
+  ReadMultiple(fields, std::min(size.height, size.width), input);
 }
 
 void ReadKeptRatio(JsonFields& fields, bool shorter, ImageInput& input) {
@@ -66,18 +96,22 @@ void ReadKeptRatio(JsonFields& fields, bool shorter, ImageInput& input) {
     // Larger than any picture's, so that only the longer side decides.
     input.short_side = 2 * kMaxInputSide;
   }
-  input.buckets = ParseBuckets("input", fields.Text("buckets", "stride:1"));
+  ReadMultiple(fields, shorter ? input.short_side : input.long_side, input);
   input.height = shorter ? input.short_side : input.long_side;
   input.width = shorter ? std::min(input.long_side, input.short_side * 4 / 3) : input.long_side;
 }
 
 void ReadResize(JsonFields& fields, ImageInput& input) {
-  const std::string resize = fields.Choice("resize", "exact", {"exact", "shorter", "longer", "letterbox"});
+  const std::string resize =
+      fields.Choice("resize", "exact", {"exact", "shorter", "longer", "either", "letterbox"});
   const bool crops = fields.Take("crop") != nullptr;
-  if (crops && resize != "shorter")
-    fields.Refuse("crop", "set with resize " + Quote(resize), "resize \"shorter\" before a crop");
+  if (crops && resize != "shorter" && resize != "exact")
+    fields.Refuse("crop", "set with resize " + Quote(resize),
+                  "resize \"shorter\" or \"exact\" before a crop");
   if (crops) {
-    ReadCrop(fields, input);
+    ReadCrop(fields, resize == "exact", input);
+  } else if (resize == "either") {
+    ReadEitherSide(fields, input);
   } else if (resize == "shorter" || resize == "longer") {
     ReadKeptRatio(fields, resize == "shorter", input);
   } else {

@@ -10,16 +10,18 @@
 #include "server/decode/coded_picture.h"
 #include "server/decode/opencv.h"
 #include "server/decode/picture_formats.h"
-#include "server/decode/seen_part.h"
 #include "server/decode/tiff_picture.h"
 
 namespace saccade::server {
 namespace {
 
-// Shorter side of the scaled picture. The EXIF orientation is not known yet, so this is the larger of the two
-// possible values.
+// Shorter side of the scaled picture, or the longer one if its proportions change before a crop. The EXIF
+// orientation is not known yet, so this is the larger of the two possible values.
 int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input) {
-  if (input.fit == models::Fit::kCropCentre) return input.short_side;
+  if (input.fit == models::Fit::kCropCentre) {
+    const models::Size whole = input.before_crop;
+    return whole == models::Size{} ? input.short_side : std::max(whole.height, whole.width);
+  }
   const models::Size stored = models::PlacementOf(input, {header.height, header.width}).scaled;
   const models::Size turned = models::PlacementOf(input, {header.width, header.height}).scaled;
   return std::max(std::min(stored.height, stored.width), std::min(turned.height, turned.width));
@@ -161,7 +163,7 @@ Axes AxesOf(const DecodedPicture& picture, const models::ImageInput& input,
   const models::Size sent = picture.sent;
   const models::Size part = placement.scaled;
   const bool crop = input.fit == models::Fit::kCropCentre;
-  const models::Size whole = crop ? ScaledToShortSide(sent, input.short_side) : part;
+  const models::Size whole = crop ? models::SizeBeforeCrop(input, sent) : part;
   // Without a crop, the centre is the whole picture.
   Axes axes = {CentreOf(sent.width, whole.width, part.width, input.crop_rounds_down),
                CentreOf(sent.height, whole.height, part.height, input.crop_rounds_down)};

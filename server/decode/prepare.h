@@ -80,8 +80,8 @@ absl::StatusOr<int64_t> DecodedPixels(const PictureHeader& header, const std::op
 absl::Status CutRegion(const std::optional<Region>& region, DecodedPicture& picture);
 
 // Scales `picture` and writes it to `out`, planar [3, bucket height, bucket width], as (value / 255 - mean) /
-// std in the model's channel order. Fit::kCropCentre scales the shorter side to `input.short_side` and cuts
-// out the centre, like torchvision's Resize and CenterCrop but without rounding to 8 bits in between.
+// std in the model's channel order. Fit::kCropCentre scales to SizeBeforeCrop() and cuts out the centre, like
+// torchvision's Resize and CenterCrop but without rounding to 8 bits in between.
 // Fit::kKeepRatio scales to the placement's scaled size, at the top left; the rest of the bucket is zero.
 // Fit::kExact scales to the bucket. Fit::kLetterbox surrounds the scaled picture with `input.fill`.
 //

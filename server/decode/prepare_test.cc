@@ -247,6 +247,22 @@ TEST(PrepareTest, HalfAPixelBesideACropIsRoundedAsTheModelSays) {
   EXPECT_NEAR(PrepareAll(Raw(columns, true), input).out[0], 10, 1e-3);
 }
 
+TEST(PrepareTest, ACropMayFollowAnotherShape) {
+  // Ten columns of pixels become five. Three of them are cut out, and all rows but the first and last.
+  cv::Mat columns(5, 10, CV_8UC3);
+  for (int column = 0; column < columns.cols; ++column)
+    columns.col(column).setTo(cv::Scalar::all(10.0 * (column / 2)));
+  columns.row(0).setTo(cv::Scalar::all(255));
+  models::ImageInput input = Plain(3, 3);
+  input.before_crop = {.height = 5, .width = 5};
+  input.antialias = false;
+  const Prepared prepared = PrepareAll(Raw(columns, true), input);
+  for (int row = 0; row < 3; ++row) {
+    for (int column = 0; column < 3; ++column)
+      EXPECT_NEAR(prepared.out[3 * row + column], 10 * (column + 1), 1e-3) << row << ", " << column;
+  }
+}
+
 // JPEGs at least four times as large as needed are shrunk during decoding. The result is within four 8-bit
 // steps, and half a step on average, even for noise on every pixel.
 TEST(PrepareTest, ReducedDecodingStaysClose) {

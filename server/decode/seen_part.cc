@@ -4,15 +4,10 @@
 
 namespace saccade::server {
 
-models::Size ScaledToShortSide(models::Size sent, int64_t side) {
-  if (sent.width <= sent.height) return {side * sent.height / sent.width, side};
-  return {side, side * sent.width / sent.height};
-}
-
 SeenPart SeenPartOf(const models::ImageInput& input, models::Size sent) {
   const bool crop = input.medium != models::Medium::kVolume && input.fit == models::Fit::kCropCentre;
   if (!crop) return {0, 0, static_cast<double>(sent.width), static_cast<double>(sent.height)};
-  const models::Size whole = ScaledToShortSide(sent, input.short_side);
+  const models::Size whole = models::SizeBeforeCrop(input, sent);
   const Axis x = CentreOf(sent.width, whole.width, input.width, input.crop_rounds_down);
   const Axis y = CentreOf(sent.height, whole.height, input.height, input.crop_rounds_down);
   return {static_cast<double>(x.offset) * x.scale, static_cast<double>(y.offset) * y.scale,

@@ -16,8 +16,4 @@ struct SeenPart {
 // Inverts what WriteInput() does to the picture. REQUIRES: both sides of `sent` are at least 1.
 SeenPart SeenPartOf(const models::ImageInput& input, models::Size sent);
 
-// Size to which a whole picture is scaled before its centre is cut out, rounded as
-// torchvision.transforms.Resize does.
-models::Size ScaledToShortSide(models::Size sent, int64_t side);
-
 }  // namespace saccade::server

@@ -32,6 +32,13 @@ TEST(SeenPartTest, RoundsHalfAPixelAsTheModelSays) {
   Expect(SeenPartOf(input, {.height = 256, .width = 259}), 17, 16, 224, 224);
 }
 
+TEST(SeenPartTest, IsTheMiddleOfAPictureWhoseProportionsChange) {
+  models::ImageInput input = Cropped();
+  input.before_crop = {.height = 256, .width = 448};
+  // Scaled to 448 x 256, of which columns 112 to 336 and rows 16 to 240 are cut out.
+  Expect(SeenPartOf(input, {.height = 512, .width = 448}), 112, 32, 224, 448);
+}
+
 TEST(SeenPartTest, ReachesBeyondAPictureThatIsPadded) {
   models::ImageInput input = Cropped();
   input.short_side = 112;

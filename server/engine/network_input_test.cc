@@ -297,6 +297,21 @@ TEST_F(NetworkInputTest, TensorsAreNeverScaled) {
   EXPECT_EQ(call->items()[0].placement, (models::Placement{{4, 4}, {4, 4}, {4, 4}}));
 }
 
+TEST_F(NetworkInputTest, TensorsAreTakenHoweverPicturesAreScaled) {
+  models::ImageInput exact = KeepRatio();
+  exact.short_side = 12;
+  exact.exact_short_side = true;
+  EXPECT_TRUE(CheckInput(Call(Tensor({1, 3, 4, 6}))->request(), "x", exact).ok());
+  models::ImageInput either = KeepRatio();
+  either.either_side = true;
+  either.height = either.width = 12;
+  either.multiple = 2;
+  EXPECT_TRUE(CheckInput(Call(Tensor({1, 3, 4, 6}))->request(), "x", either).ok());
+  EXPECT_THAT(Refusal(Tensor({1, 3, 4, 5}), either),
+              HasSubstr("expected [n,3,h,w] with h and w multiples of 2"));
+  EXPECT_THAT(Refusal(Tensor({1, 3, 4, 18}), either), HasSubstr("too large"));
+}
+
 TEST_F(NetworkInputTest, TensorsThatDoNotFitAreRefused) {
   EXPECT_THAT(Refusal(Tensor({1, 3, 4, 17}), KeepRatio()),
               AllOf(HasSubstr("[1,3,4,17], too large"), HasSubstr("above 16"), HasSubstr("stride:4")));

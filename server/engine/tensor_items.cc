@@ -29,6 +29,10 @@ absl::Status CheckPictures(const TensorInput& tensor, const models::ImageInput& 
                                                  : "h,w] with h and w at least 1"));
   }
   const models::Size size{shape[2], shape[3]};
+  if (size.height % input.multiple != 0 || size.width % input.multiple != 0) {
+    return WrongShape(
+        tensor, absl::StrCat("[n,", input.channels(), ",h,w] with h and w multiples of ", input.multiple));
+  }
   if (PlaceTensor(input, shape).scaled == size) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "input 'image': the shape is [", absl::StrJoin(shape, ","), "], too large: no side may be ", "above ",
@@ -64,6 +68,8 @@ models::Placement PlaceTensor(const models::ImageInput& input, const std::vector
   if (input.medium == models::Medium::kVolume) return models::PlacementOfVolume(size, shape[2]);
   models::ImageInput unscaled = input;
   unscaled.short_side = 0;
+  unscaled.exact_short_side = false;
+  unscaled.either_side = false;
   const int64_t frames = input.medium == models::Medium::kClip ? shape[1] : 1;
   models::Placement placement = models::PlacementOfClip(unscaled, size, frames);
   // The client has already scaled and cropped the tensor.

@@ -151,7 +151,7 @@ def networks():
     return {
         "classes": Classes(), "sigmoid": Classes(), "bytes": Nhwc(), "sets": Sets(), "focal": Sets(classes=3), "grid": Grid(),
         "points": Grid(points=2), "decoded": Decoded(), "labelled": Labelled(), "semantic": Semantic(), "depth": Depth(),
-        "embedding": Classes(32), "folder": Semantic(), "down": Classes(),
+        "embedding": Classes(32), "folder": Semantic(), "down": Classes(), "squeezed": Classes(), "either": Depth(), "multiples": Sets(),
     }  # fmt: skip
 
 
@@ -179,6 +179,9 @@ def daemon(networks, tmp_path_factory):
         example=torch.zeros(1, 3, 192, 256), files={"labels.txt": "a\nb\nc\n"})
     add("semantic", {"input": SHORTER, "head": {"kind": "semantic"}, "max_batch_size": 3})
     add("depth", {"input": EXACT, "head": {"kind": "depth"}})
+    add("squeezed", {"input": {"resize": "exact", "size": [140, 180], "crop": 128, "mean": MEAN, "std": STD}, "head": {"kind": "classes"}})
+    add("either", {"input": {"resize": "either", "size": [96, 128], "multiple": 32}, "head": {"kind": "depth"}})
+    add("multiples", {"input": {**SHORTER, "multiple": 16}, "head": {"kind": "sets", "score_threshold": 0.2}, "labels": LABELS})
     add("embedding", {"input": EXACT, "head": {"kind": "embedding", "unit_length": True}})
     config = {"architectures": ["SegformerForSemanticSegmentation"], "id2label": {str(n): f"c{n}" for n in range(6)}, "x": None}
     processor = {"image_processor_type": "SegformerImageProcessor", "size": {"height": 96, "width": 128}, "resample": 2,
@@ -219,6 +222,16 @@ def test_classes_are_the_networks(daemon, networks, height, width):
         expected = networks["classes"](functional.normalize(resized, MEAN, STD)[None])[0].softmax(0)
     found = {one.label: one.probability for one in ask(daemon, "classes", file).classification.classes}
     assert [found[label] for label in "abcde"] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("height, width", SIZES)
+def test_a_crop_may_follow_a_size_of_other_proportions(daemon, networks, height, width):
+    file = encoded(picture(height, width, 1))
+    resized = functional.center_crop(functional.resize(decoded(file), [140, 180], antialias=True), [128, 128])
+    with torch.inference_mode():
+        expected = networks["squeezed"](functional.normalize(resized, MEAN, STD)[None])[0].softmax(0)
+    classes = {one.index: one.probability for one in ask(daemon, "squeezed", file).classification.classes}
+    assert [classes[n] for n in range(5)] == pytest.approx(expected.tolist(), abs=1e-4)
 
 
 def test_half_a_pixel_beside_a_crop_can_be_rounded_down(daemon, networks):
@@ -266,20 +279,33 @@ def agree(answer, boxes, scores, labels, width, height):
     assert numpy.abs(found - boxes.numpy()).max(initial=0) < 0.5
 
 
-@pytest.mark.parametrize("height, width", SIZES)
-def test_sets_are_detrs(daemon, networks, height, width):
-    file = encoded(picture(height, width, 4))
-    with torch.inference_mode():
-        logits, boxes = (one[0] for one in networks["sets"](exact(decoded(file))))
+def sets_agree(daemon, model, file, outputs, height, width):
+    logits, boxes = (one[0] for one in outputs)
     scores, labels = logits.softmax(1)[:, :-1].max(1)
     order = scores.argsort(descending=True)
     order = order[scores[order] > 0.2]
     assert len(order) > 2
     centre, half = boxes[order, :2], boxes[order, 2:] / 2
     corners = torch.cat((centre - half, centre + half), 1) * torch.tensor([width, height, width, height])
-    answer = ask(daemon, "sets", file)
+    answer = ask(daemon, model, file)
     agree(answer, corners, scores[order], labels[order], width, height)
     assert {d.label for d in answer.detections.detections} <= set(LABELS)
+
+
+@pytest.mark.parametrize("height, width", SIZES)
+def test_sets_are_detrs(daemon, networks, height, width):
+    file = encoded(picture(height, width, 4))
+    with torch.inference_mode():
+        outputs = networks["sets"](exact(decoded(file)))
+    sets_agree(daemon, "sets", file, outputs, height, width)
+
+
+@pytest.mark.parametrize("height, width, scaled", [(301, 467, [112, 176]), (640, 363, [208, 112]), (97, 151, [112, 176])])
+def test_both_sides_may_be_rounded_down_to_multiples(daemon, networks, height, width, scaled):
+    file = encoded(picture(height, width, 4))
+    with torch.inference_mode():
+        outputs = networks["multiples"](functional.resize(decoded(file), scaled, antialias=True)[None])
+    sets_agree(daemon, "multiples", file, outputs, height, width)
 
 
 def test_focal_sets_take_the_best_pairs_of_query_and_class(daemon, networks):
@@ -367,14 +393,27 @@ def test_a_hugging_face_folder_is_read_as_it_is(daemon, networks):
     assert {area.label for area in answer.segmentation.areas} <= {f"c{n}" for n in range(6)}
 
 
+def depths_agree(daemon, model, file, depth, height, width):
+    expected = torch.nn.functional.interpolate(depth[:, None].clamp(min=0), (height, width), mode="bilinear", align_corners=False)[0, 0]
+    answer = ask(daemon, model, file, stereo_options={"format": "FLOAT"}).disparity
+    found = numpy.frombuffer(answer.map, numpy.float32).reshape(height, width)
+    assert numpy.abs(found - expected.numpy()).max() < 1e-2
+
+
 def test_depth_is_a_map_of_the_sent_picture(daemon, networks):
     file = encoded(picture(301, 467, 9))
     with torch.inference_mode():
-        depth = networks["depth"](exact(decoded(file)))[:, None].clamp(min=0)
-    expected = torch.nn.functional.interpolate(depth, (301, 467), mode="bilinear", align_corners=False)[0, 0]
-    answer = ask(daemon, "depth", file, stereo_options={"format": "FLOAT"}).disparity
-    found = numpy.frombuffer(answer.map, numpy.float32).reshape(301, 467)
-    assert numpy.abs(found - expected.numpy()).max() < 1e-2
+        depth = networks["depth"](exact(decoded(file)))
+    depths_agree(daemon, "depth", file, depth, 301, 467)
+
+
+# The side that is scaled less becomes 96 high or 128 wide. The other one is rounded to the nearest multiple of 32.
+@pytest.mark.parametrize("height, width, scaled", [(301, 467, [96, 160]), (640, 363, [224, 128]), (97, 151, [96, 160]), (90, 300, [96, 320])])
+def test_either_side_may_become_that_of_the_size(daemon, networks, height, width, scaled):
+    file = encoded(picture(height, width, 9))
+    with torch.inference_mode():
+        depth = networks["either"](functional.resize(decoded(file), scaled, antialias=True)[None])
+    depths_agree(daemon, "either", file, depth, height, width)
 
 
 def test_embeddings_have_length_one_if_asked(daemon, networks):
@@ -479,6 +518,9 @@ GOOD = {"input": EXACT, "head": {"kind": "sets"}, "labels": LABELS}
         ({"heads": {}}, "there is no key 'heads' in the description; did you mean 'head'?"),
         ({"input": {**EXACT, "colors": "rgb"}}, "there is no key 'colors' in input; did you mean 'colour'?"),
         ({"input": {**EXACT, "resize": "leterbox"}}, "did you mean 'letterbox'?"),
+        ({"input": {"size": 100, "crop": 128}, "head": {"kind": "classes"}}, "input.crop is 128 x 128, expected at most the size, 100 x 100"),
+        ({"input": {"resize": "either", "size": [64, 32], "multiple": 48}}, "input.multiple is 48, expected a whole number from 1 to 32"),
+        ({"input": {**SHORTER, "multiple": 8, "buckets": "64x64"}}, "input.buckets is '64x64', expected stride:N with multiple 8"),
         ({"input": {**EXACT, "size": [0, 10]}}, "input.size is a list with 0, expected 2 numbers"),
         ({"input": {**EXACT, "std": [1, 0, 1]}}, "input.std is a list with 0"),
         ({"head": {"kind": "sets", "score_threshold": 2}}, "head.score_threshold is 2, expected a number from 0 to 1"),
@@ -522,7 +564,7 @@ def test_an_unknown_hugging_face_architecture_is_named(networks, tmp_path):
 
 
 @pytest.mark.parametrize("processor, complaint", [
-    ({"image_processor_type": "DPTImageProcessor", "keep_aspect_ratio": True}, "keep_aspect_ratio is true"),
+    ({"image_processor_type": "DPTImageProcessor", "do_pad": True, "size_divisor": 14}, "size_divisor is 14"),
     ({"image_processor_type": "ViTImageProcessor", "do_thumbnail": True}, "'do_thumbnail' is true"),
     ({"image_processor_type": "GLPNImageProcessor", "size_divisor": 32}, "image_processor_type is 'GLPNImageProcessor'"),
     ({"size": {"height": 8, "width": 8}}, "image_processor_type is missing"),
