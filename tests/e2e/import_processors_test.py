@@ -33,6 +33,10 @@ class Standing:
         return {"pixel_values": made[None]}
 
 
+def resized_to(sizes):
+    return lambda picture: functional.resize(picture, list(sizes[tuple(picture.shape[1:])]))
+
+
 def named(name, *arguments, **keys):
     return types.new_class(name, (Standing,))(*arguments, **keys)
 
@@ -80,6 +84,28 @@ def test_a_size_is_rounded_to_multiples(processors):
     assert described["size"] == [224, 256]
 
 
+def test_a_crop_may_follow_both_sides(processors):
+    def made(picture):
+        return functional.center_crop(functional.resize(picture, [80, 72]), [64, 64])
+
+    sizes = {"size": {"height": 80, "width": 72}, "crop_size": {"height": 64, "width": 64}}
+    described, example = processors.prepares(named("DeiTImageProcessor", made, do_center_crop=True, **sizes))
+    assert (described["resize"], described["size"], described["crop"], example) == ("exact", [80, 72], [64, 64], (64, 64))
+
+
+def test_the_ratio_may_be_kept_with_multiples(processors):
+    # By the size of each picture on which the description is tried, as transformers' DPT and YOLOS have it.
+    dpt = {(230, 330): (256, 384), (330, 230): (384, 256), (900, 1210): (384, 512), (1210, 900): (512, 384)}
+    yolos = {(230, 330): (336, 496), (330, 230): (496, 336), (900, 1210): (368, 496), (1210, 900): (496, 368)}
+    keys = {"size": {"height": 384, "width": 384}, "ensure_multiple_of": 32, "keep_aspect_ratio": True}
+    described, example = processors.prepares(named("DPTImageProcessor", resized_to(dpt), **keys))
+    assert (described["resize"], described["size"], described["multiple"], example) == ("either", [384, 384], 32, (384, 384))
+    keys = {"size": {"shortest_edge": 400, "longest_edge": 500}}
+    described, example = processors.prepares(named("YolosImageProcessor", resized_to(yolos), **keys))
+    assert (described["resize"], described["size"], described["max_size"], described["multiple"]) == ("shorter", 400, 500, 16)
+    assert example == (400, 496)
+
+
 @pytest.mark.parametrize("keys, complaint", [
     ({"keep_aspect_ratio": True}, "keep_aspect_ratio is True"),
     ({"do_thumbnail": True}, "do_thumbnail is True"),
@@ -90,7 +116,7 @@ def test_a_size_is_rounded_to_multiples(processors):
     ({"resample": 0}, "resample is 0"),
     ({"do_resize": False}, "do_resize is False"),
     ({"size": {"longest_edge": 100}}, "size is {'longest_edge': 100}"),
-    ({"do_center_crop": True, "crop_size": {"height": 32, "width": 32}}, "crop_size is {'height': 32, 'width': 32}"),
+    ({"do_center_crop": True, "crop_size": {"height": 32, "width": 97}}, "crop_size is {'height': 32, 'width': 97}"),
 ])  # fmt: skip
 def test_what_a_description_cannot_say_is_an_error(processors, keys, complaint):
     from saccade.imports.failures import ImportFailure
@@ -129,6 +155,9 @@ def test_transformers_own_processors_are_described(processors, transformers):
         (transformers.MobileViTImageProcessor(size={"shortest_edge": 288}, crop_size=crop), {"size": 288, "crop": [256, 256], "colour": "bgr"}),
         (transformers.DPTImageProcessor(size={"height": 230, "width": 230}, ensure_multiple_of=32), {"size": [224, 224]}),
         (transformers.DetrImageProcessor(size=400, max_size=500), {"resize": "shorter", "size": 400, "max_size": 500}),
+        (transformers.DeiTImageProcessor(), {"resize": "exact", "size": [256, 256], "crop": [224, 224], "rounding": "down"}),
+        (transformers.DPTImageProcessor(keep_aspect_ratio=True, ensure_multiple_of=14), {"resize": "either", "size": [384, 384], "multiple": 14}),
+        (transformers.YolosImageProcessor(), {"resize": "shorter", "size": 800, "max_size": 1333, "multiple": 16}),
     ]:
         described, _ = processors.prepares(processor)
         assert expected.items() <= described.items(), described
@@ -138,8 +167,7 @@ def test_transformers_own_processors_that_cannot_be_described_are_errors(process
     from saccade.imports.failures import ImportFailure
 
     for processor, complaint in [
-        (transformers.DPTImageProcessor(keep_aspect_ratio=True, ensure_multiple_of=14), "keep_aspect_ratio is True"),
-        (transformers.YolosImageProcessor(), "YolosImageProcessor makes"),
+        (transformers.DPTImageProcessor(keep_aspect_ratio=True, ensure_multiple_of=400), "ensure_multiple_of is 400"),
         (transformers.LevitImageProcessor(), "LevitImageProcessor prepares pictures otherwise"),
         (transformers.DonutImageProcessor(), "do_thumbnail is True"),
     ]:

@@ -165,6 +165,29 @@ def test_nothing_on_both_sides_is_no_comparison(in_process, shown, capsys):
     assert json.loads(capsys.readouterr().out)["within"] is False
 
 
+@pytest.mark.parametrize("described", [
+    {"resize": "shorter", "size": 8}, {"resize": "longer", "size": 8}, {"resize": "either", "size": [8, 8], "multiple": 2},
+])  # fmt: skip
+@pytest.mark.parametrize("width", [8, 10])
+def test_a_program_whose_sizes_became_constants_is_an_error(saccade, described, width):
+    from saccade.imports import export
+    from saccade.imports.failures import ImportFailure
+    from saccade.imports.network import Network
+
+    class Constant(torch.nn.Module):
+        def forward(self, x):
+            return x.mean((2, 3)) / int(x.shape[3])
+
+    def made(given):
+        example = (torch.rand(2, 3, 8, width),)
+        return Network("file:x", Constant(), {"input": given}, [], None, example, scripted=False)
+
+    with pytest.raises(ImportFailure, match="became a constant; export it as ONNX with dynamic sizes"):
+        export.export(made(described))
+    for one_size in ({"resize": "exact", "size": [8, width]}, {"resize": "shorter", "size": 9, "crop": [8, width]}, {}):
+        export.export(made(one_size))
+
+
 @pytest.mark.parametrize("name, largest", [("cls_logits", 3.0), ("cls_score", None)])
 def test_random_scores_of_sigmoids_do_not_all_become_one(saccade, name, largest):
     from saccade.imports import random_weights

@@ -31,8 +31,10 @@ OTHERS = [
     "transformers:convnext384",
     "transformers:mobilevit",
     "transformers:segformer",
+    "transformers:deit",
     "transformers:dinov2",
     "transformers:dpt",
+    "transformers:yolos_shortest",
     "lucid:n",
 ]
 _MEAN, _STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -49,6 +51,7 @@ def write_transformers(root: pathlib.Path, name: str) -> pathlib.Path:
 
     even = {"do_rescale": True, "do_normalize": True, "image_mean": _MEAN, "image_std": _STD}
     square = {"size": {"height": 224, "width": 224}, **even}
+    crop = {"size": {"height": 256, "width": 256}, "crop_size": {"height": 224, "width": 224}}
     vit = dict(hidden_size=96, num_hidden_layers=3, num_attention_heads=3, intermediate_size=192)
     made = {
         "vit": lambda: (hf.ViTConfig(**vit, **_labels(20)), "ViTForImageClassification", hf.ViTImageProcessor(**square)),
@@ -73,9 +76,15 @@ def write_transformers(root: pathlib.Path, name: str) -> pathlib.Path:
             hf.YolosConfig(**vit, image_size=[224, 288], num_detection_tokens=40, **_labels(12)), "YolosForObjectDetection",
             hf.YolosImageProcessor(size={"height": 224, "width": 288}, do_pad=False, **even),
         ),
-        "dinov2": lambda: (hf.Dinov2Config(**vit, image_size=224), "Dinov2Model", hf.ViTImageProcessor(**square)),
+        "yolos_shortest": lambda: (
+            hf.YolosConfig(**vit, image_size=[224, 288], num_detection_tokens=40, **_labels(12)), "YolosForObjectDetection",
+            hf.YolosImageProcessor(size={"shortest_edge": 224, "longest_edge": 300}, **even),
+        ),
         # Bicubic filters overshoot. The daemon limits that to a pixel's values, and the processor only with 8-bit pictures, which verify does
-        # not use; so this one is bilinear.
+        # not use; so this one and DPT's are bilinear.
+        "deit": lambda: (
+            hf.DeiTConfig(**vit, **_labels(20)), "DeiTForImageClassification", hf.DeiTImageProcessor(**crop, resample=2, **even)),
+        "dinov2": lambda: (hf.Dinov2Config(**vit, image_size=224), "Dinov2Model", hf.ViTImageProcessor(**square)),
         "dpt": lambda: (
             hf.DPTConfig(**vit, image_size=224, backbone_out_indices=[0, 1, 2], neck_hidden_sizes=[24, 48, 96], fusion_hidden_size=48,
                          reassemble_factors=[2, 1, 0.5], is_hybrid=False),

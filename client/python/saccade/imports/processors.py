@@ -13,11 +13,14 @@ from saccade.imports.failures import ImportFailure
 _SIDES = ("height", "width", "shortest_edge", "longest_edge")
 _FILTERS = {2: "bilinear", 3: "bicubic"}
 # Switches of processors that do what saccade.json cannot say.
-_REFUSED = ("keep_aspect_ratio", "do_thumbnail", "do_align_long_axis", "do_color_quantize", "do_split_image", "rescale_offset")
+_REFUSED = ("do_thumbnail", "do_align_long_axis", "do_color_quantize", "do_split_image", "rescale_offset")
 # ConvNext's processor does not crop at this size and above.
 _UNCROPPED_SIDE = 384
-# Height and width of the pictures on which a description is compared with its processor. One lies and one stands.
-_TRIALS = ((230, 330), (330, 230))
+# YOLOS' processor rounds both sides down to multiples of this, if it scales to a shortest edge.
+_YOLOS_MULTIPLE = 16
+# Height and width of the pictures on which a description is compared with its processor. Some lie and some stand, and some are
+# larger than most networks' inputs.
+_TRIALS = ((230, 330), (330, 230), (900, 1210), (1210, 900))
 # Largest difference of an input's values that is taken for rounding: processors round differently, but by less.
 _TRIAL_TOLERANCE = 0.02
 
@@ -66,11 +69,15 @@ def _crop_of_share(reader: _Reader) -> dict[str, Any]:
 
 
 def _multiple(reader: _Reader) -> dict[str, Any]:
-    """DPT: the size is rounded to multiples."""
+    """DPT: the size is rounded to multiples. With keep_aspect_ratio, that is done for each picture."""
     size, multiple = reader.size("size"), reader.get("ensure_multiple_of")
     sides = [size.get("height", 0), size.get("width", 0)]
     if not all(sides):
         raise reader.refuse("size", "a height and a width with ensure_multiple_of")
+    if reader.get("keep_aspect_ratio"):
+        if multiple > min(sides):
+            raise reader.refuse("ensure_multiple_of", f"at most the size {sides}")
+        return {"resize": "either", "size": sides, "multiple": multiple}
     rounded = [round(side / multiple) * multiple for side in sides]
     # The processor computes the side in floating-point numbers, so a half may go either way.
     if any(side % multiple * 2 == multiple for side in sides) or not all(rounded):
@@ -83,37 +90,49 @@ def _resize(reader: _Reader) -> dict[str, Any]:
         raise reader.refuse("do_resize", "a processor that resizes pictures")
     if reader.get("crop_pct") is not None and reader.name.startswith("ConvNext"):
         return _crop_of_share(reader)
-    if reader.get("ensure_multiple_of", 1) != 1:
+    if reader.get("keep_aspect_ratio") and not reader.name.startswith("DPT"):
+        raise reader.refuse("keep_aspect_ratio", "false with this processor")
+    if reader.get("ensure_multiple_of", 1) != 1 or reader.get("keep_aspect_ratio"):
         return _multiple(reader)
     size = reader.size("size")
     if reader.get("do_center_crop"):
         crop = reader.size("crop_size")
         sides = [crop.get("height"), crop.get("width")]
-        if "height" in size:
-            if sides != [size["height"], size["width"]]:
-                raise reader.refuse("crop_size", f"the size {size}, because it is not in proportion")
-            return {"resize": "exact", "size": sides}
-        if "longest_edge" in size or None in sides or max(sides) > size["shortest_edge"]:
+        least = [size.get("height", size.get("shortest_edge")), size.get("width", size.get("shortest_edge"))]
+        if "longest_edge" in size or None in sides or any(side > most for side, most in zip(sides, least)):
             raise reader.refuse("crop_size", f"a height and a width within the size {size}, which has no longest_edge")
-        return {"resize": "shorter", "size": size["shortest_edge"], "crop": sides}
+        if "height" not in size:
+            return {"resize": "shorter", "size": size["shortest_edge"], "crop": sides}
+        return {"resize": "exact", "size": least} | ({} if sides == least else {"crop": sides})
     if "height" in size:
         return {"resize": "exact", "size": [size["height"], size["width"]]}
     taken = {"resize": "shorter", "size": size["shortest_edge"]}
     if "longest_edge" in size:
         taken["max_size"] = max(size["longest_edge"], size["shortest_edge"])
+    if reader.name.startswith("Yolos"):
+        if size["shortest_edge"] < _YOLOS_MULTIPLE:
+            raise reader.refuse("size", f"a shortest_edge of at least {_YOLOS_MULTIPLE}, of which both sides are multiples")
+        taken["multiple"] = _YOLOS_MULTIPLE
     return taken
 
 
+def _size_of(described: dict[str, Any], height: int, width: int) -> list[int]:
+    """Returns the size to which the daemon scales a picture."""
+    size, multiple = described["size"], described.get("multiple", 1)
+    if described["resize"] == "exact":
+        return list(size)
+    if described["resize"] == "either":
+        factor = min((size[0] / height, size[1] / width), key=lambda one: abs(1 - one))
+        return [max(1, round(factor * side / multiple)) * multiple for side in (height, width)]
+    shorter, longer = min(height, width), max(height, width)
+    side = min(float(size), described.get("max_size", float("inf")) * shorter / longer)
+    pair = [max(one - one % multiple, multiple) for one in (round(side), int(side * longer / shorter + 1e-6))]
+    return pair if height <= width else pair[::-1]
+
+
 def _resized(picture: Tensor, described: dict[str, Any]) -> Tensor:
-    size = described["size"]
     mode = getattr(functional.InterpolationMode, described["filter"].upper())
-    if described["resize"] == "shorter":
-        height, width = picture.shape[1:]
-        shorter, longer = min(height, width), max(height, width)
-        side = min(float(size), described.get("max_size", float("inf")) * shorter / longer)
-        pair = [round(side), int(side * longer / shorter + 1e-6)]
-        size = pair if height <= width else pair[::-1]
-    return functional.resize(picture, size, interpolation=mode, antialias=True)
+    return functional.resize(picture, _size_of(described, *picture.shape[1:]), interpolation=mode, antialias=True)
 
 
 def _described(picture: Tensor, described: dict[str, Any]) -> Tensor:
@@ -195,6 +214,10 @@ def prepares(processor: Any) -> tuple[dict[str, Any], tuple[int, int]]:
     _compare(reader, described)
     if "crop" in described:
         described["rounding"] = _crop_rounding(reader, described)
-    size = described.get("crop", described["size"])
-    example = (size[0], size[1]) if isinstance(size, list) else (size, size * 5 // 4)
-    return described, example
+    if "crop" in described:
+        height, width = described["crop"]
+    elif isinstance(described["size"], list):
+        height, width = _size_of(described, *described["size"])
+    else:
+        height, width = _size_of(described, 4 * described["size"], 5 * described["size"])
+    return described, (height, width)
