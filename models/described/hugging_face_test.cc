@@ -220,6 +220,23 @@ TEST(HuggingFace, SizesThatTheDescriptionCannotSayAreErrors) {
               HasSubstr("crop_size is 224"));
 }
 
+TEST(HuggingFace, EveryClassHasALabel) {
+  const auto labels = [](const std::string& names) {
+    return ReadHuggingFace(R"({"architectures": ["ViTForImageClassification"], "id2label": )" + names + "}",
+                           R"({"image_processor_type": "ViTImageProcessor"})")
+        .labels;
+  };
+  EXPECT_THAT(labels(R"({"1": "dog", "0": "cat"})"), ::testing::ElementsAre("cat", "dog"));
+  for (const char* names : {R"({"0": "cat", "2": "dog"})", R"({"0": "cat", "1": 7})"}) {
+    try {
+      labels(names);
+      FAIL() << names;
+    } catch (const LoadError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("id2label has 2 names, but none for 1"));
+    }
+  }
+}
+
 TEST(HuggingFace, ACropDoesNotGoWithPositions) {
   EXPECT_THAT(ErrorOf("MobileViTImageProcessor", R"("size": 544, "crop_size": 512)",
                       "MobileViTForSemanticSegmentation"),
