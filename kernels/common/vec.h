@@ -10,8 +10,14 @@
 #include <type_traits>
 
 #include "kernels/common/bfloat16.h"
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
 
-#if defined(__AVX512F__)
+#if defined(__AVX512BF16__)
+#define SACCADE_ISA avx512_bf16
+#define SACCADE_VECTOR_BYTES 64
+#elif defined(__AVX512F__)
 #define SACCADE_ISA avx512
 #define SACCADE_VECTOR_BYTES 64
 #elif defined(__AVX2__)
@@ -68,12 +74,17 @@ inline Vec<float> Load(const BFloat16* from) {
 }
 
 inline void Store(BFloat16* to, Vec<float> v) {
+#if defined(__AVX512BF16__)
+  const __m256bh half = _mm512_cvtneps_pbh(v);
+  __builtin_memcpy(to, &half, sizeof(half));
+#else
   const auto word = (Words)v;
   const Words rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
   const Words quiet = (word >> 16) | 0x40u;
   const auto nan = (Words)((word & 0x7fffffffu) > 0x7f800000u);
   const HalfWords half = __builtin_convertvector((rounded & ~nan) | (quiet & nan), HalfWords);
   __builtin_memcpy(to, &half, sizeof(half));
+#endif
 }
 
 // Loads the first `count` lanes and sets the others to zero. Does not read past them.

@@ -4,6 +4,8 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include <vector>
+
 #include "models/api/error.h"
 
 namespace saccade::models {
@@ -21,6 +23,14 @@ Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix, double
                     " has a negative variance or a value that is not finite; the training may have diverged");
   }
   return {scale, shift};
+}
+
+at::Tensor ScaledWeight(const at::Tensor& weight, const at::Tensor& scale) {
+  std::vector<int64_t> per_channel(static_cast<size_t>(weight.dim()), 1);
+  per_channel[0] = -1;
+  return weight.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true)
+      .mul_(scale.view(per_channel))
+      .to(at::kFloat);
 }
 
 }  // namespace saccade::models

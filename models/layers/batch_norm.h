@@ -25,4 +25,8 @@ Affine IdentityAffine(int64_t channels);
 // norm if the result is not finite (a negative variance, a value that is not finite).
 Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix, double epsilon = kBatchNormEpsilon);
 
+// Returns a convolution's weight, [outputs, ...], with each output scaled: in double precision and rounded to
+// float32, in memory of its own, as the file's weights are only mapped.
+at::Tensor ScaledWeight(const at::Tensor& weight, const at::Tensor& scale);
+
 }  // namespace saccade::models

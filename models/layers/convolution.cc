@@ -59,15 +59,6 @@ PackedWeight::Geometry GeometryOf(const at::Tensor& weight, const ConvolutionOpt
   return geometry;
 }
 
-// Scales in double precision, into memory of its own, as the file's weights are only mapped.
-at::Tensor Folded(const at::Tensor& weight, const at::Tensor& scale) {
-  std::vector<int64_t> per_channel(static_cast<size_t>(weight.dim()), 1);
-  per_channel[0] = -1;
-  return weight.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true)
-      .mul_(scale.view(per_channel))
-      .to(at::kFloat);
-}
-
 // Only convolutions of pictures are computed in 8 bits.
 bool CanBeInt8(const at::Tensor& weight, const ConvolutionOptions& options) {
   return weight.dim() == 4 && options.target.packed();
@@ -130,7 +121,7 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
     calibrated_ = target.calibration->Add(options.file_name, weight, make);
   }
   const at::Tensor folded =
-      Folded(weight, affine.scale).to(TypeOf(target)).contiguous(ChannelsLast(weight.dim() - 2));
+      ScaledWeight(weight, affine.scale).to(TypeOf(target)).contiguous(ChannelsLast(weight.dim() - 2));
   bias_ = bias_.to(TypeOf(target)).to(DeviceOf(target));
   if (target.packed()) {
     packed_ = std::make_shared<PackedWeight>(folded, geometry_);

@@ -504,7 +504,8 @@ void Daemon::Stop() {
   // Stops the sources of calls first, then what answers them, then what counts them.
   if (admission_ != nullptr) admission_->StartDraining();
   if (front_ != nullptr) front_->ClosePorts();
-  if (admission_ != nullptr) admission_->AwaitIdle(Clock::Real()->Now() + kCancelTimeout);
+  const bool all_answered =
+      admission_ != nullptr && admission_->AwaitIdle(Clock::Real()->Now() + kCancelTimeout);
   // Instances schedule encodes on the pool, so they end first. Closed models reject what the pool still
   // decodes.
   if (catalog_ != nullptr) catalog_->Close();
@@ -513,6 +514,15 @@ void Daemon::Stop() {
   if (observability_ != nullptr) observability_->Flush(kFlushTimeout);
   if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);
   if (front_ != nullptr) front_->Stop();
+  if (all_answered) CheckNothingIsHeld();
+}
+
+// Everything that held a part of the bounds was stopped, so what is held now would have been held for ever.
+void Daemon::CheckNothingIsHeld() const {
+  const Inflight left = admission_->inflight();
+  if (left.requests == 0 && left.bytes == 0 && left.decoded_bytes == 0) return;
+  Log(LogLevel::kError, "a defect of the daemon: not all that requests held was given back",
+      {{"requests", left.requests}, {"bytes", left.bytes}, {"decoded_bytes", left.decoded_bytes}});
 }
 
 }  // namespace saccade::server

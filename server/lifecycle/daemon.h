@@ -80,6 +80,8 @@ class Daemon {
   DrainHooks HooksOfDrain();
   // Closes and ends everything. May be called again.
   void Stop();
+  // Writes to the log if something is held of the bounds of admission.
+  void CheckNothingIsHeld() const;
 
   const Flags flags_;
   // Cores that the daemon keeps busy.

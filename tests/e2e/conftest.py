@@ -33,6 +33,8 @@ def start(tmp_path):
 
     yield start_daemon
     for daemon in started:
+        daemon.await_nothing_held()
+    for daemon in started:
         daemon.close()
 
 

@@ -63,6 +63,7 @@ class Daemon:
             *(f"--{name}-port={port}" for name, port in named),
             *flags,
         ]
+        self.grpc_port = self.http_port = self.metrics_port = None
         self._lines = queue.Queue()
         self._log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
@@ -77,8 +78,33 @@ class Daemon:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.await_nothing_held()
         self.close()
+
+    def await_nothing_held(self):
+        """Waits until nothing is held of the bounds of admission: a test has ended, and with it all of its calls."""
+        if self.process.poll() is not None or self.metrics_port is None:
+            return
+        held = None
+
+        def nothing_held():
+            nonlocal held
+            try:
+                status, _, body = self.get("/metrics", self.metrics_port)
+            except OSError:
+                return True  # The daemon drains, or was stopped by the test.
+            if status != 200:
+                return True  # The test's metrics need a token.
+            bounds = ("inflight_requests", "inflight_bytes", "inflight_decoded_bytes")
+            held = {name: parse(body).total(f"saccade_{name}") for name in bounds}
+            return not any(held.values())
+
+        try:
+            eventually(nothing_held, "everything that was held of the bounds of admission was given back")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {held}") from None
 
     def close(self):
         if self.process.poll() is None:
@@ -91,6 +117,7 @@ class Daemon:
             Daemon.running.remove(self)
         # In sanitizer builds. A finding may belong to another call, or have come after the last one.
         assert "Sanitizer: " not in self.log(), self.log()
+        assert "a defect of the daemon" not in self.log(), self.log()
 
     def _read_stdout(self):
         for line in self.process.stdout:

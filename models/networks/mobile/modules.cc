@@ -25,55 +25,108 @@ Convolution MakeConvolution(const TensorMap& tensors, const std::string& prefix,
   return NormedConvolution(tensors, prefix + "conv", prefix + "bn", options);
 }
 
+namespace {
+
+// Whether the module's convolutions can be computed together.
+bool CanBeFused(const Block& block, const TensorMap& tensors) {
+  const Target& target = tensors.target;
+  return target.packed() && target.precision != Precision::kInt8 && target.calibration == nullptr &&
+         kernels::InvertedResidual::Supports(TypeOf(target), block.inputs);
+}
+
+kernels::InvertedResidual Fused(const Block& block, const TensorMap& tensors) {
+  kernels::InvertedResidual::Weights weights;
+  const auto fold = [&](const std::string& layer, const Affine& affine, at::Tensor& weight,
+                        at::Tensor& bias) {
+    weight = ScaledWeight(tensors.at(layer + ".conv.weight"), affine.scale);
+    bias = affine.shift.to(at::kFloat);
+  };
+  const auto fold_all = [&](const std::string& layer, at::Tensor& weight, at::Tensor& bias) {
+    fold(layer, FoldBatchNorm(tensors, layer + ".bn."), weight, bias);
+  };
+  if (block.expanded() > 0) {
+    const std::string expand = ExpandName(block);
+    fold(expand, PartOf(FoldBatchNorm(tensors, expand + ".bn."), 0, block.expanded() - block.attended),
+         weights.expand, weights.expand_bias);
+  }
+  fold_all(block.name + ".depthwise", weights.filter, weights.filter_bias);
+  fold_all(block.name + ".project", weights.project, weights.project_bias);
+  return {weights, block.stride, TypeOf(tensors.target)};
+}
+
+// Channels of maps of one size, one behind the other; either may be undefined.
+at::Tensor Joined(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined()) return b;
+  return b.defined() ? at::cat({a, b}, 1) : a;
+}
+
+at::Tensor Dense(const at::Tensor& map) {
+  return map.defined() ? map.contiguous(at::MemoryFormat::ChannelsLast) : map;
+}
+
+}  // namespace
+
 MobileModule::MobileModule(const Block& block, const MobileOptions& options, const TensorMap& tensors)
-    : block_(block),
-      type_(TypeOf(tensors.target)),
-      depthwise_(MakeConvolution(tensors, block.name + ".depthwise.", Depthwise(block))),
-      project_(MakeConvolution(tensors, block.name + ".project.", {.stays_int8 = true})) {
-  const std::string expand = ExpandName(block);
+    : block_(block), type_(TypeOf(tensors.target)) {
   if (block.attended > 0) {
-    const Affine affine = FoldBatchNorm(tensors, expand + ".bn.");
-    const int64_t convolved = block.expanded() - block.attended;
-    expand_.emplace(tensors.at(expand + ".conv.weight"), PartOf(affine, 0, convolved),
-                    Placed(tensors, expand + ".conv", {.activation = Activation::kRelu6}));
-    explicit_.emplace(tensors, expand, PartOf(affine, convolved, block.attended), options.map);
-  } else if (block.expanded() > 0) {
-    expand_ = MakeConvolution(tensors, expand + ".",
-                              {.activation = Activation::kRelu6, .stays_int8 = IsPlain(block)});
+    const Affine affine = FoldBatchNorm(tensors, ExpandName(block) + ".bn.");
+    explicit_.emplace(tensors, ExpandName(block),
+                      PartOf(affine, block.expanded() - block.attended, block.attended), options.map);
   }
   if (block.module == Module::kAttention) {
     attention_.emplace(options, tensors, AttentionName(block), options.attention_skip && block.stride == 1);
   }
+  if (CanBeFused(block, tensors)) {
+    fused_.emplace(Fused(block, tensors));
+  } else {
+    LoadLayers(tensors);
+  }
 }
 
-at::Tensor MobileModule::Expand(const at::Tensor& x) const {
-  if (!expand_) return x;
-  if (!explicit_) return (*expand_)(x);
-  return at::cat({(*expand_)(x), (*explicit_)(x).clamp_(0, 6)}, 1);
+void MobileModule::LoadLayers(const TensorMap& tensors) {
+  layers_.emplace(
+      Layers{.expand = std::nullopt,
+             .depthwise = MakeConvolution(tensors, block_.name + ".depthwise.", Depthwise(block_)),
+             .project = MakeConvolution(tensors, block_.name + ".project.", {.stays_int8 = true})});
+  const std::string expand = ExpandName(block_);
+  if (block_.attended > 0) {
+    const Affine affine = FoldBatchNorm(tensors, expand + ".bn.");
+    layers_->expand.emplace(tensors.at(expand + ".conv.weight"),
+                            PartOf(affine, 0, block_.expanded() - block_.attended),
+                            Placed(tensors, expand + ".conv", {.activation = Activation::kRelu6}));
+  } else if (block_.expanded() > 0) {
+    layers_->expand = MakeConvolution(tensors, expand + ".",
+                                      {.activation = Activation::kRelu6, .stays_int8 = IsPlain(block_)});
+  }
 }
 
 at::Tensor MobileModule::Attend(const at::Tensor& x) const {
+  if (!attention_) return {};
   const at::Tensor attended = (*attention_)(x);
   if (block_.stride == 1) return attended;
   return at::avg_pool2d(attended, block_.stride, block_.stride, 0, /*ceil_mode=*/true,
                         /*count_include_pad=*/false);
 }
 
+at::Tensor MobileModule::Kept(const at::Tensor& x) const {
+  const bool keeps_input = block_.expanded() == 0 || block_.module == Module::kBase;
+  const at::Tensor attended = explicit_ ? (*explicit_)(x).clamp_(0, 6) : at::Tensor();
+  return Joined(attended, keeps_input ? x : at::Tensor());
+}
+
+at::Tensor MobileModule::ByLayers(const at::Tensor& x, const at::Tensor& input) const {
+  const at::Tensor expanded = layers_->expand ? (*layers_->expand)(x) : at::Tensor();
+  const at::Tensor features = Joined(layers_->depthwise(Joined(expanded, Kept(x))), Attend(x));
+  return block_.skip() ? layers_->project.WithSum(features, input) : layers_->project(features);
+}
+
 at::Tensor MobileModule::operator()(const at::Tensor& input) const {
-  const at::Tensor x = IsPlain(block_) ? input : Floats(input, type_);
-  at::Tensor features = Expand(x);
-  switch (block_.module) {
-    case Module::kAttention:
-      features = at::cat({depthwise_(features), Attend(x)}, 1);
-      break;
-    case Module::kBase:
-      features = depthwise_(expand_ ? at::cat({features, x}, 1) : features);
-      break;
-    case Module::kPlain:
-      features = depthwise_(features);
-      break;
-  }
-  return block_.skip() ? project_.WithSum(features, input) : project_(features);
+  const at::Tensor x = IsPlain(block_) && layers_ ? input : Floats(input, type_);
+  if (layers_) return ByLayers(x, input);
+  return (*fused_)({.x = block_.expanded() > 0 ? Dense(x) : at::Tensor(),
+                    .kept = Dense(Kept(x)),
+                    .beside = Dense(Attend(x)),
+                    .skipped = block_.skip() ? Dense(x) : at::Tensor()});
 }
 
 }  // namespace saccade::models

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "models/layers/convolution.h"
 #include "models/layers/explicit_attention.h"
 #include "models/networks/mobile/attention_path.h"
@@ -27,16 +28,26 @@ class MobileModule {
   at::Tensor operator()(const at::Tensor& input) const;
 
  private:
-  at::Tensor Expand(const at::Tensor& x) const;
+  // The convolutions one after the other: on a GPU, in 8 bits and while the network is being quantized.
+  struct Layers {
+    std::optional<Convolution> expand;
+    Convolution depthwise;
+    Convolution project;
+  };
+
+  void LoadLayers(const TensorMap& tensors);
   at::Tensor Attend(const at::Tensor& x) const;
+  // What the depthwise convolution reads besides what the expansion makes of x, or undefined.
+  at::Tensor Kept(const at::Tensor& x) const;
+  at::Tensor ByLayers(const at::Tensor& x, const at::Tensor& input) const;
 
   Block block_;
   at::ScalarType type_;
-  std::optional<Convolution> expand_;
   std::optional<ExplicitAttention> explicit_;  // makes the rest of the expansion's channels
-  Convolution depthwise_;
   std::optional<AttentionPath> attention_;
-  Convolution project_;
+  // One of both.
+  std::optional<kernels::InvertedResidual> fused_;
+  std::optional<Layers> layers_;
 };
 
 }  // namespace saccade::models
