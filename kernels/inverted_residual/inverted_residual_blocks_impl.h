@@ -22,8 +22,10 @@ inline constexpr int kFilteredAtOnce = SACCADE_VECTOR_BYTES == 64 ? 4 : 2;
 // A NaN stays a NaN.
 inline Vec<float> From0To6(Vec<float> x) {
 #if SACCADE_VECTOR_BYTES == 64
-  // The compiler would compare and blend instead.
-  return _mm512_max_ps(_mm512_setzero_ps(), _mm512_min_ps(_mm512_set1_ps(6.0F), x));
+  // The compiler would compare and blend instead. (GCC 12 warns of its own header's undefined registers in
+  // the forms without a mask.)
+  constexpr __mmask16 kAll = 0xFFFF;
+  return _mm512_maskz_max_ps(kAll, _mm512_setzero_ps(), _mm512_maskz_min_ps(kAll, _mm512_set1_ps(6.0F), x));
 #else
   const Vec<float> six = Broadcast(6.0F);
   x = x > six ? six : x;
