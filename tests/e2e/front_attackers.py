@@ -327,8 +327,17 @@ def bomb_for_health(attack):
     """8.35 MB that are 8.6 GB."""
     connection = attack.connect()
     connection.send(h2.open_grpc(1, CHECK, GZIP))
-    connection.upload(1, h2.message(h2.gzip_bomb(8600 * MIB), compressed=True))
-    connection.answer(1)
+    # It may be refused as soon as its length is known.
+    if not connection.upload(1, h2.message(h2.gzip_bomb(8600 * MIB), compressed=True)):
+        connection.answer(1)
+
+
+def bomb_for_inference(attack):
+    """The same where messages may be large."""
+    connection = attack.connect()
+    connection.send(h2.open_grpc(1, MODEL_INFER, GZIP))
+    if not connection.upload(1, h2.message(h2.gzip_bomb(8600 * MIB), compressed=True)):
+        connection.answer(1)
 
 
 def gzip_of_nothing(size):
@@ -339,7 +348,7 @@ def gzip_of_nothing(size):
 def empty_blocks(attack):
     """48 MiB that are nothing: the size of what comes of them bounds no work."""
     connection = attack.connect()
-    connection.send(h2.open_grpc(1, CHECK, GZIP))
+    connection.send(h2.open_grpc(1, MODEL_INFER, GZIP))
     connection.upload(1, h2.message(gzip_of_nothing(48 * MIB), compressed=True))
     connection.answer(1)
 
@@ -569,7 +578,7 @@ def types_that_errors_repeat(attack):
 def chunk_that_is_none_after_a_bomb(attack):
     """The body is refused while its first message is still decompressed: the call answers after the request has ended."""
     message = h2.message(h2.gzip_bomb(2 * MIB), compressed=True)
-    head = (f"POST {WATCH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc-web+proto\r\ngrpc-encoding: gzip\r\n"
+    head = (f"POST {MODEL_STREAM_INFER} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc-web+proto\r\ngrpc-encoding: gzip\r\n"
             f"Transfer-Encoding: chunked\r\n\r\n{len(message):x}\r\n")
     for _ in range(20):
         attack.send(attack.plain(attack.http_port), head.encode() + message + b"\r\nZZ\r\n")
@@ -645,7 +654,8 @@ ATTACKS = {
     answers_that_nobody_reads: None,
     stream_of_unread_answers: None,
     odd_fields: None,
-    bomb_for_health: "bytes decompressed_too_large",
+    bomb_for_health: "body_too_large",
+    bomb_for_inference: "bytes decompressed_too_large",
     empty_blocks: None,
     empty_blocks_over_http: None,
     bomb_of_empty_inputs: "decompressed_too_large",
@@ -679,7 +689,7 @@ ATTACKS = {
 # because tensors of zeros do.
 DEAR = {bomb_of_empty_inputs: 0.15}
 # Those that are ended by a time limit, which the tests set to a second, and those that send megabytes before anything is refused.
-SLOW = {claims, messages_byte_by_byte, heads_byte_by_byte, half_heads, unfinished_messages, bomb_for_health, bomb_over_http,
+SLOW = {claims, messages_byte_by_byte, heads_byte_by_byte, half_heads, unfinished_messages, bomb_for_health, bomb_for_inference, bomb_over_http,
         empty_inputs, empty_objects_over_http, empty_blocks, empty_blocks_over_http, types_that_errors_repeat,
         shapes_that_errors_repeat, header_that_is_kept}
 BY_NAME = {attack.__name__: attack for attack in ATTACKS}
