@@ -9,7 +9,7 @@
 namespace saccade::server {
 namespace {
 
-// When a client that was refused may try again. Nobody knows when a call ends.
+// When a refused client may try again: the end of a call cannot be predicted.
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 }  // namespace
