@@ -20,7 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import http2_frames as h2
 from certificates import Authority
-from front_attackers import CHECK, MODEL_INFER, REFLECTION, WATCH
+from front_attack import CHECK, MODEL_INFER, REFLECTION, WATCH
 from harness import DEADLINE_SECONDS, SERVING, eventually
 from messages import infer_request
 from tiny_models import Identity, write_model
