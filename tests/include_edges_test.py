@@ -112,6 +112,7 @@ ROOMS = {
     # What the protocols share knows none of them, and only REST knows others.
     "server/protocols": "server -server/protocols/vision -server/protocols/inference -server/protocols/rest "
     "models std absl protobuf json",
+    "server/protocols/grpc_runtime_test.cc": "server std absl protobuf grpc",
     "server/protocols/vision": "server -server/protocols/inference -server/protocols/rest models std absl protobuf json",
     "server/protocols/inference": "server -server/protocols/vision -server/protocols/rest models std absl protobuf json",
     "server/protocols/rest": "server models std absl protobuf json",

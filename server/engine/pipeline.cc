@@ -185,9 +185,9 @@ absl::Status Pipeline::CountStreamed(int64_t index, const std::string& client) {
   return counted;
 }
 
-void Pipeline::RefreshGauges() {
+void Pipeline::RefreshGauges(int64_t other_bytes) {
   const Inflight inflight = deps_.admission->inflight();
-  deps_.metrics->SetInflight(inflight.requests, inflight.bytes, inflight.decoded_bytes);
+  deps_.metrics->SetInflight(inflight.requests, inflight.bytes + other_bytes, inflight.decoded_bytes);
 }
 
 }  // namespace saccade::server

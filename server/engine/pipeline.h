@@ -79,8 +79,9 @@ class Pipeline {
 
   ClientCrops& client_crops() { return client_crops_; }
 
-  // Updates the gauges of what is in flight. Called by the metrics' scrape hook.
-  void RefreshGauges();
+  // Updates the gauges of what is in flight. `other_bytes` are those that admission does not count. Called by
+  // the metrics' scrape hook.
+  void RefreshGauges(int64_t other_bytes);
 
  private:
   struct Waiting;

@@ -117,6 +117,10 @@ struct CallMethod {
   bool one_message = false;
   // The handler charges its answers to the ledger, by their owners. Otherwise the front does.
   bool charges_answers = false;
+  // Maximum size of a message, for a method whose messages are small: they are charged together with the
+  // call's head, before any of them comes. 0: GrpcHandler::Options has the bound, and each message is charged
+  // when it comes.
+  int64_t max_message_bytes = 0;
   // Bytes that a compressed message may become although its ratio is exceeded; as GrpcHandler::Options has
   // it, if that is less.
   int64_t max_growth_bytes = std::numeric_limits<int64_t>::max();

@@ -12,13 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "echo.grpc.pb.h"
-#include "server/core/clock.h"
-#include "server/grpc/grpc_handler.h"
 #include "server/grpc/testing/echo_service.h"
 #include "server/grpc/testing/fake_ledger.h"
 #include "server/grpc/testing/grpc_runtime.h"
-#include "server/http/http_session.h"
-#include "server/net/port.h"
+#include "server/grpc/testing/test_front.h"
 
 namespace saccade::server {
 namespace {
@@ -32,45 +29,11 @@ using ::testing::Pair;
 
 constexpr int kMaxMessage = 32 << 20;
 
-// Our server on a free port.
-class Front {
- public:
-  Front() {
-    GrpcHandler::Options options;
-    options.max_message_bytes = kMaxMessage;
-    options.ledger = &ledger_;
-    options.clock = Clock::Real();
-    handler_ = std::make_unique<GrpcHandler>(std::move(options), EchoMethods());
-    loop_ = *EventLoop::Create("front");
-    PortOptions port;
-    port.port_flag = "--port";
-    port.host = "127.0.0.1";
-    port.loops = {loop_.get()};
-    port.make_session = [this](Transport* transport) {
-      return MakeHttpSession(transport, handler_.get(), &limits_, nullptr);
-    };
-    port_ = *Port::Open(std::move(port));
-  }
-  ~Front() {
-    port_->Close();
-    loop_.reset();
-    EXPECT_EQ(ledger_.charged(), 0);
-  }
-  int port() const { return port_->port(); }
-
- private:
-  FakeLedger ledger_;
-  const HttpLimits limits_;
-  std::unique_ptr<GrpcHandler> handler_;
-  std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<Port> port_;
-};
-
 class GrpcClientTest : public ::testing::TestWithParam<std::string> {
  protected:
   GrpcClientTest() {
     if (GetParam() == "Front") {
-      front_ = std::make_unique<Front>();
+      front_ = std::make_unique<TestFront>(EchoMethods(), kMaxMessage, &ledger_);
     } else {
       runtime_ = GrpcRuntime::Start(EchoMethods(), kMaxMessage);
     }
@@ -80,6 +43,13 @@ class GrpcClientTest : public ::testing::TestWithParam<std::string> {
         grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", front_ ? front_->port() : runtime_->port()),
                                   grpc::InsecureChannelCredentials(), arguments);
     stub_ = Echo::NewStub(channel_);
+  }
+
+  ~GrpcClientTest() override {
+    stub_ = nullptr;
+    channel_ = nullptr;
+    front_ = nullptr;
+    EXPECT_EQ(ledger_.charged(), 0);
   }
 
   // A server that forgets a call fails the test instead of hanging it.
@@ -106,7 +76,8 @@ class GrpcClientTest : public ::testing::TestWithParam<std::string> {
     return stub_->Unary(&context, request, response);
   }
 
-  std::unique_ptr<Front> front_;
+  FakeLedger ledger_;
+  std::unique_ptr<TestFront> front_;
   std::unique_ptr<GrpcRuntime> runtime_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Echo::Stub> stub_;

@@ -24,11 +24,15 @@ constexpr absl::Duration kResetAfterDeadline = absl::Seconds(1);
 constexpr size_t kInflatedAtOnce = size_t{16} << 10;
 
 MessageReader::Options ReaderOptions(const GrpcCall::Setup& setup) {
+  const bool is_small = setup.max_message_bytes > 0;
+  const int64_t max_bytes = setup.options->max_message_bytes;
   return {.encoding = setup.encoding,
-          .bounds = {.max_message_bytes = setup.options->max_message_bytes,
+          .bounds = {.max_message_bytes = is_small ? std::min(max_bytes, setup.max_message_bytes) : max_bytes,
                      .max_ratio = setup.options->max_compression_ratio,
-                     .max_growth_bytes = std::min(setup.options->max_growth_bytes, setup.max_growth_bytes)},
-          .account = {setup.options->ledger, setup.start->client}};
+                     .max_growth_bytes = std::min(setup.options->max_growth_bytes, setup.max_growth_bytes),
+                     .is_of_method = is_small && setup.max_message_bytes < max_bytes},
+          .account = {setup.options->ledger, setup.start->client},
+          .messages_are_charged = is_small};
 }
 
 absl::Status TooSlow(const MessageReader& reader, absl::Duration took, int64_t min_bytes_per_second) {

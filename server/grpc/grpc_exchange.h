@@ -40,6 +40,7 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
     // As CallMethod's.
     bool one_message = false;
     bool charges_answers = false;
+    int64_t max_message_bytes = 0;
     int64_t max_growth_bytes = std::numeric_limits<int64_t>::max();
   };
 

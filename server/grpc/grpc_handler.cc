@@ -126,15 +126,18 @@ std::unique_ptr<ExchangeReceiver> GrpcHandler::Begin(Exchange* exchange) {
   }
   const auto rejection = CheckForm(head, form);
   if (rejection) return Reject(exchange, form.value_or(GrpcForm::kGrpc), *rejection);
-  auto memory = ChargeHead(options_->head_ledger, caller->client, head);
-  if (!memory.ok()) {
-    Count(Refusal::kBytes);
-    return Reject(exchange, *form, {memory.status()});
+  const auto found = methods_.find(head.path);
+  const CallMethod* const method = found == methods_.end() ? nullptr : &found->second;
+  RequestCharge charge = ChargeHead(options_->charge_request, caller->client, head,
+                                    method == nullptr ? 0 : method->max_message_bytes);
+  if (!charge.memory.ok()) {
+    Count(charge.reason);
+    return Reject(exchange, *form, {charge.memory.status()});
   }
-  auto prepared = Prepare(head, *caller);
+  auto prepared = Prepare(head, *caller, method);
   if (!prepared.ok()) return Reject(exchange, *form, {prepared.status()});
   prepared->setup.form = *form;
-  prepared->setup.memory = *std::move(memory);
+  prepared->setup.memory = *std::move(charge.memory);
   const auto call = std::make_shared<GrpcCall>(std::move(prepared->setup), exchange);
   auto receiver = std::make_unique<CallReceiver>(call);
   call->Begin(std::move(prepared->handler));
@@ -150,11 +153,10 @@ std::unique_ptr<ExchangeReceiver> GrpcHandler::Reject(Exchange* exchange, GrpcFo
   return std::make_unique<Answered>();
 }
 
-absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& head,
-                                                           const Caller& caller) const {
+absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& head, const Caller& caller,
+                                                           const CallMethod* method) const {
   if (absl::Status allowed = CheckToken(head); !allowed.ok()) return allowed;
-  const auto method = methods_.find(head.path);
-  if (method == methods_.end()) return UnknownMethod(head.path, methods_);
+  if (method == nullptr) return UnknownMethod(head.path, methods_);
   auto encoding = ReadMessageEncoding(head);
   if (!encoding.ok()) return encoding.status();
   auto start = ReadCallStart(head, caller, options_->clock->Now());
@@ -162,12 +164,13 @@ absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& he
   Prepared prepared{.setup = {.options = options_,
                               .start = std::make_shared<const CallStart>(*std::move(start)),
                               .encoding = *encoding,
-                              .one_message = method->second.one_message,
-                              .charges_answers = method->second.charges_answers,
-                              .max_growth_bytes = method->second.max_growth_bytes},
+                              .one_message = method->one_message,
+                              .charges_answers = method->charges_answers,
+                              .max_message_bytes = method->max_message_bytes,
+                              .max_growth_bytes = method->max_growth_bytes},
                     .handler = nullptr};
   try {
-    prepared.handler = method->second.make();
+    prepared.handler = method->make();
   } catch (...) {
     return absl::InternalError("the server failed to begin the call because of an error of its own");
   }

@@ -18,6 +18,7 @@
 #include "server/grpc/call.h"
 #include "server/http/caller.h"
 #include "server/http/exchange.h"
+#include "server/http/head_memory.h"
 #include "server/http/origin_policy.h"
 
 namespace saccade::server {
@@ -51,8 +52,9 @@ class GrpcHandler final : public ExchangeHandler {
     absl::Duration silence_timeout = absl::Seconds(10);
     // Messages are charged here before they are read. Null: not charged.
     ByteLedger* ledger = nullptr;
-    // Heads are charged here as long as their calls are open. Null: not charged.
-    ByteLedger* head_ledger = nullptr;
+    // Charges heads as long as their calls are open, with what CallMethod::max_message_bytes says. Null: not
+    // charged.
+    ChargeRequest charge_request;
     // Null: every call is accepted, and its client is named by its address (CallerAt()).
     ArrivalCheck check_arrival;
     // Checks a call before anything of its body is read; also for methods that do not exist. Null: every call
@@ -85,7 +87,9 @@ class GrpcHandler final : public ExchangeHandler {
 
   std::unique_ptr<ExchangeReceiver> Reject(Exchange* exchange, GrpcForm form,
                                            const GrpcRejection& rejection) const;
-  absl::StatusOr<Prepared> Prepare(const RequestHead& head, const Caller& caller) const;
+  // `method` is null for one that does not exist.
+  absl::StatusOr<Prepared> Prepare(const RequestHead& head, const Caller& caller,
+                                   const CallMethod* method) const;
   absl::Status CheckToken(const RequestHead& head) const;
   void Count(Refusal refusal) const;
 

@@ -407,7 +407,7 @@ TEST_F(GrpcHandlerTest, RefusesAMessageByItsPrefix) {
 
 TEST_F(GrpcHandlerTest, AnOpenCallsHeadIsCharged) {
   FakeLedger heads(kOpenRequestBytes + 5000);
-  options_.head_ledger = &heads;
+  options_.charge_request = ChargeTo(&heads);
   auto first = Begin({{"a", std::string(2000, 'x')}});
   Call* const call = script_.call;
   EXPECT_GT(heads.charged(), kOpenRequestBytes + 4000) << "it is held twice";
@@ -420,6 +420,75 @@ TEST_F(GrpcHandlerTest, AnOpenCallsHeadIsCharged) {
   first.reset();
   loop_.RunUntilIdle();
   EXPECT_EQ(heads.charged(), 0);
+}
+
+// A method whose messages have at most 100 bytes, and which reads one.
+class SmallMessageTest : public GrpcHandlerTest {
+ protected:
+  SmallMessageTest() {
+    options_.charge_request = ChargeTo(&heads_);
+    options_.ledger = &full_;
+    CallMethod method = ScriptedHandler::Method("/test.Service/Small", &script_);
+    method.max_message_bytes = 100;
+    Handler({method});
+    script_.then = [this](const std::string& event) {
+      if (event == "start") script_.call->Read();
+    };
+    exchange_ = BeginAt(FakeExchange::Head("/test.Service/Small"));
+  }
+  ~SmallMessageTest() override {
+    script_.call->Finish({});
+    loop_.RunUntilIdle();
+    exchange_.reset();
+    loop_.RunUntilIdle();
+    EXPECT_EQ(heads_.charged(), 0);
+  }
+
+  FakeLedger heads_;
+  FakeLedger full_{0};
+  std::unique_ptr<FakeExchange> exchange_;
+};
+
+TEST_F(SmallMessageTest, IsChargedWithTheHead) {
+  EXPECT_EQ(heads_.charged(), HeadMemory(exchange_->head()) + 100);
+  exchange_->SendBodyPart(Framed(std::string(100, 'x')));
+  EXPECT_THAT(script_.events, ElementsAre("start", "message: " + std::string(100, 'x')));
+}
+
+TEST_F(SmallMessageTest, BytesBeyondItAreCharged) {
+  exchange_->SendBodyPart(Framed("one") + Framed("another"));
+  EXPECT_EQ(Code(*exchange_), "8");
+  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kBytes));
+}
+
+TEST_F(SmallMessageTest, IsRefusedByItsPrefixIfItIsLarger) {
+  exchange_->SendBodyPart(PrefixOf(101));
+  EXPECT_EQ(Code(*exchange_), "8");
+  EXPECT_THAT(Message(*exchange_), HasSubstr("101 bytes, more than the 100 that this method takes"));
+  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kBodyTooLarge));
+}
+
+class SmallCompressedMessageTest : public SmallMessageTest {
+ protected:
+  SmallCompressedMessageTest() {
+    script_.call->Finish({});
+    loop_.RunUntilIdle();
+    script_.events.clear();
+    exchange_ = BeginAt(FakeExchange::Head("/test.Service/Small", {{"grpc-encoding", "gzip"}}));
+  }
+};
+
+TEST_F(SmallCompressedMessageTest, IsChargedWithTheHead) {
+  exchange_->SendBodyPart(Framed(Compressed(std::string(100, 'x'), /*gzip=*/true), 1));
+  EXPECT_THAT(script_.events, ElementsAre("start", "message: " + std::string(100, 'x')));
+}
+
+TEST_F(SmallCompressedMessageTest, IsRefusedIfItBecomesLarger) {
+  exchange_->SendBodyPart(Framed(Compressed(std::string(101, 'x'), /*gzip=*/true), 1));
+  EXPECT_EQ(Code(*exchange_), "8");
+  EXPECT_THAT(Message(*exchange_),
+              HasSubstr("more than 100 bytes when decompressed, which is this method's"));
+  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kDecompressedTooLarge));
 }
 
 class SmallLedgerTest : public GrpcHandlerTest {

@@ -232,7 +232,8 @@ std::vector<CallMethod> Health::Methods() {
                                                const BytePieces& bytes) { impl->List(*call, bytes); }));
   methods.push_back({.path = "/grpc.health.v1.Health/Watch",
                      .make = [impl = impl_] { return std::make_shared<Impl::Watch>(impl); }});
-  for (CallMethod& method : methods) method.max_growth_bytes = kMaxSmallMessage;
+  // Charged with the head, so that a call is accepted or refused at once.
+  for (CallMethod& method : methods) method.max_message_bytes = kMaxSmallMessage;
   return methods;
 }
 

@@ -142,6 +142,7 @@ TEST_F(HealthTest, RefusesOtherRequests) {
     malformed->EndBody();
     EXPECT_EQ(malformed->answer().Field("grpc-status"), "3");
     EXPECT_EQ(Ask(method, std::string(2000, 'x'))->answer().Field("grpc-status"), "3");
+    EXPECT_EQ(Ask(method, std::string(5000, 'x'))->answer().Field("grpc-status"), "8");
     auto empty = BeginAt(FakeExchange::Head(std::string("/grpc.health.v1.Health/") + method));
     empty->EndBody();
     EXPECT_EQ(empty->answer().Field("grpc-status"), "3");

@@ -132,9 +132,10 @@ std::optional<MessageFailure> MessageInflater::CheckBound() {
   if (written == 0) return std::nullopt;
   if (max_bytes_ == static_cast<uint64_t>(bounds_.max_message_bytes)) {
     return MessageFailure{
-        absl::ResourceExhaustedError(absl::StrCat("a message has more than ", max_bytes_,
-                                                  " bytes when decompressed, which is the server's "
-                                                  "--max-message-bytes; send smaller messages")),
+        absl::ResourceExhaustedError(
+            absl::StrCat("a message has more than ", max_bytes_, " bytes when decompressed, which is ",
+                         bounds_.is_of_method ? "this method's bound" : "the server's --max-message-bytes",
+                         "; send smaller messages")),
         Refusal::kDecompressedTooLarge};
   }
   return MessageFailure{absl::ResourceExhaustedError(

@@ -23,6 +23,8 @@ class MessageInflater {
     // See GrpcHandler::Options.
     int64_t max_ratio;
     int64_t max_growth_bytes;
+    // Whether max_message_bytes is the method's own bound, which no flag changes.
+    bool is_of_method = false;
   };
 
   // REQUIRES: `encoding` is not kIdentity. `compressed` keeps its bytes.

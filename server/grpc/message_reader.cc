@@ -76,16 +76,25 @@ void MessageReader::OnPrefix() {
          Refusal::kMalformed});
   }
   if (length_ > static_cast<uint64_t>(options_.bounds.max_message_bytes)) {
-    return Fail({absl::ResourceExhaustedError(absl::StrCat(
-                     "a message has ", length_, " bytes, more than the ", options_.bounds.max_message_bytes,
-                     " of the server's --max-message-bytes; send "
-                     "smaller messages, or start the server with a larger bound")),
-                 Refusal::kBodyTooLarge});
+    return Fail({TooLarge(), Refusal::kBodyTooLarge});
   }
   phase_ = Phase::kPayload;
   if (length_ == 0) return;
   memory_ = std::make_shared<MessageMemory>();
-  if (auto failure = memory_->Allocate(options_.account, length_)) Fail(*std::move(failure));
+  if (auto failure = memory_->Allocate(MessagesAccount(), length_)) Fail(*std::move(failure));
+}
+
+absl::Status MessageReader::TooLarge() const {
+  const int64_t max_bytes = options_.bounds.max_message_bytes;
+  if (options_.bounds.is_of_method) {
+    return absl::ResourceExhaustedError(absl::StrCat("a message has ", length_, " bytes, more than the ",
+                                                     max_bytes,
+                                                     " that this method takes; send a smaller one"));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a message has ", length_, " bytes, more than the ", max_bytes,
+                   " of the server's --max-message-bytes; send smaller messages, or start the server with a "
+                   "larger bound"));
 }
 
 void MessageReader::OnPayload() {
@@ -96,7 +105,7 @@ void MessageReader::OnPayload() {
   }
   const absl::string_view bytes(memory_->bytes.get(), length_);
   inflater_.emplace(options_.encoding, BytePieces({bytes.data(), bytes.size()}, std::move(memory_)),
-                    options_.bounds, options_.account);
+                    options_.bounds, MessagesAccount());
   phase_ = Phase::kInflating;
 }
 

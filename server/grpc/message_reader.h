@@ -25,6 +25,8 @@ class MessageReader {
     MessageEncoding encoding = MessageEncoding::kIdentity;
     MessageInflater::Bounds bounds;
     MessageAccount account;
+    // Messages are charged already; only bytes that come beyond them are charged to `account`.
+    bool messages_are_charged = false;
   };
 
   enum class State {
@@ -77,6 +79,11 @@ class MessageReader {
   void Take(absl::string_view& bytes);
   void Keep(absl::string_view bytes);
   void OnPrefix();
+  absl::Status TooLarge() const;
+  // Where the memory of messages is charged.
+  MessageAccount MessagesAccount() const {
+    return options_.messages_are_charged ? MessageAccount() : options_.account;
+  }
   void OnPayload();
   void Fail(MessageFailure failure) { failure_ = std::move(failure); }
 

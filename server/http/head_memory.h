@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/core/byte_ledger.h"
 #include "server/http/exchange.h"
+#include "server/net/refusal.h"
 
 namespace saccade::server {
 
@@ -26,11 +28,31 @@ inline int64_t HeadMemory(const RequestHead& head) {
   return kOpenRequestBytes + 2 * static_cast<int64_t>(bytes);
 }
 
-// The errors are those of ByteLedger::Charge(). `client` as there; a null `ledger` charges nothing.
-inline absl::StatusOr<ByteCharge> ChargeHead(ByteLedger* ledger, absl::string_view client,
-                                             const RequestHead& head) {
-  if (ledger == nullptr) return ByteCharge();
-  return ledger->Charge(client, HeadMemory(head));
+// What an open request holds, or why it is refused.
+struct RequestCharge {
+  // The errors are those of ByteLedger::Charge().
+  absl::StatusOr<ByteCharge> memory = ByteCharge();
+  // What an error counts as.
+  Refusal reason = Refusal::kBytes;
+};
+
+// Charges an open request to a ledger, which may depend on what is asked for. `client` as in
+// ByteLedger::Charge(). Thread-safe.
+using ChargeRequest =
+    std::function<RequestCharge(absl::string_view client, const RequestHead& head, int64_t bytes)>;
+
+// Charges all requests to `ledger`, which must outlive the function and the charges.
+inline ChargeRequest ChargeTo(ByteLedger* ledger) {
+  return [ledger](absl::string_view client, const RequestHead& /*head*/, int64_t bytes) {
+    return RequestCharge{ledger->Charge(client, bytes)};
+  };
+}
+
+// Charges a head, and `more` bytes that the request will take. A null `charge` charges nothing.
+inline RequestCharge ChargeHead(const ChargeRequest& charge, absl::string_view client,
+                                const RequestHead& head, int64_t more = 0) {
+  if (charge == nullptr) return {};
+  return charge(client, head, HeadMemory(head) + more);
 }
 
 }  // namespace saccade::server

@@ -72,12 +72,12 @@ std::optional<HttpResponse> HttpCall::CheckHead() {
   auto caller = CheckArrival(options.check_arrival, head, exchange_->peer());
   if (!caller.ok()) return options.to_http(caller.status());
   caller_ = *std::move(caller);
-  auto memory = ChargeHead(options.head_ledger, caller_.client, head);
-  if (!memory.ok()) {
-    core_->Count(Refusal::kBytes);
-    return options.to_http(memory.status());
+  RequestCharge charge = ChargeHead(options.charge_request, caller_.client, head);
+  if (!charge.memory.ok()) {
+    core_->Count(charge.reason);
+    return options.to_http(charge.memory.status());
   }
-  memory_ = *std::move(memory);
+  memory_ = *std::move(charge.memory);
   if (auto refusal = CheckOrigin(options.origins, head, exchange_->peer())) {
     core_->Count(Refusal::kHost);
     return refusal;

@@ -14,6 +14,7 @@
 #include "server/core/byte_ledger.h"
 #include "server/http/caller.h"
 #include "server/http/exchange.h"
+#include "server/http/head_memory.h"
 #include "server/http/http_message.h"
 #include "server/http/origin_policy.h"
 #include "server/net/work_pool.h"
@@ -46,8 +47,8 @@ class HttpService final : public ExchangeHandler {
     OriginPolicy origins;
     // Bodies are charged here before they are read. Null: not charged.
     ByteLedger* ledger = nullptr;
-    // Heads are charged here as long as their requests are open. Null: not charged.
-    ByteLedger* head_ledger = nullptr;
+    // Charges heads as long as their requests are open. Null: not charged.
+    ChargeRequest charge_request;
     // Must outlive the service and its exchanges. REQUIRES: not null.
     WorkPool* pool = nullptr;
     // May be null.

@@ -308,7 +308,7 @@ TEST(HttpReplyTest, AnOpenRequestsHeadIsCharged) {
   Held held;
   BoundedLedger heads(kOpenRequestBytes + 5000);
   TestService service({{"GET", "/wait", held.handler()}});
-  service.options.head_ledger = &heads;
+  service.options.charge_request = ChargeTo(&heads);
   service.options.to_http = [](const absl::Status& status) { return HttpError(429, status.message()); };
   const std::string request = "GET /wait HTTP/1.1\r\nHost: a\r\nx: " + std::string(2000, 'x') + "\r\n\r\n";
   auto first = service.Connect();

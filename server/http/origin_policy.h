@@ -14,9 +14,8 @@ namespace saccade::server {
 // Browsers send requests of any page to any server. A page of another site must not reach this one, neither
 // directly nor through a name that its DNS points here (rebinding).
 struct OriginPolicy {
-  // Host names that are served, without ports, lower case; "*" serves all. Loopback names and addresses
-  // ("localhost", "127.0.0.1", "[::1]") are always served to loopback clients. A numeric address is always
-  // served: no DNS is involved.
+  // Host names that are served, without ports, lower case; "*" serves all. "localhost" is always served to
+  // loopback clients, and a numeric address to all: no DNS is involved.
   std::vector<std::string> allowed_hosts = {"*"};
 };
 

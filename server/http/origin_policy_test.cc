@@ -13,6 +13,8 @@ using ::testing::HasSubstr;
 
 const OriginPolicy kNamed{{"models.example.com", "inference"}};
 const OriginPolicy kAny{{"*"}};
+// Of ports that listen on loopback addresses.
+const OriginPolicy kNone{{}};
 const Peer kLocal{"127.0.0.1", true, false};
 const Peer kRemote{"10.0.0.7", false, false};
 
@@ -73,6 +75,20 @@ TEST(OriginPolicyTest, HostsThatAreServed) {
     EXPECT_EQ(StatusOf(kNamed, Head(row.authority), kLocal), row.from_local) << row.authority;
   }
   EXPECT_EQ(StatusOf(kAny, Head("example.com"), kRemote), 0);
+}
+
+TEST(OriginPolicyTest, WithoutNamesOnlyLoopbackNamesAndAddressesAreServed) {
+  for (const char* served : {"localhost", "localhost:8000", "LOCALHOST:80", "localhost.", "127.0.0.1:8000",
+                             "127.0.0.2", "[::1]:8000", "10.0.0.1:8000", ""}) {
+    EXPECT_EQ(StatusOf(kNone, Head(served), kLocal), 0) << served;
+  }
+  for (const char* refused : {"rebind.evil.com:8000", "localhost.evil.com", "models.example.com", "saccade",
+                              "evil.localhost", "127.0.0.1.evil.com", "0x7f.1", "*"}) {
+    EXPECT_EQ(StatusOf(kNone, Head(refused), kLocal), 421) << refused;
+    // The page itself, and what it asks for as if it were its own.
+    EXPECT_EQ(StatusOf(kNone, Head(refused, {}, "GET", "/"), kLocal), 421) << refused;
+    EXPECT_EQ(StatusOf(kNone, Head(refused, {{"sec-fetch-site", "same-origin"}}), kLocal), 421) << refused;
+  }
 }
 
 TEST(OriginPolicyTest, TheHostIsCheckedForThePageAsWell) {

@@ -1,22 +1,13 @@
 #include "server/lifecycle/arrivals.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "server/lifecycle/health_reserve.h"
+
 namespace saccade::server {
 namespace {
-
-constexpr absl::string_view kHealthChecks[] = {
-    "/grpc.health.v1.Health/Check",
-    "/grpc.health.v1.Health/Watch",
-    "/inference.GRPCInferenceService/ServerLive",
-    "/inference.GRPCInferenceService/ServerReady",
-    "/v2/health/live",
-    "/v2/health/ready",
-};
 
 std::string IdentityOf(const Tokens& tokens, const RequestHead& head) {
   std::vector<absl::string_view> authorizations;
@@ -36,9 +27,7 @@ ArrivalCheck CheckArrivals(const Tokens* tokens, CountRequest count) {
       std::string identity = IdentityOf(*tokens, head);
       if (!identity.empty()) caller.client = std::move(identity);
     }
-    const bool is_health_check =
-        std::find(std::begin(kHealthChecks), std::end(kHealthChecks), head.path) != std::end(kHealthChecks);
-    if (count == nullptr || is_health_check) return caller;
+    if (count == nullptr || HealthCallOf(head.path) != HealthCall::kNone) return caller;
     if (absl::Status counted = count(caller.client); !counted.ok()) return counted;
     return caller;
   };

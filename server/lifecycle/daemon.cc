@@ -232,7 +232,9 @@ absl::Status Daemon::CreateFront() {
   options.connections.max_connections = MaxConnections(flags_.front, RaiseFileLimit());
   options.connections.max_per_address = static_cast<size_t>(flags_.front.max_connections_per_address);
   options.limits = flags_.front.limits;
-  options.origins.allowed_hosts = flags_.front.allowed_hosts;
+  options.health = {flags_.front.max_health_watches, flags_.front.max_health_watches_per_client};
+  options.origins.allowed_hosts = AllowedHosts(flags_.front, {options.grpc.host, options.http.host});
+  options.metrics_origins.allowed_hosts = AllowedHosts(flags_.front, {options.metrics.host});
   options.max_message_bytes = flags_.max_message_bytes;
   options.always_report_load = flags_.orca_load_reports;
   CountRequest count_request;
@@ -309,7 +311,7 @@ void Daemon::CreateServices() {
 }
 
 void Daemon::RefreshGauges() {
-  pipeline_->RefreshGauges();
+  pipeline_->RefreshGauges(front_->health_bytes());
   catalog_->RefreshGauges();
   front_->RefreshMetrics();
   decoding_->RefreshMetrics();

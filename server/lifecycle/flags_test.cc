@@ -86,7 +86,7 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_EQ(flags.front.network_threads, 0);
   EXPECT_EQ(flags.front.max_connections, 0);
   EXPECT_EQ(flags.front.max_connections_per_address, 4096);
-  EXPECT_THAT(flags.front.allowed_hosts, ElementsAre("*"));
+  EXPECT_THAT(flags.front.allowed_hosts, IsEmpty());
   EXPECT_EQ(flags.front.limits.max_streams, 256);
   EXPECT_EQ(flags.front.limits.keepalive_time, absl::Seconds(60));
   EXPECT_EQ(flags.front.limits.max_connection_age, absl::InfiniteDuration());
@@ -149,6 +149,9 @@ const Number kNumbers[] = {
      [](const Flags& f) -> double { return f.front.limits.max_streams; }},
     {"max-resets-per-second", 1, 1'000'000,
      [](const Flags& f) -> double { return f.front.limits.max_resets_per_second; }},
+    {"max-health-watches", 0, 1'000'000, [](const Flags& f) -> double { return f.front.max_health_watches; }},
+    {"max-health-watches-per-client", 0, 1'000'000,
+     [](const Flags& f) -> double { return f.front.max_health_watches_per_client; }},
     {"max-head-bytes", 1024, 1 << 20, [](const Flags& f) -> double { return f.front.limits.max_head_bytes; }},
     {"head-timeout-seconds", 0.1, kDay,
      [](const Flags& f) { return absl::ToDoubleSeconds(f.front.limits.head_timeout); }},
@@ -324,6 +327,19 @@ TEST_F(FlagsTest, AllowedHostsAreNames) {
                 AllOf(HasSubstr("--allowed-hosts"), HasSubstr("expected a host name")))
         << wrong;
   }
+}
+
+TEST_F(FlagsTest, OnLoopbackOnlyLoopbackNamesAreServedUnlessOthersAreNamed) {
+  const FrontFlags none = Good({}).front;
+  EXPECT_THAT(AllowedHosts(none, {"127.0.0.1", "127.0.0.2"}), IsEmpty());
+  EXPECT_THAT(AllowedHosts(none, {"localhost", "[::1]"}), IsEmpty());
+  EXPECT_THAT(AllowedHosts(none, {"127.0.0.1", "0.0.0.0"}), ElementsAre("*"))
+      << "the ports serve the same, so one that others reach decides";
+  EXPECT_THAT(AllowedHosts(none, {"10.0.0.7"}), ElementsAre("*"));
+  const FrontFlags named = Good({"--allowed-hosts=models.example.org"}).front;
+  EXPECT_THAT(AllowedHosts(named, {"127.0.0.1"}), ElementsAre("models.example.org"));
+  EXPECT_THAT(AllowedHosts(named, {"0.0.0.0"}), ElementsAre("models.example.org"));
+  EXPECT_THAT(AllowedHosts(Good({"--allowed-hosts=*"}).front, {"127.0.0.1"}), ElementsAre("*"));
 }
 
 TEST_F(FlagsTest, NetworkThreadsFollowTheCores) {

@@ -70,7 +70,8 @@ Front::Front(Options options, const Deps& deps)
       metrics_(deps.metrics->ForFront(RefusalNames(), kPortNames)),
       refusals_(std::make_unique<RefusalMetrics>(metrics_.get())),
       places_(options_.connections),
-      metrics_places_(kMetricsConnections) {}
+      metrics_places_(kMetricsConnections),
+      health_reserve_(deps.ledger, options_.health) {}
 
 Front::~Front() { Stop(); }
 
@@ -96,13 +97,21 @@ ArrivalCheck Front::CheckArrivalsAt(const ByteLedger* ledger) const {
   return CheckArrivals(deps_.tokens, ledger == nullptr ? nullptr : deps_.count_request);
 }
 
+ChargeRequest Front::ChargeRequestsTo(const ByteLedger* ledger) {
+  if (ledger == nullptr) return nullptr;
+  return [this](absl::string_view client, const RequestHead& head, int64_t bytes) {
+    return health_reserve_.Charge(client, head, bytes);
+  };
+}
+
 std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods, int64_t max_message_bytes,
                                                  ByteLedger* ledger, bool needs_token) {
   GrpcHandler::Options options;
   options.max_message_bytes = max_message_bytes;
   options.min_bytes_per_second = options_.limits.min_bytes_per_second;
-  options.ledger = options.head_ledger = ledger;
-  options.origins = options_.origins;
+  options.ledger = ledger;
+  options.charge_request = ChargeRequestsTo(ledger);
+  options.origins = OriginsAt(ledger);
   options.refusals = refusals_.get();
   options.clock = deps_.clock;
   // Probes at the metrics port balance no load.
@@ -128,8 +137,9 @@ absl::StatusOr<std::unique_ptr<ExchangeHandler>> Front::MakeHttp(std::vector<Htt
   HttpService::Options options;
   options.max_body_bytes = static_cast<size_t>(max_message_bytes);
   options.min_bytes_per_second = options_.limits.min_bytes_per_second;
-  options.origins = options_.origins;
-  options.ledger = options.head_ledger = ledger;
+  options.origins = OriginsAt(ledger);
+  options.ledger = ledger;
+  options.charge_request = ChargeRequestsTo(ledger);
   options.pool = pool;
   options.check_arrival = CheckArrivalsAt(ledger);
   options.refusals = refusals_.get();

@@ -21,6 +21,7 @@
 #include "server/http/http_message.h"
 #include "server/http/origin_policy.h"
 #include "server/lifecycle/arrivals.h"
+#include "server/lifecycle/health_reserve.h"
 #include "server/lifecycle/request_dispatcher.h"
 #include "server/net/connection_limits.h"
 #include "server/net/event_loop.h"
@@ -58,7 +59,10 @@ class Front {
     int work_threads = 2;
     ConnectionLimits::Options connections;
     HttpLimits limits;
+    HealthReserve::Options health;
+    // Of the gRPC and HTTP ports, and of the metrics port.
     OriginPolicy origins;
+    OriginPolicy metrics_origins;
     int64_t max_message_bytes = int64_t{64} << 20;
     // See GrpcHandler::Options.
     bool always_report_load = false;
@@ -98,6 +102,8 @@ class Front {
 
   // Thread-safe.
   Health& health() { return health_; }
+  // Bytes that health calls hold beside the ledger. Thread-safe.
+  int64_t health_bytes() const { return health_reserve_.bytes(); }
   // For the gRPC and HTTP ports' work that blocks or takes long. Valid until Stop().
   WorkPool* pool() { return pool_.get(); }
   // For large messages of gRPC, which must not wait for files and long texts. Valid until Stop().
@@ -129,6 +135,10 @@ class Front {
   absl::Status StartThreads();
   // The metrics port's requests are not counted, and have no ledger.
   ArrivalCheck CheckArrivalsAt(const ByteLedger* ledger) const;
+  ChargeRequest ChargeRequestsTo(const ByteLedger* ledger);
+  const OriginPolicy& OriginsAt(const ByteLedger* ledger) const {
+    return ledger == nullptr ? options_.metrics_origins : options_.origins;
+  }
   std::unique_ptr<ExchangeHandler> MakeGrpc(std::vector<CallMethod> methods, int64_t max_message_bytes,
                                             ByteLedger* ledger, bool needs_token);
   absl::StatusOr<std::unique_ptr<ExchangeHandler>> MakeHttp(std::vector<HttpRoute> routes,
@@ -146,6 +156,8 @@ class Front {
   const std::unique_ptr<RefusalMetrics> refusals_;
   ConnectionLimits places_;
   ConnectionLimits metrics_places_;
+  // Outlives the calls, which end with the loops.
+  HealthReserve health_reserve_;
   Health health_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::unique_ptr<WorkPool> pool_;

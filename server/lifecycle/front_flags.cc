@@ -7,12 +7,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "server/security/exposure.h"
 
 namespace saccade::server {
 namespace {
 
 constexpr int kMaxNetworkThreads = 64;
 constexpr int64_t kMaxConnections = 1'000'000;
+constexpr int64_t kMaxHealthWatches = 1'000'000;
 constexpr size_t kDefaultConnections = 16384;
 // Descriptors for everything but the connections to the gRPC and HTTP ports.
 constexpr uint64_t kOtherFiles = 512;
@@ -69,6 +71,10 @@ void AddFrontFlags(CLI::App& app, FrontFlags* flags) {
             "Maximum open calls on one HTTP/2 connection");
   AddNumber(app, "--max-resets-per-second", limits.max_resets_per_second, 1, 1'000'000,
             "Maximum calls that one HTTP/2 connection may cancel in a second before it is closed");
+  AddNumber(app, "--max-health-watches", flags->max_health_watches, 0, kMaxHealthWatches,
+            "Maximum open calls of Watch, gRPC's health service, on the gRPC and HTTP ports");
+  AddNumber(app, "--max-health-watches-per-client", flags->max_health_watches_per_client, 0,
+            kMaxHealthWatches, "Maximum open calls of Watch of one client");
   AddNumber(app, "--max-head-bytes", limits.max_head_bytes, 1024, 1 << 20,
             "Maximum size of a request's path and headers");
   AddTimeout(app, "--head-timeout-seconds", limits.head_timeout,
@@ -90,10 +96,17 @@ void AddFrontFlags(CLI::App& app, FrontFlags* flags) {
          "Host name under which clients of REST, gRPC-web and the page may reach the server, without the "
          "port, "
          "and from whose pages browsers may ask; may be repeated, '*' allows all. Numeric addresses are "
-         "always allowed")
+         "always allowed, and localhost on the same machine. Without this flag nothing else is allowed if "
+         "the "
+         "ports listen on loopback addresses, and all names otherwise")
       ->allow_extra_args(false)
-      ->default_str("*")
       ->type_name("NAME");
+}
+
+std::vector<std::string> AllowedHosts(const FrontFlags& flags, const std::vector<std::string>& addresses) {
+  if (!flags.allowed_hosts.empty()) return flags.allowed_hosts;
+  if (std::all_of(addresses.begin(), addresses.end(), IsLoopback)) return {};
+  return {"*"};
 }
 
 int NetworkThreads(const FrontFlags& flags, int cores) {

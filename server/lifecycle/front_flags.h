@@ -20,8 +20,12 @@ struct FrontFlags {
   // MaxConnections().
   int64_t max_connections = 0;
   int64_t max_connections_per_address = 4096;
-  // Host names under which the server is reached; "*" stands for all.
-  std::vector<std::string> allowed_hosts = {"*"};
+  // --max-health-watches and --max-health-watches-per-client.
+  int64_t max_health_watches = 4096;
+  int64_t max_health_watches_per_client = 512;
+  // Host names under which the server is reached, as --allowed-hosts names them; "*" stands for all. Empty if
+  // the flag was not given, see AllowedHosts().
+  std::vector<std::string> allowed_hosts;
   // Its min_bytes_per_second holds for messages, bodies and answers alike.
   HttpLimits limits = {.idle_spread = 0.1};
 };
@@ -36,5 +40,9 @@ int NetworkThreads(const FrontFlags& flags, int cores);
 // The number of connections that the flags allow for a process that may open so many files. By default at
 // most 16,384, and what leaves descriptors for models and for the metrics port.
 size_t MaxConnections(const FrontFlags& flags, uint64_t max_files);
+
+// OriginPolicy::allowed_hosts of ports that listen on `addresses`. Without the flag, none if all of the
+// addresses are loopback ones, so that only loopback names and numeric addresses are served; else all.
+std::vector<std::string> AllowedHosts(const FrontFlags& flags, const std::vector<std::string>& addresses);
 
 }  // namespace saccade::server

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
@@ -39,6 +40,7 @@ std::string Call(const std::string& path) {
                       std::string(5, '\0'));
 }
 constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 
 std::string Exchanged(int port, const std::string& request) {
   const NetClient client(port);
@@ -53,9 +55,11 @@ class FrontTest : public testing::Test {
     if (front_ != nullptr) front_->Stop();
   }
 
-  // Opens all ports, with two routes.
+  // Opens all ports, with a few routes.
   absl::Status Open(const Tokens* tokens = nullptr, bool plain_metrics = false, int http_port = 0) {
     Front::Options options;
+    options.health = health_;
+    options.origins.allowed_hosts = allowed_hosts_;
     options.grpc.host = options.http.host = options.metrics.host = "127.0.0.1";
     options.http.port = http_port;
     options.plain_metrics = plain_metrics;
@@ -68,6 +72,7 @@ class FrontTest : public testing::Test {
     front_->health().Set("", true);
     Front::Services services;
     services.routes.push_back({"GET", "/v2", Says("the routes")});
+    services.routes.push_back({"GET", "/v2/health/live", Says("alive")});
     services.routes.push_back({"POST", "/v2/models/{model}/infer", Says("an answer")});
     services.metrics_routes.push_back({"GET", "/metrics", Says("the metrics")});
     return front_->Open(std::move(services));
@@ -77,6 +82,8 @@ class FrontTest : public testing::Test {
     return Responding([text](const HttpRequest&) { return HttpResponse{.body = text}; });
   }
 
+  HealthReserve::Options health_;
+  std::vector<std::string> allowed_hosts_ = {"*"};
   Metrics metrics_{"0"};
   RetryJitter jitter_{1};
   std::unique_ptr<Admission> admission_ = Admission::Create({}, Clock::Real()).value();
@@ -160,6 +167,71 @@ TEST_F(FrontTest, MetricsShowWhatIsOpen) {
   EXPECT_THAT(text, HasSubstr("saccade_front_connections{port=\"http\"} 1"));
   EXPECT_THAT(text, HasSubstr("saccade_front_connections{port=\"grpc\"} 0"));
   EXPECT_THAT(text, HasSubstr("saccade_front_requests_open 1"));
+}
+
+TEST_F(FrontTest, HealthIsAnsweredWhileTheLedgerIsFull) {
+  ASSERT_TRUE(Open().ok());
+  const int64_t half = AdmissionOptions().max_inflight_bytes / 2;
+  const auto one = admission_->Charge("one", half), other = admission_->Charge("other", half);
+  ASSERT_TRUE(one.ok() && other.ok());
+  for (const int port : {front_->grpc_port(), front_->http_port()}) {
+    EXPECT_THAT(Exchanged(port, Get("/v2")), HasSubstr("HTTP/1.1 429 "));
+    EXPECT_THAT(Exchanged(port, Call("/grpc.health.v1.Health/List")), HasSubstr("grpc-status: 8\r\n"));
+    EXPECT_THAT(Exchanged(port, Get("/v2/health/live")),
+                AllOf(HasSubstr("HTTP/1.1 200 "), HasSubstr("alive")));
+    EXPECT_THAT(Exchanged(port, Call(kHealth)), HasSubstr("grpc-status: 0\r\n"));
+  }
+  EXPECT_THAT(metrics_.Exposition(),
+              AllOf(HasSubstr("saccade_front_refusals_total{reason=\"bytes\"} 4"),
+                    HasSubstr("saccade_front_refusals_total{reason=\"health_checks\"} 0")));
+  while (front_->health_bytes() > 0) {
+  }
+}
+
+TEST_F(FrontTest, OpenWatchesAreBoundedAndChecksAreAnsweredBesideThem) {
+  health_ = {.max_watches = 3, .max_watches_per_client = 2};
+  ASSERT_TRUE(Open().ok());
+  const NetClient first(front_->grpc_port());
+  auto second = std::make_unique<NetClient>(front_->http_port());
+  for (const NetClient* watch : {&first, static_cast<const NetClient*>(second.get())}) {
+    ASSERT_TRUE(watch->Send(Call(kWatch)));
+    EXPECT_EQ(watch->Read(12), "HTTP/1.1 200");
+  }
+  const int64_t held = front_->health_bytes();
+  EXPECT_GT(held, 0);
+  EXPECT_EQ(admission_->inflight().bytes, 0) << "they take nothing from requests";
+  EXPECT_THAT(Exchanged(front_->grpc_port(), Call(kWatch)),
+              AllOf(HasSubstr("grpc-status: 8\r\n"), HasSubstr("--max-health-watches-per-client"),
+                    HasSubstr("ask with Check")));
+  EXPECT_THAT(metrics_.Exposition(), HasSubstr("saccade_front_refusals_total{reason=\"health_watches\"} 1"));
+  EXPECT_THAT(Exchanged(front_->grpc_port(), Call(kHealth)), HasSubstr("grpc-status: 0\r\n"));
+  EXPECT_THAT(Exchanged(front_->http_port(), Get("/v2/health/live")), HasSubstr("alive"));
+  second = nullptr;
+  while (front_->health_bytes() == held) {
+  }
+  const NetClient third(front_->grpc_port());
+  ASSERT_TRUE(third.Send(Call(kWatch)));
+  EXPECT_EQ(third.Read(12), "HTTP/1.1 200") << "one that has ended leaves its place";
+}
+
+// A page's own name that its DNS points to this machine.
+TEST_F(FrontTest, ANameThatIsNotServedIsRefusedOverBothProtocols) {
+  allowed_hosts_ = {};
+  ASSERT_TRUE(Open().ok());
+  const auto with_host = [](std::string request, const std::string& host) {
+    const std::string usual = "Host: localhost\r\n";
+    return request.replace(request.find(usual), usual.size(), absl::StrCat("Host: ", host, "\r\n"));
+  };
+  for (const int port : {front_->grpc_port(), front_->http_port()}) {
+    EXPECT_THAT(Exchanged(port, with_host(Get("/v2"), "rebind.example:8000")), HasSubstr("HTTP/1.1 421 "));
+    EXPECT_THAT(Exchanged(port, with_host(Call(kHealth), "rebind.example")),
+                AllOf(HasSubstr("HTTP/1.1 421 "), HasSubstr("--allowed-hosts")));
+    EXPECT_THAT(Exchanged(port, with_host(Get("/v2"), "127.0.0.1:8000")), HasSubstr("the routes"));
+    EXPECT_THAT(Exchanged(port, with_host(Call(kHealth), "[::1]:8001")), HasSubstr("grpc-status: 0\r\n"));
+  }
+  EXPECT_THAT(Exchanged(front_->metrics_port(), with_host(Get("/metrics"), "rebind.example")),
+              HasSubstr("the metrics"))
+      << "the metrics port has names of its own";
 }
 
 TEST_F(FrontTest, ADrainAnswersWhatIsCompleteAndEndsWhatIsNot) {

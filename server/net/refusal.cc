@@ -26,6 +26,10 @@ absl::string_view NameOf(Refusal refusal) {
       return "decompressed_too_large";
     case Refusal::kBytes:
       return "bytes";
+    case Refusal::kHealthChecks:
+      return "health_checks";
+    case Refusal::kHealthWatches:
+      return "health_watches";
     case Refusal::kStreams:
       return "streams";
     case Refusal::kResets:

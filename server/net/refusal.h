@@ -19,6 +19,8 @@ enum class Refusal {
   kBodyTooLarge,          // a message or body above --max-message-bytes
   kDecompressedTooLarge,  // a compressed message that grows beyond its bound
   kBytes,                 // --max-inflight-bytes, or a client's half of it, was used up
+  kHealthChecks,          // more open health checks than the reserve has places for
+  kHealthWatches,         // more open health watches than --max-health-watches, or of one client
   kStreams,               // more open streams on a connection than --max-streams-per-connection
   kResets,                // streams were reset too often
   kControlFrames,         // too many SETTINGS, PING, PRIORITY, WINDOW_UPDATE or empty DATA frames

@@ -7,9 +7,10 @@ import json
 import socket
 
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import http2_frames as h2
-from harness import DEADLINE_SECONDS, Daemon
+from harness import DEADLINE_SECONDS, SERVING, Daemon
 from tiny_models import Identity, write_model
 
 NAME = "saccade.example"
@@ -34,8 +35,16 @@ def daemon(root, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def without(root, tmp_path_factory):
-    """A daemon without --allowed-hosts."""
+    """A daemon without --allowed-hosts, on loopback."""
     with Daemon(root, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+@pytest.fixture(scope="module")
+def reached_by_others(root, tmp_path_factory):
+    """A daemon without --allowed-hosts that other machines reach over HTTP."""
+    flags = ("--http-address=0.0.0.0", "--insecure", "--warm-up-seconds=0")
+    with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
 
@@ -111,8 +120,39 @@ def test_probes_ask_by_any_name(daemon, ask):
 
 
 @pytest.mark.parametrize("host", ["saccade.default.svc.cluster.local", "localhost", "10.1.2.3:8000"])
-def test_every_name_is_served_without_the_flag(without, ask, host):
-    assert ask(without, host=host)[0] == 200
+def test_every_name_is_served_where_others_reach_it(reached_by_others, ask, host):
+    for port in (reached_by_others.http_port, reached_by_others.grpc_port, reached_by_others.metrics_port):
+        assert ask(reached_by_others, path="/v2/health/live", host=host, port=port)[0] == 200
+
+
+@pytest.mark.parametrize("host, served", [
+    ("localhost:{port}", True), ("localhost", True), ("LOCALHOST:1", True), ("127.0.0.1:{port}", True), ("127.0.0.2", True),
+    ("[::1]:{port}", True), ("10.1.2.3:8000", True),
+    ("rebound.example:{port}", False), ("saccade.default.svc.cluster.local", False), ("a.localhost", False), ("saccade", False),
+])
+def test_only_loopback_names_are_served_on_loopback(without, ask, host, served):
+    """A page can have its own name lead to this machine (DNS rebinding). For the browser its requests are then of the same
+    origin; only their Host tells."""
+    page = {"Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+    for headers in ({}, page):
+        for port in (without.http_port, without.grpc_port, without.metrics_port):
+            status, _, body = ask(without, path="/v2/health/live", host=host, headers=headers, port=port)
+            assert status == 200 if served else status == 421 and b"--allowed-hosts" in body, (port, headers, status)
+        for method, path in (("POST", INFER), ("GET", "/")):
+            assert ask(without, method, path, host, headers)[0] == (200 if served else 421)
+        # Over gRPC-web.
+        call = {"Content-Type": "application/grpc-web+proto", **headers}
+        status, told, body = ask(without, "POST", "/grpc.health.v1.Health/Check", host, call, body=bytes(5))
+        assert status == (200 if served else 421), body
+        assert not served or b"grpc-status: 0" in body
+
+
+@pytest.mark.parametrize("authority", ["rebound.example", "saccade.default.svc.cluster.local:8001", "localhost"])
+def test_calls_over_grpc_itself_may_have_any_authority(without, authority):
+    """No browser makes them, and a proxy or a name in /etc/hosts may lead to the port."""
+    with without.channel(**{"grpc.default_authority": authority}) as channel:
+        check = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=DEADLINE_SECONDS)
+    assert check.status == SERVING
 
 
 # What a browser says about the page that asks, and whether it may.

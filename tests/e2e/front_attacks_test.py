@@ -19,6 +19,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import front_attackers
 import http2_frames
+from attacks_by_heads import ODD_FIELDS
+from front_attack import CHECK, MODEL_INFER
 from harness import SERVING, Daemon, eventually, write_secret
 from messages import Inference, infer_request
 from tiny_models import Identity, write_model
@@ -182,13 +184,13 @@ def test_headers_that_ended_grpcs_server(start, tmp_path):
     write_secret(tmp_path / "tokens", "predict-0123456789abcdef predict\n")
     write_model(tmp_path / "models", "served", Identity(), max_batch_size=4)
     guarded = start(tmp_path / "models", f"--token-file={tmp_path / 'tokens'}", "--warm-up-seconds=0").await_ready()
-    for field in front_attackers.ODD_FIELDS:
-        for path in (front_attackers.CHECK, front_attackers.MODEL_INFER, "/no.Service/Nothing"):
+    for field in ODD_FIELDS:
+        for path in (CHECK, MODEL_INFER, "/no.Service/Nothing"):
             with http2_frames.Connection(guarded.grpc_port) as connection:
                 connection.send(http2_frames.open_grpc(1, path, [field]), http2_frames.data(1, http2_frames.message(b"")))
                 # A head that is malformed ends the stream; every other one is answered.
                 fields, _ = connection.answer(1)
-                open_to_all = path == front_attackers.CHECK
+                open_to_all = path == CHECK
                 assert "reset" in fields or fields[":status"] != "200" or (fields["grpc-status"] == "16") != open_to_all, field
         assert guarded.process.poll() is None, f"it ended at {field}: {guarded.log()[-2000:]}"
 

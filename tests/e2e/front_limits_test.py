@@ -16,11 +16,12 @@ import time
 import grpc
 import numpy
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import http2_frames as h2
 from certificates import Authority
-from front_attackers import MODEL_INFER, WATCH
-from harness import DEADLINE_SECONDS, eventually
+from front_attack import CHECK, MODEL_INFER, REFLECTION, WATCH
+from harness import DEADLINE_SECONDS, SERVING, eventually
 from messages import infer_request
 from tiny_models import Identity, write_model
 
@@ -113,7 +114,7 @@ def test_ten_thousand_idle_connections(begin):
 
 
 def test_ten_thousand_open_streams(begin):
-    daemon = begin()
+    daemon = begin("--max-health-watches=10000", "--max-health-watches-per-client=10000")
     serves(daemon)
     resident, before = daemon.resident_bytes(), threads(daemon)
     with contextlib.ExitStack() as stack:
@@ -278,18 +279,17 @@ def test_bodies_where_memory_is_bounded(begin):
 
 
 def test_open_calls_count_to_what_a_client_may_hold(begin):
-    """A watch needs no token and has no end. Each of these has 12 kB of head, of which 10 bytes are sent."""
+    """Reflection needs no token, and its calls have no end. Each of these has 12 kB of head, of which 10 bytes are sent."""
     daemon = begin(f"--max-inflight-bytes={64 * MIB}", f"--max-message-bytes={16 * MIB}")
     serves(daemon)
     before, calls = daemon.resident_bytes(), 40 * 256
-    fields = h2.block(h2.grpc_fields(WATCH))
+    fields = h2.block(h2.grpc_fields(REFLECTION))
     with contextlib.ExitStack() as stack:
         for _ in range(calls // 256):
             one = stack.enter_context(h2.Connection(daemon.grpc_port, polite=False, source="127.0.2.4"))
             heads = [fields + h2.literal("a", "b" * 3900, indexed=True) + h2.reference(62) * 2]
             heads += [fields + h2.reference(62) * 3] * 255
-            one.send(*(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * number + 1, head) + h2.data(2 * number + 1, h2.message(b""), end=False)
-                       for number, head in enumerate(heads)))
+            one.send(*(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * number + 1, head) for number, head in enumerate(heads)))
         # Half of the bound, at 28 kB for each.
         eventually(lambda: refused(daemon, "bytes") > calls * 0.7, "most of them are rejected")
         assert refused(daemon, "bytes") < calls
@@ -348,6 +348,110 @@ def test_what_is_not_tls_at_a_port_with_tls(begin, tmp_path_factory):
         if hello.startswith(b"GET"):
             assert answer.startswith(b"HTTP/1.1 400 ") and b"https" in answer
     assert daemon.process.poll() is None
+
+
+# Health
+
+
+def fill_the_bytes(daemon, stack):
+    """Two clients announce bodies of half of the bytes each, and a third one takes what is left. Needs the flags of FULL."""
+    for source in ("127.0.2.5", "127.0.2.6"):
+        one = stack.enter_context(socket.socket())
+        one.settimeout(DEADLINE_SECONDS)
+        one.bind((source, 0))
+        one.connect(("127.0.0.1", daemon.http_port))
+        length = 16 * MIB - (16 << 10)
+        one.sendall(f"POST /v2/models/served/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n[".encode())
+    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") > 31 * MIB, "both bodies are charged")
+    rest = stack.enter_context(h2.Connection(daemon.grpc_port, source="127.0.2.7"))
+    rest.send(*(h2.open_grpc(stream, REFLECTION) for stream in range(1, 101, 2)))
+    assert rest.until(h2.HEADERS).fields["grpc-status"] == "8"
+
+
+FULL = (f"--max-inflight-bytes={32 * MIB}", f"--max-message-bytes={16 * MIB}")
+
+
+def check(daemon, port, service=""):
+    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=DEADLINE_SECONDS)
+
+
+def probes_are_answered(daemon):
+    """As Kubernetes, load balancers and Triton's clients ask, at both ports."""
+    for port in (daemon.grpc_port, daemon.http_port):
+        assert check(daemon, port).status == SERVING
+        assert check(daemon, port, "liveness").status == SERVING
+        for path in ("/v2/health/live", "/v2/health/ready"):
+            assert daemon.get(path, port)[0] == 200
+        with h2.Connection(port) as one:
+            for stream, path in ((1, "ServerLive"), (3, "ServerReady")):
+                small_call(one, stream, f"/inference.GRPCInferenceService/{path}", b"")
+                fields, body = one.answer(stream)
+                assert status(fields)[0] == "0" and body == h2.message(b"\x08\x01")
+
+
+def test_health_is_answered_while_the_bytes_are_used_up(begin):
+    daemon = begin(*FULL)
+    with contextlib.ExitStack() as stack:
+        fill_the_bytes(daemon, stack)
+        with daemon.inference() as inference, pytest.raises(grpc.RpcError) as refusal:
+            inference.model_infer(infer_request("served", SHAPE, VOLUME), timeout=DEADLINE_SECONDS)
+        assert refusal.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED and "--max-inflight-bytes" in refusal.value.details()
+        assert daemon.get("/v2/models/served")[0] == 429
+        probes_are_answered(daemon)
+        with h2.Connection(daemon.grpc_port) as watching:
+            small_call(watching, 1, WATCH, b"")
+            assert watching.until(h2.DATA).payload == h2.message(b"\x08\x01")
+        # Checks that are not sent completely hold places, but one client has only a few.
+        slow = stack.enter_context(h2.Connection(daemon.grpc_port, source="127.0.2.8"))
+        slow.send(*(h2.open_grpc(stream, CHECK) for stream in range(1, 201, 2)))
+        eventually(lambda: refused(daemon, "health_checks") == 100 - 64, "the others are refused")
+        fields, _ = slow.answer(2 * 64 + 1)
+        assert status(fields)[0] == "8" and "send each check completely at once" in status(fields)[1]
+        probes_are_answered(daemon)
+        assert refused(daemon, "health_checks") == 100 - 64
+    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for them")
+    serves(daemon)
+
+
+def test_open_watches_have_a_bound_and_leave_room_for_checks(begin):
+    daemon = begin("--max-health-watches=40", "--max-health-watches-per-client=30")
+    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "this test's own watch has ended")
+
+    def watch(connection):
+        """Opens forty; returns the answers to those that were refused."""
+        connection.send(*(h2.open_grpc(stream, WATCH) + h2.data(stream, h2.message(b"")) for stream in range(1, 81, 2)))
+        told, refusals = 0, []
+        while told + len(refusals) < 40:
+            got = connection.next()
+            told += got.kind == h2.DATA
+            if got.kind == h2.HEADERS and got.ends_stream:
+                refusals.append(status(got.fields))
+        return refusals
+
+    with h2.Connection(daemon.http_port, source="127.0.2.10") as other:
+        with h2.Connection(daemon.grpc_port, source="127.0.2.9") as one:
+            of_client = watch(one)
+            assert len(of_client) == 10 and {code for code, _ in of_client} == {"8"}
+            assert "--max-health-watches-per-client" in of_client[0][1] and "ask with Check" in of_client[0][1]
+            in_all = watch(other)
+            assert len(in_all) == 30 and "(--max-health-watches)" in in_all[0][1]
+            assert refused(daemon, "health_watches") == 40
+            assert daemon.metrics().total("saccade_inflight_bytes") > 40 * 4096, "they are counted where all bytes are"
+            probes_are_answered(daemon)
+            serves(daemon)
+        with daemon.channel() as channel:
+            def is_watched():
+                stream = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE_SECONDS)
+                try:
+                    return next(stream).status == SERVING
+                except grpc.RpcError as error:
+                    assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+                    return False
+                finally:
+                    stream.cancel()
+            eventually(is_watched, "those that have ended leave their places")
+    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for them")
 
 
 # At the shutdown

@@ -207,7 +207,7 @@ def test_paths(daemon, good, path):
 
 
 BODY = json.dumps(GOOD).encode()
-START = f"POST {PATH} HTTP/1.1\r\nHost: a\r\n".encode()
+START = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\n".encode()
 RAW = {
     "no version": b"POST " + PATH.encode() + b"\r\n\r\n",
     "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),

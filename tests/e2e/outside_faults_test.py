@@ -293,7 +293,7 @@ class Dawdlers:
 def test_clients_that_send_byte_by_byte(start, root):
     daemon = start(root).await_ready()
     files = daemon.open_files()
-    head = b"POST /v2/models/served/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n"
+    head = b"POST /v2/models/served/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
     heads = 4 * [(daemon.http_port, b"", head + b"X-Long: " + b"a" * 4000)]
     bodies = 8 * [(daemon.http_port, head + b"\r\n", b"{" * 9999)]
     prefaces = 50 * [(daemon.grpc_port, b"", PREFACE + settings() + b"\x00" * 9999)]
@@ -343,7 +343,7 @@ def test_clients_of_http_that_never_read(start, root):
         b'{"binary_data_size":4000000}}],"parameters":{"binary_data_output":true}}'
     )
     message = (
-        b"POST /v2/models/served/infer HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: %d\r\n"
+        b"POST /v2/models/served/infer HTTP/1.1\r\nHost: localhost\r\nInference-Header-Content-Length: %d\r\n"
         b"Content-Length: %d\r\n\r\n" % (len(header), len(header) + len(large))
     ) + header + large
     with contextlib.ExitStack() as stack:

@@ -38,7 +38,8 @@ class Pod:
         self.endpoint = f"{place.address}:{GRPC}"
         self.process = subprocess.Popen(
             place.command(binary("saccaded"), f"--model-repository={version.parents[1]}", f"--host={place.address}",
-                          "--insecure", f"--grpc-port={GRPC}", f"--http-port={REST}", "--metrics-port=0",
+                          # As where other machines reach a pod. These may all be on loopback addresses.
+                          "--insecure", "--allowed-hosts=*", f"--grpc-port={GRPC}", f"--http-port={REST}", "--metrics-port=0",
                           "--threads-per-instance=1", "--lame-duck-seconds=4"),
             stdout=self._log, stderr=self._log, preexec_fn=die_with_parent)
 

@@ -15,7 +15,7 @@ SECTIONS = (
     ("Where the daemon listens", "host|(grpc|http|metrics)-(address|port)|page"),
     ("Who may call", "tls-.*|token-file|plain-metrics|insecure|allow-shared-memory|allowed-hosts"),
     ("What a connection may do",
-     "max-connections.*|max-streams-per-connection|max-resets-.*|(head|idle)-timeout-.*|min-transfer-rate"),
+     "max-connections.*|max-streams-per-connection|max-resets-.*|max-health-.*|(head|idle)-timeout-.*|min-transfer-rate"),
     ("How much one request may send", "max-(message|picture|stream|head)-.*|upload-.*|send-.*"),
     ("How much may be in the daemon", "max-(inflight|decoded|queue)-.*|decode-queue|client-.*"),
     ("Cores", "cores|state-folder|threads-.*|(decode|network)-threads"),

@@ -9,6 +9,7 @@ from tools.reference.document import document
 
 FOLDERS = ("server", "models")
 BYTES, SECONDS, COUNT = "bytes", "seconds", ""
+REFUSED = "RESOURCE_EXHAUSTED, 429"
 
 # Heading: (file, constant or member, unit, what it bounds, what happens above it). Files are named without their
 # folders.
@@ -25,6 +26,11 @@ LIMITS = {
         ("http_limits.h", "transfer_grace", SECONDS,
          "Time that a body over HTTP and every answer have beside what `--min-transfer-rate` gives them",
          "408, or the connection is closed"),
+    ],
+    "Health on the gRPC and HTTP ports": [
+        ("health_reserve.h", "kMaxHealthChecks", COUNT, "Open checks while `--max-inflight-bytes` is used up", REFUSED),
+        ("health_reserve.h", "kMaxHealthChecksPerClient", COUNT, "Those of one client", REFUSED),
+        ("health_reserve.h", "kHealthCallBytes", BYTES, "Memory of these checks, and of open watches, on average", REFUSED),
     ],
     "Requests over HTTP": [
         ("rest/json.cc", "kMaxDepth", COUNT, "Nesting of JSON", "400"),
@@ -55,7 +61,8 @@ LIMITS = {
         ("message_methods.h", "kMaxQuestionBytes", BYTES, "A request that brings no input and is no order to load a model",
          "INVALID_ARGUMENT"),
         ("inference/repository.cc", "kMaxLoadBytes", BYTES, "A request to load a model, over gRPC", "INVALID_ARGUMENT"),
-        ("small_messages.h", "kMaxSmallMessage", BYTES, "A request to health or reflection", "INVALID_ARGUMENT"),
+        ("small_messages.h", "kMaxSmallMessage", BYTES, "A request to health or reflection",
+         "RESOURCE_EXHAUSTED from health, INVALID_ARGUMENT from reflection"),
         ("reflection.cc", "kMaxReflectionRequests", COUNT, "Requests of one stream of reflection", "RESOURCE_EXHAUSTED"),
         ("message_bytes.h", "kMaxUnchargedBytes", BYTES, "Memory of a parsed request that brings no input",
          "INVALID_ARGUMENT"),

@@ -1,0 +1,55 @@
+// Where the calls of probes are charged, so that health is answered while the ledger of bytes is full.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "server/admission/call_reserve.h"
+#include "server/core/byte_ledger.h"
+#include "server/http/exchange.h"
+#include "server/http/head_memory.h"
+
+namespace saccade::server {
+
+enum class HealthCall {
+  kNone,
+  kCheck,  // one question, one answer
+  kWatch,  // open as long as the client wants
+};
+
+// What a path of gRPC or of REST asks for. List of gRPC's health service is none: it names the models.
+HealthCall HealthCallOf(absl::string_view path);
+
+// Checks are charged to the ledger, like all requests, and to the reserve when the ledger refuses them.
+// Watches are only ever charged to the reserve, which has places of their own for them, so they take no bytes
+// from requests and no places from checks. Thread-safe.
+class HealthReserve {
+ public:
+  struct Options {
+    // --max-health-watches and --max-health-watches-per-client.
+    int64_t max_watches = 4096;
+    int64_t max_watches_per_client = 512;
+  };
+  // Places for checks that the ledger refuses. A check is answered as soon as it is complete, and one that is
+  // not completed is ended (GrpcHandler::Options::silence_timeout).
+  static constexpr int64_t kMaxHealthChecks = 1024;
+  static constexpr int64_t kMaxHealthChecksPerClient = 64;
+  // A call with few headers holds about 10 KiB.
+  static constexpr int64_t kHealthCallBytes = 16 << 10;
+
+  // `ledger` must outlive this object, and this object the charges.
+  HealthReserve(ByteLedger* ledger, const Options& options);
+
+  // Charges any open request, see ChargeRequest.
+  RequestCharge Charge(absl::string_view client, const RequestHead& head, int64_t bytes);
+
+  // What is charged to the reserve, and not to the ledger.
+  int64_t bytes() const { return checks_.bytes() + watches_.bytes(); }
+
+ private:
+  ByteLedger* const ledger_;
+  CallReserve checks_;
+  CallReserve watches_;
+};
+
+}  // namespace saccade::server
