@@ -30,11 +30,11 @@
 #include "models/api/registry.h"
 #include "models/api/target.h"
 #include "models/device/own_cores.h"
-#include "models/quantize/quantizer.h"
 #include "models/tools/answers_file.h"
 #include "models/tools/batch_file.h"
 #include "models/tools/option_arguments.h"
 #include "models/tools/process_memory.h"
+#include "models/tools/quantize_on_batch.h"
 
 namespace saccade::models {
 namespace {
@@ -53,25 +53,6 @@ void RequireAnswers(const std::vector<TaskResult>& results) {
   for (const TaskResult& result : results) {
     if (const auto* failure = std::get_if<Failure>(&result)) throw std::runtime_error(failure->message);
   }
-}
-
-// Returns the path of the weights in int8, all layers of them, which lies beside `weights`.
-std::string Quantized(const std::string& architecture, const Options& options, const std::string& weights,
-                      const Batch& batch) {
-  const std::string path = weights + ".int8";
-  const QuantizeInput input = {
-      .architecture = architecture,
-      .options = options,
-      .labels = {},
-      .weights_path = weights,
-      .items = batch.placements.size(),
-      .run = [&](const Model& model, size_t item) {
-        const auto index = static_cast<int64_t>(item);
-        return model.Run({.pixels = batch.pixels.narrow(0, index, 1), .placements = {batch.placements[item]}})
-            .front();
-      }};
-  Quantize(input, {.all_layers = true}, path);
-  return path;
 }
 
 // The first items of a batch, or all of them if `count` is empty.
@@ -144,7 +125,11 @@ void Serve(int argc, char** argv) {
   Batch batch = ReadBatch(argv[3]);
   std::string weights = argv[2];
   // Load() says that a GPU does not compute in int8.
-  if (PrecisionOf(options) == Precision::kInt8 && !gpu) weights = Quantized(argv[1], options, weights, batch);
+  if (PrecisionOf(options) == Precision::kInt8 && !gpu) {
+    const std::string quantized = weights + ".int8";
+    QuantizeOnBatch(argv[1], options, weights, batch, quantized);
+    weights = quantized;
+  }
   // The peak counts from here, without the memory of LibTorch itself.
   std::ofstream("/proc/self/clear_refs") << "5";
   const int64_t before = StatusBytes("VmRSS");
