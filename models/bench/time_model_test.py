@@ -62,7 +62,14 @@ def test_both_programs_answer_the_same(served: Served, pixels: torch.Tensor, tmp
     assert timed.keys() == run.keys() and all(torch.equal(timed[name], run[name]) for name in run)
 
 
-@pytest.mark.parametrize("line", ["run 0", "run 4", "run -1", "run two", "run 1 2", "memory", "write", "stop"])
+def test_instances_compute_at_the_same_time(served: Served):
+    assert served.rate(1, 20) > 0 and served.rate(2, 20) > 0
+    served.run()
+    assert served.ask(f"write {pathlib.Path(served.folder.name) / 'after'}") == "written"
+
+
+@pytest.mark.parametrize("line", ["run 0", "run 4", "run -1", "run two", "run 1 2", "rate", "rate 2", "rate 0 20", "rate 65 20",
+                                  "rate 1 0", "rate 1 20 3", "memory", "write", "write a b", "stop"])
 def test_what_it_cannot_answer_is_refused(served: Served, line: str):
     assert ended(served, line) == 1
 

@@ -59,7 +59,7 @@ class Case:
     sizes: tuple  # of the network's input: height and width, after frames or planes if there are any
     fixed: dict = dataclasses.field(default_factory=dict)  # options
     channels: int = 3
-    batches: tuple = (1, 4)
+    batches: tuple = (1, 4, 16)
     attention_off: dict = dataclasses.field(default_factory=dict)  # options that only leave the attention out
 
     def options(self, sides: tuple) -> dict:
@@ -113,20 +113,21 @@ def prepared(case: Case, batch: int, sides: tuple) -> torch.Tensor:
 DETECTOR_SIZES = ((896, 1280), (800, 1088))
 CASES = [
     *(Case(name, name, ((224, 224), (320, 320))) for name in CLASSIFIERS),
-    Case("mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, {"attention": "none", "fpn": "torchvision"},
-         batches=(1,)),
+    Case("mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, {"attention": "none", "fpn": "torchvision"}),
     Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, attention_off={"attention": "none"}),
-    Case("ea_mask_rcnn_r101", "ea_mask_rcnn_r101", DETECTOR_SIZES[1:], batches=(1,)),
-    Case("ea_mask_rcnn_x101", "ea_mask_rcnn_x101", DETECTOR_SIZES[1:], batches=(1,)),
-    Case("deeplabv2, aspp", "deeplabv2_kao_kv", ((321, 321), (513, 513)), {"head": "aspp"}, batches=(1,)),
+    Case("ea_mask_rcnn_r101", "ea_mask_rcnn_r101", DETECTOR_SIZES[1:]),
+    Case("ea_mask_rcnn_x101", "ea_mask_rcnn_x101", DETECTOR_SIZES[1:]),
+    Case("deeplabv2, aspp", "deeplabv2_kao_kv", ((321, 321), (513, 513)), {"head": "aspp"}),
     Case("deeplabv2_kao_kv", "deeplabv2_kao_kv", ((321, 321), (513, 513))),
     Case("deeplabv2_kao_qkv", "deeplabv2_kao_qkv", ((321, 321), (513, 513))),
     Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6,
          attention_off={"attention": "none"}),
-    Case("ea_rc3d", "ea_rc3d", ((64, 112, 112), (256, 112, 112)), batches=(1,), attention_off={"attention": "none"}),
+    Case("ea_rc3d", "ea_rc3d", ((64, 112, 112), (256, 112, 112)), attention_off={"attention": "none"}),
     # The papers' patches, and part of a volume to restore.
-    Case("unet3d_sao_denoise", "unet3d_sao_denoise", ((16, 64, 64), (32, 192, 192)), channels=1, batches=(1,),
+    Case("unet3d_sao_denoise", "unet3d_sao_denoise", ((16, 64, 64), (32, 192, 192)), channels=1,
          attention_off={"attention": "none"}),
-    Case("unet3d_sao_project", "unet3d_sao_project", ((50, 64, 64), (50, 192, 192)), channels=1, batches=(1,),
+    Case("unet3d_sao_project", "unet3d_sao_project", ((50, 64, 64), (50, 192, 192)), channels=1,
          attention_off={"attention": "none"}),
 ]
+# For a run of seconds, which shows that everything works.
+QUICK = [Case("sanet, narrow", "sanet", ((64, 64),), {"width": 0.25, "classes": 10}, batches=(1, 4))]

@@ -1,19 +1,25 @@
-"""Checks residual classifiers in int8 on the CPU: an answer depends neither on the pictures beside it nor on the number of
-threads, bit for bit, and is that of the fake-quantized PyTorch twin, but for the roundings that the twin does not make."""
+"""Checks the networks in int8 on the CPU: an answer depends neither on the pictures beside it nor on the number of threads,
+bit for bit. Those of residual classifiers are also those of the fake-quantized PyTorch twin, but for the roundings that the
+twin does not make."""
 
 import pathlib
+import subprocess
 
 import pytest
 import torch
 
 from models.bench.twins import Case
 from models.reference import int8
-from models.reference.precision_test import COUNT, Served, equal, error
-from models.reference.served import multiplies_int8, run_model, served
+from models.reference.precision_test import CASES as FAMILIES
+from models.reference.precision_test import COUNT, Served, equal, error, require_independence
+from models.reference.served import multiplies_bfloat16, multiplies_int8, run_model, served
 
 # Shallow: in a deep untrained network, a map that falls on the other side of a half step changes everything behind it.
 NARROW = {"width": 0.25, "classes": 10, "attention": "none", "blocks": "1,1,1,1"}
 CASES = [Case("bottlenecks", "expatt_resnet50", ((96, 96),), NARROW), Case("strides", "gsa_resnet38", ((64, 64),), NARROW)]
+# Convolutions of clips and volumes are not quantized.
+OF_PICTURES = [case for case in FAMILIES if len(case.sizes[0]) == 2]
+OTHERS = [case for case in FAMILIES if len(case.sizes[0]) == 3]
 
 needs_int8 = pytest.mark.skipif(not multiplies_int8(), reason="this processor does not multiply int8 itself")
 
@@ -39,16 +45,31 @@ class Quantized(Served):
         return ran.stderr
 
 
+def quantize(model: Served) -> subprocess.CompletedProcess:
+    """Quantizes every convolution that can be, on the tested inputs; the file is FOLDER/weights.int8.safetensors."""
+    return run_model(model.folder, model.case.architecture, model.weights, model.pixels, [model.placement] * COUNT,
+                     model.case.options(model.sides), ("--quantize",), "weights.int8.safetensors")
+
+
 @needs_int8
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *OF_PICTURES], ids=lambda case: case.name)
 def test_the_batch_and_the_threads_make_no_difference(tmp_path: pathlib.Path, case: Case, monkeypatch: pytest.MonkeyPatch):
-    model = Quantized(tmp_path, case)
+    model = Served(tmp_path, case)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    together = model.run_int8()
-    assert equal(model.run_int8(0, 1), together[:1]) and equal(model.run_int8(COUNT - 1, 1), together[-1:])
-    assert equal(model.run_int8(1, 3), together[1:4])
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert equal(model.run_int8(), together)
+    higher = model.run("bf16" if multiplies_bfloat16() else "fp32")
+    ran = quantize(model)
+    assert ran.returncode == 0, ran.stderr
+    model.weights = tmp_path / "weights.int8.safetensors"
+    together = require_independence(lambda first, count: model.run("int8", first, count), monkeypatch)
+    assert any(part.numel() > 0 for answer in together for part in answer.values()), "nothing was found anywhere"
+    assert not equal(higher, together), "int8 computed the same as a higher precision: was it used?"
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)
+def test_networks_of_clips_and_volumes_are_not_quantized(tmp_path: pathlib.Path, case: Case):
+    ran = quantize(Served(tmp_path, case))
+    assert ran.returncode == 1 and f"{case.architecture} has no convolution that can be quantized" in ran.stderr
+    assert not (tmp_path / "weights.int8.safetensors").exists()
 
 
 @needs_int8

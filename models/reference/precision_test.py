@@ -2,6 +2,7 @@
 threads, bit for bit, and is at most twice as far from float32's as the PyTorch twin's in bfloat16 is."""
 
 import pathlib
+from typing import Callable
 
 import pytest
 import torch
@@ -59,16 +60,23 @@ def equal(a: list[dict[str, torch.Tensor]], b: list[dict[str, torch.Tensor]]) ->
                                     for one, other in zip(a, b))
 
 
+def require_independence(run: Callable[[int, int], list], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, torch.Tensor]]:
+    """Returns the answers to all pictures, after checking that neither other batches nor another number of threads change
+    a bit of them. run(first, count) computes a batch of the pictures."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    together = run(0, COUNT)
+    assert equal(run(0, 1), together[:1]) and equal(run(COUNT - 1, 1), together[-1:])
+    assert equal(run(1, 3), together[1:4])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert equal(run(0, COUNT), together)
+    return together
+
+
 @needs_bfloat16
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_batch_and_the_threads_make_no_difference(tmp_path: pathlib.Path, case: Case, monkeypatch: pytest.MonkeyPatch):
     model = Served(tmp_path, case)
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    together = model.run("bf16")
-    assert equal(model.run("bf16", 0, 1), together[:1]) and equal(model.run("bf16", COUNT - 1, 1), together[-1:])
-    assert equal(model.run("bf16", 1, 3), together[1:4])
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert equal(model.run("bf16"), together)
+    together = require_independence(lambda first, count: model.run("bf16", first, count), monkeypatch)
     assert not equal(model.run("fp32"), together), "bf16 computed the same as fp32: was it used?"
 
 

@@ -148,10 +148,10 @@ RUNNER = Runner()
 
 
 def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
-              options: dict, paste: bool = False) -> subprocess.CompletedProcess:
-    """Runs the C++ program; its output file is FOLDER/output."""
+              options: dict, flags: tuple[str, ...] = (), output: str = "output") -> subprocess.CompletedProcess:
+    """Runs the C++ program (models/tools/run_model.cc); its output file is FOLDER/OUTPUT."""
     save_batch(folder / "input", pixels, placements)
-    arguments = [architecture, str(weights), str(folder / "input"), str(folder / "output"), *(["--paste"] if paste else [])]
+    arguments = [architecture, str(weights), str(folder / "input"), str(folder / output), *flags]
     arguments += [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
     return RUNNER.run(arguments)
 
@@ -162,7 +162,7 @@ def served(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixel
     `paste`, "pasted"; {"label_map", "areas"}; {"disparity"}; {"segments", "scores", "labels"}; or {"restored"}.
     `placements` are [B, 6], rows of `place`; for clips and volumes [B, 8], ending with the depths as sent and as
     taken."""
-    ran = run_model(folder, architecture, weights, pixels, placements, options, paste)
+    ran = run_model(folder, architecture, weights, pixels, placements, options, ("--paste",) if paste else ())
     assert ran.returncode == 0, ran.stderr
     results: list[dict[str, torch.Tensor]] = [{} for _ in range(len(pixels))]
     for name, tensor in load_file(str(folder / "output")).items():

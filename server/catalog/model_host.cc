@@ -286,6 +286,7 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.deps = {.response_cache = options_.response_cache,
                   .check_ensemble = hooks_.check_ensemble,
                   .kinds = &kinds_,
+                  .log_once = &log_once_,
                   .load_step = [table = table_, name = settings.name, number = version.version](
                                    const LoadStep& step) { table->SetLoadStep(name, number, step); },
                   .find_version = [table = table_, name = settings.name](

@@ -24,6 +24,7 @@
 #include "server/catalog/model_table.h"
 #include "server/catalog/served_model.h"
 #include "server/core/clock.h"
+#include "server/logging/log_once.h"
 #include "server/metrics/metrics.h"
 #include "server/repository/repository.h"
 #include "server/repository/stamps.h"
@@ -182,6 +183,7 @@ class ModelHost {
   // Declared before the models, which they must outlive.
   KindsFile kinds_file_;
   ModelKinds kinds_;
+  LogOnce log_once_;
   DeviceGroup cores_;
   DeviceGroup gpus_;
   // A second group of the same cores, for shadow versions: their passes delay no other model, even if they

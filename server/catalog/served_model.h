@@ -31,6 +31,7 @@
 #include "server/engine/ready_model.h"
 #include "server/engine/shadow_sender.h"
 #include "server/ensembles/ensemble_plan.h"
+#include "server/logging/log_once.h"
 #include "server/metrics/metrics.h"
 #include "server/repository/repository.h"
 
@@ -55,6 +56,8 @@ struct ServedModelDeps {
   std::function<absl::Status(const Ensemble&)> check_ensemble = nullptr;
   // What was measured of models of the same kind. Null: everything is measured again.
   ModelKinds* kinds = nullptr;
+  // Logs what this machine's processor cannot do, once for all models. Null: it is not logged.
+  LogOnce* log_once = nullptr;
   // Called by Load() on its thread when a step begins or advances.
   std::function<void(const LoadStep&)> load_step = nullptr;
   // Finds another version of the model, for settings.shadow.
@@ -87,6 +90,8 @@ struct ServedModelOptions {
   bool takes_over = false;
   ServedModelDeps deps = {};
   ModelPermissions permissions = {};
+  // What the processor has instructions for.
+  NativePrecisions native = NativePrecisionsHere();
   // Loads an engine; called once for the CPU or for each GPU.
   std::function<absl::StatusOr<std::unique_ptr<Engine>>(const ModelSettings&, const EngineOptions&)>
       load_engine = LoadEngine;

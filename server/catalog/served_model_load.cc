@@ -207,7 +207,7 @@ absl::Status ServedModel::ChooseItsPrecision() {
   if (settings.backend != Backend::kSaccade) return absl::OkStatus();
   models::UseThreads(options_.threads_per_instance);
   if (models::IsPrecisionAuto(settings.options)) ReportStep(LoadStep::Kind::kPrecision);
-  auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), clock_);
+  auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), options_.native, clock_);
   if (!choice.ok()) return choice.status();
   precision_ = *std::move(choice);
   if (!models::IsPrecisionAuto(settings.options)) return absl::OkStatus();
@@ -216,6 +216,9 @@ absl::Status ServedModel::ChooseItsPrecision() {
        {"version", version()},
        {"precision", models::PrecisionName(precision_->precision)},
        {"reason", precision_->reason}});
+  if (options_.deps.log_once == nullptr) return absl::OkStatus();
+  for (const std::string& lack : precision_->lacks)
+    options_.deps.log_once->Warn(lack, {{"first_model", name()}, {"version", version()}});
   return absl::OkStatus();
 }
 

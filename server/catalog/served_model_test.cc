@@ -19,6 +19,8 @@
 #include "server/core/passes_here.h"
 #include "server/core/usable_cores.h"
 #include "server/engine/testing.h"
+#include "server/logging/log.h"
+#include "server/logging/log_once.h"
 
 namespace saccade::server {
 namespace {
@@ -149,6 +151,37 @@ TEST_F(ServedModelTest, AShortPassUsesTheThreadsOfItsModel) {
   }).join();
   EXPECT_THAT(threads, ElementsAre(3));
   model.Close();
+}
+
+// What one model lacks on this machine, the others lack too.
+TEST_F(ServedModelTest, MissingInstructionsAreLoggedOnceForAllModels) {
+  LogOnce log_once;
+  std::vector<int> threads;
+  ::testing::internal::CaptureStderr();
+  InitLogging(LogFormat::kText, LogLevel::kInfo);
+  for (const char* name : {"first", "second"}) {
+    ServedModelOptions options = Options({});
+    options.settings.name = name;
+    options.settings.instances = 1;
+    options.settings.options["precision"] = "auto";
+    options.native = {};
+    options.deps.log_once = &log_once;
+    options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+      return std::make_unique<ShortEngine>(&threads);
+    };
+    ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
+    ASSERT_TRUE(model.Load().ok());
+    EXPECT_EQ(model.Snapshot().precision, "fp32");
+  }
+  EXPECT_TRUE(FlushLog(absl::Seconds(30)));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string warning = "precision auto stays at fp32: this processor has no instructions for bf16";
+  const size_t found = log.find(warning);
+  ASSERT_NE(found, std::string::npos) << log;
+  EXPECT_THAT(log.substr(found), HasSubstr("first_model=first"));
+  EXPECT_EQ(log.find(warning, found + 1), std::string::npos) << log;
+  // Each model still says what was chosen for it.
+  EXPECT_THAT(log, HasSubstr("precision chosen model=second"));
 }
 
 // Learns that its passes are short, and notes which threads compute them. The first pass waits until another

@@ -16,7 +16,6 @@
 #include "models/tasks/disagreement.h"
 #include "server/engine/forward.h"
 #include "server/engine/samples.h"
-#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -87,7 +86,9 @@ class Comparison {
   int count_ = 0;
 };
 
-PrecisionChoice Exact(std::string reason) { return {models::Precision::kFloat32, std::move(reason)}; }
+PrecisionChoice Exact(std::string reason) {
+  return {.precision = models::Precision::kFloat32, .reason = std::move(reason)};
+}
 
 // Also returns the share of float32's time that a pass takes in the precision that is chosen.
 std::pair<PrecisionChoice, double> Measure(Comparison& comparison, const ModelSettings& settings,
@@ -117,35 +118,18 @@ std::pair<PrecisionChoice, double> Measure(Comparison& comparison, const ModelSe
     return exact_because(absl::StrCat(comparison.name(), " is not faster: ", Milliseconds(coarse),
                                       ", fp32 takes ", Milliseconds(exact)));
   }
-  return {{comparison.precision(),
-           absl::StrCat(changes, ", and takes ", Milliseconds(coarse), " instead of ", Milliseconds(exact))},
+  return {{.precision = comparison.precision(),
+           .reason = absl::StrCat(changes, ", and takes ", Milliseconds(coarse), " instead of ",
+                                  Milliseconds(exact))},
           absl::FDivDuration(coarse, exact)};
 }
 
-}  // namespace
+constexpr char kNoBFloat16[] = "this processor has no instructions for bf16 (avx512_bf16)";
+constexpr char kNoInt8[] = "this processor has no instructions for int8 (avx512_vnni or avx_vnni)";
 
-absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, const EngineOptions& options,
-                                                Clock* clock) {
-  const auto set = settings.options.find("precision");
-  if (set == settings.options.end()) return Exact("the configuration sets none");
-  if (!models::IsPrecisionAuto(settings.options)) {
-    try {
-      return PrecisionChoice{models::PrecisionOf(settings.options), "set in the configuration"};
-    } catch (const models::LoadError& error) {
-      return absl::InvalidArgumentError(error.what());
-    }
-  }
-  const bool bfloat16 = options.gpu || models::CpuMultipliesBFloat16();
-  const bool quantized = !options.gpu && !options.version.int8_weights_path.empty();
-  const bool int8 = quantized && models::CpuMultipliesInt8();
-  if (quantized && !int8) {
-    Log(LogLevel::kWarning,
-        "quantized weights are not used: this processor has no instructions for int8 (vnni)",
-        {{"model", settings.name}, {"version", options.version.version}});
-  }
-  if (!bfloat16 && !int8) return Exact("this processor has no instructions for bf16 (avx512_bf16)");
-  if (settings.samples.empty())
-    return Exact("there is nothing to measure with: the model has no folder samples");
+// The fastest precision that qualifies. REQUIRES: `bfloat16` or `int8`, the candidates beside float32.
+absl::StatusOr<PrecisionChoice> Fastest(const ModelSettings& settings, const EngineOptions& options,
+                                        bool bfloat16, bool int8, Clock* clock) {
   const auto load = [&](models::Precision precision) {
     return models::Load(settings.architecture, models::WithPrecision(settings.options, precision),
                         WeightsFor(options.version, precision), settings.labels, options.gpu);
@@ -166,6 +150,42 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(models::ErrorText(error));
   }
+}
+
+}  // namespace
+
+NativePrecisions NativePrecisionsHere() {
+  return {.bfloat16 = models::CpuMultipliesBFloat16(), .int8 = models::CpuMultipliesInt8()};
+}
+
+absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, const EngineOptions& options,
+                                                const NativePrecisions& native, Clock* clock) {
+  const auto set = settings.options.find("precision");
+  if (set == settings.options.end()) return Exact("the configuration sets none");
+  if (!models::IsPrecisionAuto(settings.options)) {
+    try {
+      return PrecisionChoice{.precision = models::PrecisionOf(settings.options),
+                             .reason = "set in the configuration"};
+    } catch (const models::LoadError& error) {
+      return absl::InvalidArgumentError(error.what());
+    }
+  }
+  const bool bfloat16 = options.gpu || native.bfloat16;
+  const bool quantized = !options.gpu && !options.version.int8_weights_path.empty();
+  const bool int8 = quantized && native.int8;
+  std::vector<std::string> lacks;
+  if (quantized && !int8) lacks.push_back(absl::StrCat("quantized weights are not used: ", kNoInt8));
+  if (!bfloat16 && !int8) lacks.push_back(absl::StrCat("precision auto stays at fp32: ", kNoBFloat16));
+  absl::StatusOr<PrecisionChoice> choice;
+  if (!bfloat16 && !int8) {
+    choice = Exact(kNoBFloat16);
+  } else if (settings.samples.empty()) {
+    choice = Exact("there is nothing to measure with: the model has no folder samples");
+  } else {
+    choice = Fastest(settings, options, bfloat16, int8, clock);
+  }
+  if (choice.ok()) choice->lacks = std::move(lacks);
+  return choice;
 }
 
 }  // namespace saccade::server

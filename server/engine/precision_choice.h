@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/api/target.h"
@@ -11,10 +12,22 @@
 
 namespace saccade::server {
 
+// The precisions below float32 that a processor has instructions for.
+struct NativePrecisions {
+  bool bfloat16 = false;
+  bool int8 = false;
+};
+
+// Those of this machine's processor.
+NativePrecisions NativePrecisionsHere();
+
 struct PrecisionChoice {
   models::Precision precision = models::Precision::kFloat32;
   // Why, as a part of a sentence, with what was measured.
   std::string reason;
+  // What "auto" could not do because the processor lacks instructions, a sentence each. They hold for every
+  // model on the machine, so one line of the log says each for all of them.
+  std::vector<std::string> lacks = {};
 };
 
 // Returns the option `precision`, unless it is "auto". Then compares float32 with bfloat16 and, on the CPU
@@ -22,10 +35,9 @@ struct PrecisionChoice {
 // precision qualifies if the answers to the model's samples change by at most settings.max_precision_loss in
 // the mean (models/tasks/disagreement.h) and its passes are faster than float32's. Returns the fastest that
 // qualifies; float32 if none does, if there are no samples, or if one cannot be read. Quantized weights that
-// the processor has no int8 instructions for are ignored with a warning in the log. Holds the weights twice
-// while it compares, and frees both. Blocks, and computes on this thread. Errors are those of loading the
-// weights.
+// the processor has no int8 instructions for are ignored. Holds the weights twice while it compares, and
+// frees both. Blocks, and computes on this thread. Errors are those of loading the weights.
 absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, const EngineOptions& options,
-                                                Clock* clock);
+                                                const NativePrecisions& native, Clock* clock);
 
 }  // namespace saccade::server

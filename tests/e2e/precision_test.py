@@ -95,10 +95,15 @@ def test_auto_measures_the_samples_of_each_task(start, tmp_path, source):
 
 
 def test_auto_without_samples_is_fp32(start, tmp_path):
-    add(tmp_path, "chosen", {"precision": "auto"})
-    model = listed(start(tmp_path).await_ready())["chosen"]
-    assert model.precision == "fp32"
-    assert ("samples" if multiplies_bfloat16() else "avx512_bf16") in model.precision_reason
+    for name in ("chosen", "another"):
+        add(tmp_path, name, {"precision": "auto"})
+    daemon = start(tmp_path, "--log-format=text").await_ready()
+    for model in listed(daemon).values():
+        assert model.precision == "fp32"
+        assert ("samples" if multiplies_bfloat16() else "avx512_bf16") in model.precision_reason
+    eventually(lambda: daemon.log().count("precision chosen") == 2, "the log tells both")
+    # What the processor lacks is a warning, once for all models.
+    assert daemon.log().count("precision auto stays at fp32") == (0 if multiplies_bfloat16() else 1)
 
 
 @needs_bfloat16

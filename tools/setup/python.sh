@@ -73,6 +73,11 @@ ensure_sahi_python() {
   ensure_requirements sahi "SAHI from PyPI (about 70 MB)" --no-deps --upgrade --target "$venv/sahi"
 }
 
+# NNCF for ./dev bench models, in a folder of its own beside the tests' packages.
+ensure_nncf_python() {
+  ensure_requirements nncf "NNCF from PyPI (about 50 MB)" --no-deps --upgrade --target "$venv/nncf"
+}
+
 # What makes the wheels of ./dev package, in an environment of its own.
 ensure_package_python() {
   local folder="$cache/package" wanted=$requirements/package.txt
@@ -108,7 +113,7 @@ lock_requirements() {
     name=$(basename "$name" .in)
     flags=()
     # Lists without dependencies, installed with --no-deps.
-    case $name in torch | perf_analyzer | openvino | loadgen | triton | zoo | sahi) flags=(--no-deps) ;; esac
+    case $name in torch | perf_analyzer | openvino | loadgen | triton | zoo | sahi | nncf) flags=(--no-deps) ;; esac
     step --limit 300 --tries 3 --advice "$pip_advice" "resolving $name" "$tool/bin/uv" pip compile -q --universal \
       --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command './dev lock' \
       ${flags[@]+"${flags[@]}"} "$requirements/$name.in" -o "$requirements/$name.txt"
