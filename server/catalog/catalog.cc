@@ -21,10 +21,17 @@ using State = ModelSnapshot::State;
 
 // Maximum number of pending loads and unloads. Each holds a name and at most a configuration.
 constexpr size_t kMaxOrders = 64;
-// Maximum number of models that are loaded at the same time.
+// Maximum number of models that are loaded at the same time, however many cores there are.
 constexpr int kMaxParallel = 16;
 // Time until the thread goes on after an exception, unless there is an order.
 constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
+
+// As many models as there are cores are loaded at the same time.
+size_t MaxLoads(const CatalogOptions& options) {
+  return static_cast<size_t>(std::clamp(options.cores, 1, kMaxParallel));
+}
+
+absl::Status Closing() { return absl::UnavailableError("the daemon is shutting down"); }
 
 absl::Status NotControlled() {
   return absl::FailedPreconditionError(
@@ -37,14 +44,15 @@ absl::Status NotControlled() {
 Catalog::Catalog(CatalogOptions options, Clock* clock, Metrics* metrics)
     : options_(std::move(options)),
       clock_(clock),
-      load_queue_(std::make_unique<LoadQueue>(LoadQueueOptions(), clock,
+      load_queue_(std::make_unique<LoadQueue>(LoadQueueOptions{.max_loads = MaxLoads(options_)}, clock,
                                               [orders = orders_] {
                                                 absl::MutexLock lock(&orders->mutex);
                                                 orders->wanted = true;
                                               })),
       host_(&options_, HostHooks(), &table_, clock, metrics),
       promotions_(options_.state_folder),
-      metrics_(metrics) {}
+      metrics_(metrics),
+      running_(MaxLoads(options_)) {}
 
 Catalog::~Catalog() { Close(); }
 
@@ -55,6 +63,10 @@ ModelHost::Hooks Catalog::HostHooks() {
     orders->released = true;
   };
   hooks.closed = [this] { return refusing(); };
+  hooks.ended_ahead = [orders = orders_] {
+    absl::MutexLock lock(&orders->mutex);
+    orders->load_ended = true;
+  };
   hooks.shadow_decided = [orders = orders_] { orders->just_decided = true; };
   if (options_.check_ensemble) {
     hooks.check_ensemble = [this](const Ensemble& ensemble) {
@@ -125,27 +137,26 @@ void Catalog::Load(const std::string& name, std::optional<std::string> config_js
   absl::Status refused = CheckModelName(name);
   if (refused.ok() && options_.control != ModelControl::kExplicit) refused = NotControlled();
   if (!refused.ok()) return std::move(done)(refused);
-  Order([this, name, config = std::move(config_json),
+  Order(name, /*is_load=*/true,
+        [this, name, config = std::move(config_json),
          done = std::move(done)](const absl::Status& cancelled) mutable {
-    if (!cancelled.ok()) return std::move(done)(cancelled);
-    const absl::Status loaded = LoadByName(name, config, 0);
-    // The health changes first: a client that is told of the load's end may ask for it at once.
-    ReportChanges();
-    std::move(done)(loaded);
-  });
+          if (!cancelled.ok()) return std::move(done)(cancelled);
+          Choose(name, std::move(config), std::move(done));
+        });
 }
 
 void Catalog::Unload(const std::string& name, bool with_dependents, Done done) {
   absl::Status refused = CheckModelName(name);
   if (refused.ok() && options_.control != ModelControl::kExplicit) refused = NotControlled();
   if (!refused.ok()) return std::move(done)(refused);
-  Order([this, name, with_dependents, done = std::move(done)](const absl::Status& cancelled) mutable {
-    if (!cancelled.ok()) return std::move(done)(cancelled);
-    DoUnload(name, with_dependents, std::move(done));
-  });
+  Order(name, /*is_load=*/false,
+        [this, name, with_dependents, done = std::move(done)](const absl::Status& cancelled) mutable {
+          if (!cancelled.ok()) return std::move(done)(cancelled);
+          DoUnload(name, with_dependents, std::move(done));
+        });
 }
 
-void Catalog::Order(Job job) {
+void Catalog::Order(const std::string& model, bool is_load, Job job) {
   // The thread that runs the job logs under the call that ordered it.
   job = [call = CurrentLogCall(), job = std::move(job)](absl::Status cancelled) mutable {
     const LogCallScope scope(std::move(call));
@@ -155,12 +166,13 @@ void Catalog::Order(Job job) {
   {
     absl::MutexLock lock(&orders_->mutex);
     if (orders_->refusing) {
-      refused = absl::UnavailableError("the daemon is shutting down");
-    } else if (orders_->jobs.size() >= kMaxOrders) {
+      refused = Closing();
+    } else if (orders_->pending.size() >= kMaxOrders) {
       refused = absl::ResourceExhaustedError(absl::StrCat(
           kMaxOrders, " requests to load or unload models are already pending; try again later"));
     } else {
-      orders_->jobs.push_back(std::move(job));
+      orders_->pending.push_back({model, is_load, std::move(job)});
+      orders_->changed = true;
       return;
     }
   }
@@ -174,58 +186,82 @@ void Catalog::Run() {
   if (!Guard([&] { first_failure = LoadAtStart(); }))
     first_failure = absl::Status(absl::StatusCode::kResourceExhausted, "");
   if (events_.loaded && !refusing()) Guard([&] { events_.loaded(first_failure); });
-  bool wanted = true;
   PollSchedule schedule(options_.poll_interval, options_.poll_jitter, std::random_device()());
   absl::Time next_look = schedule.After(clock_->Now());
   const bool looks = options_.control != ModelControl::kNone;
-  // Something failed in this turn. What remains to be done is then not tried again at once.
-  bool failed = false;
   for (;;) {
     absl::Time next_attempt = absl::InfiniteFuture();
     absl::Time next_idle = absl::InfiniteFuture();
-    failed |= !Guard([&] {
-      if (!refusing()) next_attempt = RetryFailed();
+    Try([&] {
       next_idle = UnloadIdle();
+      next_attempt = NextRetry();
     });
     absl::Time wake =
         std::min({looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
-    if (failed) wake = clock_->Now() + kPauseAfterError;
-    std::vector<Job> jobs;
+    if (failed_) wake = clock_->Now() + kPauseAfterError;
     bool decided = false;
+    bool closed = false;
     {
       absl::MutexLock lock(&orders_->mutex);
       Orders* const orders = orders_.get();
       const auto is_something = [orders] {
         orders->mutex.AssertHeld();
-        return !orders->jobs.empty() || orders->closed || orders->released || orders->wanted ||
-               orders->decided;
+        return orders->changed || orders->load_ended || orders->closed || orders->released ||
+               orders->wanted || orders->decided;
       };
-      orders->wanted |= wanted;
-      clock_->AwaitUntil(&orders->mutex, absl::Condition(&is_something), wake);
-      if (orders->closed) return;
-      jobs.swap(orders->jobs);
-      orders->released = false;
-      orders->wanted = false;
-      decided = std::exchange(orders->decided, false);
+      orders_->wanted |= std::exchange(again_, false) && !failed_;
+      clock_->AwaitUntil(&orders_->mutex, absl::Condition(&is_something), wake);
+      closed = orders_->closed;
+      orders_->changed = false;
+      orders_->load_ended = false;
+      orders_->released = false;
+      orders_->wanted = false;
+      decided = std::exchange(orders_->decided, false);
     }
-    failed = !Guard([&] { host_.FreeUnused(); });
-    for (Job& job : jobs) {
-      failed |= !Guard([&] {
-        std::move(job)(refusing() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
-      });
-      // A job that has failed answers when it is destroyed.
-      job = nullptr;
-      failed |= !Guard([&] { ReportChanges(); });
-    }
-    if (decided && !refusing()) failed |= !Guard([&] { ApplyDecisions(); });
-    // One at a time, so that orders and the deadlines of unloads have their turn.
-    wanted = false;
-    failed |= !Guard([&] { wanted = !refusing() && LoadWanted(); });
+    failed_ = false;
+    if (refusing()) Try([&] { RejectNext(); });
+    if (closed) return AwaitLoads();
+    Try([&] { host_.FreeUnused(); });
+    EndLoads();
+    RunUnloads();
+    if (decided && !refusing()) Try([&] { ApplyDecisions(); });
+    Try([&] { StartLoads(); });
     if (looks && clock_->Now() >= next_look) {
-      if (!refusing()) failed |= !Guard([&] { Look(); });
+      if (!refusing()) Try([&] { Look(); });
       next_look = schedule.After(clock_->Now());
     }
-    failed |= !Guard([&] { host_.ReportLate(clock_->Now()); });
+    Try([&] { host_.ReportLate(clock_->Now()); });
+  }
+}
+
+void Catalog::Try(absl::FunctionRef<void()> action) {
+  if (!Guard(action)) failed_ = true;
+}
+
+std::optional<Catalog::Job> Catalog::TakeOrder(bool is_load) {
+  absl::MutexLock lock(&orders_->mutex);
+  std::vector<ModelOrder>& pending = orders_->pending;
+  std::set<std::string> passed_over;
+  for (auto order = pending.begin(); order != pending.end(); ++order) {
+    const bool is_first = passed_over.insert(order->model).second;
+    if (!is_first || order->is_load != is_load || IsLoading(order->model)) continue;
+    std::optional<Job> job(std::move(order->job));
+    pending.erase(order);
+    return job;
+  }
+  return std::nullopt;
+}
+
+void Catalog::RunUnloads() {
+  // Not those that are added meanwhile, which would delay all else.
+  for (size_t i = 0; i < kMaxOrders; ++i) {
+    std::optional<Job> job;
+    Try([&] { job = TakeOrder(/*is_load=*/false); });
+    if (!job) return;
+    Try([&] { (*std::move(job))(refusing() ? Closing() : absl::OkStatus()); });
+    // A job that has failed answers when it is destroyed.
+    job.reset();
+    Try([&] { ReportChanges(); });
   }
 }
 
@@ -269,12 +305,14 @@ absl::Status Catalog::LoadAtStart() {
 
 absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std::deque<ReadFiles>& ahead) {
   const auto& [name, repository] = wanted[i];
-  // As many models as there are cores are loaded at the same time: this one, and those read ahead.
-  const auto parallel = static_cast<size_t>(std::clamp(options_.cores, 1, kMaxParallel));
+  // This one, and those read ahead, are loaded at the same time.
+  const size_t parallel = MaxLoads(options_);
   for (size_t next = i + ahead.size(); next < wanted.size() && ahead.size() < parallel; ++next)
     ahead.push_back(Read(wanted[next].second, wanted[next].first, std::nullopt));
+  int64_t skipped_bytes = 0;
   for (const ReadFiles& files : ahead) {
-    if (files.entry.ok() && files.stamp.ok()) host_.LoadAhead(*files.entry, *files.stamp);
+    if (!files.entry.ok() || !files.stamp.ok()) continue;
+    if (!host_.LoadAhead(*files.entry, *files.stamp, &skipped_bytes)) break;
   }
   ReadFiles files = std::move(ahead.front());
   ahead.pop_front();
@@ -320,14 +358,15 @@ void Catalog::Sweep() {
 }
 
 void Catalog::RefuseLoads() {
-  std::vector<Job> left;
+  std::vector<ModelOrder> left;
   {
     absl::MutexLock lock(&orders_->mutex);
     orders_->refusing = true;
-    left.swap(orders_->jobs);
+    orders_->changed = true;
+    left.swap(orders_->pending);
   }
-  const absl::Status why = absl::UnavailableError("the daemon is shutting down");
-  for (Job& job : left) std::move(job)(why);
+  const absl::Status why = Closing();
+  for (ModelOrder& order : left) std::move(order.job)(why);
   load_queue_->Close(why);
 }
 

@@ -34,15 +34,17 @@
 #include "server/catalog/served_model.h"
 #include "server/core/clock.h"
 #include "server/engine/ready_model.h"
+#include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/repository/settling.h"
 
 namespace saccade::server {
 
-// Thread-safe. One thread of its own reads the repositories, and loads and unloads models in turn; requests
-// never wait for it. At the start, versions whose times are known are loaded ahead of their turn, at the same
-// time, on threads of their own (ModelHost::LoadAhead). A model that is replaced serves until its successor
-// is ready, and continues to serve if loading the successor fails.
+// Thread-safe. One thread of its own reads the repositories, and decides what is loaded and unloaded;
+// requests never wait for it. Models whose times are known are loaded at the same time, on threads of their
+// own (ModelHost::LoadAhead). Those that are measured, ensembles, and models that are replaced are loaded
+// alone by the catalog's thread. A model that is replaced serves until its successor is ready, and continues
+// to serve if loading the successor fails.
 class Catalog final : public ModelFinder {
  public:
   // Called on the catalog's thread; must not block for long.
@@ -76,8 +78,8 @@ class Catalog final : public ModelFinder {
 
   // Hides the model from new requests at once. `done` is called with OK once earlier requests are answered
   // and the model's memory is freed, or with DEADLINE_EXCEEDED after unload_timeout, in which case it is
-  // freed later. `with_dependents` also unloads an ensemble's models unless another loaded ensemble uses
-  // them.
+  // freed later. Waits for a load of the model that runs, and for its earlier loads and unloads.
+  // `with_dependents` also unloads an ensemble's models unless another loaded ensemble uses them.
   void Unload(const std::string& name, bool with_dependents, Done done);
 
   // Waits for a model that requests load (LoadQueue::Await).
@@ -124,12 +126,13 @@ class Catalog final : public ModelFinder {
   // shadow versions on to the catalog's thread.
   void Sweep();
 
-  // Rejects pending and further loads and unloads, and gives up a load in progress at its next step. Unloads
-  // in progress are completed, and models that serve go on serving. Does not block. Idempotent.
+  // Rejects pending and further loads and unloads, and gives up loads in progress at their next step: those
+  // who have ordered them get an error once they have ended, and their models do not serve. Unloads in
+  // progress are completed, and models that serve go on serving. Does not block. Idempotent.
   void RefuseLoads();
 
-  // Calls RefuseLoads(), computes what is queued and stops all instances. Blocks until a load in progress has
-  // ended. Idempotent.
+  // Calls RefuseLoads(), computes what is queued and stops all instances. Blocks until the loads in progress
+  // have ended. Idempotent.
   void Close();
 
  private:
@@ -145,12 +148,23 @@ class Catalog final : public ModelFinder {
 
   // A task for the catalog's thread. `cancelled` is OK, or the error because of which it must not run.
   using Job = absl::AnyInvocable<void(absl::Status cancelled) &&>;
+  // A load or an unload that a client has asked for. Those of one model run in their order, and not while the
+  // model is being loaded.
+  struct ModelOrder {
+    std::string model;
+    bool is_load = false;
+    Job job;
+  };
 
   // Wakes the thread. Shared, because models' handles, which set `released`, may outlive the catalog.
   struct Orders {
     absl::Mutex mutex;
-    std::vector<Job> jobs ABSL_GUARDED_BY(mutex);
-    // Set by RefuseLoads(): no job is accepted or run.
+    std::vector<ModelOrder> pending ABSL_GUARDED_BY(mutex);
+    // Set when an order was added, or all were rejected.
+    bool changed ABSL_GUARDED_BY(mutex) = false;
+    // Set when a load on a thread of its own has ended.
+    bool load_ended ABSL_GUARDED_BY(mutex) = false;
+    // Set by RefuseLoads(): no order is accepted or run.
     bool refusing ABSL_GUARDED_BY(mutex) = false;
     // Ends the thread.
     bool closed ABSL_GUARDED_BY(mutex) = false;
@@ -166,19 +180,34 @@ class Catalog final : public ModelFinder {
 
   ModelHost::Hooks HostHooks();
   bool refusing() const;
-  void Order(Job job);
+  void Order(const std::string& model, bool is_load, Job job);
   bool IsWanted(const std::string& name) const;
 
   // The functions below run on the catalog's thread.
   void Run();
   // Runs `action`, and returns whether it ended without an exception, which is logged.
   static bool Guard(absl::FunctionRef<void()> action);
+  // The same, and sets `failed_` after an exception.
+  void Try(absl::FunctionRef<void()> action);
   // Returns the first failure.
   absl::Status LoadAtStart();
   // A model's files as they were read, and their stamp from before.
   struct ReadFiles {
     absl::StatusOr<ModelStamp> stamp;
     absl::StatusOr<ModelEntry> entry;
+  };
+  // A load that an order, a request or a retry has asked for.
+  struct Loading {
+    std::string repository;
+    std::string name;
+    std::optional<std::string> config_json;
+    // Called with the result.
+    Done ended;
+    bool is_retry = false;
+    LogCall call = {};
+    // Set when the load begins.
+    ReadFiles files = {absl::UnknownError(""), absl::UnknownError("")};
+    absl::Time start = absl::InfiniteFuture();
   };
   // A model's name, and its repository.
   using Located = std::pair<std::string, std::string>;
@@ -192,6 +221,12 @@ class Catalog final : public ModelFinder {
   // a request and not from the repository.
   absl::Status Apply(const std::string& repository, const std::string& name, ReadFiles files, bool overridden,
                      ModelHost::Progress progress, int depth);
+  // Notes which files of the model are applied. Returns the error of reading them, which it reports.
+  absl::Status Note(const std::string& repository, const std::string& name, const ReadFiles& files);
+  // Lists the model as unavailable, with the reason, and logs that.
+  void ReportUnavailable(const std::string& name, const absl::Status& why);
+  // Makes the files the served state of the model, for which there is room.
+  absl::Status Host(const std::string& name, ReadFiles files, bool overridden, ModelHost::Progress progress);
   absl::Status Apply(const std::string& repository, const std::string& name,
                      const std::optional<std::string>& config_json, ModelHost::Progress progress, int depth);
   absl::Status LoadByName(const std::string& name, const std::optional<std::string>& config_json, int depth);
@@ -213,13 +248,45 @@ class Catalog final : public ModelFinder {
   // Keeps what was decided about shadow versions, and makes promoted ones answer.
   void ApplyDecisions();
   void ApplyDecision(const ServedModel& replaced, GateDecision decision);
-  // Loads the model that most clients have asked for. Returns whether there may be more.
-  bool LoadWanted();
+  // Begins the loads that may run now.
+  void StartLoads();
+  // Chooses the load that begins next, and sets `next_`, which stays empty if the one that was chosen has
+  // ended already. Returns false if there is none to choose. Retries go first; orders and requests take
+  // turns.
+  bool PickNext();
+  bool PickRetry();
+  bool PickOrder();
+  bool PickWanted();
+  // Sets `next_`, or calls `ended` with an error if no repository has the model.
+  void Choose(const std::string& name, std::optional<std::string> config_json, Done ended);
+  enum class Begun { kBeside, kAlone, kWaits };
+  // Begins or runs the load `next_`, unless it has to wait for others to end.
+  Begun BeginNext();
+  // `plan` is an error if there can be no room for the model.
+  void BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan, int64_t bytes);
+  void LoadAlone(Loading loading);
+  // Ends the loads whose threads have ended.
+  void EndLoads();
+  // Waits for all loads on threads of their own, and ends them.
+  void AwaitLoads();
+  // Waits for the load, makes the model serve, and reports the result.
+  void EndLoad(const std::string& name);
+  void Report(Loading loading, const absl::Status& loaded);
+  // Rejects `next_`.
+  void RejectNext();
+  // Ends the wait for models that were loaded by an order, or as part of an ensemble.
+  void ResumeServed();
+  // Whether the model's load runs, or is the next to begin.
+  bool IsLoading(const std::string& name) const;
+  // Takes the first pending load or unload of a model that is not being loaded and has no earlier one
+  // pending.
+  std::optional<Job> TakeOrder(bool is_load);
+  void RunUnloads();
   // Follows a load of a model that is wanted without a request: plans the next attempt if it failed.
   void PlanRetry(const std::string& repository, const std::string& name, const absl::Status& loaded);
   void StopRetrying(const std::string& name);
-  // Makes the attempts that are due, and returns when the next one is.
-  absl::Time RetryFailed();
+  // When to make the next attempt; InfiniteFuture while it has to wait for a load that runs.
+  absl::Time NextRetry() const;
   void ReportChanges();
 
   const CatalogOptions options_;
@@ -250,6 +317,21 @@ class Catalog final : public ModelFinder {
   std::atomic<bool> has_failed_at_start_{false};
   // By model, the attempts still to be made.
   std::map<std::string, Retry> retries_;
+  // The loads that run. Those on threads of their own are also in `loading_`.
+  RunningLoads running_;
+  std::map<std::string, Loading> loading_;
+  // The load that begins next. It may have to wait until others have ended; none begins before it.
+  std::optional<Loading> next_;
+  // Whether `next_` has to wait until a load ends.
+  bool next_waits_ = false;
+  // Set when the next turn may follow at once: there may be loads to begin, or orders that had to wait.
+  bool again_ = true;
+  // Whether requests choose the next load, or orders do.
+  bool requests_first_ = false;
+  // Set when the thread itself has loaded models, for which requests may wait.
+  bool applied_here_ = false;
+  // Something failed in this turn. What remains to be done is then not tried again at once.
+  bool failed_ = false;
   // By model, the value last passed to model_changed.
   std::map<std::string, bool> reported_;
 };

@@ -1,5 +1,5 @@
-// The catalog's loads without an order: of models that requests wait for, and of models whose last load
-// failed. Also unloads other models to make room for them.
+// What models the catalog loads and unloads without an order: those that requests wait for, those whose last
+// load failed, and those that make room for others or are not used.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -22,26 +22,6 @@ bool Catalog::AwaitModel(const CallHead& call, Resume& resume) const {
   return true;
 }
 
-bool Catalog::LoadWanted() {
-  const auto name = load_queue_->MostWanted();
-  if (!name) return false;
-  if (!table_.IsCold(*name)) {
-    // Loaded meanwhile, as part of an ensemble or by an order.
-    load_queue_->Loaded(*name, absl::ZeroDuration());
-    return true;
-  }
-  const absl::Time start = clock_->Now();
-  load_queue_->Begin(*name);
-  absl::Status loaded = LoadByName(*name, std::nullopt, 0);
-  ReportChanges();
-  if (loaded.ok()) {
-    load_queue_->Loaded(*name, clock_->Now() - start);
-  } else {
-    load_queue_->Failed(*name, loaded);
-  }
-  return true;
-}
-
 bool Catalog::IsKept(const std::string& name) const {
   if (!options_.load_on_demand || IsWanted(name)) return true;
   const std::vector<std::string> hosted = host_.Hosted();
@@ -58,12 +38,20 @@ std::vector<LoadedModel> Catalog::LoadedModels() const {
   return loaded;
 }
 
+void Catalog::ResumeServed() {
+  for (const std::string& name : load_queue_->WantedModels()) {
+    if (!table_.IsCold(name)) load_queue_->Loaded(name, absl::ZeroDuration());
+  }
+}
+
 absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   const int64_t max = options_.max_model_bytes;
-  if (max == 0 || host_.MemoryInUse() + bytes <= max) return absl::OkStatus();
+  // At the start, models are loaded ahead that no order or request has asked for.
+  const int64_t held = host_.MemoryInUse() + std::max(running_.reserved(), host_.MemoryAhead(name));
+  if (max == 0 || held + bytes <= max) return absl::OkStatus();
   std::vector<LoadedModel> others = LoadedModels();
   std::erase_if(others, [&](const LoadedModel& other) { return other.name == name; });
-  const auto plan = PlanRoom(std::move(others), host_.MemoryInUse(), bytes, max);
+  const auto plan = PlanRoom(std::move(others), held, bytes, max);
   if (!plan.ok()) return plan.status();
   for (const std::string& other : *plan) UnloadIdle(other, "its memory is needed");
   return absl::OkStatus();
@@ -109,23 +97,8 @@ void Catalog::PlanRetry(const std::string& repository, const std::string& name, 
 
 void Catalog::StopRetrying(const std::string& name) {
   retries_.erase(name);
+  if (next_ && next_->is_retry && next_->name == name) next_.reset();
   table_.SetRetry(name, "");
-}
-
-absl::Time Catalog::RetryFailed() {
-  const absl::Time now = clock_->Now();
-  std::vector<std::pair<std::string, std::string>> due;
-  for (const auto& [name, retry] : retries_) {
-    if (retry.at <= now) due.emplace_back(name, retry.repository);
-  }
-  for (const auto& [name, repository] : due) {
-    if (refusing()) break;
-    PlanRetry(repository, name, Apply(repository, name, std::nullopt, {}, 0));
-    ReportChanges();
-  }
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [name, retry] : retries_) next = std::min(next, retry.at);
-  return next;
 }
 
 }  // namespace saccade::server

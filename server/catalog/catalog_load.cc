@@ -18,9 +18,6 @@ namespace {
 // Maximum nesting depth of ensembles.
 constexpr int kMaxDepth = 8;
 constexpr char kUnloaded[] = "unloaded";
-// Memory that a model is expected to hold once it is loaded, by the size of its weights: they are packed for
-// the processor, and passes need room.
-constexpr int64_t kGrowth = 2;
 
 }  // namespace
 
@@ -57,29 +54,38 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
 
 absl::Status Catalog::Apply(const std::string& repository, const std::string& name, ReadFiles files,
                             bool overridden, ModelHost::Progress progress, int depth) {
-  auto& [stamp, entry] = files;
-  if (stamp.ok()) settling_[repository].Applied(name, *stamp);
-  applied_from_[name] = repository;
-  if (!entry.ok()) {
-    const std::string shown = absl::CHexEscape(name);
-    const std::string reason(entry.status().message());
-    table_.SetModel(shown, ModelSnapshot::State::kUnavailable, reason);
-    Log(LogLevel::kError, "model unavailable", {{"model", shown}, {"reason", reason}});
-    return absl::FailedPreconditionError(absl::StrCat("model '", shown, "': ", reason));
-  }
-  absl::Status parts = LoadParts(entry->settings, depth);
-  if (!parts.ok()) {
-    table_.SetModel(name, ModelSnapshot::State::kUnavailable, std::string(parts.message()));
-    Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(parts.message())}});
+  if (depth == 0) AwaitLoads();
+  applied_here_ = true;
+  if (absl::Status read = Note(repository, name, files); !read.ok()) return read;
+  if (absl::Status parts = LoadParts(files.entry->settings, depth); !parts.ok()) {
+    ReportUnavailable(name, parts);
     return parts;
   }
-  int64_t needed = 0;
-  for (const ModelVersion& version : entry->versions) needed += kGrowth * WeightsBytes(version);
-  if (absl::Status room = MakeRoom(name, needed); !room.ok()) {
-    table_.SetModel(name, ModelSnapshot::State::kUnavailable, std::string(room.message()));
-    Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(room.message())}});
+  if (absl::Status room = MakeRoom(name, host_.ExpectedBytes(*files.entry)); !room.ok()) {
+    ReportUnavailable(name, room);
     return absl::Status(room.code(), absl::StrCat("model '", name, "': ", room.message()));
   }
+  return Host(name, std::move(files), overridden, progress);
+}
+
+absl::Status Catalog::Note(const std::string& repository, const std::string& name, const ReadFiles& files) {
+  if (files.stamp.ok()) settling_[repository].Applied(name, *files.stamp);
+  applied_from_[name] = repository;
+  if (files.entry.ok()) return absl::OkStatus();
+  const std::string shown = absl::CHexEscape(name);
+  ReportUnavailable(shown, files.entry.status());
+  return absl::FailedPreconditionError(absl::StrCat("model '", shown, "': ", files.entry.status().message()));
+}
+
+void Catalog::ReportUnavailable(const std::string& name, const absl::Status& why) {
+  const std::string reason(why.message());
+  table_.SetModel(name, ModelSnapshot::State::kUnavailable, reason);
+  Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", reason}});
+}
+
+absl::Status Catalog::Host(const std::string& name, ReadFiles files, bool overridden,
+                           ModelHost::Progress progress) {
+  auto& [stamp, entry] = files;
   // A configuration from a request applies until the model is loaded without one.
   const bool anew = overridden || overridden_.count(name) > 0;
   const bool is_tried = entry->settings.shadow && entry->settings.shadow->promote;
@@ -147,6 +153,8 @@ void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done)
   auto together = std::make_shared<Together>(Together{std::move(done), absl::OkStatus(), names.size()});
   const absl::Time deadline = clock_->Now() + options_.unload_timeout;
   for (const std::string& one : names) {
+    // A part of an ensemble may be loaded at the moment.
+    EndLoad(one);
     overridden_.erase(one);
     StopRetrying(one);
     // A model that was unloaded by order stays so.

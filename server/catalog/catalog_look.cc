@@ -46,6 +46,8 @@ void Catalog::LookAt(const std::string& repository) {
     seen[name] = stamp.ok() ? *stamp : ModelStamp();
   }
   const std::vector<std::string> changed = settling.Look(seen);
+  // A model that has left must not begin to serve afterwards.
+  if (!changed.empty()) AwaitLoads();
   for (size_t i = 0; i < changed.size() && !refusing(); ++i) {
     const std::string& name = changed[i];
     if (seen.count(name) == 0) {

@@ -1,4 +1,8 @@
 // Loads that requests cause, loads that are tried again, and unloads of what is not used.
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -47,17 +51,74 @@ struct Pending {
   }
 };
 
+// While it is shut, loads on threads of their own stop at their first look at the clock.
+class GateClock final : public Clock {
+ public:
+  explicit GateClock(Clock* clock) : clock_(clock) {}
+
+  absl::Time Now() override {
+    std::array<char, 16> thread = {};
+    pthread_getname_np(pthread_self(), thread.data(), thread.size());
+    if (std::string(thread.data()) == "load") Pass();
+    return clock_->Now() + absl::Microseconds(ticks_ ? ++looks_ : looks_.load());
+  }
+  bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
+    return clock_->AwaitUntil(mu, condition, deadline);
+  }
+  void Shut() {
+    absl::MutexLock lock(&mutex_);
+    shut_ = true;
+  }
+  void Open() {
+    absl::MutexLock lock(&mutex_);
+    shut_ = false;
+  }
+  // From now on each look takes a microsecond. What took no time is not remembered for the next start.
+  void Tick() { ticks_ = true; }
+  // Whether so many loads stand at the gate at the same time, now or soon.
+  bool AwaitLoads(int count) {
+    absl::MutexLock lock(&mutex_);
+    const auto are_there = [this, count] {
+      mutex_.AssertHeld();
+      return standing_ == count;
+    };
+    return mutex_.AwaitWithTimeout(absl::Condition(&are_there), absl::Seconds(60));
+  }
+
+ private:
+  void Pass() {
+    absl::MutexLock lock(&mutex_);
+    const auto is_open = [this] {
+      mutex_.AssertHeld();
+      return !shut_;
+    };
+    ++standing_;
+    mutex_.Await(absl::Condition(&is_open));
+    --standing_;
+  }
+
+  Clock* const clock_;
+  std::atomic<bool> ticks_{false};
+  std::atomic<int64_t> looks_{0};
+  absl::Mutex mutex_;
+  bool shut_ ABSL_GUARDED_BY(mutex_) = false;
+  int standing_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 class DemandTest : public testing::Test {
  protected:
+  // Loads that wait at the gate would not end.
+  void TearDown() override { gate_.Open(); }
+
   void Write(const std::string& model, const std::string& config = kIdentity) const {
     repository_.Write(absl::StrCat(model, "/config.pbtxt"), config);
     repository_.Write(absl::StrCat(model, "/1/weights.safetensors"), "");
   }
 
-  absl::Status Start(CatalogOptions options) {
+  absl::Status Start(CatalogOptions options, int cores = 2) {
     options.repositories = {repository_.string()};
-    options.cores = 2;
-    catalog_.emplace(std::move(options), &clock_, &metrics_);
+    options.cores = cores;
+    catalog_.emplace(std::move(options), &gate_, &metrics_);
     if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
     absl::Notification loaded;
     absl::Status first;
@@ -86,6 +147,28 @@ class DemandTest : public testing::Test {
     if (!catalog_->AwaitModel(call, resume)) return catalog_->FindReady(model, 0).status();
     return request.Await();
   }
+  // Like Ask(), without waiting.
+  void Request(const std::string& model, Pending& request) {
+    CallHead call;
+    call.model = model;
+    ModelFinder::Resume resume = EndOf(request);
+    EXPECT_TRUE(catalog_->AwaitModel(call, resume)) << model;
+  }
+  static ModelFinder::Resume EndOf(Pending& pending) {
+    return [&pending](absl::Status status) {
+      pending.status = std::move(status);
+      pending.ended.Notify();
+    };
+  }
+  // Returns once the catalog has had the occasion to begin all loads that are wanted. Orders are answered
+  // before loads begin, so the second answer follows all that the first one preceded.
+  void AwaitTurn() {
+    for (int i = 0; i < 2; ++i) {
+      Pending unloaded;
+      catalog_->Unload("nowhere", false, EndOf(unloaded));
+      EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kNotFound);
+    }
+  }
   bool Serves(const std::string& model) const { return catalog_->FindReady(model, 0).ok(); }
   IndexEntry Line(const std::string& model) const {
     for (const IndexEntry& line : catalog_->Index())
@@ -104,6 +187,7 @@ class DemandTest : public testing::Test {
 
   TestRepository repository_;
   FakeClock clock_;
+  GateClock gate_{&clock_};
   Metrics metrics_{"test"};
   std::optional<Catalog> catalog_;
 };
@@ -225,6 +309,151 @@ TEST_F(DemandTest, TheLeastRecentlyUsedModelsMakeRoom) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("--model-memory-bytes is 104857600"));
   EXPECT_TRUE(Serves("c")) << "what does not fit anyway unloads nothing";
+}
+
+// There are two cores, and models of this kind are measured when `a` is loaded.
+TEST_F(DemandTest, LoadsOfAMeasuredKindRunAtTheSameTime) {
+  for (const char* model : {"a", "b", "c", "d"}) Write(model);
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  gate_.Shut();
+  Pending first;
+  Pending second;
+  Pending again;
+  Pending third;
+  Request("b", first);
+  Request("c", second);
+  EXPECT_TRUE(gate_.AwaitLoads(2));
+  Request("b", again);
+  Request("d", third);
+  AwaitTurn();
+  EXPECT_EQ(Line("b").state, State::kLoading);
+  EXPECT_EQ(Line("c").state, State::kLoading);
+  EXPECT_EQ(Line("d").state, State::kUnavailable) << "there is no third core";
+  EXPECT_TRUE(gate_.AwaitLoads(2)) << "b is not loaded again";
+  gate_.Open();
+  for (Pending* request : {&first, &second, &again, &third})
+    EXPECT_TRUE(request->Await().ok()) << request->status;
+  for (const char* model : {"a", "b", "c", "d"}) EXPECT_TRUE(Serves(model)) << model;
+}
+
+TEST_F(DemandTest, OrdersRunBesideRequests) {
+  for (const char* model : {"a", "b", "c"}) Write(model);
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  gate_.Shut();
+  Pending request;
+  Pending order;
+  Request("b", request);
+  catalog_->Load("c", std::nullopt, EndOf(order));
+  EXPECT_TRUE(gate_.AwaitLoads(2));
+  gate_.Open();
+  EXPECT_TRUE(request.Await().ok()) << request.status;
+  EXPECT_TRUE(order.Await().ok()) << order.status;
+}
+
+TEST_F(DemandTest, AModelThatIsMeasuredIsLoadedAlone) {
+  for (const char* model : {"a", "b"}) Write(model);
+  Write("odd",
+        "max_batch_size: 3 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+  Write("odd_too",
+        "max_batch_size: 3 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  gate_.Shut();
+  Pending first;
+  Pending odd;
+  Pending too;
+  Request("b", first);
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  Request("odd", odd);
+  Request("odd_too", too);
+  AwaitTurn();
+  EXPECT_EQ(Line("odd").state, State::kUnavailable) << "b's load would disturb its measurement";
+  gate_.Open();
+  for (Pending* request : {&first, &odd, &too}) EXPECT_TRUE(request->Await().ok()) << request->status;
+}
+
+// As above, a load is expected to need twice the size of the weights, and is measured to need as much.
+TEST_F(DemandTest, LoadsThatRunCountWithTheMemoryThatTheyNeed) {
+  for (const char* model : {"a", "b", "c"}) {
+    Write(model);
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", 20 << 20);
+  }
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .max_model_bytes = 99 << 20}).ok());
+  gate_.Shut();
+  Pending first;
+  Pending second;
+  Request("b", first);
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  Request("c", second);
+  AwaitTurn();
+  EXPECT_EQ(Line("b").state, State::kLoading);
+  EXPECT_EQ(Line("c").state, State::kUnavailable) << "20 MiB are held, and two loads need 40 each";
+  gate_.Open();
+  EXPECT_TRUE(first.Await().ok()) << first.status;
+  EXPECT_TRUE(second.Await().ok()) << second.status;
+  for (const char* model : {"a", "b", "c"}) EXPECT_TRUE(Serves(model)) << model;
+}
+
+TEST_F(DemandTest, AnUnloadWaitsForTheLoadOfItsModelAndForNoOther) {
+  for (const char* model : {"a", "b", "c"}) Write(model);
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  ASSERT_TRUE(Ask("c").ok());
+  gate_.Shut();
+  Pending request;
+  Pending unloaded;
+  Pending other;
+  Request("b", request);
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  catalog_->Unload("b", false, EndOf(unloaded));
+  catalog_->Unload("c", false, EndOf(other));
+  EXPECT_TRUE(other.Await().ok()) << other.status;
+  EXPECT_FALSE(unloaded.ended.HasBeenNotified());
+  gate_.Open();
+  EXPECT_TRUE(request.Await().ok()) << request.status;
+  EXPECT_TRUE(unloaded.Await().ok()) << unloaded.status;
+  EXPECT_FALSE(Serves("b"));
+  EXPECT_EQ(Line("b").reason, "unloaded");
+}
+
+TEST_F(DemandTest, AtTheEndLoadsThatRunServeNothing) {
+  for (const char* model : {"a", "b", "c", "d"}) Write(model);
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  gate_.Shut();
+  Pending order;
+  Pending request;
+  Pending waits;
+  catalog_->Load("b", std::nullopt, EndOf(order));
+  Request("c", request);
+  EXPECT_TRUE(gate_.AwaitLoads(2));
+  catalog_->Load("d", std::nullopt, EndOf(waits));
+  catalog_->RefuseLoads();
+  for (Pending* refused : {&request, &waits}) {
+    EXPECT_EQ(refused->Await().code(), absl::StatusCode::kUnavailable) << "at once";
+    EXPECT_THAT(std::string(refused->status.message()), HasSubstr("shutting down"));
+  }
+  EXPECT_FALSE(order.ended.HasBeenNotified()) << "its load runs";
+  gate_.Open();
+  EXPECT_THAT(std::string(order.Await().message()), HasSubstr("shutting down"));
+  for (const char* model : {"b", "c", "d"}) EXPECT_FALSE(Serves(model)) << model;
+  EXPECT_TRUE(Serves("a"));
+}
+
+// The kinds are known from an earlier start. If c, which is small, were loaded ahead before there is room for
+// b, there would be none for b in its turn.
+TEST_F(DemandTest, AtTheStartNoModelTakesTheRoomOfOneThatComesFirst) {
+  TestRepository state;
+  for (const auto& [model, size] : {std::pair("a", 20), std::pair("b", 30), std::pair("c", 10)}) {
+    Write(model);
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", size << 20);
+  }
+  CatalogOptions options;
+  options.state_folder = state.string();
+  options.measured_on = {"machine", "build"};
+  gate_.Tick();
+  ASSERT_TRUE(Start(options, /*cores=*/4).ok());
+  catalog_.reset();
+  options.max_model_bytes = 85 << 20;
+  EXPECT_TRUE(Start(options, /*cores=*/4).ok()) << catalog_->CheckAllReady();
+  for (const char* model : {"a", "b", "c"}) EXPECT_TRUE(Serves(model)) << model;
 }
 
 TEST_F(DemandTest, WaitingRequestsEndWithTheDaemon) {

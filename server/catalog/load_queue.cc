@@ -32,19 +32,47 @@ std::string Milliseconds(absl::Duration time) {
 LoadQueue::LoadQueue(const LoadQueueOptions& options, Clock* clock, std::function<void()> ordered)
     : options_(options), clock_(clock), ordered_(std::move(ordered)) {}
 
-absl::Duration LoadQueue::TimeLeft(const std::string& model, absl::Time now) const {
-  const auto took = took_.find(model);
-  const absl::Duration whole = took == took_.end() ? typical_ : took->second;
-  return model == loading_ ? std::max(whole - (now - loading_since_), absl::ZeroDuration()) : whole;
+bool LoadQueue::IsBefore(const Wanted& a, const Wanted& b) {
+  if (a.clients.size() != b.clients.size()) return a.clients.size() > b.clients.size();
+  return a.number < b.number;
+}
+
+LoadQueue::Load LoadQueue::ExpectedLoad(const std::string& model) const {
+  const auto last = last_.find(model);
+  return last == last_.end() ? typical_ : last->second;
 }
 
 absl::Duration LoadQueue::Expected(const std::string& model, absl::Time now) const {
-  // Models are loaded one after the other; those that are ordered already come first.
-  absl::Duration expected = TimeLeft(model, now);
-  for (const auto& [name, wanted] : wanted_) {
-    if (name != model) expected += TimeLeft(name, now);
+  // By thread: the time until it has no load to run.
+  std::vector<absl::Duration> busy(std::max<size_t>(options_.max_loads, 1), absl::ZeroDuration());
+  const auto add = [&busy](absl::Duration took, bool alone) {
+    if (alone) {
+      const absl::Duration end = *std::max_element(busy.begin(), busy.end()) + took;
+      std::fill(busy.begin(), busy.end(), end);
+      return end;
+    }
+    return *std::min_element(busy.begin(), busy.end()) += took;
+  };
+  for (const auto& [name, running] : running_) {
+    const absl::Duration left =
+        std::max(ExpectedLoad(name).took - (now - running.since), absl::ZeroDuration());
+    if (name == model) return left;
+    add(left, running.alone);
   }
-  return expected;
+  const auto own = wanted_.find(model);
+  std::vector<Models::const_iterator> before;
+  for (auto other = wanted_.begin(); other != wanted_.end(); ++other) {
+    if (other != own && running_.count(other->first) == 0 && IsBefore(other->second, own->second))
+      before.push_back(other);
+  }
+  std::sort(before.begin(), before.end(),
+            [](const auto& a, const auto& b) { return IsBefore(a->second, b->second); });
+  for (const auto& other : before) {
+    const Load load = ExpectedLoad(other->first);
+    add(load.took, load.alone);
+  }
+  const Load load = ExpectedLoad(model);
+  return add(load.took, load.alone);
 }
 
 absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
@@ -97,24 +125,35 @@ void LoadQueue::Await(const CallHead& call, Resume resume) {
 
 std::optional<std::string> LoadQueue::MostWanted() const {
   absl::MutexLock lock(&mutex_);
-  const auto most = std::max_element(wanted_.begin(), wanted_.end(), [](const auto& less, const auto& more) {
-    const size_t fewer = less.second.clients.size();
-    const size_t other = more.second.clients.size();
-    if (fewer != other) return fewer < other;
-    return less.second.number > more.second.number;
-  });
+  auto most = wanted_.end();
+  for (auto other = wanted_.begin(); other != wanted_.end(); ++other) {
+    if (running_.count(other->first) > 0) continue;
+    if (most == wanted_.end() || IsBefore(other->second, most->second)) most = other;
+  }
   if (most == wanted_.end()) return std::nullopt;
   return most->first;
 }
 
-void LoadQueue::Begin(const std::string& model) {
+std::vector<std::string> LoadQueue::WantedModels() const {
   absl::MutexLock lock(&mutex_);
-  loading_ = model;
-  loading_since_ = clock_->Now();
+  std::vector<std::string> names;
+  names.reserve(wanted_.size());
+  for (const auto& [name, wanted] : wanted_) names.push_back(name);
+  return names;
+}
+
+void LoadQueue::Begin(const std::string& model, bool alone) {
+  absl::MutexLock lock(&mutex_);
+  running_[model] = {clock_->Now(), alone};
+}
+
+void LoadQueue::End(const std::string& model) {
+  absl::MutexLock lock(&mutex_);
+  running_.erase(model);
 }
 
 std::vector<LoadQueue::Waiter> LoadQueue::Take(const std::string& model) {
-  if (model == loading_) loading_.clear();
+  running_.erase(model);
   const auto wanted = wanted_.find(model);
   if (wanted == wanted_.end()) return {};
   std::vector<Waiter> waiters = std::move(wanted->second.waiters);
@@ -128,8 +167,11 @@ void LoadQueue::Loaded(const std::string& model, absl::Duration took) {
   {
     absl::MutexLock lock(&mutex_);
     if (took > absl::ZeroDuration()) {
-      typical_ = typical_ == absl::ZeroDuration() ? took : typical_ * (1 - kNewest) + took * kNewest;
-      took_[model] = took;
+      const auto running = running_.find(model);
+      const bool alone = running != running_.end() && running->second.alone;
+      const bool is_first = typical_.took == absl::ZeroDuration();
+      typical_ = {is_first ? took : typical_.took * (1 - kNewest) + took * kNewest, alone};
+      last_[model] = {took, alone};
     }
     failures_.erase(model);
     waiters = Take(model);
@@ -162,7 +204,7 @@ void LoadQueue::Forget(const std::string& model, const absl::Status& why) {
   {
     absl::MutexLock lock(&mutex_);
     failures_.erase(model);
-    took_.erase(model);
+    last_.erase(model);
     waiters = Take(model);
   }
   for (Waiter& waiter : waiters) std::move(waiter.resume)(why);

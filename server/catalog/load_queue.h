@@ -28,6 +28,8 @@ struct LoadQueueOptions {
   size_t max_waiting = 4096;
   // The longest that a request waits, whatever its deadline is.
   absl::Duration max_wait = absl::Seconds(60);
+  // Maximum number of loads that run at the same time; at least 1.
+  size_t max_loads = 1;
 };
 
 // Thread-safe. Calls `Resume` without holding the lock.
@@ -47,11 +49,17 @@ class LoadQueue {
   void Await(const CallHead& call, Resume resume);
 
   // The model that most clients have asked for since it was ordered, however many requests each has sent; of
-  // several such models the one that was ordered first. nullopt if none was.
+  // several such models the one that was ordered first. Models whose loads run are left out. nullopt if none
+  // is left.
   std::optional<std::string> MostWanted() const;
-  // Notes that the load of a model begins. It ends with Loaded(), Failed() or Forget() of that model.
-  void Begin(const std::string& model);
-  // Ends the wait for a model that was loaded within `took`; zero if it was loaded for another reason.
+  // The models that requests wait for or have asked for, whether or not their loads run.
+  std::vector<std::string> WantedModels() const;
+  // Notes that the load of a model begins, whoever has asked for it. `alone`: no other load runs at the same
+  // time. It ends with Loaded(), Failed(), Forget() or End() of that model.
+  void Begin(const std::string& model, bool alone = false);
+  // Notes that the load of a model has ended, without an answer to those who wait for the model.
+  void End(const std::string& model);
+  // Ends the wait for a model that was loaded within `took`; zero if that is not known.
   void Loaded(const std::string& model, absl::Duration took);
   // Ends the wait for a model that could not be loaded. Until its backoff has passed, requests are rejected
   // at once.
@@ -79,17 +87,30 @@ class LoadQueue {
     std::set<std::string> clients;
     std::vector<Waiter> waiters;
   };
+  using Models = std::map<std::string, Wanted>;
   struct Failure {
     Backoff backoff;
     absl::Time not_before;
     std::string reason;
   };
 
+  // A load that runs.
+  struct Running {
+    absl::Time since;
+    bool alone = false;
+  };
+  // A load that has ended, and what is expected of the next one.
+  struct Load {
+    absl::Duration took = absl::ZeroDuration();
+    bool alone = false;
+  };
+
   absl::Status Check(const CallHead& call, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // How long the model's own load is expected to take, from now on if it runs.
-  absl::Duration TimeLeft(const std::string& model, absl::Time now) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // How long it is expected to take until the model is loaded, after those that are ordered already.
+  static bool IsBefore(const Wanted& a, const Wanted& b);
+  // What the model's load is expected to be: like its last one, or else like those of other models.
+  Load ExpectedLoad(const std::string& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How long it is expected to take until the model, which is in `wanted_`, is loaded: the loads that run,
+  // those of models that are wanted more, and its own take turns on the threads.
   absl::Duration Expected(const std::string& model, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Waiter> Take(const std::string& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -99,14 +120,13 @@ class LoadQueue {
   const std::function<void()> ordered_;
 
   mutable absl::Mutex mutex_;
-  std::map<std::string, Wanted> wanted_ ABSL_GUARDED_BY(mutex_);
-  // The model that is being loaded, and since when. Empty if none is.
-  std::string loading_ ABSL_GUARDED_BY(mutex_);
-  absl::Time loading_since_ ABSL_GUARDED_BY(mutex_);
+  Models wanted_ ABSL_GUARDED_BY(mutex_);
+  // The loads that run, by model.
+  std::map<std::string, Running> running_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Failure> failures_ ABSL_GUARDED_BY(mutex_);
-  // How long each model's last load took, and a moving mean over all models.
-  std::map<std::string, absl::Duration> took_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration typical_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
+  // Each model's last load. Of all models, a moving mean of the times, and whether the last one ran alone.
+  std::map<std::string, Load> last_ ABSL_GUARDED_BY(mutex_);
+  Load typical_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,6 @@
 #include "server/catalog/load_queue.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -137,6 +138,99 @@ TEST_F(LoadQueueTest, ALoadThatHasEndedRunsNoMore) {
   queue_.Await(Call("a", absl::Seconds(9)), Resume());
   ASSERT_EQ(ended_.size(), 1);
   EXPECT_EQ(RetryAfter(ended_[0]), absl::Seconds(10));
+}
+
+TEST_F(LoadQueueTest, AModelWhoseLoadRunsIsNotChosen) {
+  for (const char* model : {"a", "b"}) queue_.Await(Call(model), Resume());
+  queue_.Begin("a");
+  EXPECT_EQ(queue_.MostWanted(), "b");
+  queue_.Begin("b");
+  EXPECT_EQ(queue_.MostWanted(), std::nullopt);
+  EXPECT_THAT(queue_.WantedModels(), testing::ElementsAre("a", "b"));
+  queue_.End("a");
+  EXPECT_EQ(queue_.MostWanted(), "a") << "whoever had asked for that load, requests still wait";
+  queue_.Failed("b", absl::InternalError("it failed"));
+  EXPECT_EQ(queue_.MostWanted(), "a");
+  EXPECT_THAT(queue_.WantedModels(), testing::ElementsAre("a"));
+}
+
+// Two loads run at the same time. It is known of a, b and c that they take 10, 4 and 6 seconds, and of m that
+// it takes 2 and runs alone.
+class TwoLoadsTest : public LoadQueueTest {
+ protected:
+  TwoLoadsTest() {
+    two_.Begin("m", /*alone=*/true);
+    two_.Loaded("m", absl::Seconds(2));
+    two_.Loaded("a", absl::Seconds(10));
+    two_.Loaded("b", absl::Seconds(4));
+    two_.Loaded("c", absl::Seconds(6));
+  }
+  // When a request that has no time is told to try again.
+  absl::Duration Wait(const std::string& model) {
+    std::optional<absl::Duration> after;
+    two_.Await(Call(model, absl::ZeroDuration()),
+               [&](const absl::Status& refused) { after = RetryAfter(refused); });
+    return after.value_or(absl::InfiniteDuration());
+  }
+
+  LoadQueue two_{{.max_loads = 2}, &clock_, [] {}};
+};
+
+TEST_F(TwoLoadsTest, TheThreadsShareTheLoads) {
+  EXPECT_EQ(Wait("a"), absl::Seconds(10));
+  EXPECT_EQ(Wait("b"), absl::Seconds(4));
+  EXPECT_EQ(Wait("c"), absl::Seconds(10)) << "after b, beside a";
+  EXPECT_EQ(Wait("a"), absl::Seconds(10)) << "it still comes first";
+}
+
+TEST_F(TwoLoadsTest, TheOneThatMostClientsAskForComesFirst) {
+  for (const char* model : {"a", "b", "c"}) Wait(model);
+  two_.Await(Call("c", absl::InfiniteDuration(), "ipv4:10.0.0.8"), Resume());
+  EXPECT_EQ(Wait("c"), absl::Seconds(6)) << "two clients have asked for it";
+  EXPECT_EQ(Wait("b"), absl::Seconds(10)) << "after c, beside a";
+}
+
+TEST_F(TwoLoadsTest, LoadsThatRunCountWhoeverAskedForThem) {
+  two_.Begin("a");
+  two_.Begin("b");
+  clock_.Advance(absl::Seconds(3));
+  EXPECT_EQ(Wait("c"), absl::Seconds(7)) << "b has one second left, and a seven";
+  EXPECT_EQ(Wait("a"), absl::Seconds(7));
+  two_.End("b");
+  EXPECT_EQ(Wait("c"), absl::Seconds(6));
+}
+
+TEST_F(TwoLoadsTest, ALoadThatRunsAloneSharesNothing) {
+  EXPECT_EQ(Wait("a"), absl::Seconds(10));
+  EXPECT_EQ(Wait("m"), absl::Seconds(12)) << "it waits until no load runs";
+  EXPECT_EQ(Wait("b"), absl::Seconds(16)) << "and the next ones wait for it";
+  EXPECT_EQ(Wait("c"), absl::Seconds(18)) << "beside b";
+}
+
+TEST_F(TwoLoadsTest, ALoadThatRunsAloneHoldsUpTheOthers) {
+  two_.Begin("m", /*alone=*/true);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Wait("b"), absl::Seconds(5));
+  EXPECT_EQ(Wait("c"), absl::Seconds(7));
+}
+
+TEST_F(TwoLoadsTest, AModelThatIsNotKnownIsExpectedToBeLikeTheLastOne) {
+  LoadQueue queue({.max_loads = 2}, &clock_, [] {});
+  queue.Begin("x", /*alone=*/true);
+  queue.Loaded("x", absl::Seconds(2));
+  std::vector<std::optional<absl::Duration>> after;
+  const auto ask = [&](const std::string& model) {
+    queue.Await(Call(model, absl::ZeroDuration()),
+                [&](const absl::Status& refused) { after.push_back(RetryAfter(refused)); });
+  };
+  for (const char* model : {"y", "z"}) ask(model);
+  EXPECT_THAT(after, testing::ElementsAre(absl::Seconds(2), absl::Seconds(4))) << "each alone";
+  queue.Begin("y");
+  queue.Loaded("y", absl::Seconds(2));
+  after.clear();
+  for (const char* model : {"z", "v"}) ask(model);
+  ASSERT_EQ(after.size(), 2);
+  EXPECT_EQ(after[0], after[1]) << "beside each other";
 }
 
 TEST_F(LoadQueueTest, AFailedLoadAnswersAtOnceUntilItsPauseIsOver) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,6 +21,9 @@ using State = ModelSnapshot::State;
 constexpr int kMaxDepthOfUse = 8;
 // Two streams per GPU: the second uses what the first leaves idle.
 constexpr int kStreamsOfGpu = 2;
+// Memory that a model is expected to hold once it is loaded, by the size of its weights: they are packed for
+// the processor, and passes need room.
+constexpr int64_t kGrowth = 2;
 
 int ThreadsPerInstance(int asked, int cores, int instances) {
   return asked > 0 ? asked : std::max(1, cores / instances);
@@ -44,6 +47,11 @@ ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
   snapshot.max_batch_size = static_cast<int>(settings.batching.max_batch_size);
   snapshot.description.architecture = settings.architecture;
   return snapshot;
+}
+
+// Memory that a version is expected to hold. `known` is what was measured of its kind.
+int64_t ExpectedOf(const ModelVersion& version, const std::optional<MeasuredKind>& known) {
+  return std::max(kGrowth * WeightsBytes(version), known ? known->bytes : 0);
 }
 
 // The system may have no thread left, or no memory.
@@ -85,9 +93,7 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   Model& model = hosted_[settings.name];
   model.parts.clear();
   for (const EnsembleStep& step : settings.ensemble) model.parts.push_back(step.model);
-  // Clears an earlier error of the model as a whole.
-  table_->SetModel(settings.name, State::kLoading, "");
-  for (const ModelVersion& version : entry.versions) table_->SetVersion(Newcomer(settings, version.version));
+  ListLoading(entry);
   const int64_t shadow = settings.shadow ? settings.shadow->version : 0;
   const int64_t promoted = settings.promotion ? settings.promotion->shadow : 0;
   // Where versions serve, requests go on to be answered by the same one until all are loaded, and so do those
@@ -127,6 +133,13 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   }
   if (model.versions.empty()) hosted_.erase(settings.name);
   return first;
+}
+
+void ModelHost::ListLoading(const ModelEntry& entry) {
+  // Clears an earlier error of the model as a whole.
+  table_->SetModel(entry.settings.name, State::kLoading, "");
+  for (const ModelVersion& version : entry.versions)
+    table_->SetVersion(Newcomer(entry.settings, version.version));
 }
 
 std::string ModelHost::OthersServing(const Model& model) {
@@ -232,36 +245,82 @@ DeviceGroup* ModelHost::DevicesOf(const ServedModelOptions& options) {
   return IsShadow(options) ? &idle_cores_ : &cores_;
 }
 
-void ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp) {
+std::optional<MeasuredKind> ModelHost::KnownKind(const ModelSettings& settings, const ModelVersion& version) {
+  if (settings.pin) return std::nullopt;
+  const std::string kind = KindOf(OptionsOf(settings, version, nullptr));
+  return kind.empty() ? std::nullopt : kinds_.Find(kind);
+}
+
+bool ModelHost::CanLoadAhead(const ModelEntry& entry) {
+  if (IsHosted(entry.settings.name) || !entry.settings.gpus.empty()) return false;
+  return std::all_of(entry.versions.begin(), entry.versions.end(), [&](const ModelVersion& version) {
+    return !version.status.ok() || KnownKind(entry.settings, version).has_value();
+  });
+}
+
+int64_t ModelHost::ExpectedBytes(const ModelEntry& entry) {
+  int64_t bytes = 0;
+  for (const ModelVersion& version : entry.versions)
+    bytes += ExpectedOf(version, KnownKind(entry.settings, version));
+  return bytes;
+}
+
+bool ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int64_t* skipped_bytes) {
   const ModelSettings& settings = entry.settings;
-  // Pinned instances get their cores when their model is applied.
-  if (IsHosted(settings.name) || settings.pin || !settings.gpus.empty()) return;
+  if (IsHosted(settings.name)) return true;
   for (const ModelVersion& version : entry.versions) {
     const std::pair<std::string, int64_t> key(settings.name, version.version);
     if (!version.status.ok() || ahead_.count(key) > 0) continue;
+    const auto known = KnownKind(settings, version);
+    const int64_t bytes = ExpectedOf(version, known);
+    if (!known || !settings.gpus.empty()) {
+      *skipped_bytes += bytes;
+      continue;
+    }
+    const int64_t held = MemoryInUse() + MemoryAhead() + *skipped_bytes;
+    if (options_.max_model_bytes > 0 && held + bytes > options_.max_model_bytes) return false;
     ServedModelOptions options = OptionsOf(settings, version, nullptr);
-    const auto known = kinds_.Find(KindOf(options));
-    if (!known) continue;
-    int64_t bytes = MemoryInUse() + known->bytes;
-    for (const auto& [name, other] : ahead_) bytes += other->bytes;
-    if (options_.max_model_bytes > 0 && bytes > options_.max_model_bytes) return;
     TakeNode(&options);
     auto ahead = std::make_unique<Ahead>();
-    ahead->bytes = known->bytes;
+    ahead->bytes = bytes;
     ahead->stamp = stamp;
     DeviceGroup* const devices = DevicesOf(options);
     ahead->served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
+    Ahead* const loads = (ahead_[key] = std::move(ahead)).get();
     try {
-      ahead->thread = std::thread([loads = ahead.get()] {
+      loads->thread = std::thread([loads, ended = hooks_.ended_ahead, call = CurrentLogCall()]() mutable {
         pthread_setname_np(pthread_self(), "load");
+        const LogCallScope scope(std::move(call));
         loads->status = LoadSafely(*loads->served);
+        loads->has_ended = true;
+        if (ended) ended();
       });
-    } catch (const std::system_error&) {
-      // The system has no thread left. The model is loaded in its turn.
-      return;
+    } catch (const std::exception&) {
+      // The system has no thread left, or no memory. The model is loaded in its turn.
+      ahead_.erase(key);
+      return false;
     }
-    ahead_[key] = std::move(ahead);
   }
+  return true;
+}
+
+std::vector<int64_t> ModelHost::AheadOf(const std::string& name) const {
+  std::vector<int64_t> versions;
+  for (const auto& [key, ahead] : ahead_) {
+    if (key.first == name) versions.push_back(key.second);
+  }
+  return versions;
+}
+
+int64_t ModelHost::MemoryAhead(const std::string& except) const {
+  int64_t bytes = 0;
+  for (const auto& [key, ahead] : ahead_) bytes += key.first == except ? 0 : ahead->bytes;
+  return bytes;
+}
+
+bool ModelHost::HasEndedAhead(const std::string& name) const {
+  return std::all_of(ahead_.begin(), ahead_.end(),
+                     [&](const auto& ahead) { return ahead.first.first != name || ahead.second->has_ended; });
 }
 
 void ModelHost::DropAhead(const std::string& name) {
@@ -429,7 +488,7 @@ void ModelHost::Free(Leaving left) {
   left.loaded.reset();
   ReturnFreeMemory();
   // Unless it was loaded again in the meantime.
-  if (left.listed_as && !IsHosted(name))
+  if (left.listed_as && !IsHosted(name) && AheadOf(name).empty())
     table_->Withdraw(name, version, State::kUnavailable, *left.listed_as);
   Log(LogLevel::kInfo, "model freed", {{"model", name}, {"version", version}});
   Dismissal* const dismissal = left.dismissal.get();

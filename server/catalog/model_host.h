@@ -39,6 +39,8 @@ class ModelHost {
     std::function<void()> released;
     // Checked between two versions: if it returns true, loading stops.
     std::function<bool()> closed;
+    // Called on the thread of a load ahead when the load has ended.
+    std::function<void()> ended_ahead = nullptr;
     // ServedModelDeps::check_ensemble.
     std::function<absl::Status(const Ensemble&)> check_ensemble = nullptr;
     // ServedModelDeps::shadow_decided.
@@ -62,12 +64,29 @@ class ModelHost {
   // the first failure.
   absl::Status Apply(ModelEntry entry, const ModelStamp& stamp, bool all_anew, Progress progress);
 
+  // Whether LoadAhead() loads the model: its kind is measured, it is not hosted yet, and needs no cores or
+  // GPU of its own. Blocks on the file system.
+  bool CanLoadAhead(const ModelEntry& entry);
+  // Memory that the model is expected to hold: twice the size of its weights, or what models of its kind were
+  // measured to hold, if that is more. Blocks on the file system.
+  int64_t ExpectedBytes(const ModelEntry& entry);
   // Starts to load the versions of `entry` on threads of their own, for an Apply() of the same files, which
-  // then only waits for them. Does nothing for a model whose kind is not measured yet, which is best measured
-  // alone, or whose memory may not suffice beside the others'. May be called again. Does not block.
-  void LoadAhead(const ModelEntry& entry, const ModelStamp& stamp);
-  // Frees what was loaded ahead of the model and not taken.
+  // then only waits for them. Skips versions that must be measured, which is done alone, and adds what they
+  // are expected to hold to `skipped_bytes`. May be called again. Returns false if a version was not started
+  // because the models that are loaded, those that are loaded ahead, `skipped_bytes` and the version exceed
+  // max_model_bytes, or because the system has no thread left. Models that are wanted less should then not be
+  // loaded ahead either: they would take what this one waits for. Does not wait for loads.
+  bool LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int64_t* skipped_bytes);
+  // The versions of the model that are loaded ahead, ascending.
+  std::vector<int64_t> AheadOf(const std::string& name) const;
+  // Memory that the models that are loaded ahead are expected to hold, all but `except`.
+  int64_t MemoryAhead(const std::string& except = "") const;
+  // Whether no load ahead of the model runs.
+  bool HasEndedAhead(const std::string& name) const;
+  // Frees what was loaded ahead of the model and not taken. Waits for the loads that run.
   void DropAhead(const std::string& name);
+  // Lists the versions of `entry` as loading, unless they are served.
+  void ListLoading(const ModelEntry& entry);
 
   bool IsHosted(const std::string& name) const { return hosted_.count(name) > 0; }
   std::vector<std::string> Hosted() const;
@@ -147,6 +166,8 @@ class ModelHost {
     ModelStamp stamp;
     absl::Status status;
     int64_t bytes = 0;
+    // Set after `status` was written.
+    std::atomic<bool> has_ended{false};
     std::thread thread;
   };
 
@@ -159,6 +180,9 @@ class ModelHost {
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
   DeviceGroup* DevicesOf(const ServedModelOptions& options);
+  // What was measured of the version's kind; nullopt for pinned instances, which get their cores when their
+  // model is applied.
+  std::optional<MeasuredKind> KnownKind(const ModelSettings& settings, const ModelVersion& version);
   // Everything but the node, which TakeNode() sets.
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
   // Models take turns on the nodes, so call it only for a model that is then loaded with these options.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -27,6 +28,35 @@ absl::StatusOr<std::vector<std::string>> PlanRoom(std::vector<LoadedModel> other
     unload.push_back(other.name);
   }
   return unload;
+}
+
+bool RunningLoads::MayBegin(bool alone) const {
+  if (alone) return loads_.empty();
+  return loads_.size() < max_ &&
+         std::none_of(loads_.begin(), loads_.end(), [](const auto& load) { return load.second.alone; });
+}
+
+int64_t RunningLoads::reserved() const {
+  int64_t bytes = 0;
+  for (const auto& [model, load] : loads_) bytes += load.bytes;
+  return bytes;
+}
+
+void RunningLoads::Begin(const std::string& model, int64_t bytes, bool alone) {
+  loads_[model] = {bytes, alone};
+}
+
+absl::StatusOr<LoadPlan> PlanLoad(const RunningLoads& running, std::vector<LoadedModel> others, int64_t held,
+                                  int64_t bytes, int64_t max, bool alone) {
+  const bool may_begin = running.MayBegin(alone);
+  const int64_t reserved = running.reserved();
+  if (max == 0 || held + reserved + bytes <= max) return LoadPlan{.waits = !may_begin, .unload = {}};
+  if (const auto ever = PlanRoom(others, held, bytes, max); !ever.ok()) return ever.status();
+  if (!may_begin) return LoadPlan{.waits = true, .unload = {}};
+  auto room = PlanRoom(std::move(others), held + reserved, bytes, max);
+  // The room is there once loads that run have ended: their models can then be unloaded, or have failed.
+  if (!room.ok()) return LoadPlan{.waits = true, .unload = {}};
+  return LoadPlan{.waits = false, .unload = *std::move(room)};
 }
 
 IdlePlan PlanIdle(const std::vector<LoadedModel>& loaded, absl::Duration idle_unload, absl::Time now) {

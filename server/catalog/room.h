@@ -1,8 +1,10 @@
-// Which models are unloaded where requests load them again: to make room for another, and those that are not
-// used.
+// Which loads run at the same time, and which models are unloaded where requests load them again: to make
+// room for another, and those that are not used.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,45 @@ struct LoadedModel {
 // the room. FAILED_PRECONDITION if the room cannot be made.
 absl::StatusOr<std::vector<std::string>> PlanRoom(std::vector<LoadedModel> others, int64_t held,
                                                   int64_t bytes, int64_t max);
+
+// The loads that run, and the memory that is reserved for them. Not thread-safe.
+class RunningLoads {
+ public:
+  // At most `max` loads run at the same time, and at least one may.
+  explicit RunningLoads(size_t max) : max_(max > 0 ? max : 1) {}
+
+  // Whether a load may begin beside those that run. `alone`: none may run beside it, because it is measured.
+  bool MayBegin(bool alone) const;
+  bool IsRunning(const std::string& model) const { return loads_.count(model) > 0; }
+  bool empty() const { return loads_.empty(); }
+  // Sum of the memory of the loads that run.
+  int64_t reserved() const;
+
+  // REQUIRES: MayBegin(alone), and no load of the model runs.
+  void Begin(const std::string& model, int64_t bytes, bool alone);
+  // Does nothing if no load of the model runs.
+  void End(const std::string& model) { loads_.erase(model); }
+
+ private:
+  struct Load {
+    int64_t bytes = 0;
+    bool alone = false;
+  };
+
+  const size_t max_;
+  std::map<std::string, Load> loads_;
+};
+
+struct LoadPlan {
+  // The load has to wait until another one has ended. Nothing is unloaded for it until then.
+  bool waits = false;
+  // The models to unload before the load begins.
+  std::vector<std::string> unload;
+};
+// Plans the load of a model that is expected to hold `bytes`, as PlanRoom() does. The loads that run count as
+// if their models held their memory already. FAILED_PRECONDITION if there is no room even without them.
+absl::StatusOr<LoadPlan> PlanLoad(const RunningLoads& running, std::vector<LoadedModel> others, int64_t held,
+                                  int64_t bytes, int64_t max, bool alone);
 
 struct IdlePlan {
   // Models that were not used for the given time.

@@ -39,6 +39,72 @@ TEST(RoomTest, TheModelThatNeedsTheRoomHoldsMemoryToo) {
   EXPECT_THAT(*PlanRoom(Models(), 105, 20, 100), ElementsAre("b", "d"));
 }
 
+TEST(RoomTest, OnlySoManyLoadsRunAtTheSameTime) {
+  RunningLoads running(2);
+  EXPECT_TRUE(running.MayBegin(false));
+  running.Begin("a", 10, false);
+  EXPECT_TRUE(running.MayBegin(false));
+  running.Begin("b", 20, false);
+  EXPECT_FALSE(running.MayBegin(false));
+  EXPECT_EQ(running.reserved(), 30);
+  EXPECT_TRUE(running.IsRunning("b"));
+  running.End("b");
+  running.End("nothing of this name");
+  EXPECT_TRUE(running.MayBegin(false));
+  EXPECT_EQ(running.reserved(), 10);
+  EXPECT_FALSE(running.IsRunning("b"));
+}
+
+TEST(RoomTest, ALoadThatIsMeasuredRunsAlone) {
+  RunningLoads running(3);
+  running.Begin("a", 10, false);
+  EXPECT_FALSE(running.MayBegin(true));
+  EXPECT_TRUE(running.MayBegin(false));
+  running.End("a");
+  EXPECT_TRUE(running.MayBegin(true));
+  running.Begin("b", 10, true);
+  EXPECT_FALSE(running.MayBegin(true));
+  EXPECT_FALSE(running.MayBegin(false));
+  EXPECT_TRUE(RunningLoads(0).MayBegin(false)) << "at least one may always run";
+}
+
+// The models of Models() hold 100 bytes together, of which 30 are kept.
+TEST(RoomTest, LoadsThatRunHoldTheirMemoryAlready) {
+  RunningLoads running(3);
+  running.Begin("x", 20, false);
+  const auto fits = PlanLoad(running, Models(), 100, 10, 130, false);
+  ASSERT_TRUE(fits.ok());
+  EXPECT_FALSE(fits->waits);
+  EXPECT_THAT(fits->unload, IsEmpty());
+  const auto unloads = PlanLoad(running, Models(), 100, 11, 130, false);
+  ASSERT_TRUE(unloads.ok());
+  EXPECT_FALSE(unloads->waits);
+  EXPECT_THAT(unloads->unload, ElementsAre("b"));
+}
+
+TEST(RoomTest, ALoadWaitsForRoomThatOthersMayLeave) {
+  RunningLoads running(3);
+  running.Begin("x", 20, false);
+  EXPECT_FALSE(PlanLoad(running, Models(), 100, 80, 130, false)->waits) << "beside 30 and 20";
+  const auto waits = PlanLoad(running, Models(), 100, 81, 130, false);
+  ASSERT_TRUE(waits.ok());
+  EXPECT_TRUE(waits->waits);
+  EXPECT_THAT(waits->unload, IsEmpty()) << "nothing goes before the load can begin";
+  EXPECT_TRUE(absl::IsFailedPrecondition(PlanLoad(running, Models(), 100, 101, 130, false).status()))
+      << "there is no room even once x has gone";
+}
+
+TEST(RoomTest, ALoadThatMayNotBeginUnloadsNothing) {
+  RunningLoads running(1);
+  running.Begin("x", 0, false);
+  for (const int64_t max : {int64_t{0}, int64_t{100}}) {
+    const auto plan = PlanLoad(running, Models(), 100, 20, max, false);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_TRUE(plan->waits);
+    EXPECT_THAT(plan->unload, IsEmpty());
+  }
+}
+
 TEST(RoomTest, IdleModelsGo) {
   const IdlePlan plan = PlanIdle(Models(), absl::Seconds(2), kNow);
   EXPECT_THAT(plan.unload, ElementsAre("b"));

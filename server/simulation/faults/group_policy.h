@@ -39,6 +39,9 @@ enum class Defect {
   kUnloadsTooEarly,
   kIgnoresMemory,
   kUnloadsTheNewest,
+  // Loads that run count with no memory, and models are measured beside other loads.
+  kForgetsRunningLoads,
+  kMeasuresBesideOthers,
   // Threads that must not compute passes (LimitPassesHere) do.
   kIgnoresLimits,
 };

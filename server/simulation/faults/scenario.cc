@@ -152,6 +152,19 @@ void DrawOnDemand(Random& random, const Features& features, Nanos span, Scenario
   scenario.reloads.clear();
 }
 
+void DrawParallelLoads(Random& random, const Features& features, Scenario& scenario) {
+  if (!scenario.on_demand) return;
+  enum class Kinds { kNone, kOne, kEachItsOwn };
+  const auto kinds = OneOf(random, {Kinds::kNone, Kinds::kOne, Kinds::kEachItsOwn});
+  const auto max_loads = OneOf<size_t>(random, {1, 2, 3});
+  OnDemand& drawn = *scenario.on_demand;
+  for (size_t i = 0; i < drawn.bytes.size(); ++i) drawn.kinds.push_back(OnDemand::kNoKind);
+  if (!features.has(Feature::kParallelLoads)) return;
+  drawn.max_loads = max_loads;
+  for (size_t i = 0; kinds != Kinds::kNone && i < drawn.kinds.size(); ++i)
+    drawn.kinds[i] = kinds == Kinds::kOne ? 0 : static_cast<int>(i);
+}
+
 DeviceFaults DrawFaults(Random& random, const Features& features, Nanos span) {
   DeviceFaults faults;
   faults.heals_at = span;
@@ -202,7 +215,7 @@ const char* NameOf(Feature feature) {
   constexpr const char* kNames[kFeatures] = {
       "errors",  "slow-passes",      "hangs",      "reloads",     "cancellations", "jitter",
       "sizes",   "bursts",           "priorities", "timeouts",    "preferred",     "shared-cores",
-      "devices", "broken-instances", "considered", "tiny-passes", "on-demand"};
+      "devices", "broken-instances", "considered", "tiny-passes", "on-demand",     "parallel-loads"};
   return kNames[static_cast<size_t>(feature)];
 }
 
@@ -220,6 +233,7 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
   Random random(seed);
   // Draws what was added to the scenarios later, so that earlier seeds keep what they had.
   Random later(seed ^ 0x5eed);
+  Random latest(seed ^ 0x10ad);
   Scenario scenario;
   const auto few_models = OneOf<int64_t>(random, {1, 1, 2, 3});
   const auto many_models = OneOf<int64_t>(random, {10, 50, 200});
@@ -272,6 +286,7 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
     if (random.Chance(0.2) && features.has(Feature::kReloads)) scenario.reloads.push_back(reload);
   }
   DrawOnDemand(later, features, span, scenario);
+  DrawParallelLoads(latest, features, scenario);
   // By then the longest pass of the faulty period has ended, and so have the requests that waited for it.
   scenario.healed_at = span + scenario.faults.hang_length + 10 * kSecond;
   AddHealing(scenario, later, features);

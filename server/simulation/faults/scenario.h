@@ -35,8 +35,9 @@ enum class Feature : uint32_t {
   kConsidered,
   kTinyPasses,
   kOnDemand,
+  kParallelLoads,
 };
-inline constexpr int kFeatures = 17;
+inline constexpr int kFeatures = 18;
 
 const char* NameOf(Feature feature);
 
@@ -64,6 +65,11 @@ struct OnDemand {
   double load_error = 0;
   Nanos idle_unload = {};
   size_t max_waiting = 256;
+  // The most loads at the same time.
+  size_t max_loads = 1;
+  // By model: its kind, whose first load is measured and therefore runs alone; kNoKind if each load does.
+  static constexpr int kNoKind = -1;
+  std::vector<int> kinds = {};
 };
 
 struct Scenario {

@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Found{Defect::kUnloadsTooEarly, "is not idle, and was unloaded"},
                       Found{Defect::kNeverUnloads, "is idle, and stays loaded"},
                       Found{Defect::kIgnoresMemory, "the models hold"},
+                      Found{Defect::kForgetsRunningLoads, "the models and the loads that run hold"},
+                      Found{Defect::kMeasuresBesideOthers, "is loaded beside one that is measured"},
                       Found{Defect::kIgnoresLimits, "the catalog's thread computes"},
                       Found{Defect::kUnloadsTheNewest, "was used before it"}));
 

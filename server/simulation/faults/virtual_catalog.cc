@@ -20,9 +20,11 @@ VirtualCatalog::VirtualCatalog(const OnDemand& options, Defect defect, uint64_t 
       clock_(clock),
       hooks_(std::move(hooks)),
       random_(seed),
-      queue_({.max_waiting_per_model = options.max_waiting}, clock, [this] {
-        if (defect_ != Defect::kCatalogSleeps) WakeAt(Now());
-      }) {
+      queue_({.max_waiting_per_model = options.max_waiting, .max_loads = options.max_loads}, clock,
+             [this] {
+               if (defect_ != Defect::kCatalogSleeps) WakeAt(Now());
+             }),
+      running_(options.max_loads) {
   for (size_t i = 0; i < options.bytes.size(); ++i) models_.push_back({.name = absl::StrCat(i)});
 }
 
@@ -55,7 +57,7 @@ void VirtualCatalog::Await(const SimTask& task, Resume resume) {
   waiting_[task.id()] = {task.entry().deadline, Now(), head.cancellation};
   queue_.Await(head, [this, id = task.id(), model = task.model(),
                       resume = std::move(resume)](const absl::Status& status) mutable {
-    waiting_.erase(id);
+    if (waiting_.erase(id) == 0) hooks_.violated(absl::StrCat("request ", id, " ends its wait twice"));
     if (status.ok() && !models_[model].is_loaded)
       hooks_.violated(absl::StrCat("request ", id, " continues, and its model is not loaded"));
     std::move(resume)(status);
@@ -70,9 +72,11 @@ void VirtualCatalog::Sweep() {
     if (is_cancelled || waiting.deadline <= now || now - waiting.since >= Nanos(LoadQueueOptions().max_wait))
       hooks_.violated(absl::StrCat("request ", id, " waits for its model, and is cancelled or late"));
   }
-  if (is_loading_ || closed_) return;
-  if (turn_at_ > now && queue_.MostWanted())
+  if (ThreadLoads() || closed_) return;
+  if (turn_at_ > now && !next_ && loading_.size() < options_.max_loads && queue_.MostWanted())
     hooks_.violated(absl::StrCat("model ", *queue_.MostWanted(), " is wanted, and nothing loads it"));
+  if (turn_at_ > now && next_ && loading_.empty())
+    hooks_.violated(absl::StrCat("model ", *next_, " waits to be loaded, and no other load runs"));
   for (size_t i = 0; i < models_.size(); ++i) {
     if (!healed_ && models_[i].is_loaded && LastUsed(static_cast<int>(i)) + options_.idle_unload < now)
       hooks_.violated(absl::StrCat("model ", i, " is idle, and stays loaded"));
@@ -101,13 +105,23 @@ void VirtualCatalog::WakeAt(Nanos when) {
 }
 
 void VirtualCatalog::Turn() {
-  if (is_loading_ || closed_) return;
+  if (ThreadLoads() || closed_) return;
   if (!healed_ && defect_ != Defect::kNeverUnloads) UnloadIdle();
-  while (!is_loading_ && LoadWanted()) {
+  LoadWanted();
+  for (size_t i = 0; healed_ && !next_ && i < models_.size(); ++i) {
+    const auto model = static_cast<int>(i);
+    if (models_[i].is_loaded || running_.IsRunning(models_[i].name)) continue;
+    if (running_.MayBegin(IsAlone(model))) BeginLoad(model, /*is_wanted=*/false);
   }
-  for (size_t i = 0; healed_ && !is_loading_ && i < models_.size(); ++i) {
-    if (!models_[i].is_loaded) BeginLoad(static_cast<int>(i), /*is_wanted=*/false);
-  }
+}
+
+bool VirtualCatalog::IsAlone(int model) const {
+  if (defect_ == Defect::kMeasuresBesideOthers) return false;
+  return measured_.count(options_.kinds[model]) == 0;
+}
+
+bool VirtualCatalog::ThreadLoads() const {
+  return std::any_of(loading_.begin(), loading_.end(), [](const auto& load) { return load.second; });
 }
 
 void VirtualCatalog::UnloadIdle() {
@@ -128,37 +142,49 @@ void VirtualCatalog::UnloadIdle() {
   }
 }
 
-bool VirtualCatalog::LoadWanted() {
-  const auto name = queue_.MostWanted();
-  if (!name) return false;
-  const int model = IndexOf(*name);
-  if (models_[model].is_loaded) {
-    queue_.Loaded(*name, absl::ZeroDuration());
-    return true;
+void VirtualCatalog::LoadWanted() {
+  for (;;) {
+    if (!next_) {
+      const auto name = running_.MayBegin(/*alone=*/false) ? queue_.MostWanted() : std::nullopt;
+      if (!name) return;
+      if (models_[IndexOf(*name)].is_loaded) {
+        queue_.Loaded(*name, absl::ZeroDuration());
+        continue;
+      }
+      next_ = IndexOf(*name);
+    }
+    const int model = *next_;
+    const auto plan = Plan(model);
+    if (plan.ok() && plan->waits) return;
+    next_.reset();
+    if (!plan.ok()) {
+      queue_.Failed(models_[model].name, plan.status());
+      continue;
+    }
+    UnloadFor(model, plan->unload);
+    BeginLoad(model, /*is_wanted=*/true);
   }
-  queue_.Begin(*name);
-  if (const absl::Status room = MakeRoom(model, options_.bytes[model]); !room.ok()) {
-    queue_.Failed(*name, room);
-    return true;
-  }
-  BeginLoad(model, /*is_wanted=*/true);
-  return false;
 }
 
-absl::Status VirtualCatalog::MakeRoom(int model, int64_t bytes) {
-  if (MaxBytes() == 0 || Held() + bytes <= MaxBytes()) return absl::OkStatus();
-  if (defect_ == Defect::kIgnoresMemory) return absl::OkStatus();
-  auto plan = PlanRoom(Loaded(model), Held(), bytes, MaxBytes());
-  if (!plan.ok()) return plan.status();
-  if (defect_ == Defect::kUnloadsTheNewest) {
-    std::vector<LoadedModel> others = Loaded(model);
-    *plan = {std::max_element(others.begin(), others.end(), [](const auto& a, const auto& b) {
-               return a.last_used < b.last_used;
-             })->name};
+absl::StatusOr<LoadPlan> VirtualCatalog::Plan(int model) {
+  const int64_t bytes = options_.bytes[model];
+  const bool alone = IsAlone(model);
+  if (defect_ == Defect::kIgnoresMemory) return PlanLoad(running_, {}, 0, 0, 0, alone);
+  std::vector<LoadedModel> others = Loaded(model);
+  auto plan = PlanLoad(running_, others, Held(), bytes, MaxBytes(), alone);
+  const bool unloads = plan.ok() && !plan->unload.empty();
+  if (defect_ == Defect::kUnloadsTheNewest && unloads) {
+    plan->unload = {std::max_element(others.begin(), others.end(), [](const auto& a, const auto& b) {
+                      return a.last_used < b.last_used;
+                    })->name};
   }
-  for (const std::string& name : *plan) {
+  return plan;
+}
+
+void VirtualCatalog::UnloadFor(int model, const std::vector<std::string>& unload) {
+  for (const std::string& name : unload) {
     const int unloaded = IndexOf(name);
-    if (Held() + bytes <= MaxBytes())
+    if (Held() + running_.reserved() + options_.bytes[model] <= MaxBytes())
       hooks_.violated(absl::StrCat("model ", name, " was unloaded although there is room"));
     for (const LoadedModel& other : Loaded(model)) {
       if (other.last_used < ToTime(LastUsed(unloaded)))
@@ -167,7 +193,6 @@ absl::Status VirtualCatalog::MakeRoom(int model, int64_t bytes) {
     }
     Unload(unloaded);
   }
-  return absl::OkStatus();
 }
 
 void VirtualCatalog::Unload(int model) {
@@ -175,9 +200,28 @@ void VirtualCatalog::Unload(int model) {
   hooks_.close(model);
 }
 
+void VirtualCatalog::CheckBegin(int model, bool alone) {
+  if (loading_.count(model) > 0 || models_[model].is_loaded)
+    hooks_.violated(absl::StrCat("model ", model, " is loaded twice"));
+  if (loading_.size() >= options_.max_loads)
+    hooks_.violated(absl::StrCat(loading_.size(), " loads run, of at most ", options_.max_loads));
+  if (ThreadLoads() || (alone && !loading_.empty()))
+    hooks_.violated(absl::StrCat("model ", model, " is loaded beside one that is measured, or is measured"));
+  int64_t held = Held() + options_.bytes[model];
+  for (const auto& [other, is_alone] : loading_) held += options_.bytes[other];
+  if (MaxBytes() > 0 && held > MaxBytes())
+    hooks_.violated(
+        absl::StrCat("the models and the loads that run hold ", held, " bytes, of at most ", MaxBytes()));
+}
+
 void VirtualCatalog::BeginLoad(int model, bool is_wanted) {
-  is_loading_ = true;
-  if (defect_ == Defect::kResumesTooEarly) queue_.Loaded(models_[model].name, absl::ZeroDuration());
+  const std::string& name = models_[model].name;
+  CheckBegin(model, measured_.count(options_.kinds[model]) == 0);
+  const bool alone = IsAlone(model);
+  loading_[model] = alone;
+  running_.Begin(name, defect_ == Defect::kForgetsRunningLoads ? 0 : options_.bytes[model], alone);
+  if (defect_ == Defect::kResumesTooEarly) queue_.Loaded(name, absl::ZeroDuration());
+  queue_.Begin(name, alone);
   const Nanos began = Now();
   const Nanos took = options_.load_time[model] * (0.5 + random_.Uniform());
   hooks_.at(began + took.Whole(),
@@ -190,13 +234,15 @@ void VirtualCatalog::EndLoad(int model, bool is_wanted, Nanos began) {
               [this, model, is_wanted, began](Nanos) { EndLoad(model, is_wanted, began); });
     return;
   }
-  is_loading_ = false;
-  if (closed_) return;
   Model& loaded = models_[model];
+  loading_.erase(model);
+  running_.End(loaded.name);
+  if (closed_) return;
   if (!healed_ && random_.Chance(options_.load_error)) {
     queue_.Failed(loaded.name, absl::InternalError("the load failed"));
   } else {
     ++loads_;
+    if (options_.kinds[model] != OnDemand::kNoKind) measured_.insert(options_.kinds[model]);
     hooks_.load(model);
     loaded.is_loaded = true;
     loaded.loaded_at = Now();

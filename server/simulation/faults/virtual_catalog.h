@@ -1,5 +1,5 @@
-// The catalog's thread on virtual time: the daemon's LoadQueue and its rules for unloading, with loads that
-// take a while, fail now and then, and read nothing.
+// The catalog's thread on virtual time: the daemon's LoadQueue, and its rules for what is loaded at the same
+// time and what is unloaded, with loads that take a while, fail now and then, and read nothing.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,15 +74,20 @@ class VirtualCatalog final : public Loads {
 
   // Lets the thread make a turn at `when`.
   void WakeAt(Nanos when);
-  // Unloads what is idle, and loads what is wanted, unless a load is in progress.
+  // Unloads what is idle, and begins to load what is wanted, unless a load runs on this thread.
   void Turn();
   void UnloadIdle();
-  // Returns true if another model may be wanted.
-  bool LoadWanted();
-  absl::Status MakeRoom(int model, int64_t bytes);
+  void LoadWanted();
+  // Whether the model's load is measured. The catalog's thread then does nothing else.
+  bool IsAlone(int model) const;
+  bool ThreadLoads() const;
+  absl::StatusOr<LoadPlan> Plan(int model);
+  void UnloadFor(int model, const std::vector<std::string>& unload);
   void Unload(int model);
   void BeginLoad(int model, bool is_wanted);
   void EndLoad(int model, bool is_wanted, Nanos began);
+  // Adds violations of what must hold when the model's load begins.
+  void CheckBegin(int model, bool alone);
 
   const OnDemand options_;
   const Defect defect_;
@@ -92,7 +98,13 @@ class VirtualCatalog final : public Loads {
   std::vector<Model> models_;
   // By request.
   std::map<int64_t, Waiting> waiting_;
-  bool is_loading_ = false;
+  RunningLoads running_;
+  // Those that run, and whether each is alone: noted apart from `running_`, which decides.
+  std::map<int, bool> loading_;
+  // The model that is loaded next, which may have to wait for others.
+  std::optional<int> next_;
+  // Kinds that were measured.
+  std::set<int> measured_;
   bool healed_ = false;
   bool closed_ = false;
   // The earliest turn that is planned.

@@ -1,0 +1,224 @@
+// Which loads the catalog begins next, by orders, requests and retries, and how they end. Loads of models
+// whose kind was measured run beside each other; all others run alone.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/catalog/catalog.h"
+#include "server/catalog/room.h"
+#include "server/logging/log.h"
+
+namespace saccade::server {
+
+bool Catalog::IsLoading(const std::string& name) const {
+  return loading_.count(name) > 0 || (next_ && next_->name == name);
+}
+
+void Catalog::StartLoads() {
+  if (std::exchange(applied_here_, false)) ResumeServed();
+  while (!refusing()) {
+    if (!next_) {
+      next_waits_ = false;
+      if (!running_.MayBegin(/*alone=*/false) || !PickNext()) return;
+      continue;
+    }
+    if (next_waits_) return;
+    switch (BeginNext()) {
+      case Begun::kBeside:
+        break;
+      case Begun::kAlone:
+        // Orders and the deadlines of unloads have their turn before the next load.
+        return;
+      case Begun::kWaits:
+        next_waits_ = true;
+        return;
+    }
+  }
+}
+
+bool Catalog::PickNext() {
+  if (PickRetry()) return true;
+  return requests_first_ ? PickWanted() || PickOrder() : PickOrder() || PickWanted();
+}
+
+bool Catalog::PickRetry() {
+  const absl::Time now = clock_->Now();
+  const auto due = std::find_if(retries_.begin(), retries_.end(), [&](const auto& retry) {
+    return retry.second.at <= now && !IsLoading(retry.first);
+  });
+  if (due == retries_.end()) return false;
+  const std::string name = due->first;
+  const std::string repository = due->second.repository;
+  next_.emplace(Loading{
+      .repository = repository,
+      .name = name,
+      .config_json = std::nullopt,
+      .ended = [this, repository, name](const absl::Status& loaded) { PlanRetry(repository, name, loaded); },
+      .is_retry = true});
+  return true;
+}
+
+bool Catalog::PickOrder() {
+  std::optional<Job> job = TakeOrder(/*is_load=*/true);
+  if (!job) return false;
+  requests_first_ = true;
+  // An order of the same model may have waited for this one.
+  again_ = true;
+  // A job that has failed answers when it is destroyed. The others are not delayed by it.
+  Try([&] { (*std::move(job))(absl::OkStatus()); });
+  return true;
+}
+
+bool Catalog::PickWanted() {
+  const auto name = load_queue_->MostWanted();
+  if (!name) return false;
+  requests_first_ = false;
+  if (!table_.IsCold(*name)) {
+    // Loaded meanwhile, as part of an ensemble or by an order.
+    load_queue_->Loaded(*name, absl::ZeroDuration());
+    return true;
+  }
+  Choose(*name, std::nullopt, [this, name = *name](const absl::Status& loaded) {
+    if (!loaded.ok()) load_queue_->Failed(name, loaded);
+  });
+  return true;
+}
+
+void Catalog::Choose(const std::string& name, std::optional<std::string> config_json, Done ended) {
+  const auto repository = RepositoryOf(name);
+  if (!repository.ok()) return std::move(ended)(repository.status());
+  next_.emplace(Loading{.repository = *repository,
+                        .name = name,
+                        .config_json = std::move(config_json),
+                        .ended = std::move(ended),
+                        .call = CurrentLogCall()});
+}
+
+Catalog::Begun Catalog::BeginNext() {
+  if (!running_.MayBegin(/*alone=*/false)) return Begun::kWaits;
+  // Read only now, since they may have changed while the load waited.
+  ReadFiles files = Read(next_->repository, next_->name, next_->config_json);
+  const bool beside = files.stamp.ok() && files.entry.ok() && host_.CanLoadAhead(*files.entry);
+  if (!beside && !running_.MayBegin(/*alone=*/true)) return Begun::kWaits;
+  absl::StatusOr<LoadPlan> plan = LoadPlan();
+  int64_t bytes = 0;
+  if (beside) {
+    bytes = host_.ExpectedBytes(*files.entry);
+    const int64_t max = options_.max_model_bytes;
+    const int64_t held = host_.MemoryInUse();
+    const bool fits = max == 0 || held + running_.reserved() + bytes <= max;
+    plan = PlanLoad(running_, fits ? std::vector<LoadedModel>() : LoadedModels(), held, bytes, max,
+                    /*alone=*/false);
+    if (plan.ok() && plan->waits) return Begun::kWaits;
+  }
+  Loading loading = *std::move(next_);
+  next_.reset();
+  loading.files = std::move(files);
+  if (!beside) {
+    LoadAlone(std::move(loading));
+    return Begun::kAlone;
+  }
+  BeginBeside(std::move(loading), plan, bytes);
+  return Begun::kBeside;
+}
+
+void Catalog::BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan, int64_t bytes) {
+  const LogCallScope scope(loading.call);
+  const std::string name = loading.name;
+  absl::Status refused = Note(loading.repository, name, loading.files);
+  if (refused.ok() && !plan.ok()) {
+    ReportUnavailable(name, plan.status());
+    refused =
+        absl::Status(plan.status().code(), absl::StrCat("model '", name, "': ", plan.status().message()));
+  }
+  if (!refused.ok()) return Report(std::move(loading), refused);
+  for (const std::string& other : plan->unload) UnloadIdle(other, "its memory is needed");
+  if (!plan->unload.empty()) ReportChanges();
+  // Whatever fails from here on, EndLoad() follows.
+  Loading& begun = loading_.insert_or_assign(name, std::move(loading)).first->second;
+  begun.start = clock_->Now();
+  running_.Begin(name, bytes, /*alone=*/false);
+  load_queue_->Begin(name);
+  host_.ListLoading(*begun.files.entry);
+  int64_t skipped_bytes = 0;
+  host_.LoadAhead(*begun.files.entry, *begun.files.stamp, &skipped_bytes);
+  if (!host_.HasEndedAhead(name)) return;
+  absl::MutexLock lock(&orders_->mutex);
+  orders_->load_ended = true;
+}
+
+void Catalog::LoadAlone(Loading loading) {
+  const LogCallScope scope(std::move(loading.call));
+  loading.start = clock_->Now();
+  // Without a text, which takes memory.
+  absl::Status loaded(absl::StatusCode::kResourceExhausted, "");
+  Try([&] {
+    running_.Begin(loading.name, 0, /*alone=*/true);
+    load_queue_->Begin(loading.name, /*alone=*/true);
+    loaded = Apply(loading.repository, loading.name, std::move(loading.files),
+                   loading.config_json.has_value(), {}, 0);
+  });
+  running_.End(loading.name);
+  Report(std::move(loading), loaded);
+}
+
+void Catalog::EndLoads() {
+  std::vector<std::string> ended;
+  Try([&] {
+    for (const auto& [name, loading] : loading_) {
+      if (host_.HasEndedAhead(name)) ended.push_back(name);
+    }
+  });
+  for (const std::string& name : ended) EndLoad(name);
+}
+
+void Catalog::AwaitLoads() {
+  while (!loading_.empty()) EndLoad(loading_.begin()->first);
+}
+
+void Catalog::EndLoad(const std::string& name) {
+  auto ended = loading_.extract(name);
+  if (ended.empty()) return;
+  Loading loading = std::move(ended.mapped());
+  running_.End(loading.name);
+  const LogCallScope scope(std::move(loading.call));
+  // Without a text, which takes memory.
+  absl::Status loaded(absl::StatusCode::kResourceExhausted, "");
+  Try([&] { loaded = Host(loading.name, std::move(loading.files), loading.config_json.has_value(), {}); });
+  Try([&] { host_.DropAhead(loading.name); });
+  Report(std::move(loading), loaded);
+}
+
+void Catalog::Report(Loading loading, const absl::Status& loaded) {
+  next_waits_ = false;
+  again_ = true;
+  // The health changes first: a client that is told of the load's end may ask for it at once.
+  Try([&] { ReportChanges(); });
+  Try([&] {
+    if (loaded.ok()) load_queue_->Loaded(loading.name, clock_->Now() - loading.start);
+  });
+  Try([&] { std::move(loading.ended)(loaded); });
+  load_queue_->End(loading.name);
+}
+
+void Catalog::RejectNext() {
+  if (!next_) return;
+  Loading loading = *std::move(next_);
+  next_.reset();
+  std::move(loading.ended)(absl::UnavailableError("the daemon is shutting down"));
+}
+
+absl::Time Catalog::NextRetry() const {
+  absl::Time next = absl::InfiniteFuture();
+  // While nothing can begin, the end of a load wakes the thread.
+  if (refusing() || next_ || !running_.MayBegin(/*alone=*/false)) return next;
+  for (const auto& [name, retry] : retries_) {
+    if (!IsLoading(name)) next = std::min(next, retry.at);
+  }
+  return next;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,124 @@
+#include "server/catalog/model_host.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/core/fake_clock.h"
+#include "server/repository/test_repository.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int64_t kMiB = 1 << 20;
+
+struct Files {
+  ModelEntry entry;
+  ModelStamp stamp;
+};
+
+// The weights only have a size: identity reads none. A load is expected to need twice as much, and one that
+// is measured needs as much.
+class ModelHostTest : public testing::Test {
+ protected:
+  Files Write(const std::string& model, int64_t mib) const {
+    repository_.Write(
+        absl::StrCat(model, "/config.pbtxt"),
+        "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+    repository_.Write(absl::StrCat(model, "/1/weights.safetensors"), "");
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors",
+                                 static_cast<uintmax_t>(mib * kMiB));
+    auto entry = ReadModel(repository_.string(), model);
+    auto stamp = StampModel(repository_.string(), model);
+    if (!entry.ok() || !stamp.ok()) {
+      ADD_FAILURE() << entry.status() << ", " << stamp.status();
+      return {};
+    }
+    return {*std::move(entry), *std::move(stamp)};
+  }
+  // Afterwards, the model of 20 MiB that is named "first" is loaded, and so its kind is measured.
+  void Start(int64_t max_mib) {
+    options_.max_model_bytes = max_mib * kMiB;
+    host_.emplace(&options_, ModelHost::Hooks{.released = [] {}, .closed = [] { return false; }}, &table_,
+                  &clock_, &metrics_);
+    ASSERT_TRUE(Apply(Write("first", 20)).ok());
+    ASSERT_EQ(host_->MemoryInUse(), 20 * kMiB);
+  }
+  absl::Status Apply(const Files& files) {
+    return host_->Apply(files.entry, files.stamp, /*all_anew=*/false, {});
+  }
+  bool LoadAhead(const Files& files) { return host_->LoadAhead(files.entry, files.stamp, &skipped_bytes_); }
+
+  TestRepository repository_;
+  FakeClock clock_;
+  Metrics metrics_{"test"};
+  ModelTable table_;
+  CatalogOptions options_ = {.cores = 4};
+  std::optional<ModelHost> host_;
+  int64_t skipped_bytes_ = 0;
+};
+
+TEST_F(ModelHostTest, LoadsAheadKeepToTheMemory) {
+  Start(139);
+  const Files a = Write("a", 20);
+  const Files b = Write("b", 20);
+  const Files c = Write("c", 20);
+  // In the order in which they are wanted, which is not that of their names.
+  EXPECT_TRUE(LoadAhead(c));
+  EXPECT_TRUE(LoadAhead(a));
+  EXPECT_FALSE(LoadAhead(b)) << "20 MiB are held, two loads need 40 each, and so would this one";
+  EXPECT_THAT(host_->AheadOf("c"), ElementsAre(1));
+  EXPECT_THAT(host_->AheadOf("a"), ElementsAre(1));
+  EXPECT_THAT(host_->AheadOf("b"), IsEmpty());
+  EXPECT_EQ(host_->MemoryAhead(), 80 * kMiB);
+  EXPECT_EQ(host_->MemoryAhead("c"), 40 * kMiB);
+  ASSERT_TRUE(Apply(c).ok());
+  EXPECT_EQ(host_->MemoryInUse(), 40 * kMiB);
+  EXPECT_EQ(host_->MemoryAhead(), 40 * kMiB);
+  EXPECT_TRUE(LoadAhead(b)) << "c holds less than was expected";
+  for (const Files& files : {a, b}) EXPECT_TRUE(Apply(files).ok());
+  EXPECT_EQ(host_->MemoryInUse(), 80 * kMiB);
+  EXPECT_EQ(host_->MemoryAhead(), 0);
+}
+
+TEST_F(ModelHostTest, AModelThatIsMeasuredIsNotLoadedAheadAndItsMemoryIsKeptFree) {
+  Start(159);
+  const Files other_kind = Write("other_kind", 30);
+  EXPECT_FALSE(host_->CanLoadAhead(other_kind.entry));
+  EXPECT_EQ(host_->ExpectedBytes(other_kind.entry), 60 * kMiB);
+  EXPECT_TRUE(LoadAhead(other_kind));
+  EXPECT_THAT(host_->AheadOf("other_kind"), IsEmpty());
+  EXPECT_EQ(skipped_bytes_, 60 * kMiB);
+  EXPECT_TRUE(LoadAhead(Write("a", 20)));
+  EXPECT_FALSE(LoadAhead(Write("b", 20))) << "20 held, 60 for the one that is measured, 40 each";
+}
+
+TEST_F(ModelHostTest, WhatIsNotTakenIsFreed) {
+  Start(100);
+  const Files a = Write("a", 20);
+  EXPECT_TRUE(host_->CanLoadAhead(a.entry));
+  EXPECT_TRUE(LoadAhead(a));
+  EXPECT_TRUE(LoadAhead(a)) << "nothing happens";
+  EXPECT_EQ(host_->MemoryAhead(), 40 * kMiB);
+  host_->DropAhead("a");
+  EXPECT_THAT(host_->AheadOf("a"), IsEmpty());
+  EXPECT_TRUE(host_->HasEndedAhead("a"));
+  EXPECT_EQ(host_->MemoryAhead(), 0);
+}
+
+TEST_F(ModelHostTest, AModelThatIsLoadedIsNotLoadedAhead) {
+  Start(0);
+  const Files again = Write("first", 20);
+  EXPECT_FALSE(host_->CanLoadAhead(again.entry));
+  EXPECT_TRUE(LoadAhead(again));
+  EXPECT_THAT(host_->AheadOf("first"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace saccade::server
