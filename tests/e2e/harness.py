@@ -198,10 +198,12 @@ def write_secret(path, text):
     return path
 
 
-def run_to_end(*arguments):
-    """Runs saccaded with arguments that it should reject; returns the finished process."""
+def run_to_end(*arguments, environment=None):
+    """Runs saccaded with arguments that it should reject; returns the finished process. `environment` is added to this
+    process's."""
     return subprocess.run(
-        [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS
+        [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+        env={**os.environ, **(environment or {})},
     )
 
 
