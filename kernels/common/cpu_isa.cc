@@ -64,8 +64,8 @@ CpuIsa BestCpuIsa() {
 
 bool MultipliesBFloat16() {
 #if defined(__x86_64__)
-  static const bool multiplies = BestCpuIsa() == CpuIsa::kAvx512 && Limit().bfloat16 &&
-                                 __builtin_cpu_supports("avx512bf16") != 0;
+  static const bool multiplies =
+      BestCpuIsa() == CpuIsa::kAvx512 && Limit().bfloat16 && __builtin_cpu_supports("avx512bf16") != 0;
   return multiplies;
 #else
   return false;

@@ -30,12 +30,12 @@ CpuIsa BestCpuIsa();
 // Returns "portable", "avx2" or "avx512". torch.ops.saccade.cpu_isa() returns the name of the set in use.
 std::string_view CpuIsaName(CpuIsa isa);
 
-// Whether this processor multiplies bfloat16 itself (AVX-512 BF16) within the limit, so that it is faster than
-// float32. Constant within a process; thread-safe.
+// Whether this processor multiplies bfloat16 itself (AVX-512 BF16) within the limit, so that it is faster
+// than float32. Constant within a process; thread-safe.
 bool MultipliesBFloat16();
 
-// Whether this processor sums products of bytes itself (AVX-512 VNNI or, below AVX-512, AVX-VNNI), so that they
-// are faster than float32. Constant within a process; thread-safe.
+// Whether this processor sums products of bytes itself within the limit (AVX-512 VNNI or, below AVX-512,
+// AVX-VNNI), so that they are faster than float32. Constant within a process; thread-safe.
 bool MultipliesInt8();
 
 }  // namespace saccade::kernels

@@ -16,8 +16,8 @@ using testing::ThrowsMessage;
 
 constexpr int kFailed = 100;
 
-// Ends the process with the number of the set that is used under this limit, plus 10 if it multiplies bfloat16;
-// with kFailed if there is an exception, whose message it writes.
+// Ends the process with the number of the set that is used under this limit, plus 10 if it multiplies
+// bfloat16; with kFailed if there is an exception, whose message it writes.
 [[noreturn]] void ExitWithSet(const char* limit) {
   setenv(kCpuIsaVariable, limit, 1);
   try {
@@ -49,9 +49,9 @@ TEST(CpuIsaLimitOf, KnowsTheNames) {
 
 TEST(CpuIsaLimitOf, AnotherNameIsAnErrorThatListsThem) {
   for (const char* const name : {"", "AVX2", "avx3", "avx2 "}) {
-    EXPECT_THAT([name] { CpuIsaLimitOf(name); },
-                ThrowsMessage<std::invalid_argument>(
-                    HasSubstr("expected portable, avx2, avx512 or avx512_bf16")))
+    EXPECT_THAT(
+        [name] { CpuIsaLimitOf(name); },
+        ThrowsMessage<std::invalid_argument>(HasSubstr("expected portable, avx2, avx512 or avx512_bf16")))
         << name;
   }
 }
@@ -63,8 +63,8 @@ TEST_F(CpuIsaOfTheEnvironment, IsWithinTheLimit) {
 }
 
 TEST_F(CpuIsaOfTheEnvironment, AnEmptyLimitIsNone) {
-  EXPECT_EXIT(ExitWithSet(""), [](int status) { return WIFEXITED(status) && WEXITSTATUS(status) != kFailed; },
-              "");
+  EXPECT_EXIT(
+      ExitWithSet(""), [](int status) { return WIFEXITED(status) && WEXITSTATUS(status) != kFailed; }, "");
 }
 
 TEST_F(CpuIsaOfTheEnvironment, AnUnknownLimitIsAnError) {
