@@ -17,7 +17,7 @@ GROUPS = {
     "std": r"[a-z_0-9]+|"
     r"(assert|cpuid|execinfo|fcntl|fenv|glob|immintrin|arm_neon|dlfcn|langinfo|limits|malloc|math|poll|pthread|setjmp|signal|stdint|stdio|"
     r"stdlib|string|time|unistd|ucontext|spawn|netdb|sched|omp)\.h|(sys|netinet|arpa|linux)/\w+\.h",
-    "torch": r"(ATen|c10|torch)/.*",
+    "torch": r"(ATen|c10|caffe2|torch)/.*",
     "cuda": r"(cuda\w*|cooperative_groups|mma)(\.h|/.*)|(cub|cutlass)/.*",
     "absl": r"absl/.*",
     "grpc": r"(grpc|grpcpp|grpc\+\+)/(?!.*\.pb\.h).*|.*\.grpc\.pb\.h",
