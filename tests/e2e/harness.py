@@ -215,6 +215,12 @@ def eventually(condition, what):
         time.sleep(0.01)
 
 
+def pause_of_a_client(seconds):
+    """The time that a client takes between two requests, so that it asks at its own pace. Never to wait until something has
+    happened: that is what eventually() is for."""
+    time.sleep(seconds)
+
+
 def open_loop(rate, seconds, send):
     """Calls send(0), send(1), ... at a constant rate, independent of the responses. Returns what it returned."""
     begun, sent = time.monotonic(), []
