@@ -224,8 +224,8 @@ std::unique_ptr<TensorProgram> LoadPackage(const std::string& path, ProgramOptio
   RefuseTexts(options.signature.inputs);
   RefuseOptional(options.signature.inputs);
   RefuseTexts(options.signature.outputs);
-  const Metadata metadata = ReadMetadata(path);
   CheckArchiveVersion(path);
+  const Metadata metadata = ReadMetadata(path);
   CheckDevice(metadata, options.gpu.has_value());
   CheckProcessor(metadata);
   OpenStandIn();
