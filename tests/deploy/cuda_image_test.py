@@ -159,6 +159,8 @@ def test_the_real_libraries_are_whole(tmp_path):
     assert {"libtorch_cuda.so", "libcudnn.so.9", "libcublas.so.13", "libsaccade_kernels.so", *OPENED_LATER} <= {
         path.name for path in paths}
     assert len({path.name for path in paths}) == len(paths)
+    (said,) = re.findall(r"from the build come to ([0-9.]+) GB", (ROOT / "docs/deploying.md").read_text())
+    assert sum(path.stat().st_size for path in (*paths, plugin)) / 1e9 == pytest.approx(float(said), rel=0.05)
     for path in (*paths, plugin):
         (tmp_path / path.name).symlink_to(path)
     # Our own libraries find the others by what collect-runtime.sh writes into them.
