@@ -193,6 +193,13 @@ def missing_tests(text):
     return found
 
 
+def test_the_guide_names_the_torch_that_programs_are_made_with():
+    pinned = re.search(r"^torch==(\d+\.\d+)\.", (ROOT / "tools/setup/requirements/torch.in").read_text(), re.MULTILINE)[1]
+    page = " ".join((ROOT / "docs/your-own-model.md").read_text().split())
+    assert f"Make them with the daemon's version of torch, {pinned}." in page
+    assert set(re.findall(r"once it has something that (\d+\.\d+) does not know", page)) == {pinned}
+
+
 def test_the_tests_that_hold_security_are_there():
     page = (ROOT / "SECURITY.md").read_text()
     rows = [line for line in page.partition("## What is defended")[2].splitlines() if line.startswith("| ")]

@@ -17,7 +17,7 @@ GROUPS = {
     "std": r"[a-z_0-9]+|"
     r"(assert|cpuid|execinfo|fcntl|fenv|glob|immintrin|arm_neon|dlfcn|langinfo|limits|malloc|math|poll|pthread|setjmp|signal|stdint|stdio|"
     r"stdlib|string|time|unistd|ucontext|spawn|netdb|sched|omp)\.h|(sys|netinet|arpa|linux)/\w+\.h",
-    "torch": r"(ATen|c10|torch)/.*",
+    "torch": r"(ATen|c10|caffe2|torch)/.*",
     "cuda": r"(cuda\w*|cooperative_groups|mma)(\.h|/.*)|(cub|cutlass)/.*",
     "absl": r"absl/.*",
     "grpc": r"(grpc|grpcpp|grpc\+\+)/(?!.*\.pb\.h).*|.*\.grpc\.pb\.h",
@@ -118,6 +118,7 @@ ROOMS = {
     "server/protocols/rest": "server models std absl protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
     "server/lifecycle/attesting.cc": "server models/device/libtorch_version.h std absl",
+    "server/lifecycle/check_instruction_set.cc": "server models/device/instruction_set.h kernels/common/cpu_isa.h std absl",
     "server/lifecycle/state_folder.cc": "server/lifecycle models/device/instruction_set.h std absl",
     "server/lifecycle/flag_errors.cc": "server models/api/text.h std absl cli",
     "client/cpp": "client/cpp std absl grpc protobuf openssl",

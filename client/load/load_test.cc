@@ -105,7 +105,7 @@ TEST(RunLoad, AnOpenLoopSendsLateWhatExceedsItsBound) {
 TEST(RunLoad, ASenderThatWakesLateIsNotTheServersFault) {
   VirtualTime time;
   LoadClock late = time.clock();
-  late.sleep_until = [&, sleep = late.sleep_until](absl::Time due) { sleep(due + absl::Milliseconds(5)); };
+  late.sleep_until = [&, wait = late.sleep_until](absl::Time due) { wait(due + absl::Milliseconds(5)); };
   const LoadResult result = RunLoad(
       {.rate = 100, .duration = absl::Milliseconds(200), .max_in_flight = 1},
       [](const LoadCall&, const CallDone& done) { done({}); }, nullptr, late);

@@ -4,6 +4,11 @@
 #include <cpuid.h>
 #endif
 
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
 namespace saccade::kernels {
 namespace {
 
@@ -19,25 +24,48 @@ bool HasAvxVnni() {
 }
 #endif
 
-}  // namespace
-
-CpuIsa BestCpuIsa() {
+// What this processor and this build support.
+CpuIsa SupportedCpuIsa() {
 #if defined(__x86_64__)
-  static const CpuIsa best = [] {
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return avx2 && avx512 ? CpuIsa::kAvx512 : avx2 ? CpuIsa::kAvx2 : CpuIsa::kPortable;
-  }();
-  return best;
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return avx2 && avx512 ? CpuIsa::kAvx512 : avx2 ? CpuIsa::kAvx2 : CpuIsa::kPortable;
 #else
   return CpuIsa::kPortable;
 #endif
 }
 
+// The limit of the environment. Throws as CpuIsaLimitOf() does.
+const CpuIsaLimit& Limit() {
+  static const CpuIsaLimit limit = [] {
+    const char* const name = std::getenv(kCpuIsaVariable);
+    return name == nullptr || *name == '\0' ? CpuIsaLimit() : CpuIsaLimitOf(name);
+  }();
+  return limit;
+}
+
+}  // namespace
+
+CpuIsaLimit CpuIsaLimitOf(std::string_view name) {
+  if (name == "portable") return {CpuIsa::kPortable, false};
+  if (name == "avx2") return {CpuIsa::kAvx2, false};
+  if (name == "avx512") return {CpuIsa::kAvx512, false};
+  if (name == "avx512_bf16") return {CpuIsa::kAvx512, true};
+  throw std::invalid_argument(std::string(kCpuIsaVariable) + " is '" + std::string(name) +
+                              "'; expected portable, avx2, avx512 or avx512_bf16. Unset it to use everything "
+                              "that the processor has");
+}
+
+CpuIsa BestCpuIsa() {
+  static const CpuIsa best = std::min(SupportedCpuIsa(), Limit().isa);
+  return best;
+}
+
 bool MultipliesBFloat16() {
 #if defined(__x86_64__)
-  static const bool multiplies = BestCpuIsa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
+  static const bool multiplies =
+      BestCpuIsa() == CpuIsa::kAvx512 && Limit().bfloat16 && __builtin_cpu_supports("avx512bf16") != 0;
   return multiplies;
 #else
   return false;

@@ -8,18 +8,34 @@ namespace saccade::kernels {
 
 enum class CpuIsa { kPortable, kAvx2, kAvx512 };
 
-// Returns the best set that this processor and this build support. Constant within a process; thread-safe.
+// The environment variable with the name of the limit below. If it is unset or empty, there is no limit.
+inline constexpr char kCpuIsaVariable[] = "SACCADE_CPU_ISA";
+
+// The most that the kernels may use, whatever the processor has.
+struct CpuIsaLimit {
+  CpuIsa isa = CpuIsa::kAvx512;
+  // Whether they may use the instructions that multiply bfloat16.
+  bool bfloat16 = true;
+};
+
+// Returns the limit of this name: "portable", "avx2", "avx512" (without the instructions for bfloat16) or
+// "avx512_bf16" (no limit). Throws std::invalid_argument, with the known names, if there is none.
+CpuIsaLimit CpuIsaLimitOf(std::string_view name);
+
+// Returns the best set that this processor and this build support, within the limit of the environment.
+// Throws std::invalid_argument if kCpuIsaVariable is no name of a limit; so do the functions below.
+// Constant within a process; thread-safe.
 CpuIsa BestCpuIsa();
 
 // Returns "portable", "avx2" or "avx512". torch.ops.saccade.cpu_isa() returns the name of the set in use.
 std::string_view CpuIsaName(CpuIsa isa);
 
-// Whether this processor multiplies bfloat16 itself (AVX-512 BF16), so that it is faster than float32.
-// Constant within a process; thread-safe.
+// Whether this processor multiplies bfloat16 itself (AVX-512 BF16) within the limit, so that it is faster
+// than float32. Constant within a process; thread-safe.
 bool MultipliesBFloat16();
 
-// Whether this processor sums products of bytes itself (AVX-512 VNNI or AVX-VNNI), so that they are faster
-// than float32. Constant within a process; thread-safe.
+// Whether this processor sums products of bytes itself within the limit (AVX-512 VNNI or, below AVX-512,
+// AVX-VNNI), so that they are faster than float32. Constant within a process; thread-safe.
 bool MultipliesInt8();
 
 }  // namespace saccade::kernels

@@ -3,17 +3,23 @@
 #include <ATen/cpu/Utils.h>
 #include <ATen/ops/cat.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+#include <caffe2/serialize/inline_container.h>
 #include <dlfcn.h>
+#include <torch/csrc/export/pt2_archive_constants.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
 #include <array>
 #include <atomic>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "models/api/error.h"
 #include "models/api/error_text.h"
+#include "models/device/libtorch_version.h"
 #include "models/programs/error_output.h"
 #include "models/programs/positions.h"
 #include "models/programs/program_options.h"
@@ -48,6 +54,35 @@ Metadata ReadMetadata(const std::string& path) {
                     ". An exported program (torch.export.save) must be compiled first with "
                     "torch._inductor.aoti_compile_and_package");
   }
+}
+
+// Which versions fit, as the end of an error. A package does not say which torch has compiled it.
+std::string Expected() {
+  const std::string version = LibTorchVersion();
+  return ". The daemon has LibTorch " + version + "; compile the package with torch " + version;
+}
+
+// Returns the version of the package's layout. Null if it has none, or if the archive is not one that torch's
+// own writer has made: LibTorch's loader, which is less strict, then finds out what is wrong with it.
+std::optional<std::string> ArchiveVersion(const std::string& path) {
+  try {
+    caffe2::serialize::PyTorchStreamReader reader(path);
+    const std::string record(torch::_export::archive_spec::ARCHIVE_VERSION_PATH);
+    if (!reader.hasRecord(record)) return std::nullopt;
+    const auto [data, size] = reader.getRecord(record);
+    return std::string(static_cast<const char*>(data.get()), size);
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
+// LibTorch does not compare the version itself.
+void CheckArchiveVersion(const std::string& path) {
+  constexpr std::string_view kKnown = torch::_export::archive_spec::ARCHIVE_VERSION_VALUE;
+  const std::optional<std::string> version = ArchiveVersion(path);
+  if (!version || *version == kKnown) return;
+  throw LoadError("the package's archive has the version " + *version + "; expected " + std::string(kKnown) +
+                  Expected());
 }
 
 // Without this check, an unsupported instruction would end the process.
@@ -189,11 +224,19 @@ std::unique_ptr<TensorProgram> LoadPackage(const std::string& path, ProgramOptio
   RefuseTexts(options.signature.inputs);
   RefuseOptional(options.signature.inputs);
   RefuseTexts(options.signature.outputs);
+  CheckArchiveVersion(path);
   const Metadata metadata = ReadMetadata(path);
   CheckDevice(metadata, options.gpu.has_value());
   CheckProcessor(metadata);
   OpenStandIn();
-  return std::make_unique<Package>(path, std::move(options));
+  try {
+    return std::make_unique<Package>(path, std::move(options));
+  } catch (const c10::Error& error) {
+    // Its code calls LibTorch's functions, of which each version has more.
+    const std::string text = ErrorText(error);
+    if (text.find("undefined symbol") == std::string::npos) throw;
+    throw LoadError("the package calls a function that this LibTorch does not have: " + text + Expected());
+  }
 }
 
 }  // namespace saccade::models

@@ -122,6 +122,31 @@ def test_operators_of_other_libraries_are_told(tmp_path):
         run(tmp_path, tmp_path / "model.pt", [torch.zeros(1, 1, 1, 1), torch.zeros(1, 5)], signature, batched=False)
 
 
+def rewritten(archive: pathlib.Path, target: pathlib.Path, change) -> pathlib.Path:
+    """Copies an archive; change(name, data) returns the data of an entry. Fails if it changes none."""
+    changed = False
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w") as new:
+        for entry in old.infolist():
+            data = old.read(entry)
+            written = change(entry.filename, data)
+            changed |= written != data
+            new.writestr(entry.filename, written)
+    assert changed, [entry.filename for entry in old.infolist()]
+    return target
+
+
+# The daemon's, as the tests' environment has the wheel that it is built with.
+VERSION = re.escape(torch.__version__.split("+")[0])
+
+
+def test_torch_script_of_a_newer_format_is_told_with_the_versions_that_fit(tmp_path):
+    torch.jit.script(net()).save(tmp_path / "model.pt")
+    newer = rewritten(tmp_path / "model.pt", tmp_path / "newer.pt",
+                      lambda name, data: b"99\n" if name.endswith("/version") else data)
+    with pytest.raises(RuntimeError, match=rf"(?s)version 99.*LibTorch {VERSION}; save the program with this version of torch or an"):
+        run(tmp_path, newer, inputs())
+
+
 def test_weights_alone_are_told_from_a_program(tmp_path):
     torch.save(net().state_dict(), tmp_path / "model.pt")
     with pytest.raises(RuntimeError, match="written by torch.jit.save, not weights alone"):
@@ -182,14 +207,30 @@ def test_an_exported_program_is_told_from_a_package(tmp_path):
 
 
 def test_a_package_for_other_processors_is_told(tmp_path, package):
-    with zipfile.ZipFile(package) as old, zipfile.ZipFile(tmp_path / "other.pt2", "w") as new:
-        for entry in old.infolist():
-            data = old.read(entry)
-            if entry.filename.endswith("_metadata.json"):
-                data = re.sub(rb'"AOTI_CPU_ISA": "[^"]*"', b'"AOTI_CPU_ISA": "AVX512 AMX_TILE"', data)
-            new.writestr(entry.filename, data)
+    def compiled_for_others(name, data):
+        if not name.endswith("_metadata.json"):
+            return data
+        return re.sub(rb'"AOTI_CPU_ISA": "[^"]*"', b'"AOTI_CPU_ISA": "AVX512 AMX_TILE"', data)
+
+    other = rewritten(package, tmp_path / "other.pt2", compiled_for_others)
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     if "amx_tile" in flags and "avx512f" in flags:
         pytest.skip("this processor has everything that a package may ask for")
     with pytest.raises(RuntimeError, match="compiled for processors with AVX512 AMX_TILE; this one lacks"):
-        run(tmp_path, tmp_path / "other.pt2", inputs())
+        run(tmp_path, other, inputs())
+
+
+def test_a_package_of_another_layout_is_told_with_the_version_that_fits(tmp_path, package):
+    other = rewritten(package, tmp_path / "other.pt2",
+                      lambda name, data: b"7" if name.endswith("/archive_version") else data)
+    with pytest.raises(RuntimeError, match=f"archive has the version 7; expected 0. The daemon has LibTorch {VERSION}; compile the package with"):
+        run(tmp_path, other, inputs())
+
+
+def test_a_package_that_calls_what_only_a_newer_torch_has_is_told_with_the_version_that_fits(tmp_path, package):
+    known = b"\0aoti_torch_delete_tensor_object\0"
+    newer = b"\0aoti_torch_of_a_newer_version".ljust(len(known) - 1, b"_") + b"\0"
+    other = rewritten(package, tmp_path / "other.pt2",
+                      lambda name, data: data.replace(known, newer) if name.endswith(".so") else data)
+    with pytest.raises(RuntimeError, match=rf"(?s)undefined symbol: aoti_torch_of_a_newer_version.*LibTorch {VERSION}; compile the package"):
+        run(tmp_path, other, inputs())

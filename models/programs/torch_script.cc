@@ -14,6 +14,7 @@
 
 #include "models/api/error.h"
 #include "models/api/error_text.h"
+#include "models/device/libtorch_version.h"
 #include "models/programs/program_options.h"
 #include "models/programs/script_interface.h"
 #include "models/programs/torchvision_operators.h"
@@ -47,10 +48,13 @@ Module Read(const std::string& path, std::optional<int> gpu) {
           ". Expected a TorchScript archive written by torch.jit.save, not weights alone (torch.save) or an "
           "exported "
           "program (.pt2)";
+    } else if (text.find("supported version for reading") != std::string::npos) {
+      hint = ". The daemon has LibTorch " + LibTorchVersion() +
+             "; save the program with this version of torch or an older one";
     } else if (text.find("Unknown builtin op") != std::string::npos) {
-      hint =
-          ". The daemon has PyTorch's own operators, torch.ops.saccade, and torchvision's nms and roi_align; "
-          "operators of other libraries are not available";
+      hint = ". The daemon has PyTorch's own operators, of LibTorch " + LibTorchVersion() +
+             ", torch.ops.saccade, and torchvision's nms and roi_align; operators of other libraries and of "
+             "newer versions are not available";
     }
     throw LoadError("cannot load the program as TorchScript: " + text + hint);
   }

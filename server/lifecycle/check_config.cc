@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/catalog/served_model.h"
+#include "server/lifecycle/check_instruction_set.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
@@ -29,6 +30,13 @@ class Checker {
       const absl::Status unique = CheckUnique(broken.name, repository);
       Report(broken.name, unique.ok() ? broken.status : unique, "");
     }
+  }
+
+  // Returns false if no model can be loaded in this environment.
+  bool CheckEnvironment() {
+    const absl::Status known = CheckInstructionSet();
+    if (!known.ok()) Report("the environment", known, "");
+    return known.ok();
   }
 
   absl::Status Outcome() const {
@@ -92,6 +100,7 @@ class Checker {
 absl::Status CheckConfig(const Flags& flags, std::ostream& out) {
   for (const std::string& warning : flags.warnings) out << "WARNING " << warning << std::endl;
   Checker checker(flags, out);
+  if (!checker.CheckEnvironment()) return checker.Outcome();
   for (const std::string& repository : flags.model_repositories) checker.Check(repository);
   return checker.Outcome();
 }

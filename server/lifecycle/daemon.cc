@@ -24,6 +24,7 @@
 #include "server/inference/inference.h"
 #include "server/lifecycle/attesting.h"
 #include "server/lifecycle/capturing.h"
+#include "server/lifecycle/check_instruction_set.h"
 #include "server/lifecycle/decoding.h"
 #include "server/lifecycle/descriptors.h"
 #include "server/lifecycle/environment.h"
@@ -92,6 +93,7 @@ Daemon::~Daemon() { Stop(); }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
   std::unique_ptr<Daemon> daemon(new Daemon(flags));
+  if (absl::Status known = LogInstructionSet(); !known.ok()) return known;
   LogSpinning();
   LoadGpuOperators();
   if (absl::Status secrets = daemon->OpenSecrets(); !secrets.ok()) return secrets;

@@ -78,6 +78,38 @@ def test_the_command_that_runs_it_has_the_same_places_as_a_pod():
     assert run[run.index("--tmpfs") + 1] == "/tmp:exec,size=1g"
 
 
+def base_images():
+    """The Dockerfile's arguments that name base images, with their defaults."""
+    given = dict(args.split("=") for name, args in instructions() if name == "ARG" and "=" in args)
+    named = [args.split()[0].removeprefix("$") for name, args in instructions() if name == "FROM"]
+    return {name: given[name] for name in named}
+
+
+def check_of_digests(**arguments):
+    """Runs what the Dockerfile does before anything else."""
+    (run,) = [args for name, args in instructions() if name == "RUN" and "$PINNED" in args]
+    # Of the images, what is not given has its default.
+    return subprocess.run(["sh", "-c", run], env={"PATH": os.environ["PATH"], "PINNED": "false", **base_images(), **arguments},
+                          capture_output=True, text=True)
+
+
+def test_a_pinned_build_takes_base_images_by_digest_alone():
+    names = base_images()
+    assert set(names) == {"BUILD_IMAGE", "RUNTIME_IMAGE"}
+    by_digest = {name: f"{image}@sha256:{'0' * 64}" for name, image in names.items()}
+    assert check_of_digests().returncode == 0
+    assert check_of_digests(PINNED="true", **by_digest).returncode == 0
+    wrong = [names, *({**by_digest, name: image} for name, image in names.items()),
+             {**by_digest, "RUNTIME_IMAGE": "debian:12-slim@sha256:0"}]
+    for images in wrong:
+        done = check_of_digests(PINNED="true", **images)
+        assert done.returncode == 1 and "expected NAME@sha256:DIGEST" in done.stderr, images
+    # Each stage sees only the arguments that it names.
+    text = DOCKERFILE.read_text()
+    build = text[text.index("FROM $BUILD_IMAGE"): text.index("RUN if [ \"$PINNED\"")]
+    assert {"ARG BUILD_IMAGE\n", "ARG RUNTIME_IMAGE\n", "ARG PINNED=false\n"} <= {line + "\n" for line in build.splitlines()}
+
+
 def test_copied_paths_exist_and_are_not_ignored():
     ignored = [
         line.strip()

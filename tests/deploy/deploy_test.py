@@ -1,5 +1,6 @@
 """Checks that the manifests build, validate, and agree with each other, with the image and with the daemon's flags."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -21,7 +22,9 @@ KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
 # The oldest release that has all features used here, the first with image volumes, and up to the newest that the schemas cover.
 KUBERNETES_VERSIONS = ("1.30", "1.35", "1.36", "1.37")
 COMPONENTS = ("demand-autoscaling", "fleet", "keda", "traces")
-TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
+FOLDERS = ("base", "overlays/cpu", "overlays/demo", "overlays/gpu")
+TREES = (*FOLDERS, *(f"base with {name}" for name in COMPONENTS))
+GPU = "nvidia.com/gpu"
 
 
 def kustomize(folder):
@@ -33,7 +36,7 @@ def kustomize(folder):
 
 @pytest.fixture(scope="module", params=TREES)
 def resources(request, tmp_path_factory):
-    if request.param in ("base", "overlays/demo"):
+    if request.param in FOLDERS:
         return kustomize(KUSTOMIZE / request.param)
     return with_component(request.param.removeprefix("base with "), tmp_path_factory)
 
@@ -53,8 +56,11 @@ def traced(tmp_path_factory):
     return with_component("traces", tmp_path_factory)
 
 
-def test_every_component_is_built():
+def test_every_folder_is_built():
     assert {folder.name for folder in (KUSTOMIZE / "components").iterdir()} == set(COMPONENTS)
+    # dev has tests of its own below: it has none of what keeps a service up.
+    overlays = {f"overlays/{folder.name}" for folder in (KUSTOMIZE / "overlays").iterdir()}
+    assert overlays == {*FOLDERS, "overlays/dev"} - {"base"}
 
 
 def test_demand_autoscaling_follows_the_demand_alone(tmp_path_factory):
@@ -149,8 +155,10 @@ def test_ports_agree_everywhere(resources):
     for port in service["spec"]["ports"]:
         assert port["targetPort"] == port["name"]
     # On the other ports a flood of requests may use up all connections and bytes, and a pod that cannot answer is ended.
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert container(resources)[probe]["grpc"]["port"] == set_by_flags["metrics"], probe
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        probe = container(resources)[name]
+        asked = probe["grpc"]["port"] if "grpc" in probe else opened[probe["httpGet"]["port"]]
+        assert asked == set_by_flags["metrics"], name
 
 
 def let_out(policy):
@@ -171,6 +179,38 @@ def test_only_the_ports_are_open_and_nothing_is_let_out_but_traces(resources):
 def test_only_the_demo_is_open(resources):
     demo = flags(resources)["model-repository"] == "/opt/saccade/demo"
     assert flags(resources).get("insecure") == ("true" if demo else None)
+
+
+@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
+def test_the_secrets_are_where_the_flags_say(overlay):
+    built = kustomize(KUSTOMIZE / "overlays" / overlay)
+    mounts = {mount["mountPath"]: mount for mount in container(built)["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod(built)["spec"]["volumes"]}
+    for flag, secret in (("tls-cert", "saccade-tls"), ("tls-key", "saccade-tls"), ("token-file", "saccade-tokens")):
+        mount = mounts[flags(built)[flag].rpartition("/")[0]]
+        assert mount["readOnly"] and volumes[mount["name"]]["secret"] == {"secretName": secret}
+    # The probes and Prometheus speak plainly, and only on that port.
+    assert flags(built)["plain-metrics"] == "true"
+    assert {port["name"]: port["appProtocol"] for port in only(built, "Service")["spec"]["ports"]} == {
+        "grpc": "https", "http": "https", "metrics": "http"}
+
+
+def test_the_developers_overlay_is_one_open_pod_of_a_fresh_image():
+    built = kustomize(KUSTOMIZE / "overlays/dev")
+    for version in KUBERNETES_VERSIONS:
+        for resource in built:
+            kubernetes_validate.validate(resource, version, strict=True)
+    assert {resource["kind"] for resource in built} == {"ConfigMap", "Deployment", "NetworkPolicy", "Service", "ServiceAccount"}
+    deployment = only(built, "Deployment")["spec"]
+    assert deployment["replicas"] == 1 and deployment["strategy"] == {"type": "Recreate"}
+    assert container(built)["image"] == "saccade:dev"
+    command = (KUSTOMIZE / "overlays/dev/kustomization.yaml").read_text()
+    assert "docker build -t saccade:dev -f deploy/container/Dockerfile ." in command
+    assert set(flags(built)) <= known_flags()
+    for check in (test_ports_agree_everywhere, test_only_the_demo_is_open, test_the_model_repository_is_mounted_or_baked_in,
+                  test_there_is_time_to_drain, test_pods_are_confined, test_the_only_places_to_write_to_are_bounded,
+                  test_memory_is_enough_for_what_may_be_in_flight):
+        check(built)
 
 
 def test_traces_are_let_out_to_where_they_are_sent(traced):
@@ -194,8 +234,12 @@ def test_pods_are_spread_over_nodes(resources):
 
 
 def test_liveness_is_not_the_health_that_a_drain_turns_off(resources):
-    assert container(resources)["livenessProbe"]["grpc"]["service"] == "liveness"
-    assert not container(resources)["readinessProbe"]["grpc"].get("service")
+    def asked(probe):
+        return probe["httpGet"]["path"] if "httpGet" in probe else probe["grpc"].get("service")
+
+    probes = [container(resources)[f"{name}Probe"] for name in ("startup", "readiness", "liveness")]
+    assert [asked(probe) for probe in probes] in (
+        [None, None, "liveness"], ["/v2/health/ready", "/v2/health/ready", "/v2/health/live"])
 
 
 def test_there_is_time_to_drain(resources):
@@ -240,12 +284,13 @@ def test_selectors_match_labels(resources):
 
 
 def test_two_instances_do_not_select_each_others_pods():
-    base, demo = (kustomize(KUSTOMIZE / tree) for tree in ("base", "overlays/demo"))
-    for one, other in ((base, demo), (demo, base)):
+    # The overlay cpu has the base's names: it is the base, guarded.
+    trees = [kustomize(KUSTOMIZE / tree) for tree in ("base", "overlays/demo", "overlays/dev", "overlays/gpu")]
+    for one, other in itertools.permutations(trees, 2):
         selector = only(one, "Service")["spec"]["selector"]
         assert not selector.items() <= pod(other)["metadata"]["labels"].items()
-    names = lambda built: {(resource["kind"], resource["metadata"]["name"]) for resource in built}
-    assert not names(base) & names(demo)
+        names = lambda built: {(resource["kind"], resource["metadata"]["name"]) for resource in built}
+        assert not names(one) & names(other)
 
 
 def test_recommended_labels(resources):
@@ -255,12 +300,17 @@ def test_recommended_labels(resources):
         for key in ("name", "instance", "version", "component", "part-of", "managed-by"):
             assert labels.get(f"app.kubernetes.io/{key}"), f"{resource['kind']} has no {key}"
         assert labels["app.kubernetes.io/version"] == version
-    assert container(resources)["image"] == f"saccade:{version}"
+    image = "saccade-cuda" if GPU in container(resources)["resources"]["limits"] else "saccade"
+    assert container(resources)["image"] == f"{image}:{version}"
 
 
 def test_image_tags_are_fixed(resources):
     images = [entry["image"] for entry in pod(resources)["spec"]["containers"]]
-    images += re.findall(r"^FROM (\S+)", (ROOT / "deploy/container/Dockerfile").read_text(), re.MULTILINE)
+    text = (ROOT / "deploy/container/Dockerfile").read_text()
+    # By arguments, so that a build can name digests; container_test.py tests that.
+    of_arguments = dict(re.findall(r"^ARG (\w+)=(\S+)", text, re.MULTILINE))
+    images += [of_arguments[name] for name in re.findall(r"^FROM \$(\w+)(?: AS \w+)?$", text, re.MULTILINE)]
+    assert len(images) == 1 + len(re.findall(r"^FROM ", text, re.MULTILINE))
     for image in images:
         _, colon, tag = image.rpartition(":")
         assert colon and tag and tag != "latest", f"{image} has no fixed tag"
@@ -304,7 +354,7 @@ def test_pods_are_confined(resources):
     assert confined["capabilities"] == {"drop": ["ALL"]}
     resources_of_container = container(resources)["resources"]
     for what in ("requests", "limits"):
-        assert set(resources_of_container[what]) == {"cpu", "memory"}
+        assert set(resources_of_container[what]) - {GPU} == {"cpu", "memory"}
 
 
 def state_folder():

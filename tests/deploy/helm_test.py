@@ -150,6 +150,28 @@ def test_the_defaults_are_the_base():
         assert ours[kind] == theirs[kind], kind
 
 
+@pytest.mark.parametrize("overlay, name", [("cpu", "saccade"), ("gpu", "saccade-gpu")])
+def test_the_overlays_are_the_chart_with_tls_and_tokens(overlay, name):
+    more = yaml.safe_load((ROOT / "deploy/helm/values/gpu.yaml").read_text()) if overlay == "gpu" else {}
+    guards = {"tls": {"secretName": "saccade-tls"}, "tokens": {"secretName": "saccade-tokens"}}
+    chart = render({**more, **guards, "serviceMonitor": {"enabled": True}}, name=name, insecure=False)
+    built = kustomize(KUSTOMIZE / "overlays" / overlay)
+    assert config(chart) == flags(built)
+
+    def by_kind(resources):
+        found = {one["kind"]: without_labels(one) for one in resources if one["kind"] != "ConfigMap"}
+        spec = found["Deployment"]["spec"]["template"]["spec"]
+        spec["volumes"].sort(key=lambda volume: volume["name"])
+        spec["containers"][0]["volumeMounts"].sort(key=lambda mount: mount["name"])
+        return found
+
+    # As in the base, the two differ in what they call an instance.
+    ours, theirs = by_kind(chart), by_kind(built)
+    assert set(ours) == set(theirs)
+    for kind in ours:
+        assert ours[kind] == theirs[kind], kind
+
+
 def test_two_releases_do_not_select_each_others_pods():
     one, other = render(name="one"), render(name="other")
     selector = only(one, "Service")["spec"]["selector"]

@@ -34,9 +34,15 @@ def test_pods_of_kustomize(component, tmp_path_factory):
     assert not violations(pod_in(kustomize(KUSTOMIZE / "base")))
 
 
-def test_pods_of_the_demo_may_use_idle_cores_and_no_more():
-    """It is to fit on any node, so it is Burstable."""
-    assert violations(pod_in(kustomize(KUSTOMIZE / "overlays/demo"))) == ["saccaded requests less than its limits"]
+@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
+def test_pods_of_the_overlays(overlay):
+    assert not violations(pod_in(kustomize(KUSTOMIZE / "overlays" / overlay)))
+
+
+@pytest.mark.parametrize("overlay", ["demo", "dev"])
+def test_pods_of_the_demo_models_may_use_idle_cores_and_no_more(overlay):
+    """They are to fit on any node, so they are Burstable."""
+    assert violations(pod_in(kustomize(KUSTOMIZE / "overlays" / overlay))) == ["saccaded requests less than its limits"]
 
 
 def test_pods_of_kserve():

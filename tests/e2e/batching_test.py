@@ -2,7 +2,7 @@
 
 import numpy
 
-from harness import DEADLINE_SECONDS
+from harness import DEADLINE_SECONDS, eventually
 from messages import infer_request, message, predict_request
 from tiny_models import write_model
 
@@ -21,19 +21,23 @@ def test_a_batch_is_shared_and_changes_no_bit(start, repository, tiny):
     requests = [infer_request("gathering", batch.shape, batch.tobytes()) for batch in batches]
     with daemon.inference() as inference:
         alone = [logits_of(inference.model_infer(request)) for request in requests]
+        assert len({values.tobytes() for values in alone}) == REQUESTS, "different pictures must differ in their answer"
         labels = {"model": "gathering", "version": "1"}
-        before = daemon.metrics()
-        assert before.value("nv_inference_exec_count", **labels) == REQUESTS
-        calls = [inference.model_infer.future(request) for request in requests]
-        together = [logits_of(call.result()) for call in calls]
-    after = daemon.metrics()
-    passes = after.value("nv_inference_exec_count", **labels) - before.value("nv_inference_exec_count", **labels)
-    pictures = after.value("nv_inference_count", **labels) - before.value("nv_inference_count", **labels)
-    assert pictures == REQUESTS
-    assert passes <= REQUESTS / 2, f"{passes} forward passes for {REQUESTS} requests at once"
-    assert len({values.tobytes() for values in alone}) == REQUESTS, "different pictures must differ in their answer"
-    for one, other in zip(alone, together):
-        assert one.tobytes() == other.tobytes()
+        assert daemon.metrics().value("nv_inference_exec_count", **labels) == REQUESTS
+
+        def passes_of_a_crowd():
+            before = daemon.metrics()
+            calls = [inference.model_infer.future(request) for request in requests]
+            together = [logits_of(call.result()) for call in calls]
+            after = daemon.metrics()
+            for one, other in zip(alone, together):
+                assert one.tobytes() == other.tobytes()
+            pictures = after.value("nv_inference_count", **labels) - before.value("nv_inference_count", **labels)
+            assert pictures == REQUESTS
+            return after.value("nv_inference_exec_count", **labels) - before.value("nv_inference_exec_count", **labels)
+
+        # On cores that others use, requests may arrive too far apart to share passes.
+        eventually(lambda: passes_of_a_crowd() <= REQUESTS / 2, f"{REQUESTS} requests at once take half as many passes at most")
 
 
 def test_the_answer_tells_the_size_of_its_batch(daemon, tiny):
@@ -42,10 +46,14 @@ def test_the_answer_tells_the_size_of_its_batch(daemon, tiny):
     )
     with daemon.vision() as vision:
         request = predict_request(model="gathering", raw=pixels)
-        calls = [vision.predict.future(request) for _ in range(REQUESTS)]
-        sizes = [call.result().batch_size for call in calls]
-    assert max(sizes) > 1
-    assert all(1 <= size <= 8 for size in sizes)
+
+        def largest():
+            calls = [vision.predict.future(request) for _ in range(REQUESTS)]
+            sizes = [call.result().batch_size for call in calls]
+            assert all(1 <= size <= 8 for size in sizes)
+            return max(sizes)
+
+        eventually(lambda: largest() > 1, "some requests share a pass")
 
 
 def test_a_full_batch_does_not_wait(start, tiny, tmp_path):

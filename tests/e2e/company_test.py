@@ -3,6 +3,7 @@
 import pytest
 
 import pictures
+from harness import eventually
 from messages import message, predict_request
 
 SIZES = [(96, 64), (64, 96), (90, 60), (131, 75), (240, 160), (17, 40), (96, 64), (95, 64)]
@@ -41,10 +42,14 @@ def test_a_crowd_of_sizes_changes_no_bit(tasks_daemon, make):
             assert answer.batch_size == 1
             alone.append(result(answer))
         assert len(set(alone)) == len(alone), "different pictures must differ in their answer"
-        sizes = []
-        for _ in range(ROUNDS):
+
+        def crowd():
+            """Sends all of them at once; returns the largest batch."""
             calls = [vision.predict.future(request) for request in requests]
             for call, expected in zip(calls, alone):
-                sizes.append(call.result().batch_size)
                 assert result(call.result()) == expected
-    assert max(sizes) > 1, "nobody had company"
+            return max(call.result().batch_size for call in calls)
+
+        largest = max(crowd() for _ in range(ROUNDS))
+        # On cores that others use, requests may arrive too far apart to share a pass.
+        eventually(lambda: largest > 1 or crowd() > 1, "some of them share a pass")

@@ -9,7 +9,6 @@ import re
 import statistics
 import subprocess
 import sys
-import threading
 import time
 import typing
 
@@ -21,7 +20,7 @@ import front_attackers
 import http2_frames
 from attacks_by_heads import ODD_FIELDS
 from front_attack import CHECK, MODEL_INFER
-from harness import SERVING, Daemon, eventually, write_secret
+from harness import SERVING, Daemon, eventually, pause_of_a_client, write_secret
 from messages import Inference, infer_request
 from tiny_models import Identity, write_model
 
@@ -73,7 +72,6 @@ class Innocent:
         self._health = health_pb2_grpc.HealthStub(channel)
         self._infer = Inference(channel).model_infer
         self._request = infer_request("served", SHAPE, VOLUME)
-        self._pause = threading.Event()
 
     def _ask(self):
         assert self._health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == SERVING
@@ -89,7 +87,7 @@ class Innocent:
             start = time.monotonic()
             self._ask()
             took.append(time.monotonic() - start)
-            self._pause.wait(0.03)
+            pause_of_a_client(0.03)
         seconds = time.monotonic() - begun
         return Cost(statistics.median(took), (processor_seconds(self._daemon) - before) / seconds, seconds, len(took))
 

@@ -74,10 +74,6 @@ def threads(daemon):
     return len(os.listdir(f"/proc/{daemon.process.pid}/task"))
 
 
-def pause(seconds):
-    threading.Event().wait(seconds)
-
-
 def small_call(connection, stream, path=MODEL_INFER, payload=SMALL):
     connection.send(h2.open_grpc(stream, path), h2.data(stream, h2.message(payload)))
 
@@ -473,8 +469,7 @@ def test_an_answer_that_is_read_slowly_is_finished(begin):
                 if not body:
                     daemon.terminate()
                 body += got.payload
-                pause(len(got.payload) / 2_000_000)
-                connection.allow(1, len(got.payload))
+                connection.allow_slowly(1, len(got.payload), bytes_per_second=2_000_000)
             told = told or got.kind == h2.GOAWAY
             if got.ends_stream:
                 break

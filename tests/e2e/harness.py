@@ -225,10 +225,12 @@ def write_secret(path, text):
     return path
 
 
-def run_to_end(*arguments):
-    """Runs saccaded with arguments that it should reject; returns the finished process."""
+def run_to_end(*arguments, environment=None):
+    """Runs saccaded with arguments that it should reject; returns the finished process. `environment` is added to this
+    process's."""
     return subprocess.run(
-        [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS
+        [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+        env={**os.environ, **(environment or {})},
     )
 
 
@@ -238,6 +240,12 @@ def eventually(condition, what):
     while not condition():
         assert time.monotonic() < end, f"in {DEADLINE_SECONDS} s it did not happen that {what}"
         time.sleep(0.01)
+
+
+def pause_of_a_client(seconds):
+    """The time that a client takes between two requests, so that it asks at its own pace. Never to wait until something has
+    happened: that is what eventually() is for."""
+    time.sleep(seconds)
 
 
 def open_loop(rate, seconds, send):

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import socket
 import struct
+import time
 import typing
 import zlib
 
@@ -263,6 +264,11 @@ class Connection:
         """Extends the windows of the stream and the connection, if the daemon has not closed it after its last byte."""
         with contextlib.suppress(OSError):
             self.send(*(window_update(counted, size) for counted in (0, stream) if size))
+
+    def allow_slowly(self, stream, size, bytes_per_second):
+        """Extends the windows once a client that reads so slowly has read so much."""
+        time.sleep(size / bytes_per_second)
+        self.allow(stream, size)
 
     def until(self, kind, flags=0):
         """Reads until a frame of this kind that has these flags; returns it."""

@@ -4,7 +4,8 @@ import grpc
 import pytest
 
 import pictures
-from busy import HEAVY, Busy
+from busy import HOLDING, Held, write_holding
+from harness import eventually
 from messages import infer_request, predict_request
 from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
 from tiny_models import write_model
@@ -47,15 +48,15 @@ def test_a_timeout_where_the_model_lets_requests_set_one(start, tiny, light, tmp
     assert daemon.metrics().total("nv_inference_exec_count") == 1
 
 
-def test_a_level_at_its_bound_leaves_the_others_alone(start, slow_repository, tmp_path):
-    network = slow_repository[1]
+def test_a_level_at_its_bound_leaves_the_others_alone(start, tmp_path):
     policy = "{ key: 3 value { max_queue_size: 1 } }"
-    write_model(tmp_path / "models", "slow", network, max_batch_size=HEAVY, priority_queue_policy=policy, **LEVELS)
-    daemon = start(tmp_path / "models").await_ready()
+    write_holding(tmp_path / "models", tmp_path / "hang", priority_queue_policy=policy, **LEVELS)
+    daemon = start(tmp_path / "models", *HOLDING).await_ready()
     with daemon.channel() as channel:
-        busy = Busy(daemon, network, channel)
+        busy = Held(daemon, channel, tmp_path / "hang")
         busy.light.parameters["priority"].uint64_param = 3
         waiting = [busy.inference.model_infer.future(busy.light)]
+        eventually(lambda: busy.waiting() == 1, "it waits")
         error = refused(busy.inference.model_infer, busy.light)
         check(error, EXHAUSTED, ["max_queue_size"])
         assert details(error)["google.rpc.ErrorInfo"].reason == "QUEUE_FULL"
@@ -63,5 +64,7 @@ def test_a_level_at_its_bound_leaves_the_others_alone(start, slow_repository, tm
         for level in (1, 2):
             busy.light.parameters["priority"].uint64_param = level
             waiting.append(busy.inference.model_infer.future(busy.light))
+        eventually(lambda: busy.waiting() == 3, "those of the other levels wait too")
+        busy.let_go()
         for call in [busy.heavy, *waiting]:
             call.result()

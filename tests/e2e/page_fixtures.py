@@ -129,6 +129,15 @@ def wait_for(page, text):
     expect(page.locator("#canvas.waiting")).to_have_count(0)
 
 
+def wait_for_drawing(page):
+    """Waits until the answer is there and the canvas stays as it is. What the answer shows beside the canvas may change the
+    canvas' size, and then it is drawn again in the next frame."""
+    expect(page.locator("#canvas.waiting")).to_have_count(0)
+    drawn = None
+    while drawn != (drawn := page.evaluate("() => document.getElementById('canvas').toDataURL()")):
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def ask(page, model):
     files, word = TASKS[model]
     page.select_option("#model", model)

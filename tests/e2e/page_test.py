@@ -15,7 +15,9 @@ from playwright.sync_api import expect
 import pictures
 from harness import DEADLINE_SECONDS, ROOT, Daemon, write_secret
 from messages import message, predict_request, stub
-from page_fixtures import DEMO, LOOKS, PAIR, SCENE, TASKS, ask, browser, colours, daemon, open_page, repository, shots
+from page_fixtures import (
+    DEMO, LOOKS, PAIR, SCENE, TASKS, ask, browser, colours, daemon, open_page, repository, shots, wait_for_drawing,
+)
 
 __all__ = ["browser", "daemon", "open_page", "repository", "shots"]
 
@@ -83,10 +85,8 @@ def test_what_attention_looked_at(open_page, shots, look):
       return new Set(new Uint32Array(data.buffer)).size;
     }""")
     assert shades > 10
-    # The canvas is drawn some frames after the answer has come.
-    before = ""
-    while before != (before := page.evaluate(picture)):
-        page.wait_for_timeout(200)
+    wait_for_drawing(page)
+    before = page.evaluate(picture)
     first.click()
     expect(first).to_have_attribute("aria-pressed", "true")
     page.wait_for_function(f"(before) => ({picture})() !== before", arg=before)
@@ -306,10 +306,10 @@ def recorded(page):
           const stopped = new Promise((resolve) => recorder.onstop = resolve);
           recorder.start(50);
           // A busy machine encodes the first picture late.
-          for (let i = 0; i < 1000 && (begun === undefined || performance.now() - begun < 1500); ++i) {
-            context.fillStyle = `hsl(${12 * i} 80% 50%)`;
-            context.fillRect(i % 64, 0, 30, 48);
-            await new Promise((resolve) => setTimeout(resolve, 50));
+          for (let i = 0; i < 3000 && (begun === undefined || performance.now() - begun < 1500); ++i) {
+            context.fillStyle = `hsl(${4 * i} 80% 50%)`;
+            context.fillRect(Math.floor(i / 3) % 64, 0, 30, 48);
+            await new Promise(requestAnimationFrame);
           }
           recorder.stop();
           await stopped;

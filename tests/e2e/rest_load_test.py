@@ -5,17 +5,17 @@ import json
 
 import pytest
 
-from busy import Busy
+from busy import HOLDING, Held, write_holding
 from harness import eventually
 
 
 @pytest.fixture
-def busy(start, slow_repository):
-    root, network = slow_repository
-    # The large request, and four more.
-    daemon = start(root, "--max-inflight-requests=5").await_ready()
+def busy(start, tmp_path):
+    write_holding(tmp_path / "models", tmp_path / "hang")
+    # The request that is computed, and four more.
+    daemon = start(tmp_path / "models", *HOLDING, "--max-inflight-requests=5").await_ready()
     with daemon.channel() as channel:
-        yield Busy(daemon, network, channel)
+        yield Held(daemon, channel, tmp_path / "hang")
 
 
 class Asking:
@@ -48,6 +48,8 @@ def test_clients_that_go_away(busy):
     eventually(lambda: busy.waiting() == 4, "four requests wait")
     for one in asking:
         one.connection.close()
+    eventually(lambda: busy.inflight() == 1, "nothing is held for who went away")
+    busy.let_go()
     busy.heavy.result()
     eventually(lambda: busy.failures("CANCELED") == 4, "four are counted as cancelled")
     assert busy.passes() == before + 1
@@ -61,6 +63,7 @@ def test_one_too_many_is_told_when_to_come_again(busy):
     assert status == 429, body
     assert int(headers["Retry-After"]) >= 1
     assert "error" in json.loads(body)
+    busy.let_go()
     assert [one.answer()[0] for one in asking] == [200] * 4
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from harness import DEMO_REPOSITORY, ROOT, eventually, run_to_end
-from messages import predict_request
+from messages import get_model_request, predict_request
 
 RUNTIME_FAILURE, USAGE = 1, 2
 
@@ -103,3 +103,23 @@ def test_the_demo_models_are_served(start):
 def test_the_build_is_told(daemon):
     version = re.search(r"project\(saccade VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
     assert daemon.metrics().total("saccade_build_info", version=version) == 1
+
+
+def test_the_instruction_set_is_limited(start, repository):
+    daemon = start(repository, environment={"SACCADE_CPU_ISA": "avx2"}).await_ready()
+    with daemon.vision() as vision:
+        model = vision.get_model(get_model_request("tiny"))
+        vision.predict(predict_request(model="tiny", encoded=pictures.encoded(pictures.pixels(0))))
+    assert model.instruction_set.split("+")[0] in ("portable", "avx2") and "+bf16" not in model.instruction_set
+    daemon.await_log("instruction set of the CPU")
+    (line,) = [line for line in daemon.log_lines() if "instruction set of the CPU" in line]
+    assert model.instruction_set in line and "limit" in line and "avx2" in line
+
+
+@pytest.mark.parametrize("flags, output", [((), "stderr"), (("--check-config",), "stdout")])
+def test_an_unknown_limit_of_the_instruction_set(repository, flags, output):
+    ended = run_to_end(
+        "--host=127.0.0.1", f"--model-repository={repository}", "--grpc-port=0", "--http-port=0", "--metrics-port=0", *flags,
+        environment={"SACCADE_CPU_ISA": "avx3"})
+    assert ended.returncode == RUNTIME_FAILURE and "listening" not in ended.stdout
+    assert "SACCADE_CPU_ISA is 'avx3'; expected portable, avx2, avx512 or avx512_bf16" in getattr(ended, output)

@@ -54,6 +54,23 @@ ensure_openvino() {
   ensure_requirements openvino "OpenVINO from PyPI (about 60 MB)" --no-deps
 }
 
+# What LibTorch's CUDA part loads, and nvcc, which makes the CUDA plugin.
+ensure_cuda() {
+  ensure_requirements cuda "CUDA's libraries and nvcc from PyPI (some gigabytes)" --no-deps
+}
+
+# Has CMake find the nvcc of the list cuda on a machine that has no other.
+use_nvcc() {
+  local nvcc
+  if [ -n "${CUDACXX:-}" ] || [ -x /usr/local/cuda/bin/nvcc ] || command -v nvcc >/dev/null; then return 0; fi
+  for nvcc in "$venv"/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
+    [ -x "$nvcc" ] || continue
+    # The linker does not look for the name under which the wheel has the library.
+    ln -sf libcudart.so.13 "${nvcc%/bin/nvcc}/lib/libcudart.so"
+    export CUDACXX=$nvcc
+  done
+}
+
 # Ray, Spark and Parquet for ./dev test-bulk, in an environment of their own.
 ensure_bulk_python() {
   local folder="$cache/bulk" wanted=$requirements/bulk.txt
@@ -113,7 +130,7 @@ lock_requirements() {
     name=$(basename "$name" .in)
     flags=()
     # Lists without dependencies, installed with --no-deps.
-    case $name in torch | perf_analyzer | openvino | loadgen | triton | zoo | sahi | nncf) flags=(--no-deps) ;; esac
+    case $name in torch | cuda | perf_analyzer | openvino | loadgen | triton | zoo | sahi | nncf) flags=(--no-deps) ;; esac
     step --limit 300 --tries 3 --advice "$pip_advice" "resolving $name" "$tool/bin/uv" pip compile -q --universal \
       --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command './dev lock' \
       ${flags[@]+"${flags[@]}"} "$requirements/$name.in" -o "$requirements/$name.txt"
