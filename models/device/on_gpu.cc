@@ -1,7 +1,6 @@
 #include "models/device/on_gpu.h"
 
 #include <ATen/Context.h>
-#include <c10/core/StreamGuard.h>
 
 #include <mutex>
 #include <optional>
@@ -37,20 +36,25 @@ void AgreeOnFloat32(Precision precision) {
 class OnGpu : public Model {
  public:
   OnGpu(std::unique_ptr<Model> model, std::unique_ptr<GpuStream> stream)
-      : model_(std::move(model)), stream_(std::move(stream)) {}
+      : stream_(std::move(stream)), model_(std::move(model)) {}
+
+  ~OnGpu() override {
+    stream_->Wait();
+    // The model's recordings and memory must not go during another model's recording on this stream.
+    const StreamPass pass(stream_->lock());
+    model_.reset();
+  }
 
   const Description& description() const override { return model_->description(); }
 
   std::vector<TaskResult> Run(const Batch& batch) const override {
-    const c10::StreamGuard guard(stream_->stream());
+    const OnStream on(*stream_);
     return model_->Run(batch);
   }
 
  private:
-  const std::unique_ptr<Model> model_;
-  // Declared last, so destroyed first: its destructor waits for the last passes, which use the model's
-  // memory.
   const std::unique_ptr<GpuStream> stream_;
+  std::unique_ptr<Model> model_;
 };
 
 }  // namespace
@@ -58,7 +62,7 @@ class OnGpu : public Model {
 std::unique_ptr<Model> LoadOnGpu(const Target& target, const std::function<std::unique_ptr<Model>()>& load) {
   auto stream = std::make_unique<GpuStream>(target.gpu);
   AgreeOnFloat32(target.precision);
-  const c10::StreamGuard guard(stream->stream());
+  const OnStream on(*stream);
   return std::make_unique<OnGpu>(load(), std::move(stream));
 }
 

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/StreamGuard.h>
 
 #include <utility>
 
@@ -14,7 +13,14 @@ namespace {
 class OnGpu : public TensorProgram {
  public:
   OnGpu(std::unique_ptr<TensorProgram> program, std::unique_ptr<GpuStream> stream)
-      : program_(std::move(program)), stream_(std::move(stream)) {}
+      : stream_(std::move(stream)), program_(std::move(program)) {}
+
+  ~OnGpu() override {
+    stream_->Wait();
+    // The program's memory must not go during a recording of a model that shares the stream.
+    const StreamPass pass(stream_->lock());
+    program_.reset();
+  }
 
   const Signature& signature() const override { return program_->signature(); }
   const std::vector<std::string>& notes() const override { return program_->notes(); }
@@ -22,7 +28,7 @@ class OnGpu : public TensorProgram {
 
   std::vector<Value> Run(std::vector<Value> inputs) const override {
     const at::NoGradGuard no_gradients;
-    const c10::StreamGuard guard(stream_->stream());
+    const OnStream on(*stream_);
     for (Value& input : inputs) {
       if (input.isTensor()) input = input.toTensor().to(stream_->stream().device());
     }
@@ -34,10 +40,8 @@ class OnGpu : public TensorProgram {
   }
 
  private:
-  const std::unique_ptr<TensorProgram> program_;
-  // Declared last, so destroyed first: its destructor waits for the last passes, which use the program's
-  // memory.
   const std::unique_ptr<GpuStream> stream_;
+  std::unique_ptr<TensorProgram> program_;
 };
 
 }  // namespace
@@ -45,7 +49,7 @@ class OnGpu : public TensorProgram {
 std::unique_ptr<TensorProgram> LoadProgramOnGpu(int gpu,
                                                 const std::function<std::unique_ptr<TensorProgram>()>& load) {
   auto stream = std::make_unique<GpuStream>(gpu);
-  const c10::StreamGuard guard(stream->stream());
+  const OnStream on(*stream);
   return std::make_unique<OnGpu>(load(), std::move(stream));
 }
 
