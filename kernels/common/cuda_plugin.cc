@@ -77,10 +77,11 @@ const CudaPlugin& LoadCudaPlugin() {
 
 void* CudaPluginSymbol(const char* name) { return LoadCudaPlugin().loaded ? dlsym(opened, name) : nullptr; }
 
-std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu) {
-  const auto make = reinterpret_cast<CudaGraph* (*)(int)>(CudaPluginSymbol("saccade_make_cuda_graph"));
+std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu, CudaGraph* beside) {
+  const auto make =
+      reinterpret_cast<CudaGraph* (*)(int, CudaGraph*)>(CudaPluginSymbol("saccade_make_cuda_graph"));
   TORCH_CHECK(make != nullptr, "CUDA graphs are not available: ", LoadCudaPlugin().reason);
-  return std::unique_ptr<CudaGraph>(make(gpu));
+  return std::unique_ptr<CudaGraph>(make(gpu, beside));
 }
 
 }  // namespace saccade::kernels
