@@ -3,8 +3,11 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <memory>
+#include <string>
 #include <utility>
 
+#include "models/device/float32_use.h"
 #include "models/device/gpu_stream.h"
 
 namespace saccade::models {
@@ -12,8 +15,9 @@ namespace {
 
 class OnGpu : public TensorProgram {
  public:
-  OnGpu(std::unique_ptr<TensorProgram> program, std::unique_ptr<GpuStream> stream)
-      : stream_(std::move(stream)), program_(std::move(program)) {}
+  OnGpu(std::unique_ptr<TensorProgram> program, std::unique_ptr<GpuStream> stream,
+        std::unique_ptr<Float32Use> float32)
+      : stream_(std::move(stream)), float32_(std::move(float32)), program_(std::move(program)) {}
 
   ~OnGpu() override {
     stream_->Wait();
@@ -41,16 +45,19 @@ class OnGpu : public TensorProgram {
 
  private:
   const std::unique_ptr<GpuStream> stream_;
+  const std::unique_ptr<Float32Use> float32_;
   std::unique_ptr<TensorProgram> program_;
 };
 
 }  // namespace
 
-std::unique_ptr<TensorProgram> LoadProgramOnGpu(int gpu,
+std::unique_ptr<TensorProgram> LoadProgramOnGpu(int gpu, bool tf32,
                                                 const std::function<std::unique_ptr<TensorProgram>()>& load) {
   auto stream = std::make_unique<GpuStream>(gpu);
+  auto float32 = std::make_unique<Float32Use>(
+      tf32, std::string("parameter ALLOW_TF32 is ") + (tf32 ? "true" : "not true"));
   const OnStream on(*stream);
-  return std::make_unique<OnGpu>(load(), std::move(stream));
+  return std::make_unique<OnGpu>(load(), std::move(stream), std::move(float32));
 }
 
 }  // namespace saccade::models
