@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/device/gpu_memory.h"
 #include "server/core/free_memory.h"
 #include "server/logging/log.h"
 
@@ -425,8 +426,10 @@ void ModelHost::Free(Leaving left) {
     absl::MutexLock lock(&mutex_);
     all_.erase(std::remove(all_.begin(), all_.end(), left.loaded), all_.end());
   }
+  const bool is_on_gpus = model->is_on_gpus();
   left.loaded.reset();
   ReturnFreeMemory();
+  if (is_on_gpus) models::FreeUnusedGpuMemory();
   // Unless it was loaded again in the meantime.
   if (left.listed_as && !IsHosted(name))
     table_->Withdraw(name, version, State::kUnavailable, *left.listed_as);
