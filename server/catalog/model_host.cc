@@ -20,8 +20,10 @@ using State = ModelSnapshot::State;
 
 // Nesting depth of ensembles down to which their parts' use counts as theirs.
 constexpr int kMaxDepthOfUse = 8;
-// Two streams per GPU: the second uses what the first leaves idle.
-constexpr int kStreamsOfGpu = 2;
+// Passes on a GPU at the same time: the second uses what the first leaves idle. Those of different models are on
+// different streams; those of one model's instances are computed one after the other, but one is prepared while
+// the other is computed.
+constexpr int kPassesOfGpu = 2;
 
 int ThreadsPerInstance(int asked, int cores, int instances) {
   return asked > 0 ? asked : std::max(1, cores / instances);
@@ -74,7 +76,7 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       kinds_file_(options->state_folder, options->measured_on),
       kinds_(kinds_file_.Load(), [this](const auto& kinds) { kinds_file_.Save(kinds); }),
       cores_({.cores = options->cores}, clock, LogQueueError),
-      gpus_({.cores = kStreamsOfGpu}, clock, LogQueueError),
+      gpus_({.cores = kPassesOfGpu}, clock, LogQueueError),
       idle_cores_({.cores = options->cores}, clock, LogQueueError) {}
 
 ModelHost::~ModelHost() { Close(); }
