@@ -27,8 +27,8 @@ int64_t RecordedBatch(int64_t count);
 class Recorded {
  public:
   // Computes maps on the target from a batch's pictures on the target. It must derive extents only through
-  // FeatureMap, must not read values, and must do the same work each time for the same shape. The first side
-  // of each map is the batch.
+  // FeatureMap, must not read values, and must do the same work each time for the same shape. If a
+  // batch may exceed 8 items, it is the first side of each map.
   using Pass = std::function<std::vector<FeatureMap>(const FeatureMap& pictures)>;
   // Makes an empty graph, which may use the memory of `beside`, another recording, if that is not null.
   using MakeGraph = std::function<std::unique_ptr<kernels::CudaGraph>(kernels::CudaGraph* beside)>;
