@@ -20,9 +20,9 @@ using State = ModelSnapshot::State;
 
 // Nesting depth of ensembles down to which their parts' use counts as theirs.
 constexpr int kMaxDepthOfUse = 8;
-// Passes on a GPU at the same time: the second uses what the first leaves idle. Those of different models are on
-// different streams; those of one model's instances are computed one after the other, but one is prepared while
-// the other is computed.
+// Passes on a GPU at the same time: the second uses what the first leaves idle. Those of different models
+// are on different streams; those of one model's instances are computed one after the other, but one is
+// prepared while the other is computed.
 constexpr int kPassesOfGpu = 2;
 
 int ThreadsPerInstance(int asked, int cores, int instances) {
