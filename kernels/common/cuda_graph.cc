@@ -4,6 +4,10 @@
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 
+#include <exception>
+#include <functional>
+#include <optional>
+
 #include "kernels/common/cuda_graph.h"
 
 namespace saccade::kernels {
@@ -11,7 +15,20 @@ namespace {
 
 class RecordedGraph : public CudaGraph {
  public:
-  explicit RecordedGraph(int gpu) : gpu_(static_cast<c10::DeviceIndex>(gpu)) {}
+  // A pool of {0, 0} stands for a new one.
+  RecordedGraph(int gpu, c10::MempoolId_t pool) : gpu_(static_cast<c10::DeviceIndex>(gpu)), pool_(pool) {}
+
+  // Waits for replays, which use memory that goes with the graph.
+  ~RecordedGraph() override {
+    if (!stream_) return;
+    try {
+      stream_->synchronize();
+    } catch (const std::exception& error) {
+      TORCH_WARN("CUDA error before a CUDA graph is freed: ", error.what());
+    }
+  }
+
+  c10::MempoolId_t pool() const { return pool_; }
 
   void Record(const std::function<void()>& work) override {
     const c10::cuda::CUDAGuard device(gpu_);
@@ -23,7 +40,7 @@ class RecordedGraph : public CudaGraph {
     work();
     stream.synchronize();
     // In thread-local mode, CUDA calls of other threads do not invalidate the capture.
-    graph_.capture_begin(/*pool=*/{0, 0}, cudaStreamCaptureModeThreadLocal);
+    graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
@@ -31,6 +48,8 @@ class RecordedGraph : public CudaGraph {
       throw;
     }
     graph_.capture_end();
+    pool_ = graph_.pool();
+    stream_ = stream;
   }
 
   void Replay() override {
@@ -50,12 +69,19 @@ class RecordedGraph : public CudaGraph {
   }
 
   c10::DeviceIndex gpu_;
+  c10::MempoolId_t pool_;
+  // Where it was recorded; nothing before.
+  std::optional<c10::cuda::CUDAStream> stream_;
   at::cuda::CUDAGraph graph_;
 };
 
 }  // namespace
 
 // The exported symbol that MakeCudaGraph() looks up.
-extern "C" CudaGraph* saccade_make_cuda_graph(int gpu) { return new RecordedGraph(gpu); }
+extern "C" CudaGraph* saccade_make_cuda_graph(int gpu, CudaGraph* beside) {
+  const c10::MempoolId_t pool =
+      beside == nullptr ? c10::MempoolId_t{0, 0} : static_cast<RecordedGraph*>(beside)->pool();
+  return new RecordedGraph(gpu, pool);
+}
 
 }  // namespace saccade::kernels

@@ -16,15 +16,19 @@ class CudaGraph {
   virtual ~CudaGraph() = default;
 
   // Runs `work` twice normally, so that libraries choose their algorithms and allocate their workspaces, then
-  // a third time under capture, which computes nothing. Memory that `work` allocates stays allocated at the
-  // same addresses as long as the graph lives. `work` must not wait for the GPU.
+  // a third time under capture, which computes nothing. The addresses that `work` allocates stay the graph's
+  // as long as it lives, also after `work` has freed them: only graphs made beside it use them too. `work`
+  // must not wait for the GPU.
   virtual void Record(const std::function<void()>& work) = 0;
 
   // Enqueues the recorded work. REQUIRES: Record() has returned.
   virtual void Replay() = 0;
 };
 
+// If `beside` is not null, it must be recorded and live until Record() of the new graph has returned: both
+// then allocate from one memory pool, so that together they take as much memory as the larger one. They must
+// be recorded and replayed on the same stream, and the results of one be copied before the other is replayed.
 // Throws c10::Error if the plugin is not loaded. Record() and Replay() throw c10::Error if CUDA fails.
-std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu);
+std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu, CudaGraph* beside = nullptr);
 
 }  // namespace saccade::kernels

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/common/cuda_graph.h"
+#include "kernels/common/gpu_name.h"
 
 namespace saccade::kernels {
 namespace {
@@ -17,7 +18,8 @@ std::string LastError() {
 }
 
 // Uses the driver API: CUDA's runtime would have to be linked, and not every machine has it.
-int CountDevices(std::string* reason) {
+// Names the devices too.
+int CountDevices(std::string* reason, std::vector<std::string>* names) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) {
     *reason = "no CUDA driver: " + LastError();
@@ -34,6 +36,7 @@ int CountDevices(std::string* reason) {
     *reason = "the CUDA driver found no GPU";
     devices = 0;
   }
+  for (int gpu = 0; gpu < devices; ++gpu) names->push_back(GpuName(driver, gpu));
   return devices;
 }
 
@@ -48,7 +51,7 @@ void* opened = nullptr;
 
 CudaPlugin Load() {
   CudaPlugin plugin;
-  const int devices = CountDevices(&plugin.reason);
+  const int devices = CountDevices(&plugin.reason, &plugin.names);
   if (devices == 0) return plugin;
   // Opened by name instead of linked, because it pulls in gigabytes of CUDA libraries.
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
@@ -77,10 +80,11 @@ const CudaPlugin& LoadCudaPlugin() {
 
 void* CudaPluginSymbol(const char* name) { return LoadCudaPlugin().loaded ? dlsym(opened, name) : nullptr; }
 
-std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu) {
-  const auto make = reinterpret_cast<CudaGraph* (*)(int)>(CudaPluginSymbol("saccade_make_cuda_graph"));
+std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu, CudaGraph* beside) {
+  const auto make =
+      reinterpret_cast<CudaGraph* (*)(int, CudaGraph*)>(CudaPluginSymbol("saccade_make_cuda_graph"));
   TORCH_CHECK(make != nullptr, "CUDA graphs are not available: ", LoadCudaPlugin().reason);
-  return std::unique_ptr<CudaGraph>(make(gpu));
+  return std::unique_ptr<CudaGraph>(make(gpu, beside));
 }
 
 }  // namespace saccade::kernels

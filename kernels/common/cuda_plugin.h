@@ -3,12 +3,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace saccade::kernels {
 
 struct CudaPlugin {
   bool loaded = false;
   int devices = 0;
+  // GpuName() of each device.
+  std::vector<std::string> names;
   // Why the plugin is not loaded, as a message for the administrator; empty if it is loaded.
   std::string reason;
 };

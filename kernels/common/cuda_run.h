@@ -4,22 +4,23 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAStream.h>
-#include <c10/util/Exception.h>
 
 #include <cstdint>
+
+#include "kernels/common/cuda_error.h"
 
 namespace saccade::kernels {
 
 // Calls launch(workspace, stream) with `floats` uninitialised floats on the device of `like`, which must be
-// the current one, and its current stream. `launch` returns null or CUDA's message, which becomes a
-// c10::Error. Does not wait for the kernels.
+// the current one, and its current stream. `launch` returns null or a message, which becomes
+// the exception of CheckLaunch(). Does not wait for the kernels.
 template <typename Launch>
 void LaunchWithWorkspace(const char* op, const at::Tensor& like, int64_t floats, const Launch& launch) {
   // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
   // run.
   const at::Tensor workspace = at::empty({floats}, like.options().dtype(at::kFloat));
   const char* error = launch(workspace.mutable_data_ptr<float>(), c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
+  CheckLaunch(op, error);
 }
 
 }  // namespace saccade::kernels

@@ -27,9 +27,10 @@ struct StreamLaunch {
   }
 };
 
-// Returns null, or CUDA's message if a launch failed.
+// Returns null, or CUDA's message if a launch failed. Leaves the error in place for CheckLaunch(), which
+// takes its code.
 inline const char* LaunchError() {
-  const cudaError_t error = cudaGetLastError();
+  const cudaError_t error = cudaPeekAtLastError();
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 

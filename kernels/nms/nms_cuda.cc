@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include "kernels/common/cuda_error.h"
 #include "kernels/nms/nms_cuda.h"
 #include "kernels/nms/nms_impl.h"
 
@@ -31,7 +32,7 @@ std::tuple<at::Tensor, at::Tensor> NmsPaddedOnCuda(const at::Tensor& boxes, cons
       LaunchNmsCuda(bound.problem, boxes.scalar_type() == at::kDouble, order.const_data_ptr<int64_t>(),
                     reinterpret_cast<uint64_t*>(mask.mutable_data_ptr<int64_t>()),
                     c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, "nms: CUDA kernel launch failed: ", error);
+  CheckLaunch("nms", error);
   return {bound.out, bound.out_count};
 }
 

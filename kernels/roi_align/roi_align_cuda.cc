@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include "kernels/common/cuda_error.h"
 #include "kernels/roi_align/roi_align_binding.h"
 #include "kernels/roi_align/roi_align_cuda.h"
 
@@ -25,7 +26,7 @@ at::Tensor Run(const RoiAlignArguments& call) {
               first.sizes());
   const char* error =
       LaunchRoiAlignCuda(bound.problem, DtypeOf(first), c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, call.op, ": CUDA kernel launch failed: ", error);
+  CheckLaunch(call.op, error);
   return bound.out;
 }
 

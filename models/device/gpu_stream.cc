@@ -12,7 +12,7 @@
 namespace saccade::models {
 namespace {
 
-c10::Stream NewStream(int gpu) {
+LockedStream NewStream(int gpu) {
   const kernels::CudaPlugin& plugin = kernels::LoadCudaPlugin();
   if (!plugin.loaded) {
     throw LoadError("the model needs GPU " + std::to_string(gpu) + ", but " + plugin.reason);
@@ -22,16 +22,21 @@ c10::Stream NewStream(int gpu) {
                     std::to_string(plugin.devices) + " GPUs, numbered from 0");
   }
   const c10::impl::VirtualGuardImpl gpus(c10::kCUDA);
-  return gpus.getStreamFromGlobalPool(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu)));
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu));
+  return TakeStream([&] { return gpus.getStreamFromGlobalPool(device); });
 }
 
 }  // namespace
 
-GpuStream::GpuStream(int gpu) : stream_(NewStream(gpu)) {}
+GpuStream::GpuStream(int gpu) : locked_(NewStream(gpu)) {}
 
-GpuStream::~GpuStream() {
+GpuStream::~GpuStream() { Wait(); }
+
+void GpuStream::Wait() const {
+  // Waiting would end another model's recording on this stream.
+  const StreamPass pass(lock());
   try {
-    stream_.synchronize();
+    stream().synchronize();
   } catch (const std::exception& error) {
     TORCH_WARN("CUDA error while unloading a model: ", error.what());
   }

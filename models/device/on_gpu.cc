@@ -1,65 +1,54 @@
 #include "models/device/on_gpu.h"
 
-#include <ATen/Context.h>
-#include <c10/core/StreamGuard.h>
-
-#include <mutex>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "models/api/error.h"
+#include "models/device/float32_use.h"
 #include "models/device/gpu_stream.h"
 
 namespace saccade::models {
 namespace {
 
-// Sets LibTorch's process-wide TF32 flags for the first model that computes in fp32 or tf32. They never
-// change afterwards, as passes may be running. Throws LoadError if a later model needs the other setting.
-void AgreeOnFloat32(Precision precision) {
-  if (precision != Precision::kFloat32 && precision != Precision::kTf32) return;
-  static std::mutex mutex;
-  static std::optional<bool> agreed;
-  const std::lock_guard lock(mutex);
-  const bool tf32 = precision == Precision::kTf32;
-  if (agreed && *agreed != tf32) {
-    throw LoadError(std::string("precision is ") + PrecisionName(precision) +
-                    ", but another model on a GPU has " + (tf32 ? "fp32" : "tf32") +
-                    ", and a process supports only one of the two; use the same, or bf16 or fp16");
-  }
-  if (!agreed) {
-    at::globalContext().setAllowTF32CuBLAS(tf32);
-    at::globalContext().setAllowTF32CuDNN(tf32);
-    agreed = tf32;
-  }
+// What models hold that compute in fp32 or tf32.
+std::unique_ptr<Float32Use> UseOf(Precision precision) {
+  if (precision != Precision::kFloat32 && precision != Precision::kTf32) return nullptr;
+  return std::make_unique<Float32Use>(precision == Precision::kTf32,
+                                      std::string("precision is ") + PrecisionName(precision));
 }
 
 class OnGpu : public Model {
  public:
-  OnGpu(std::unique_ptr<Model> model, std::unique_ptr<GpuStream> stream)
-      : model_(std::move(model)), stream_(std::move(stream)) {}
+  OnGpu(std::unique_ptr<Model> model, std::unique_ptr<GpuStream> stream, std::unique_ptr<Float32Use> float32)
+      : stream_(std::move(stream)), float32_(std::move(float32)), model_(std::move(model)) {}
+
+  ~OnGpu() override {
+    stream_->Wait();
+    // The model's recordings and memory must not go during another model's recording on this stream.
+    const StreamPass pass(stream_->lock());
+    model_.reset();
+  }
 
   const Description& description() const override { return model_->description(); }
 
   std::vector<TaskResult> Run(const Batch& batch) const override {
-    const c10::StreamGuard guard(stream_->stream());
+    const OnStream on(*stream_);
     return model_->Run(batch);
   }
 
  private:
-  const std::unique_ptr<Model> model_;
-  // Declared last, so destroyed first: its destructor waits for the last passes, which use the model's
-  // memory.
   const std::unique_ptr<GpuStream> stream_;
+  const std::unique_ptr<Float32Use> float32_;  // null if the model does not compute in float32
+  std::unique_ptr<Model> model_;
 };
 
 }  // namespace
 
 std::unique_ptr<Model> LoadOnGpu(const Target& target, const std::function<std::unique_ptr<Model>()>& load) {
   auto stream = std::make_unique<GpuStream>(target.gpu);
-  AgreeOnFloat32(target.precision);
-  const c10::StreamGuard guard(stream->stream());
-  return std::make_unique<OnGpu>(load(), std::move(stream));
+  auto float32 = UseOf(target.precision);
+  const OnStream on(*stream);
+  return std::make_unique<OnGpu>(load(), std::move(stream), std::move(float32));
 }
 
 }  // namespace saccade::models

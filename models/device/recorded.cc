@@ -1,9 +1,17 @@
 #include "models/device/recorded.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <exception>
 #include <utility>
 
-#include "kernels/common/cuda_graph.h"
 #include "models/api/attention_probe.h"
+#include "models/api/error_text.h"
+#include "models/device/out_of_memory.h"
+#include "models/device/stream_lock.h"
 #include "models/device/transfer.h"
 
 namespace saccade::models {
@@ -22,58 +30,168 @@ class OnceMore : public kernels::CudaGraph {
   std::function<void()> work_;
 };
 
-// Maximum number of recordings; other shapes run without one. Each recording holds its activations, and a
-// grid of buckets may have more shapes than fit into a GPU's memory.
-constexpr size_t kMaxRecordings = 32;
+// Up to so many items each batch size has its own recording.
+constexpr int64_t kExactBatch = 8;
+// Shapes without a recording about which something is remembered. A grid of buckets has as many as clients
+// choose to send.
+constexpr size_t kMaxRemembered = 256;
+
+Recorded::MakeGraph GraphsFor(const Target& target) {
+  if (!target.on_gpu()) return [](kernels::CudaGraph*) { return std::make_unique<OnceMore>(); };
+  return [gpu = target.gpu](kernels::CudaGraph* beside) { return kernels::MakeCudaGraph(gpu, beside); };
+}
+
+// The extents of `count` items: the last one's are repeated.
+Extents Filled(const Extents& extents, int64_t count) {
+  std::vector<Size> sizes = extents.sizes();
+  if (static_cast<int64_t>(sizes.size()) == count) return extents;
+  sizes.resize(static_cast<size_t>(count), sizes.back());
+  return Extents(std::move(sizes));
+}
+
+// The same memory as `x`, which may be freed meanwhile: the memory pool of a graph keeps it for the graph.
+at::Tensor Unowned(const at::Tensor& x) {
+  return at::for_blob(x.data_ptr(), x.sizes())
+      .strides(x.strides())
+      .target_device(x.device())
+      .options(x.options())
+      .make_tensor();
+}
 
 }  // namespace
 
+int64_t RecordedBatch(int64_t count) {
+  int64_t step = 1;
+  while (step * kExactBatch < count) step *= 2;
+  return (count + step - 1) / step * step;
+}
+
 struct Recorded::Recording {
-  at::Tensor pixels;  // input buffers of replays
+  at::Tensor pixels;  // input buffers of replays; the first is part of inputs_
   at::Tensor valid;
   std::vector<FeatureMap> maps;  // output buffers
   std::unique_ptr<kernels::CudaGraph> graph;
+  int64_t last_used = 0;  // as counted in passes_
 };
 
-Recorded::Recorded(const Target& target, bool record, Pass pass)
-    : target_(target), record_(record && (target.on_gpu() || target.replay_on_cpu)), pass_(std::move(pass)) {}
+Recorded::Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph)
+    : target_(target),
+      record_(record && (target.on_gpu() || target.replay_on_cpu)),
+      pass_(std::move(pass)),
+      make_graph_(make_graph != nullptr ? std::move(make_graph) : GraphsFor(target)) {}
 
 Recorded::~Recorded() = default;
 
 std::vector<FeatureMap> Recorded::operator()(const at::Tensor& pixels, const Extents& extents) const {
   // A recording does not make attention maps, so a pass with a probe is run directly.
-  if (!record_ || AttentionProbe::Current() != nullptr) return pass_({Sent(pixels, target_), extents});
-  const std::lock_guard lock(mutex_);
-  const std::vector<int64_t> shape = pixels.sizes().vec();
-  auto found = recordings_.find(shape);
-  if (found == recordings_.end() && recordings_.size() >= kMaxRecordings) {
+  if (!record_ || AttentionProbe::Current() != nullptr) return RunDirectly(pixels, extents);
+  try {
+    if (auto maps = FromRecording(pixels, extents)) return *std::move(maps);
+  } catch (const std::exception& error) {
+    if (!IsOutOfMemory(error)) throw;
+    DropRecordings();
+  }
+  return RunDirectly(pixels, extents);
+}
+
+std::vector<FeatureMap> Recorded::RunDirectly(const at::Tensor& pixels, const Extents& extents) const {
+  try {
     return pass_({Sent(pixels, target_), extents});
+  } catch (const std::exception& error) {
+    if (!IsOutOfMemory(error) || !DropRecordings()) throw;
   }
-  if (found == recordings_.end()) {
-    auto recording = std::make_unique<Recording>();
-    recording->pixels = Sent(pixels, target_);
-    recording->valid = extents.AsValid(DeviceOf(target_));
-    if (target_.on_gpu()) {
-      recording->graph = kernels::MakeCudaGraph(target_.gpu);
-    } else {
-      recording->graph = std::make_unique<OnceMore>();
-    }
+  return pass_({Sent(pixels, target_), extents});
+}
+
+bool Recorded::DropRecordings() const {
+  const std::lock_guard lock(mutex_);
+  if (recordings_.empty()) return false;
+  recordings_.clear();
+  inputs_.reset();
+  return true;
+}
+
+std::optional<std::vector<FeatureMap>> Recorded::FromRecording(const at::Tensor& pixels,
+                                                               const Extents& extents) const {
+  Shape shape = pixels.sizes().vec();
+  shape[0] = RecordedBatch(shape[0]);
+  {
+    const std::lock_guard lock(mutex_);
+    ++passes_;
+    if (const auto found = recordings_.find(shape); found != recordings_.end())
+      return Replay(*found->second, pixels, extents);
+    if (!IsWorthRecording(shape)) return std::nullopt;
+  }
+  const StreamRecording alone;
+  const std::lock_guard lock(mutex_);
+  // Another thread may have recorded the shape meanwhile.
+  const auto found = recordings_.find(shape);
+  return Replay(found != recordings_.end() ? *found->second : Record(shape, pixels, extents), pixels,
+                extents);
+}
+
+bool Recorded::IsWorthRecording(const Shape& shape) const {
+  if (too_large_.count(shape) > 0) return false;
+  if (recordings_.size() < kMaxRecordings) return true;
+  if (waiting_.size() >= kMaxRemembered) waiting_.clear();
+  Waiting& waiting = waiting_[shape];
+  if (waiting.passes == 0 || LeastRecentlyUsed()->second->last_used > waiting.since) waiting = {passes_, 0};
+  return ++waiting.passes >= kPassesToReplace;
+}
+
+Recorded::Recordings::iterator Recorded::LeastRecentlyUsed() const {
+  return std::min_element(recordings_.begin(), recordings_.end(), [](const auto& a, const auto& b) {
+    return a.second->last_used < b.second->last_used;
+  });
+}
+
+Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixels,
+                                      const Extents& extents) const {
+  waiting_.erase(shape);
+  while (recordings_.size() >= kMaxRecordings) recordings_.erase(LeastRecentlyUsed());
+  auto recording = std::make_unique<Recording>();
+  try {
+    const at::Tensor sent = Sent(pixels, target_);
+    const int64_t numbers = sent.numel() / std::max<int64_t>(sent.size(0), 1) * shape[0];
+    if (!inputs_.defined() || inputs_.numel() < numbers) inputs_ = at::empty({numbers}, sent.options());
+    recording->pixels = inputs_.as_strided(shape, sent.strides());
+    const Extents filled = Filled(extents, shape[0]);
+    recording->valid = filled.AsValid(DeviceOf(target_));
+    recording->pixels.narrow(0, 0, sent.size(0)).copy_(sent);
+    recording->pixels.narrow(0, sent.size(0), shape[0] - sent.size(0)).zero_();
+    recording->graph = make_graph_(recordings_.empty() ? nullptr : recordings_.begin()->second->graph.get());
     // The pass keeps these sizes for all replays; replays pass their extents in `valid`.
-    recording->graph->Record(
-        [this, to = recording.get(), extents] { to->maps = pass_({to->pixels, extents.With(to->valid)}); });
-    found = recordings_.emplace(shape, std::move(recording)).first;
+    recording->graph->Record([this, to = recording.get(), filled] {
+      to->maps = pass_({to->pixels, filled.With(to->valid)});
+    });
+  } catch (const std::exception& error) {
+    if (IsOutOfMemory(error)) {
+      if (too_large_.size() >= kMaxRemembered) too_large_.clear();
+      too_large_.insert(shape);
+      TORCH_WARN("no memory to record passes over batches of ", at::IntArrayRef(shape),
+                 ", which are computed without a recording from now on: ", ErrorText(error));
+    }
+    throw;
   }
-  return Replay(*found->second, pixels, extents);
+  if (target_.on_gpu()) {
+    for (FeatureMap& map : recording->maps) map.values = Unowned(map.values);
+  }
+  return *(recordings_[shape] = std::move(recording));
 }
 
 std::vector<FeatureMap> Recorded::Replay(Recording& recording, const at::Tensor& pixels,
                                          const Extents& extents) const {
-  recording.pixels.copy_(Sent(pixels, target_));
-  recording.valid.copy_(extents.AsValid());
+  const int64_t count = pixels.size(0);
+  const int64_t rest = recording.pixels.size(0) - count;
+  recording.last_used = passes_;
+  recording.pixels.narrow(0, 0, count).copy_(Sent(pixels, target_));
+  if (rest > 0) recording.pixels.narrow(0, count, rest).copy_(recording.pixels.narrow(0, count - 1, 1));
+  recording.valid.copy_(Filled(extents, count + rest).AsValid());
   recording.graph->Replay();
   std::vector<FeatureMap> maps;
   for (const FeatureMap& map : recording.maps) {
-    maps.push_back({map.values.clone(), map.extents.Again(extents)});
+    const at::Tensor values = rest > 0 ? map.values.narrow(0, 0, count) : map.values;
+    maps.push_back({values.clone(), map.extents.Again(extents)});
   }
   return maps;
 }

@@ -4,43 +4,90 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <vector>
 
+#include "kernels/common/cuda_graph.h"
 #include "models/api/target.h"
 #include "models/layers/feature_map.h"
 
 namespace saccade::models {
 
+// The batch size of the recording that computes `count` items: up to 8 items `count`, otherwise rounded up by
+// less than a quarter, so that there are four recordings for each doubling. The last item fills the rest.
+int64_t RecordedBatch(int64_t count);
+
 class Recorded {
  public:
   // Computes maps on the target from a batch's pictures on the target. It must derive extents only through
-  // FeatureMap, must not read values, and must do the same work each time for the same shape.
+  // FeatureMap, must not read values, and must do the same work each time for the same shape. If a
+  // batch may exceed 8 items, it is the first side of each map.
   using Pass = std::function<std::vector<FeatureMap>(const FeatureMap& pictures)>;
+  // Makes an empty graph, which may use the memory of `beside`, another recording, if that is not null.
+  using MakeGraph = std::function<std::unique_ptr<kernels::CudaGraph>(kernels::CudaGraph* beside)>;
+
+  // Recordings of a network at once, because each also takes time to make and some memory of its own.
+  static constexpr size_t kMaxRecordings = 32;
+  // Another shape replaces the recording that was used least recently if it came so often since that use: a
+  // recording takes as long as some passes, and more shapes in turn than there is room for would be recorded
+  // each time.
+  static constexpr int kPassesToReplace = 8;
 
   // If `record` is false, on the CPU, or if the calling thread has an AttentionProbe, the pass is run
-  // directly.
-  Recorded(const Target& target, bool record, Pass pass);
+  // directly. `make_graph` is for tests; by default graphs are CUDA's, and on the CPU run the pass again.
+  Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph = nullptr);
   ~Recorded();
 
-  // `pixels` is float32 on the CPU. The caller owns the results. Thread-safe; replays run one at a time.
+  // `pixels` is float32 on the CPU. The caller owns the results. Thread-safe; replays run one at a time, and
+  // recordings wait for the stream's other passes (StreamRecording). If memory is insufficient for a
+  // recording, frees all of them and runs the pass directly, from then on for this shape.
   std::vector<FeatureMap> operator()(const at::Tensor& pixels, const Extents& extents) const;
 
  private:
   struct Recording;
+  using Shape = std::vector<int64_t>;
+  using Recordings = std::map<Shape, std::unique_ptr<Recording>>;
+  // Passes of a shape without a recording since a pass, both as counted in passes_.
+  struct Waiting {
+    int64_t since = 0;
+    int passes = 0;
+  };
 
+  std::vector<FeatureMap> RunDirectly(const at::Tensor& pixels, const Extents& extents) const;
+  // Nothing if the shape is to be computed without a recording.
+  std::optional<std::vector<FeatureMap>> FromRecording(const at::Tensor& pixels,
+                                                       const Extents& extents) const;
+  // Frees all recordings. Returns false if there were none.
+  bool DropRecordings() const;
+  // The following require mutex_.
+  bool IsWorthRecording(const Shape& shape) const;
+  Recordings::iterator LeastRecentlyUsed() const;
+  // Also requires that nothing else uses the stream.
+  Recording& Record(const Shape& shape, const at::Tensor& pixels, const Extents& extents) const;
   std::vector<FeatureMap> Replay(Recording& recording, const at::Tensor& pixels,
                                  const Extents& extents) const;
 
   Target target_;
   bool record_;
   Pass pass_;
-  // Guards recordings_ and their contents; held while recording and replaying.
+  MakeGraph make_graph_;
+  // Guards what follows, and the recordings' contents; held while recording and replaying. Locked after the
+  // stream.
   mutable std::mutex mutex_;
-  mutable std::map<std::vector<int64_t>, std::unique_ptr<Recording>> recordings_;  // by shape of `pixels`
+  // The input of all recordings, as large as the largest needs. A smaller one that it replaced lives as long
+  // as the recordings that read it.
+  mutable at::Tensor inputs_;
+  mutable Recordings recordings_;  // by the shape of the pictures, with the recorded batch size
+  mutable int64_t passes_ = 0;
+  mutable std::map<Shape, Waiting> waiting_;
+  mutable std::set<Shape> too_large_;  // shapes for whose recording memory was insufficient
 };
 
 }  // namespace saccade::models

@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/StreamGuard.h>
 
+#include <memory>
+#include <string>
 #include <utility>
 
+#include "models/device/float32_use.h"
 #include "models/device/gpu_stream.h"
 
 namespace saccade::models {
@@ -13,8 +15,16 @@ namespace {
 
 class OnGpu : public TensorProgram {
  public:
-  OnGpu(std::unique_ptr<TensorProgram> program, std::unique_ptr<GpuStream> stream)
-      : program_(std::move(program)), stream_(std::move(stream)) {}
+  OnGpu(std::unique_ptr<TensorProgram> program, std::unique_ptr<GpuStream> stream,
+        std::unique_ptr<Float32Use> float32)
+      : stream_(std::move(stream)), float32_(std::move(float32)), program_(std::move(program)) {}
+
+  ~OnGpu() override {
+    stream_->Wait();
+    // The program's memory must not go during a recording of a model that shares the stream.
+    const StreamPass pass(stream_->lock());
+    program_.reset();
+  }
 
   const Signature& signature() const override { return program_->signature(); }
   const std::vector<std::string>& notes() const override { return program_->notes(); }
@@ -22,7 +32,7 @@ class OnGpu : public TensorProgram {
 
   std::vector<Value> Run(std::vector<Value> inputs) const override {
     const at::NoGradGuard no_gradients;
-    const c10::StreamGuard guard(stream_->stream());
+    const OnStream on(*stream_);
     for (Value& input : inputs) {
       if (input.isTensor()) input = input.toTensor().to(stream_->stream().device());
     }
@@ -34,19 +44,20 @@ class OnGpu : public TensorProgram {
   }
 
  private:
-  const std::unique_ptr<TensorProgram> program_;
-  // Declared last, so destroyed first: its destructor waits for the last passes, which use the program's
-  // memory.
   const std::unique_ptr<GpuStream> stream_;
+  const std::unique_ptr<Float32Use> float32_;
+  std::unique_ptr<TensorProgram> program_;
 };
 
 }  // namespace
 
-std::unique_ptr<TensorProgram> LoadProgramOnGpu(int gpu,
+std::unique_ptr<TensorProgram> LoadProgramOnGpu(int gpu, bool tf32,
                                                 const std::function<std::unique_ptr<TensorProgram>()>& load) {
   auto stream = std::make_unique<GpuStream>(gpu);
-  const c10::StreamGuard guard(stream->stream());
-  return std::make_unique<OnGpu>(load(), std::move(stream));
+  auto float32 = std::make_unique<Float32Use>(
+      tf32, std::string("parameter ALLOW_TF32 is ") + (tf32 ? "true" : "not true"));
+  const OnStream on(*stream);
+  return std::make_unique<OnGpu>(load(), std::move(stream), std::move(float32));
 }
 
 }  // namespace saccade::models

@@ -45,7 +45,7 @@ std::unique_ptr<TensorProgram> LoadProgram(const std::string& path, ProgramOptio
   try {
     if (!options.gpu) return Load(path, std::move(options));
     const int gpu = *options.gpu;
-    return LoadProgramOnGpu(gpu, [&] { return Load(path, std::move(options)); });
+    return LoadProgramOnGpu(gpu, AllowsTf32(options.options), [&] { return Load(path, std::move(options)); });
   } catch (const LoadError& error) {
     throw LoadError(ErrorText(error));
   } catch (const std::exception& error) {

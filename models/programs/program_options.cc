@@ -11,7 +11,8 @@
 namespace saccade::models {
 namespace {
 
-constexpr std::array<std::string_view, 2> kUsedParameters = {"DISABLE_OPTIMIZED_EXECUTION", "INFERENCE_MODE"};
+constexpr std::array<std::string_view, 3> kUsedParameters = {"ALLOW_TF32", "DISABLE_OPTIMIZED_EXECUTION",
+                                                             "INFERENCE_MODE"};
 
 // These change how Triton computes, but not the results. Here weights are always shared, the thread count is
 // --threads-per-instance, and nothing is fused.
@@ -60,6 +61,8 @@ std::vector<std::string> NotesOnOptions(const Options& options) {
 }
 
 bool InferenceMode(const Options& options) { return FlagOf(options, "INFERENCE_MODE", true); }
+
+bool AllowsTf32(const Options& options) { return FlagOf(options, "ALLOW_TF32", false); }
 
 bool OptimizedExecution(const Options& options) {
   return !FlagOf(options, "DISABLE_OPTIMIZED_EXECUTION", false);

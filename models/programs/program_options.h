@@ -22,4 +22,8 @@ bool InferenceMode(const Options& options);
 // passes.
 bool OptimizedExecution(const Options& options);
 
+// ALLOW_TF32, which Triton's backend does not have: if true, a GPU may round the factors of float32 products
+// to TF32.
+bool AllowsTf32(const Options& options);
+
 }  // namespace saccade::models

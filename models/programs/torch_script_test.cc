@@ -254,15 +254,18 @@ TEST_F(TorchScriptTest, ParametersThatAreUnknownAreNoted) {
   const char* const identity = "def forward(self, x):\n    return x\n";
   for (const Options& options : {Options{{"INFERENCE_MODE", "false"}},
                                  {{"DISABLE_OPTIMIZED_EXECUTION", "true"}},
+                                 {{"ALLOW_TF32", "true"}},
                                  {{"INTRA_OP_THREAD_COUNT", "4"}}}) {
     EXPECT_EQ(Load(identity, signature, options)->Run({Floats({{3}}).squeeze(0)}).size(), 1);
   }
   EXPECT_THAT(WhyNotLoaded(identity, signature, {{"INFERENCE_MODE", "perhaps"}}),
               HasSubstr("parameter INFERENCE_MODE is 'perhaps', expected true or false"));
+  EXPECT_THAT(WhyNotLoaded(identity, signature, {{"ALLOW_TF32", "1"}}),
+              HasSubstr("parameter ALLOW_TF32 is '1', expected true or false"));
   EXPECT_THAT(Load(identity, signature, {{"INFERENCE_MODE", "true"}})->notes(), IsEmpty());
   EXPECT_THAT(Load(identity, signature, {{"input_size", "64"}})->notes(),
               ElementsAre("parameter 'input_size' is ignored: it is unknown to backend pytorch, which uses "
-                          "DISABLE_OPTIMIZED_EXECUTION, INFERENCE_MODE"));
+                          "ALLOW_TF32, DISABLE_OPTIMIZED_EXECUTION, INFERENCE_MODE"));
 }
 
 TEST_F(TorchScriptTest, FilesThatAreNoneAreTold) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/device/gpu_memory.h"
 #include "server/core/free_memory.h"
 #include "server/logging/log.h"
 
@@ -19,8 +20,10 @@ using State = ModelSnapshot::State;
 
 // Nesting depth of ensembles down to which their parts' use counts as theirs.
 constexpr int kMaxDepthOfUse = 8;
-// Two streams per GPU: the second uses what the first leaves idle.
-constexpr int kStreamsOfGpu = 2;
+// Passes on a GPU at the same time: the second uses what the first leaves idle. Those of different models
+// are on different streams; those of one model's instances are computed one after the other, but one is
+// prepared while the other is computed.
+constexpr int kPassesOfGpu = 2;
 // Memory that a model is expected to hold once it is loaded, by the size of its weights: they are packed for
 // the processor, and passes need room.
 constexpr int64_t kGrowth = 2;
@@ -81,7 +84,7 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       kinds_file_(options->state_folder, options->measured_on),
       kinds_(kinds_file_.Load(), [this](const auto& kinds) { kinds_file_.Save(kinds); }),
       cores_({.cores = options->cores}, clock, LogQueueError),
-      gpus_({.cores = kStreamsOfGpu}, clock, LogQueueError),
+      gpus_({.cores = kPassesOfGpu}, clock, LogQueueError),
       idle_cores_({.cores = options->cores}, clock, LogQueueError) {}
 
 ModelHost::~ModelHost() { Close(); }
@@ -485,8 +488,10 @@ void ModelHost::Free(Leaving left) {
     absl::MutexLock lock(&mutex_);
     all_.erase(std::remove(all_.begin(), all_.end(), left.loaded), all_.end());
   }
+  const bool is_on_gpus = model->is_on_gpus();
   left.loaded.reset();
   ReturnFreeMemory();
+  if (is_on_gpus) models::FreeUnusedGpuMemory();
   // Unless it was loaded again in the meantime.
   if (left.listed_as && !IsHosted(name) && AheadOf(name).empty())
     table_->Withdraw(name, version, State::kUnavailable, *left.listed_as);

@@ -203,6 +203,7 @@ class ServedModel final : public ReadyModel {
   bool has_waiting() const override { return waiting_requests_.load(std::memory_order_relaxed) > 0; }
   // Whether this version computes copies of others' requests, on threads that give way to all others.
   bool is_shadow() const { return IsShadow(options_); }
+  bool is_on_gpus() const { return !options_.settings.gpus.empty(); }
   // Like DeviceModel::Submit. A batch that takes less time than waking an instance's thread is computed
   // before this returns, except by a shadow version.
   absl::Status Submit(std::unique_ptr<CallShare>& share) override;

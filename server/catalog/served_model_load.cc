@@ -225,7 +225,8 @@ absl::Status ServedModel::ChooseItsPrecision() {
 ModelIdentity ServedModel::MakeIdentity() const {
   ModelIdentity identity;
   if (ensemble_ != nullptr) return identity;
-  identity.instruction_set = options_.settings.gpus.empty() ? models::InstructionSet() : "cuda";
+  identity.instruction_set =
+      options_.settings.gpus.empty() ? models::InstructionSet() : models::InstructionSetOfGpus(devices_);
   if (precision_) identity.precision = models::PrecisionName(precision_->precision);
   identity.configuration_sha256 = Sha256Hex(AnswerSettings(options_.settings));
   if (options_.settings.attest) identity.attestation_key_sha256 = options_.permissions.attestation_key_sha256;

@@ -16,7 +16,7 @@ struct ModelIdentity {
   std::string weights_sha256;
   // "fp32" and so on; empty for programs and ensembles.
   std::string precision;
-  // "avx512+bf16+vnni", or "cuda" for a model on GPUs.
+  // "avx512+bf16+vnni", or "cuda NVIDIA H200 sm_90" for a model on GPUs.
   std::string instruction_set;
   // SHA-256 of the settings that change answers, in hexadecimal digits; empty for ensembles.
   std::string configuration_sha256 = {};

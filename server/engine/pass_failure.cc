@@ -4,47 +4,55 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/api/error_text.h"
+#include "models/device/out_of_memory.h"
 #include "server/engine/device_lost.h"
 
 namespace saccade::server {
 namespace {
 
-// CUDA's sticky errors, by their numbers, which are part of its ABI: 214 and 220 are uncorrectable memory and
-// NVLink errors, 700 an illegal address, 702 a launch timeout, 709 a destroyed context, 710 an assertion, 714
-// to 718 illegal instructions and addresses, 719 a launch failure.
-constexpr std::array kSticky = {214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719};
+struct CudaError {
+  // Part of CUDA's ABI.
+  int code;
+  // The beginning of CUDA's message.
+  const char* text;
+};
 
-// TorchScript rethrows what it caught with only the text.
-constexpr std::array kStickyTexts = {"CUDA error: an illegal memory access",
-                                     "CUDA error: unspecified launch failure",
-                                     "CUDA error: device-side assert", "CUDA error: misaligned address",
-                                     "CUDA error: uncorrectable ECC error"};
-constexpr std::array kNoMemoryTexts = {"DefaultCPUAllocator: can't allocate memory",
-                                       "DefaultCPUAllocator: not enough memory", "CUDA out of memory",
-                                       "CUDA error: out of memory"};
-
-template <typename Texts>
-bool SaysOneOf(const std::exception& error, const Texts& texts) {
-  const absl::string_view said = error.what();
-  return std::any_of(texts.begin(), texts.end(),
-                     [said](const char* text) { return absl::StrContains(said, text); });
-}
+// CUDA's sticky errors: after one of them all later calls fail, until the process ends.
+constexpr std::array<CudaError, 16> kSticky = {{
+    {214, "uncorrectable ECC error"},
+    {220, "uncorrectable NVLink error"},
+    {226, "Invalid access of peer GPU memory over nvlink or a hardware error"},
+    {700, "an illegal memory access"},
+    {702, "the launch timed out"},
+    {709, "context is destroyed"},
+    {710, "device-side assert"},
+    {714, "hardware stack error"},
+    {715, "an illegal instruction"},
+    {716, "misaligned address"},
+    {717, "operation not supported on global/shared address space"},
+    {718, "invalid program counter"},
+    {719, "unspecified launch failure"},
+    {721, "tensor memory not completely freed"},
+    {810, "the MPS client has been terminated"},
+    {911, "an async error has occured in external entity"},
+}};
 
 bool IsSticky(const std::exception& error) {
-  if (const auto* of_device = dynamic_cast<const c10::AcceleratorError*>(&error))
-    return std::find(kSticky.begin(), kSticky.end(), of_device->get_error_code()) != kSticky.end();
-  return SaysOneOf(error, kStickyTexts);
-}
-
-bool IsNoMemory(const std::exception& error) {
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr || SaysOneOf(error, kNoMemoryTexts);
+  if (const auto* of_device = dynamic_cast<const c10::AcceleratorError*>(&error)) {
+    return std::any_of(kSticky.begin(), kSticky.end(), [of_device](const CudaError& sticky) {
+      return sticky.code == of_device->get_error_code();
+    });
+  }
+  // TorchScript rethrows what it caught with only the text.
+  const absl::string_view said = error.what();
+  return std::any_of(kSticky.begin(), kSticky.end(), [said](const CudaError& sticky) {
+    return absl::StrContains(said, absl::StrCat("CUDA error: ", sticky.text));
+  });
 }
 
 }  // namespace
@@ -56,7 +64,7 @@ absl::Status PassFailure(const std::exception& error) {
     SetDeviceLost(lost);
     return lost;
   }
-  if (IsNoMemory(error))
+  if (models::IsOutOfMemory(error))
     return absl::ResourceExhaustedError(
         "out of memory in the forward pass; send fewer or smaller items at once");
   return absl::InternalError(models::ErrorText(error));

@@ -1,0 +1,346 @@
+#include "models/device/recorded.h"
+
+#include <ATen/ops/arange.h>
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "models/device/out_of_memory.h"
+#include "models/device/stream_lock.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr Target kReplayed{.precision = Precision::kTf32, .replay_on_cpu = true};
+
+// What graphs did, together.
+struct Log {
+  int made = 0;
+  int recorded = 0;
+  int replayed = 0;
+  int alive = 0;
+  // Recordings beside which one was made; null for a new memory pool.
+  std::vector<kernels::CudaGraph*> beside;
+  // Called by Record().
+  std::function<void()> on_record = [] {};
+};
+
+class FakeGraph : public kernels::CudaGraph {
+ public:
+  explicit FakeGraph(Log* log) : log_(log) { ++log_->alive; }
+  ~FakeGraph() override { --log_->alive; }
+
+  void Record(const std::function<void()>& work) override {
+    ++log_->recorded;
+    log_->on_record();
+    work_ = work;
+    work_();
+  }
+  void Replay() override {
+    ++log_->replayed;
+    work_();
+  }
+
+ private:
+  Log* const log_;
+  std::function<void()> work_;
+};
+
+Recorded::MakeGraph GraphsOf(Log* log) {
+  return [log](kernels::CudaGraph* beside) {
+    ++log->made;
+    log->beside.push_back(beside);
+    return std::make_unique<FakeGraph>(log);
+  };
+}
+
+// Doubles the pictures.
+std::vector<FeatureMap> Twice(const FeatureMap& pictures) {
+  return {{pictures.values.mul(2), pictures.extents}};
+}
+
+// `count` pictures of one row; the numbers are different ones.
+at::Tensor Pictures(int64_t count, int64_t width = 4) {
+  return at::arange(count * 3 * width, at::kFloat).reshape({count, 3, 1, width});
+}
+
+Extents ExtentsOf(const at::Tensor& pictures) {
+  std::vector<Size> sizes;
+  for (int64_t i = 0; i < pictures.size(0); ++i) sizes.push_back({1, 1 + i % pictures.size(3)});
+  return Extents(std::move(sizes));
+}
+
+// Runs the pictures and expects them to be doubled, and their extents to be their own.
+void ExpectTwice(const Recorded& network, const at::Tensor& pictures) {
+  const std::vector<FeatureMap> maps = network(pictures, ExtentsOf(pictures));
+  ASSERT_EQ(maps.size(), 1u);
+  EXPECT_TRUE(maps[0].values.equal(pictures.mul(2)));
+  EXPECT_EQ(maps[0].extents.sizes(), ExtentsOf(pictures).sizes());
+}
+
+TEST(RecordedTest, BatchesAreRoundedUpByLessThanAQuarter) {
+  for (int64_t count = 0; count <= 8; ++count) EXPECT_EQ(RecordedBatch(count), count);
+  EXPECT_EQ(RecordedBatch(9), 10);
+  EXPECT_EQ(RecordedBatch(16), 16);
+  EXPECT_EQ(RecordedBatch(17), 20);
+  EXPECT_EQ(RecordedBatch(33), 40);
+  std::set<int64_t> recorded;
+  for (int64_t count = 1; count <= 128; ++count) {
+    EXPECT_GE(RecordedBatch(count), count);
+    EXPECT_LT(4 * RecordedBatch(count), 5 * count) << count;
+    recorded.insert(RecordedBatch(count));
+  }
+  EXPECT_EQ(recorded.size(), 8u + 4u * 4u);
+}
+
+TEST(RecordedTest, ARoundedBatchAnswersForItsOwnItemsAlone) {
+  Log log;
+  std::vector<int64_t> batches;
+  const Recorded network(
+      kReplayed, /*record=*/true,
+      [&](const FeatureMap& pictures) {
+        batches.push_back(pictures.values.size(0));
+        // What fills the batch is a picture like the others, not memory that nobody wrote.
+        EXPECT_EQ(pictures.extents.AsValid().size(0), pictures.values.size(0));
+        return Twice(pictures);
+      },
+      GraphsOf(&log));
+  ExpectTwice(network, Pictures(10));
+  ExpectTwice(network, Pictures(9));
+  ExpectTwice(network, Pictures(9).add(0.5));
+  EXPECT_EQ(log.recorded, 1);
+  EXPECT_THAT(batches, ::testing::Each(10));
+}
+
+TEST(RecordedTest, TheLastItemFillsARoundedBatch) {
+  Log log;
+  at::Tensor seen;
+  const Recorded network(
+      kReplayed, /*record=*/true,
+      [&](const FeatureMap& pictures) {
+        seen = pictures.values.clone();
+        return Twice(pictures);
+      },
+      GraphsOf(&log));
+  const at::Tensor pictures = Pictures(9);
+  ExpectTwice(network, pictures);
+  ASSERT_EQ(seen.size(0), 10);
+  EXPECT_TRUE(seen[9].equal(pictures[8]));
+}
+
+TEST(RecordedTest, RecordingsShareOneMemoryPoolAndOneInput) {
+  Log log;
+  std::vector<const void*> inputs;
+  const Recorded network(
+      kReplayed, /*record=*/true,
+      [&](const FeatureMap& pictures) {
+        inputs.push_back(pictures.values.const_data_ptr());
+        return Twice(pictures);
+      },
+      GraphsOf(&log));
+  for (const int64_t count : {8, 1, 2, 4}) ExpectTwice(network, Pictures(count));
+  ASSERT_EQ(log.beside.size(), 4u);
+  EXPECT_EQ(log.beside[0], nullptr);
+  for (size_t i = 1; i < 4; ++i) EXPECT_NE(log.beside[i], nullptr);
+  EXPECT_THAT(inputs, ::testing::Each(inputs[0]));
+  // A larger input takes the place of the smaller one, whose recordings keep theirs.
+  ExpectTwice(network, Pictures(16));
+  ExpectTwice(network, Pictures(8));
+  EXPECT_NE(log.beside[4], nullptr);
+  EXPECT_EQ(inputs.back(), inputs[0]);
+  EXPECT_EQ(log.recorded, 5);
+}
+
+TEST(RecordedTest, AShapeThatComesOftenReplacesTheOneThatWasNotUsed) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  constexpr auto kMax = static_cast<int64_t>(Recorded::kMaxRecordings);
+  for (int64_t width = 1; width <= kMax; ++width) ExpectTwice(network, Pictures(1, width));
+  ExpectTwice(network, Pictures(1, 1));  // now 2 is the width that was used least recently
+  EXPECT_EQ(log.recorded, kMax);
+  for (int i = 1; i < Recorded::kPassesToReplace; ++i) ExpectTwice(network, Pictures(1, kMax + 1));
+  EXPECT_EQ(log.recorded, kMax);
+  ExpectTwice(network, Pictures(1, kMax + 1));
+  EXPECT_EQ(log.recorded, kMax + 1);
+  EXPECT_EQ(log.alive, kMax);
+  // The others are replayed as before; of width 2 there is no recording.
+  const int replayed = log.replayed;
+  ExpectTwice(network, Pictures(1, 1));
+  ExpectTwice(network, Pictures(1, 3));
+  ExpectTwice(network, Pictures(1, kMax + 1));
+  EXPECT_EQ(log.replayed, replayed + 3);
+  ExpectTwice(network, Pictures(1, 2));
+  EXPECT_EQ(log.replayed, replayed + 3);
+  EXPECT_EQ(log.recorded, kMax + 1);
+}
+
+TEST(RecordedTest, MoreShapesInTurnThanThereIsRoomForAreNotRecordedEachTime) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  constexpr auto kMax = static_cast<int64_t>(Recorded::kMaxRecordings);
+  for (int round = 0; round < 2 * Recorded::kPassesToReplace; ++round) {
+    for (int64_t width = 1; width <= kMax + 4; ++width) ExpectTwice(network, Pictures(1, width));
+  }
+  EXPECT_EQ(log.recorded, kMax);
+}
+
+void RunOutOfMemory() { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory."); }
+
+TEST(RecordedTest, AShapeThatCannotBeRecordedForLackOfMemoryIsComputedDirectly) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  ExpectTwice(network, Pictures(1));
+  ExpectTwice(network, Pictures(2));
+  EXPECT_EQ(log.alive, 2);
+  log.on_record = RunOutOfMemory;
+  ExpectTwice(network, Pictures(8));
+  // The memory of the others is free for the pass.
+  EXPECT_EQ(log.alive, 0);
+  EXPECT_EQ(log.recorded, 3);
+  log.on_record = [] {};
+  // It is not tried again in each pass, and others are recorded, in a pool of their own.
+  ExpectTwice(network, Pictures(8));
+  EXPECT_EQ(log.recorded, 3);
+  ExpectTwice(network, Pictures(1));
+  EXPECT_EQ(log.recorded, 4);
+  EXPECT_EQ(log.beside.back(), nullptr);
+}
+
+TEST(RecordedTest, ADirectPassThatRunsOutOfMemoryFreesTheRecordings) {
+  Log log;
+  int64_t too_large = 0;
+  const Recorded network(
+      kReplayed, /*record=*/true,
+      [&](const FeatureMap& pictures) {
+        if (pictures.values.size(0) >= too_large && log.alive > 0 && too_large > 0) RunOutOfMemory();
+        return Twice(pictures);
+      },
+      GraphsOf(&log));
+  ExpectTwice(network, Pictures(1));
+  too_large = 4;
+  // Recording runs out of memory too, so it is noted.
+  ExpectTwice(network, Pictures(4));
+  ExpectTwice(network, Pictures(1));
+  EXPECT_EQ(log.alive, 1);
+  ExpectTwice(network, Pictures(4));
+  EXPECT_EQ(log.alive, 0);
+}
+
+TEST(RecordedTest, WithoutRecordingsMemoryThatDoesNotSufficeIsAnError) {
+  const Recorded network(kReplayed, /*record=*/true, [](const FeatureMap&) -> std::vector<FeatureMap> {
+    RunOutOfMemory();
+    return {};
+  });
+  EXPECT_THROW(network(Pictures(1), ExtentsOf(Pictures(1))), c10::OutOfMemoryError);
+}
+
+TEST(RecordedTest, OtherErrorsOfARecordingAreErrorsAndTriedAgain) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  log.on_record = [] { throw std::runtime_error("operation not permitted when stream is capturing"); };
+  EXPECT_THROW(network(Pictures(1), ExtentsOf(Pictures(1))), std::runtime_error);
+  log.on_record = [] {};
+  ExpectTwice(network, Pictures(1));
+  EXPECT_EQ(log.recorded, 2);
+}
+
+void Await(const std::function<bool()>& met) {
+  while (!met()) std::this_thread::yield();
+}
+
+// Two instances of a model share its stream. What one enqueues while the other's pass is captured would
+// become part of the graph.
+TEST(RecordedTest, NoOtherPassIsOnTheStreamDuringARecording) {
+  StreamLock stream;
+  Log log;
+  std::atomic<bool> other_inside = false;
+  std::atomic<bool> recording = false;
+  std::atomic<bool> recorded = false;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  log.on_record = [&] {
+    recording = true;
+    EXPECT_FALSE(other_inside);
+    recorded = true;
+  };
+  std::thread other([&] {
+    const StreamPass pass(stream);
+    // Replays and everything around a recording, such as fetching results, are work on the stream too.
+    other_inside = true;
+    Await([&] { return recording || stream.counts().waiting_recordings == 1; });
+    other_inside = false;
+  });
+  Await([&] { return other_inside.load(); });
+  {
+    const StreamPass pass(stream);
+    ExpectTwice(network, Pictures(1));
+  }
+  other.join();
+  EXPECT_TRUE(recorded);
+}
+
+TEST(RecordedTest, APassThatBeginsDuringARecordingWaits) {
+  StreamLock stream;
+  Log log;
+  std::atomic<bool> other_inside = false;
+  std::thread other;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  log.on_record = [&] {
+    other = std::thread([&] {
+      const StreamPass pass(stream);
+      other_inside = true;
+    });
+    Await([&] { return other_inside || stream.counts().waiting_passes == 1; });
+    EXPECT_FALSE(other_inside);
+  };
+  {
+    const StreamPass pass(stream);
+    ExpectTwice(network, Pictures(1));
+  }
+  other.join();
+}
+
+TEST(RecordedTest, InstancesRecordAndReplayTogetherWithoutWaitingForEachOtherForEver) {
+  StreamLock stream;
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  std::vector<std::thread> instances;
+  for (int64_t instance = 0; instance < 3; ++instance) {
+    instances.emplace_back([&, instance] {
+      for (int64_t pass = 0; pass < 60; ++pass) {
+        const StreamPass on(stream);
+        ExpectTwice(network, Pictures(1 + (pass + instance) % 8, 1 + pass % 4));
+      }
+    });
+  }
+  for (std::thread& instance : instances) instance.join();
+  EXPECT_EQ(log.recorded, log.alive);
+}
+
+TEST(OutOfMemoryTest, IsKnownByTypeCodeAndText) {
+  const auto is = [](const auto& error) { return IsOutOfMemory(error); };
+  EXPECT_TRUE(is(std::bad_alloc()));
+  EXPECT_TRUE(is(c10::AcceleratorError({__func__, __FILE__, __LINE__}, 2, "CUDA error: out of memory")));
+  EXPECT_TRUE(is(std::runtime_error("The following operation failed: CUDA out of memory. Tried to")));
+  EXPECT_TRUE(is(std::runtime_error("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
+  EXPECT_FALSE(is(c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700, "CUDA error: illegal")));
+  EXPECT_FALSE(is(std::runtime_error("out of range")));
+  try {
+    RunOutOfMemory();
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(is(error));
+  }
+}
+
+}  // namespace
+}  // namespace saccade::models
