@@ -17,8 +17,9 @@ import pytest
 
 from contents import check_each_once, rows_of
 from full_disk import check_full_disk
-from saccade.bulk import BulkError, plan, run
-from saccade.bulk.worker import Part
+from saccade.bulk import BulkError, engines, plan, run
+from saccade.bulk.sender import Connections
+from saccade.bulk.worker import Limits, Part
 from sender_test import job_of
 from stand_in import failed
 
@@ -146,6 +147,22 @@ def test_a_worker_that_an_earlier_run_left_does_not_end_the_next_run(tmp_path):
     assert "this run is over" in before.told()
     now.tell(BulkError("of this run"))
     assert now.told() == "of this run"
+
+
+def test_a_process_of_spark_gives_up_the_daemon_of_an_earlier_run(tmp_path, stand_in, monkeypatch):
+    monkeypatch.setattr(engines, "_kept", None)
+    run(job_of(tmp_path, stand_in))
+    closed = []
+
+    class Counted(engines.Service):
+        def connections(self, job, machine, number=0):
+            return Connections(lambda: stand_in.address, lambda: closed.append(machine))
+
+    first, again, second = (engines.Work(str(tmp_path / "out"), run_name, Counted(), Limits())
+                            for run_name in ("first", "first", "second"))
+    worker = engines._spark_worker(first)
+    assert engines._spark_worker(again) is worker and not closed
+    assert engines._spark_worker(second) is not worker and len(closed) == 1
 
 
 class Made:
