@@ -137,9 +137,6 @@ class Bench:
         shard = max(1, min(256, count // 16))
         command = [self.arguments.python, "-m", "saccade.bulk.command", pictures, "-o", output / "found", "--model", self.model,
                    "--url", self.daemon.grpc_address, "--on", engine, "--shard-items", shard]
-        if engine == "ray":
-            # A cluster of its own. Otherwise Ray may join that of the job before, which is just ending.
-            command += ["--engine-address", "local"]
         environment = {**os.environ, "PYTHONPATH": str(self.arguments.client), "RAY_USAGE_STATS_ENABLED": "0"}
         start = time.monotonic()
         ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)

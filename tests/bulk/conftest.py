@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from disks import SmallDisk
 from processes import processes
 from saccade.bulk.engines import Service
 from stand_in import StandIn
@@ -37,6 +38,13 @@ def service(tmp_path):
     while processes(str(repository)):
         assert time.monotonic() < end, processes(str(repository))
         time.sleep(0.1)
+
+
+@pytest.fixture
+def disk():
+    made = SmallDisk(2 << 20)
+    yield made
+    made.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,6 +4,9 @@ import json
 import os
 import pathlib
 import signal
+import sys
+import time
+from concurrent import futures
 
 import pycocotools.coco
 import pytest
@@ -82,6 +85,50 @@ def test_workers_on_a_machine_share_a_daemon_that_ends_with_the_last_of_them(tmp
     assert len(processes("bin/saccaded ", str(tmp_path / "repository"), "!keeper")) == 2
     for lease in [*leases, other]:
         lease.close()
+
+
+# A daemon that is ready at once, and stops when the test lets it.
+SLOW_TO_STOP = """
+import http.server, os, signal, sys, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+port = server.server_address[1]
+print(f"listening grpc=127.0.0.1:{port} http=127.0.0.1:{port}", flush=True)
+signal.sigwait([signal.SIGTERM])
+with open(os.path.join(sys.argv[1], "stopping"), "w"):
+    pass
+# Waits for a writer.
+open(os.path.join(sys.argv[1], "may_stop")).close()
+"""
+
+
+def test_a_worker_does_not_get_the_address_of_a_daemon_that_is_stopping(tmp_path):
+    os.mkfifo(tmp_path / "may_stop")
+    command = [sys.executable, "-c", SLOW_TO_STOP, str(tmp_path)]
+    first = Lease("job", str(tmp_path), command, 60)
+    before = first.address()
+    first.close()
+    end = time.monotonic() + 60
+    while not (tmp_path / "stopping").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    second = Lease("job", str(tmp_path), command, 60)
+    with futures.ThreadPoolExecutor(1) as threads:
+        address = threads.submit(second.address)
+        with pytest.raises(futures.TimeoutError):
+            address.result(0.3)
+        (tmp_path / "may_stop").write_bytes(b"")
+        assert address.result(60) != before
+    second.close()
+    # The second one may stop, too.
+    (tmp_path / "may_stop").write_bytes(b"")
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ import pyarrow.parquet
 import pytest
 
 from contents import check_each_once, rows_of
-from saccade.bulk import BulkError, plan, run
-from saccade.bulk.worker import Part
+from full_disk import check_full_disk
+from saccade.bulk import BulkError, engines, plan, run
+from saccade.bulk.sender import Connections
+from saccade.bulk.worker import Limits, Part
 from sender_test import job_of
 from stand_in import failed
 
@@ -130,6 +132,39 @@ def test_a_disk_that_is_full_ends_the_job_without_a_broken_part(tmp_path, stand_
     check_each_once(rows_of(tmp_path / "out"), 100)
 
 
+def test_a_disk_that_fills_in_the_middle_is_named_and_costs_no_input(tmp_path, service, disk):
+    check_full_disk(tmp_path, service, disk, "local")
+
+
+def test_a_worker_that_an_earlier_run_left_does_not_end_the_next_run(tmp_path):
+    os.makedirs(plan.scratch(str(tmp_path)))
+    before = plan.begin(str(tmp_path), "before")
+    (tmp_path / "_job" / "unfinished" / "000000-part").write_bytes(b"half")
+    now = plan.begin(str(tmp_path), "now")
+    assert os.listdir(plan.scratch(str(tmp_path))) == []
+    before.tell(BulkError("of the run before"))
+    assert now.told() is None
+    assert "this run is over" in before.told()
+    now.tell(BulkError("of this run"))
+    assert now.told() == "of this run"
+
+
+def test_a_process_of_spark_gives_up_the_daemon_of_an_earlier_run(tmp_path, stand_in, monkeypatch):
+    monkeypatch.setattr(engines, "_kept", None)
+    run(job_of(tmp_path, stand_in))
+    closed = []
+
+    class Counted(engines.Service):
+        def connections(self, job, machine, number=0):
+            return Connections(lambda: stand_in.address, lambda: closed.append(machine))
+
+    first, again, second = (engines.Work(str(tmp_path / "out"), run_name, Counted(), Limits())
+                            for run_name in ("first", "first", "second"))
+    worker = engines._spark_worker(first)
+    assert engines._spark_worker(again) is worker and not closed
+    assert engines._spark_worker(second) is not worker and len(closed) == 1
+
+
 class Made:
     """What a part asks of a plan."""
 
@@ -174,6 +209,20 @@ def test_a_part_that_was_discarded_does_not_appear(tmp_path):
     part.finish()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
     assert os.listdir(plan.scratch(str(tmp_path))) == []
+
+
+def test_a_part_that_a_full_disk_cut_off_takes_no_room(tmp_path, disk):
+    made = Made(disk.folder / "out")
+    disk.leave(1 << 20)
+    part = Part(made, 0, pyarrow.schema([("error_code", pyarrow.string())]))
+    # Larger than the room, and it does not compress.
+    part.add({"error_code": random.Random(0).randbytes(2 << 20).hex()})
+    with pytest.raises(OSError, match="No space left on device"):
+        part.finish()
+    part.discard()
+    assert not os.path.exists(made.part(0)) and os.listdir(plan.scratch(made.folder)) == []
+    # This test still holds the part, as the traceback of a failure does: an open file would keep the room.
+    assert disk.size() - disk.free() == disk.used_by_files()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,13 @@
 """A job on a cluster of three Ray nodes on this machine, each with a daemon of its own. A daemon and a node are
-killed."""
+killed, and the disk of the output fills. Which cluster a job joins."""
 
 import os
+import shutil
 import signal
+import socket
+import subprocess
+import sys
+import tempfile
 import threading
 
 import pytest
@@ -11,6 +16,7 @@ import ray.cluster_utils
 
 from contents import check_each_once, rows_of, write_files
 from daemon_test import job_of
+from full_disk import check_full_disk
 from processes import after_parts, processes
 from saccade.bulk import BulkError, run
 from saccade.bulk.plan import Question
@@ -52,6 +58,63 @@ def test_a_daemon_that_is_killed_in_the_middle_costs_no_input(cluster, tmp_path,
     rows = rows_of(tmp_path / "out")
     check_each_once(rows, 300)
     assert [row["index"] for row in rows if row["error_code"]] == [7, 123, 299]
+
+
+def test_a_disk_that_fills_in_the_middle_is_named_and_costs_no_input(cluster, tmp_path, service, disk):
+    check_full_disk(tmp_path, service, disk, "ray")
+
+
+def started(tmp_path, stand_in, *more, **environment):
+    """Runs the command on Ray in a process of its own."""
+    inputs = write_files(tmp_path / "in", 30)
+    command = [sys.executable, "-m", "saccade.bulk.command", str(inputs), "-o", str(tmp_path / "out"), "--model", "any",
+               "--url", stand_in.address, "--on", "ray", *more]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+
+
+def test_a_job_joins_the_cluster_whose_address_is_given(cluster, tmp_path, stand_in):
+    for folder, given, environment in (
+        ("option", ["--engine-address", cluster.address], {}),
+        ("environment", [], {"RAY_ADDRESS": cluster.address}),
+    ):
+        ended = started(tmp_path / folder, stand_in, *given, **environment)
+        assert ended.returncode == 0, ended.stderr
+        assert f"saccade bulk: joins the Ray cluster at {cluster.address}\n" in ended.stderr
+        check_each_once(rows_of(tmp_path / folder / "out"), 30)
+
+
+@pytest.fixture
+def dead_cluster():
+    """What a cluster leaves that has ended: Ray's folder with its address in a file. The folder's path is short, because those of sockets
+    are below it."""
+    with socket.socket() as closed:
+        # A port that is bound and does not listen is of nobody else meanwhile.
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        folder = tempfile.mkdtemp(prefix="ray")
+        os.makedirs(os.path.join(folder, "ray"))
+        with open(os.path.join(folder, "ray", "ray_current_cluster"), "w", encoding="ascii") as file:
+            file.write(address)
+        yield folder, address
+        shutil.rmtree(folder)
+
+
+def test_a_job_without_an_address_does_not_join_the_cluster_that_was_here_last(tmp_path, stand_in, dead_cluster):
+    folder, _ = dead_cluster
+    ended = started(tmp_path, stand_in, RAY_TMPDIR=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert "saccade bulk: starts a Ray cluster on this machine" in ended.stderr
+    # The folder is the one that Ray used.
+    assert os.path.exists(os.path.join(folder, "ray", "session_latest"))
+    check_each_once(rows_of(tmp_path / "out"), 30)
+
+
+def test_a_cluster_that_is_gone_is_named(tmp_path, stand_in, dead_cluster):
+    _, address = dead_cluster
+    ended = started(tmp_path, stand_in, "--engine-address", address)
+    assert ended.returncode == 1
+    assert f"the Ray cluster cannot be used (address {address}): [Errno 111] Connection refused; start it" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_node_that_is_killed_in_the_middle_costs_no_input(cluster, tmp_path, service):

@@ -1,4 +1,5 @@
-"""A job on Spark with three executors on this machine, each with a daemon of its own. One executor is killed."""
+"""A job on Spark with three executors on this machine, each with a daemon of its own. A daemon and an executor are
+killed, and the disk of the output fills."""
 
 import os
 import signal
@@ -6,10 +7,12 @@ import signal
 import pytest
 from pyspark.sql import SparkSession
 
+from conftest import MODEL
 from contents import check_each_once, rows_of, write_files
 from daemon_test import job_of
+from full_disk import check_full_disk
 from processes import after_parts, descendants, processes
-from saccade.bulk import BulkError, run
+from saccade.bulk import BulkError, command, run
 from saccade.bulk.plan import Question
 
 
@@ -39,6 +42,35 @@ def test_a_failure_of_the_job_is_told_as_on_one_machine(spark, tmp_path, service
     with pytest.raises(BulkError, match="rejects the job: no model 'absent'; this daemon has") as error:
         run(job_of(tmp_path, service, inputs, engine="spark", question=Question("absent")))
     assert "\n" not in str(error.value)
+
+
+def test_a_daemon_that_is_killed_in_the_middle_costs_no_input(spark, tmp_path, service, capsys):
+    inputs = write_files(tmp_path / "in", 300, damaged={7, 123, 299})
+    killed = []
+
+    def kill():
+        killed.extend(processes("bin/saccaded ", str(tmp_path / "repository"), "!keeper")[:1])
+        os.kill(killed[0], signal.SIGKILL)
+
+    watcher = after_parts(tmp_path / "out", 4, kill)
+    # The command in this process, which has the session: the job's daemons are those of the fixture.
+    code = command.main([
+        str(inputs), "-o", str(tmp_path / "out"), "--model", MODEL, "--on", "spark", "--shard-items", "10",
+        "--saccaded", service.command[0], "--model-repository", str(tmp_path / "repository"), "--saccaded-flag=--cores=1",
+    ])
+    watcher.join()
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    assert killed and said.out.startswith("300 inputs in ") and "\n3 have no result; " in said.out
+    rows = rows_of(tmp_path / "out")
+    check_each_once(rows, 300)
+    assert [row["index"] for row in rows if row["error_code"]] == [7, 123, 299]
+    for row in rows:
+        assert row["key"] == f"{row['index']:05}.jpg" and bool(row["result"]) == (row["error_code"] is None)
+
+
+def test_a_disk_that_fills_in_the_middle_is_named_and_costs_no_input(spark, tmp_path, service, disk):
+    check_full_disk(tmp_path, service, disk, "spark")
 
 
 def test_an_executor_that_is_killed_in_the_middle_costs_no_input(spark, tmp_path, service):

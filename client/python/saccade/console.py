@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import sys
-from typing import Callable, TypeVar
+from typing import Callable, Iterator, TypeVar
 
 from saccade.bulk.failures import BulkError
 
@@ -50,8 +52,36 @@ class Teller:
             print(line, file=sys.stderr, flush=True)
 
     def end(self) -> None:
+        """Removes the line of a terminal."""
         if self._terminal:
             print("\r\033[K", end="", file=sys.stderr)
+
+
+class _Lines(logging.Handler):
+    """Writes log records between the lines of progress."""
+
+    def __init__(self, name: str, teller: Teller) -> None:
+        super().__init__(logging.INFO)
+        self._name = name
+        self._teller = teller
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._teller.end()
+        print(f"saccade {self._name}: {record.getMessage()}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _logged(name: str, teller: Teller) -> Iterator[None]:
+    """Writes what the logger saccade.NAME logs meanwhile."""
+    log, lines = logging.getLogger(f"saccade.{name}"), _Lines(name, teller)
+    level = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(lines)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(level)
 
 
 def run_resumable(name: str, act: Callable[[Teller], T]) -> T | None:
@@ -60,7 +90,8 @@ def run_resumable(name: str, act: Callable[[Teller], T]) -> T | None:
     teller = Teller()
     result, said = None, ""
     try:
-        result = act(teller)
+        with _logged(name, teller):
+            result = act(teller)
     except BulkError as error:
         said = str(error)
     except KeyboardInterrupt:

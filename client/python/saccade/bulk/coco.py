@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
-from saccade.bulk.failures import BulkError
+from saccade.bulk.failures import BulkError, not_written
 from saccade.bulk.plan import Plan
 
 _ROWS_AT_ONCE = 256
@@ -101,4 +101,4 @@ def write(made: Plan, path: str) -> None:
     except OSError as error:
         if os.path.exists(unfinished):
             os.unlink(unfinished)
-        raise BulkError(f"{path} cannot be written: {error.strerror}; make room, and repeat the command") from error
+        raise not_written("the results", path, error) from error

@@ -4,10 +4,11 @@ a whole under one name, so nothing is in the output twice."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
-import functools
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,11 @@ from saccade.bulk.sender import Connections
 from saccade.bulk.worker import SHARDS_AT_ONCE, Limits, Worker
 from saccade.connection import TLS
 
+_log = logging.getLogger("saccade.bulk")
+
+# Ray's word for a new cluster.
+_THIS_MACHINE = "local"
+_CONNECT_SECONDS = 10.0
 # Shards in one unit of work of an engine.
 _SHARDS_PER_TASK = 2 * SHARDS_AT_ONCE
 
@@ -43,14 +49,16 @@ class Service:
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What a worker needs to know. Sent to the workers."""
+    """What a worker needs to know. `run` names one run of the job, since a job that is resumed has others. Sent to the
+    workers."""
 
     folder: str
+    run: str
     service: Service
     limits: Limits
 
     def worker(self, machine: str, number: int = 0) -> Worker:
-        return Worker(self.folder, self.service.connections(self.folder, machine, number), self.limits)
+        return Worker(self.folder, self.run, self.service.connections(self.folder, machine, number), self.limits)
 
 
 def run_local(work: Work, entries: list[plan.Entry], _options: dict[str, str]) -> None:
@@ -98,10 +106,51 @@ class _RayWorker:
 def run_ray(work: Work, entries: list[plan.Entry], options: dict[str, str]) -> None:
     """Ray Data: an actor for each node of the cluster takes batches of shards. A node that is lost gives its shards
     back."""
+    with _ray_cluster(options.get("address")):
+        _process_on_ray(work, entries)
+
+
+@contextlib.contextmanager
+def _ray_cluster(address: str | None) -> Iterator[None]:
+    """Joins the cluster at the address, or at that of RAY_ADDRESS, or starts one on this machine; leaves or ends it
+    afterwards. Ray by itself would also join the cluster that was started last on this machine. The address of that one
+    stays in a file when it ends, so a job could join a cluster that is ending or gone."""
     import ray
 
-    if not ray.is_initialized():
-        ray.init(address=options.get("address"), log_to_driver=False)
+    if ray.is_initialized():
+        _log.info("uses the Ray cluster that this process has joined")
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or _THIS_MACHINE
+    if address == _THIS_MACHINE:
+        _log.info("starts a Ray cluster on this machine; --engine-address joins another one")
+    else:
+        _log.info("joins the Ray cluster at %s", address)
+    try:
+        _check_reachable(address)
+        ray.init(address=address, log_to_driver=False)
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
+        raise BulkError(
+            f"the Ray cluster cannot be used (address {address}): {error}; start it, or correct --engine-address or "
+            f"RAY_ADDRESS; {_THIS_MACHINE} starts a cluster on this machine"
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raises OSError or OverflowError if nothing listens at HOST:PORT, for which Ray itself would wait for minutes.
+    Other forms of address are left to Ray."""
+    host, _, port = address.rpartition(":")
+    if "/" not in address and host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+
+
+def _process_on_ray(work: Work, entries: list[plan.Entry]) -> None:
+    import ray
+
     nodes = sum(1 for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
     if nodes == 0:
         raise BulkError("the Ray cluster has no node with a CPU; start one with: ray start")
@@ -132,10 +181,20 @@ def _engine_failed(name: str, error: Exception) -> BulkError:
     return BulkError(f"{name} failed: {error}; mend the cluster, and repeat the command: it goes on where it stopped")
 
 
-@functools.lru_cache(maxsize=1)
+# The last worker of this process of Spark, which stays for further partitions and further runs.
+_kept: tuple[Work, Worker] | None = None
+
+
 def _spark_worker(work: Work) -> Worker:
-    # Python's workers of one executor have the same parent, and share a daemon.
-    return work.worker(str(os.getppid()), os.getpid())
+    """Returns the process's worker for a run. Ends that of an earlier run."""
+    global _kept
+    if _kept is None or _kept[0] != work:
+        before = _kept
+        # Python's workers of one executor have the same parent, and share a daemon.
+        _kept = (work, work.worker(str(os.getppid()), os.getpid()))
+        if before is not None:
+            before[1].end()
+    return _kept[1]
 
 
 def run_spark(work: Work, entries: list[plan.Entry], options: dict[str, str]) -> None:

@@ -6,12 +6,13 @@ import dataclasses
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from saccade.bulk import coco, plan, sources
 from saccade.bulk.engines import ENGINES, Service, Work
-from saccade.bulk.failures import BulkError
+from saccade.bulk.failures import BulkError, is_disk_full, not_written
 from saccade.bulk.worker import Limits
 
 _PROGRESS_SECONDS = 1.0
@@ -64,16 +65,17 @@ def run(job: Job, progress: Callable[[Progress], None] = lambda _: None) -> Repo
     started, folder = time.monotonic(), job.folder()
     _make_folder(folder)
     with plan.locked(folder):
-        made = _plan(job, folder)
+        name = uuid.uuid4().hex
+        made, failure = _plan(job, folder, name)
         missing = made.missing()
         resumed = made.items - sum(entry.items for entry in missing)
         if missing:
-            work = Work(folder, job.service, job.limits)
+            work = Work(folder, name, job.service, job.limits)
             with _told(made, resumed, started, progress):
                 ENGINES[job.engine](work, missing, job.engine_options)
-            failure = plan.Failure(folder).told()
-            if failure is not None:
-                raise BulkError(failure)
+            why = failure.told()
+            if why is not None:
+                raise BulkError(why)
         failed = _check(made)
         if job.output.endswith(".json"):
             coco.check(made)
@@ -95,14 +97,14 @@ def _make_folder(folder: str) -> None:
         raise BulkError(f"{folder} cannot be made: {error.strerror}; name a folder that can be written") from error
 
 
-def _plan(job: Job, folder: str) -> plan.Plan:
+def _plan(job: Job, folder: str, name: str) -> tuple[plan.Plan, plan.Failure]:
+    """Makes or reads the plan, and begins the run `name`."""
     try:
-        # What an interrupted run did not finish.
-        for name in os.listdir(plan.scratch(folder)):
-            os.unlink(os.path.join(plan.scratch(folder), name))
-        plan.Failure(folder).clear()
-        return plan.make(folder, job.inputs, job.question, job.shard_items, job.columns)
+        failure = plan.begin(folder, name)
+        return plan.make(folder, job.inputs, job.question, job.shard_items, job.columns), failure
     except OSError as error:
+        if is_disk_full(error):
+            raise not_written("the plan", folder, error) from error
         raise BulkError(
             f"the inputs cannot be listed, or the plan cannot be written to {folder}: {error}; mend that, and repeat "
             "the command"

@@ -8,6 +8,7 @@ however it ends. The keeper writes the daemon's address to `address`, or to `fai
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -40,6 +41,11 @@ def write(path: str, text: str) -> None:
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(f"{path}.new", path)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _end_with_parent() -> None:
@@ -103,14 +109,21 @@ class Leases:
         self._file = open(path, "a")
         self._needed = time.monotonic()
 
-    def are_over(self) -> bool:
+    def end_if_over(self, address: str) -> bool:
+        """Returns whether no worker has needed the daemon for some time. Removes the file with its address then, before
+        another worker can have a lease: that one waits for the next keeper, not for a daemon that is stopping."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._needed = time.monotonic()
             return False
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-        return time.monotonic() - self._needed > _IDLE_SECONDS
+        try:
+            is_over = time.monotonic() - self._needed > _IDLE_SECONDS
+            if is_over:
+                _remove(address)
+            return is_over
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 def keep(folder: str, command: list[str]) -> None:
@@ -122,16 +135,15 @@ def keep(folder: str, command: list[str]) -> None:
         told = False
         try:
             while not daemon.ended():
-                if leases.are_over():
+                if leases.end_if_over(address):
                     return
                 if not told and daemon.is_ready():
                     write(address, str(daemon.address))
                     told = True
                 time.sleep(_LOOK_SECONDS)
         finally:
+            _remove(address)
             daemon.stop()
-            if os.path.exists(address):
-                os.unlink(address)
         failures = 1 if told and time.monotonic() - daemon.started > _SERVED_SECONDS else failures + 1
         if failures == _MAX_FAILURES:
             write(failed, daemon.why())

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from saccade.bulk import sources
-from saccade.bulk.failures import BulkError
+from saccade.bulk.failures import BulkError, not_written
 
 # Counts up when the columns of the output change: the parts of one job have the same.
 _FORMAT = 2
+# Start of the names of the files that say why a run failed.
+_FAILURE = "failure"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,34 +85,64 @@ def scratch(folder: str) -> str:
 
 
 class Failure:
-    """Why a job failed, in a file that all workers see: an engine would try a task that fails again elsewhere. The file
-    has its full size from the start, so that a full disk can be told in it too."""
+    """Why a run of a job failed, in a file that all its workers see: an engine would try a task that fails again
+    elsewhere. The file has its full size from the start, so that a full disk can be told in it too. Every run has a file
+    of its own, so that a worker that an earlier run left behind cannot end the next one."""
 
     _BYTES = 4096
 
-    def __init__(self, folder: str) -> None:
-        self._path = os.path.join(_job_folder(folder), "failure")
+    def __init__(self, folder: str, run: str) -> None:
+        self._path = os.path.join(_job_folder(folder), f"{_FAILURE}-{run}")
 
-    def clear(self) -> None:
+    def make(self) -> None:
         with open(self._path, "wb") as file:
             file.write(bytes(self._BYTES))
             _to_disk(file)
 
-    def tell(self, text: str) -> None:
-        with open(self._path, "r+b") as file:
-            file.write(text.encode()[: self._BYTES - 1].ljust(self._BYTES, b"\0"))
-            _to_disk(file)
+    def tell(self, failure: BulkError) -> None:
+        """Raises the failure itself if it cannot be written down. Does nothing if the run is over."""
+        try:
+            with open(self._path, "r+b") as file:
+                file.write(str(failure).encode()[: self._BYTES - 1].ljust(self._BYTES, b"\0"))
+                _to_disk(file)
+        except FileNotFoundError:
+            return
+        except OSError:
+            raise failure from None
 
     def told(self) -> str | None:
-        with open(self._path, "rb") as file:
-            return file.read(self._BYTES).rstrip(b"\0").decode(errors="replace") or None
+        try:
+            with open(self._path, "rb") as file:
+                return file.read(self._BYTES).rstrip(b"\0").decode(errors="replace") or None
+        except FileNotFoundError:
+            return f"this run is over, because {self._path} was removed, as a new run does; repeat the command"
+
+
+def begin(folder: str, run: str) -> Failure:
+    """Begins a run. Removes what earlier runs did not finish."""
+    left = [os.path.join(scratch(folder), name) for name in os.listdir(scratch(folder))]
+    left += [
+        os.path.join(_job_folder(folder), name)
+        for name in os.listdir(_job_folder(folder)) if name.startswith(_FAILURE)
+    ]
+    for path in left:
+        # A worker that an earlier run left may remove its file itself.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    failure = Failure(folder, run)
+    failure.make()
+    return failure
 
 
 @contextlib.contextmanager
 def locked(folder: str) -> Iterator[None]:
     """Keeps a second job away from the folder. The lock ends with the process."""
-    os.makedirs(scratch(folder), exist_ok=True)
-    with open(os.path.join(_job_folder(folder), "lock"), "w") as lock:
+    try:
+        os.makedirs(scratch(folder), exist_ok=True)
+        lock = open(os.path.join(_job_folder(folder), "lock"), "w")
+    except OSError as error:
+        raise not_written("the job's lock", folder, error) from error
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
 import io
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from saccade.bulk import plan, rows, sources
-from saccade.bulk.failures import BulkError
+from saccade.bulk.failures import BulkError, not_written
 from saccade.bulk.sender import Connections, Sender
 
 # Rows that are held in memory before they are written.
@@ -77,8 +78,12 @@ class _Sink(io.RawIOBase):
 
     def close(self) -> None:
         super().close()
-        # Closing writes what is buffered.
-        self._do(self._file.close)
+        # Closing writes what is buffered, and closes the file also if that fails. A file that stayed open would keep its
+        # room on a full disk after it was removed.
+        try:
+            self._file.close()
+        except OSError as error:
+            self._error = self._error or error
 
 
 class Part:
@@ -133,31 +138,36 @@ class Part:
             self._closed = True
             self._writer.close()
             self._file.close()
-            if os.path.exists(self._unfinished):
+            # A new run of the job removes what an earlier one left.
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._unfinished)
 
 
 class Worker:
     """Sends the inputs of shards to one daemon. Used from one thread. A worker that has failed has nothing to do any more."""
 
-    def __init__(self, folder: str, connections: Connections, limits: Limits) -> None:
+    def __init__(self, folder: str, run: str, connections: Connections, limits: Limits) -> None:
         self._plan = plan.read(folder)
         self._connections = connections
         self._limits = limits
         self._loop = asyncio.new_event_loop()
         self._sender: Sender | None = None
-        self._failure = plan.Failure(folder)
+        self._failure = plan.Failure(folder, run)
 
     def process(self, entries: Iterable[plan.Entry]) -> None:
-        """Writes the parts of the shards. A failure of the job is told to all workers, and ends this one: it gives its
-        daemon up, since an engine may keep the process for long."""
-        if self._failure.told() is not None:
-            return
+        """Writes the parts of the shards. A failure of the job is told to all workers, and ends them: they give their
+        daemons up, since an engine may keep the process for long."""
         try:
-            self._loop.run_until_complete(self.process_all(entries))
+            if self._failure.told() is None:
+                self._loop.run_until_complete(self.process_all(entries))
         except BulkError as error:
-            self._failure.tell(str(error))
-            self._loop.run_until_complete(self.close())
+            self._failure.tell(error)
+        if self._failure.told() is not None:
+            self.end()
+
+    def end(self) -> None:
+        """Gives the daemon up. May be called again."""
+        self._loop.run_until_complete(self.close())
 
     async def process_all(self, entries: Iterable[plan.Entry]) -> None:
         if self._sender is None:
@@ -174,8 +184,9 @@ class Worker:
             await _cancel(lanes)
 
     async def close(self) -> None:
-        if self._sender is not None:
-            await self._sender.close()
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            await sender.close()
         self._connections.close()
 
     async def _lane(self, entries: Iterable[plan.Entry], sender: Sender) -> None:
@@ -189,7 +200,7 @@ class Worker:
         try:
             part = Part(self._plan, entry.id, schema)
         except OSError as error:
-            raise _not_written(self._plan.folder, error) from error
+            raise not_written("a part", self._plan.folder, error) from error
         try:
             await self._answer(self._plan.shard(entry), sender, part)
             if part.count != entry.items:
@@ -199,7 +210,7 @@ class Worker:
                 )
             await asyncio.to_thread(part.finish)
         except OSError as error:
-            raise _not_written(self._plan.folder, error) from error
+            raise not_written("a part", self._plan.folder, error) from error
         finally:
             part.discard()
 
@@ -229,13 +240,6 @@ class Worker:
                     await asyncio.to_thread(part.add, row)
         finally:
             await _cancel([task for _, task in waiting])
-
-
-def _not_written(folder: str, error: OSError) -> BulkError:
-    return BulkError(
-        f"a part cannot be written to {folder}: {error.strerror or error}; make room, and repeat the command: it goes "
-        "on where it stopped"
-    )
 
 
 async def _cancel(tasks: list[asyncio.Task[Any]] | list[asyncio.Future[Any]]) -> None:
