@@ -34,8 +34,8 @@ struct EaMap {
                    const DeviceBox& box_, int count_, int channels_)
       : first(data), channel_stride(channel_stride_), box(box_), count(count_), channels(channels_) {
     for (int d = 0; d < kMaxSpatialDims; ++d) stride[d] = stride_[d];
-    // Numbers times one stride are then the offsets, without divisions. If the box has one line, the stride of
-    // lines says nothing of its width, so both strides are compared with the width.
+    // Numbers times one stride are then the offsets, without divisions. If the box has one line, the stride
+    // of lines says nothing of its width, so both strides are compared with the width.
     dense = (box.size[1] == 1 || stride[1] == box.size[2] * stride[2]) &&
             (box.size[0] == 1 || stride[0] == static_cast<int64_t>(box.size[1]) * box.size[2] * stride[2]);
   }

@@ -150,8 +150,8 @@ void DoesNotDependOnBatchOrPadding() {
 }
 
 // Microseconds of both products on an H200, for batches of 1, 8 and 32 gaussian maps. Those of the direct
-// product and of the factors for 56x56 float32 maps are in docs/benchmarks/kernels-gpu.md; those of the factors
-// for the other maps are in its version of commit 0640d07c, when every separable map took them.
+// product and of the factors for 56x56 float32 maps are in docs/benchmarks/kernels-gpu.md; those of the
+// factors for the other maps are in its version of commit 0640d07c, when every separable map took them.
 struct MeasuredProducts {
   Dtype dtype;
   int64_t positions;
