@@ -102,16 +102,22 @@ def with_flash(enabled, check, *arguments):
 
 
 def time_one(ops, shape, dtype, kind):
-    q, k, v = (t.cuda() for t in maps(shape, dtype))
     compiled = gpu_check.compiled(attend)
     candidates = {
-        "saccade": lambda: run(ops, q, k, v, kind, 1),
-        "eager": lambda: attend(q, k, v, kind, 1),
-        "torch.compile": compiled and (lambda: compiled(q, k, v, kind, 1)),
+        "saccade": lambda q, k, v: run(ops, q, k, v, kind, 1),
+        "eager": lambda q, k, v: attend(q, k, v, kind, 1),
+        "torch.compile": compiled and (lambda q, k, v: compiled(q, k, v, kind, 1)),
     }
     if kind == "softmax":
-        candidates["SDPA"] = lambda: sdpa(q, k, v, 1)
-    gpu_check.print_medians(f"attention {kind} {tuple(shape)} {dtype}", gpu_check.medians_us(candidates))
+        candidates["SDPA"] = lambda q, k, v: sdpa(q, k, v, 1)
+    gpu_check.time_layouts(f"attention {kind} {tuple(shape)} {dtype}", candidates, maps(shape, dtype), *floor(shape, kind, dtype))
+
+
+def floor(shape, kind, dtype):
+    """The bytes that are moved at least, and the operations: 1n needs no product of positions with positions."""
+    numbers, positions = torch.Size(shape).numel(), torch.Size(shape[2:]).numel()
+    others = min(positions, shape[1]) if kind == "1n" else positions / 4 if kind == "pool" else positions
+    return 4 * numbers * dtype.itemsize, 4 * numbers * others
 
 
 def check_all(ops, quick):
@@ -131,7 +137,7 @@ def check_all(ops, quick):
 def time_all(ops):
     for dtype in (torch.float32, torch.bfloat16):
         for kind in KINDS:
-            for shape in ((8, 8, 56, 56), (8, 32, 28, 28), (1, 256, 56, 56)):
+            for shape in ((8, 8, 56, 56), (8, 32, 28, 28), (1, 256, 56, 56), (32, 32, 28, 28)):
                 time_one(ops, shape, dtype, kind)
 
 

@@ -1,5 +1,9 @@
 """Tests of libsaccade_cuda.so and of its checks, on a machine without a GPU."""
 
+import argparse
+import importlib
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -41,18 +45,111 @@ def test_the_plugin_names_each_library_that_it_needs():
     assert "at::cuda::CUDAGraph" in undefined.stdout, "the test looks at the wrong library"
 
 
-def test_the_checks_of_a_gpu_run_to_their_end(tmp_path):
-    """A rehearsal on the CPU: what fails is collected, each time is written, and the report says what there was."""
-    command = [sys.executable, "tools/gpu", "--stand-in", "--quick", "--seconds", "550", "--parts", "checks,times",
-               "--operators", "sao,nms", "--most", "2", "--build", str(BUILD), "--out", str(tmp_path)]
+def rehearse(folder, *arguments, path=None):
+    """./dev gpu on the CPU."""
+    command = [sys.executable, "tools/gpu", "--stand-in", "--quick", "--seconds", "550", "--most", "2", "--build", str(BUILD),
+               "--out", str(folder), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", **({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    return done, (folder / "kernels-gpu.md").read_text(), json.loads((folder / "kernels-gpu.json").read_text())
+
+
+def program_that_starts_another(folder, name):
+    """Puts a stand-in for one of CUDA's tools into the folder: it notes its arguments and runs the program that they name."""
+    at = folder / name
+    at.write_text(f'''#!{sys.executable}
+import os, pathlib, sys
+first = sys.argv.index(sys.executable)
+with open({str(folder / "started")!r}, "a") as started:
+    started.write(" ".join([{name!r}, *sys.argv[1:first]]) + "\\n")
+os.execv(sys.executable, sys.argv[first:])
+''')
+    at.chmod(0o755)
+
+
+def test_all_parts_of_a_run_on_a_gpu_run_to_their_end(tmp_path):
+    """A rehearsal on the CPU: each part passes, each error and each time is written, and the report says what there was."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("ncu", "compute-sanitizer"):
+        program_that_starts_another(tools, name)
+    done, report, found = rehearse(tmp_path, "--operators", "sao,nms", path=tools)
+    assert done.returncode == 0, done.stderr
+    parts = ["device"] + [f"{part} of {name}" for part in ("checks", "times", "counters", "memcheck", "racecheck", "compile")
+                          for name in ("sao", "nms")]
+    assert [(part["name"], part["result"]) for part in found["parts"]] == [(part, "passed") for part in parts]
+    for part in parts:
+        assert f"| {part} | passed |" in report
+    assert found["device"].startswith("a stand-in on the CPU") and "GB/s" in found["device"] and "TFLOP/s" in found["device"]
+    assert len(found["checks"]) > 10 and all(row["error"] <= row["allowed"] for row in found["checks"])
+    times, compiled = found["times"][:4], found["times"][4:]
+    assert len(compiled) == 4 and all(row["us"]["saccade"] > 0 for row in found["times"])
+    assert [row["case"].count("channels-last from memory") for row in times] == [0, 1, 0, 0]
+    assert "torch.compile" in compiled[0]["us"] and times[0]["floor_us"] > 0
+    assert report.count("| sao (") == 4
+    started = (tools / "started").read_text().splitlines()
+    assert [line.split()[0] for line in started] == ["ncu"] * 2 + ["compute-sanitizer"] * 4
+    assert sum("--tool memcheck" in line for line in started) == sum("--tool racecheck" in line for line in started) == 2
+
+
+def tools_gpu():
+    """The program tools/gpu as a module."""
+    loader = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "tools" / "gpu"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_a_tool_that_is_missing_does_not_end_the_run(tmp_path, monkeypatch):
+    gpu = tools_gpu()
+    monkeypatch.setattr(gpu, "tool", lambda name: str(tmp_path / name))
+    options = argparse.Namespace(out=tmp_path, seconds=550, libraries=BUILD, stand_in=True, quick=True, most=1, operators=["sao"],
+                                 parts=["counters", "memcheck", "checks"])
+    assert gpu.run(options)
+    parts = json.loads((tmp_path / "kernels-gpu.json").read_text())["parts"]
+    missing = "not run: {} cannot be started (No such file or directory)"
+    assert [part["result"] for part in parts] == [missing.format(tmp_path / "ncu"), missing.format(tmp_path / "compute-sanitizer"), "passed"]
+
+
+def test_a_row_that_was_cut_off_does_not_end_the_report(tmp_path):
+    gpu = tools_gpu()
+    rows = tmp_path / "rows"
+    rows.write_text('{"wrong": "a case"}\n{"case": "b", "moved_bytes": null, "us": {"saccade": 2, "eager": 3}}\n{"case": "c", "mov')
+    assert len(gpu.rows_of(rows)) == 2
+    assert gpu.times_table(rows)[-1] == "| b | 2.0 |  | eager 3.0 | 1.50 |  |"
+
+
+def test_the_peers_of_a_gpu_are_rehearsed(tmp_path):
+    """Beside bfloat16 maps saccade has float32 weights; a result that is wrong with them would not be timed."""
+    command = [sys.executable, "kernels/common/bench_peers.py", "--build", str(BUILD), "--device", "cuda", "--stand-in",
+               "--seconds", "0.001", "--filter", "14x14", "--json", str(tmp_path / "peers.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "2"})
     assert done.returncode == 0, done.stderr
-    report = (tmp_path / "kernels-gpu.md").read_text()
-    for part in ("checks of sao", "checks of nms", "times of sao", "times of nms"):
-        assert f"| {part} | passed |" in report
-    rows = [json.loads(line) for line in (tmp_path / "times.jsonl").read_text().splitlines()]
-    assert len(rows) == 4 and all(row["us"]["saccade"] > 0 for row in rows)
-    assert report.count("| sao (") == 2
+    names = [row["name"] for row in json.loads((tmp_path / "peers.json").read_text())["benchmarks"]]
+    for case in ("attention/softmax", "gsa/operator", "kao/kv", "kao/qkv", "sao/module"):
+        for dtype in ("float32", "bfloat16"):
+            assert any(name.startswith(f"{case}, {dtype}/") and name.endswith("/saccade") for name in names), (case, dtype)
+
+
+def test_floors_are_those_of_the_operators():
+    """Beside estimates that were made by hand: what 4.3 TB/s and 790 TFLOP/s allow."""
+    sys.path.append(str(ROOT / "kernels" / "common"))
+    gpu_check = importlib.import_module("gpu_check")
+
+    def floor(operator, *arguments):
+        sys.path.append(str(ROOT / "kernels" / operator))
+        check = importlib.import_module(f"{operator}_gpu_check")
+        return gpu_check.floor_us(*check.floor(*arguments), arguments[-1])
+
+    half, single = torch.bfloat16, torch.float32
+    assert floor("efficient_attention", (1, 256, 224, 320), 64, half) == pytest.approx(26, rel=0.03)
+    assert floor("efficient_attention", (1, 256, 224, 320), 64, single) == pytest.approx(9.4e9 / 67e12 * 1e6, rel=0.01)
+    assert floor("sao", (1, 256, 56, 56), half) == pytest.approx(1.1, rel=0.03)
+    assert floor("kao", (8, 256, 56, 56), "kv", half) == pytest.approx(9, rel=0.03)
+    assert floor("gsa", (64, 64, 56, 56), half) == pytest.approx(14, rel=0.03)
+    assert floor("expatt", "gaussian", (1, 16, 56, 56), half) < 0.1
+    assert floor("expatt", "linear", (32, 16, 56, 56), half) == pytest.approx(2 * 3136**2 * 512 / 792e6, rel=0.01)
+    assert floor("attention", (1, 256, 56, 56), "softmax", half) == pytest.approx(4 * 3136**2 * 256 / 792e6, rel=0.01)
 
 
 def test_a_wrong_result_is_named_and_the_rest_goes_on(tmp_path):

@@ -5,6 +5,8 @@ import time
 import torch
 from torch.overrides import TorchFunctionMode
 
+installed = False
+
 
 class OnCpu(TorchFunctionMode):
     """Makes tensors on the CPU that are asked for on a GPU."""
@@ -31,6 +33,8 @@ class Event:
 
 
 def install():
+    global installed
+    installed = True
     torch.Tensor.cuda = lambda tensor: tensor
     torch.cuda.is_available = lambda: True
     torch.cuda.get_device_name = lambda: "a stand-in on the CPU"

@@ -15,7 +15,8 @@ bool UseTiles(const EfficientAttentionProblem& problem) {
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
          cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
-         major >= 8 && static_cast<size_t>(shared) >= EaTiledSharedBytes(problem.dtype);
+         major >= 8 &&
+         static_cast<size_t>(shared) >= EaTiledSharedBytes(problem.dtype, EaTiled(problem, nullptr).width);
 }
 
 }  // namespace

@@ -132,6 +132,7 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
     __syncthreads();
     const float* const current = tiles + buffer * Shared::kSecond;
     buffer ^= 1;
+    // The block's last tile has no copies after it, so that none is under way when the block ends.
     if (!last || next < splits) Tile::Fetch(map, next * kEaTile, tiles + buffer * Shared::kSecond);
     CommitCopies();
 
@@ -203,7 +204,6 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
     }
     split += blocks;
   }
-  WaitForCopies<0>();
 }
 
 // Launched with EaTiled::blocks x B blocks. Row y has the positions 4y to 4y + 3; column x has the key

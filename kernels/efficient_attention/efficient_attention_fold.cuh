@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
   __syncthreads();
   float merged = 0;
   for (int g = 0; g < groups && thread < width; ++g) merged += rows[g * width + thread];
-  __syncthreads();
+  // No other thread has read the element that is replaced.
   if (thread < width) rows[thread] = merged * factor;
   __syncthreads();
 

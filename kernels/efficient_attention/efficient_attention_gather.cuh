@@ -193,6 +193,7 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaGatherKernel(EaTiled run) 
       __syncthreads();
       T* const current = tiles + buffer * Tile::kElements;
       buffer ^= 1;
+      // The block's last tile has no copies after it, so that none is under way when the block ends.
       if (!last || next < splits) Tile::Fetch(map, next * kEaTile, tiles + buffer * Tile::kElements);
       CommitCopies();
 
@@ -207,7 +208,6 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaGatherKernel(EaTiled run) 
         split += blocks;
       }
     }
-    WaitForCopies<0>();
   }
 }
 

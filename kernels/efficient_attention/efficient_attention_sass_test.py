@@ -1,61 +1,24 @@
-"""Reads the machine code of the tiled kernels of efficient attention: what makes them fast must be in it.
-
-Nothing here runs on a GPU, so a change that, for example, makes the compiler keep the sums in local memory would
-otherwise be seen only in a time on such a machine.
-"""
+"""Reads the machine code of the tiled kernels of efficient attention: what makes them fast must be in it."""
 
 import collections
-import os
-import pathlib
 import re
-import shutil
-import subprocess
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
-BUILD = ROOT / os.environ.get("SACCADE_BUILD_DIR", "build/release")
-# Instructions between the first and the last of a group of tensor-core instructions, for each of them. A gap of more
-# instructions than MAX_GAP ends a group.
+from kernels.common import sass
+from kernels.common.sass import count
+
+# Instructions between the first and the last of a group of tensor-core instructions, for each of them.
 MAX_PER_HMMA = 2.5
-MAX_GAP = 24
 # Multiplications for each load of four operands from shared memory. A multiprocessor does four in the time of one load.
 MIN_FFMA_PER_LOAD = 4
-
-
-def disassembler():
-    """Returns cuobjdump: CUDA's own, or the one that the Python environment brings."""
-    found = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump")
-    if found:
-        return found
-    for site in map(pathlib.Path, sys.path):
-        beside = site / "triton" / "backends" / "nvidia" / "bin" / "cuobjdump"
-        if beside.exists():
-            return str(beside)
-    return None
 
 
 @pytest.fixture(scope="module")
 def kernels():
     """The opcodes of every tiled kernel in the plugin, by architecture and name."""
-    plugin = BUILD / "lib" / "libsaccade_cuda.so"
-    if not plugin.exists():
-        pytest.skip(f"no {plugin}: CUDA is not built")
-    program = disassembler()
-    assert program, "no cuobjdump; expected it on PATH, in /usr/local/cuda/bin or in the Python package triton"
-    found = {}
-    for arch in ("sm_80", "sm_90"):
-        listing = subprocess.run([program, "-sass", "-arch", arch, plugin], check=True, capture_output=True, text=True).stdout
-        for text in listing.split("Function : ")[1:]:
-            name = text.split()[0]
-            if re.search(r"Ea(Float)?(Gather|Apply|Fold)Kernel", name):
-                found[arch, name] = re.findall(r"/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)", text)
-    return found
-
-
-def count(opcodes, start):
-    return sum(opcode.startswith(start) for opcode in opcodes)
+    return {(arch, name): opcodes for arch in ("sm_80", "sm_90") for name, opcodes in sass.opcodes_of_kernels(arch).items()
+            if re.search(r"Ea(Float)?(Gather|Apply|Fold)Kernel", name)}
 
 
 def test_every_kernel_is_there(kernels):
@@ -87,8 +50,7 @@ def test_products_consist_of_tensor_core_instructions(kernels):
         if "FoldKernel" in name or "EaFloat" in name:
             continue
         assert count(opcodes, "LDSM.16.M") == count(opcodes, "LDSM"), f"{name} for {arch} has narrow matrix loads"
-        at = [i for i, opcode in enumerate(opcodes) if opcode.startswith("HMMA")]
-        gaps = [b - a for a, b in zip(at, at[1:]) if b - a <= MAX_GAP]
+        gaps = sass.gaps_of_products(opcodes)
         assert len(gaps) >= 48, f"{name} for {arch} has {len(gaps) + 1} tensor-core instructions in its products"
         ratio = sum(gaps) / len(gaps)
         assert ratio <= MAX_PER_HMMA, f"{name} for {arch}: {ratio:.2f} instructions for each tensor-core instruction"

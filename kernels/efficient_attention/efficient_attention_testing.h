@@ -36,8 +36,8 @@ inline std::ostream& operator<<(std::ostream& out, const EaTestConfig& c) {
              << " channels_last=" << c.channels_last << " padded=" << !c.valid.empty();
 }
 
-// Small problems of every kind: one position, tails, volumes, lines, several splits, padding, an empty
-// sample.
+// Small problems of every kind: one position, tails, volumes, also of height one, lines, several splits,
+// padding, an empty sample.
 inline std::vector<EaTestConfig> EaTestConfigs() {
   std::vector<EaTestConfig> configs;
   for (const bool channels_last : {false, true}) {
@@ -92,6 +92,15 @@ inline std::vector<EaTestConfig> EaTestConfigs() {
            .values = 7,
            .extent = {4, 6, 20},
            .valid = {3, 5, 19, 4, 6, 20}});
+      // Volumes whose planes have one line: padding lies between neighbouring planes.
+      add({.batch = 2,
+           .channels = 16,
+           .keys = 8,
+           .values = 8,
+           .out = 16,
+           .extent = {6, 1, 24},
+           .residual = true,
+           .valid = {6, 1, 17, 5, 1, 16}});
     }
   }
   return configs;

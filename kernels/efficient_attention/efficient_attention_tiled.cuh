@@ -1,6 +1,8 @@
 // The launches of the tiled kernels of efficient attention (efficient_attention_tiled_run.cuh).
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/device/attend_merge.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/efficient_attention/efficient_attention_apply.cuh"
@@ -10,11 +12,24 @@
 
 namespace saccade::kernels {
 
-// The most dynamic shared memory that a block needs. For 16-bit maps it lets two blocks share a
-// multiprocessor that has 227 KB.
-inline constexpr size_t EaTiledSharedBytes(Dtype dtype) {
-  return dtype == Dtype::kFloat32 ? EaFloatShared<kEaMaxChannels, /*kChannelsLast=*/false>::kBytes
-                                  : EaApplyShared<uint16_t, kEaMaxChannels, /*kChannelsLast=*/false>::kBytes;
+// The most dynamic shared memory that a block needs for tiles of `kChannels` channels, in either layout.
+template <int kChannels>
+constexpr size_t EaTiledSharedBytesOf(Dtype dtype) {
+  if (dtype == Dtype::kFloat32) {
+    return std::max(EaFloatShared<kChannels, false>::kBytes, EaFloatShared<kChannels, true>::kBytes);
+  }
+  return std::max(
+      {EaGatherShared<uint16_t, kChannels, false>::kBytes, EaGatherShared<uint16_t, kChannels, true>::kBytes,
+       EaApplyShared<uint16_t, kChannels, false>::kBytes, EaApplyShared<uint16_t, kChannels, true>::kBytes});
+}
+
+// The most dynamic shared memory that a block needs for tiles of `width` channels (EaTiled::width). For
+// 16-bit maps it lets two blocks share a multiprocessor that has 227 KB. Chips with 99 KB for a block, as L4
+// and A10, have enough for 16-bit maps of up to 128 channels and float32 maps of up to 64.
+constexpr size_t EaTiledSharedBytes(Dtype dtype, int64_t width) {
+  return width == 64    ? EaTiledSharedBytesOf<64>(dtype)
+         : width == 128 ? EaTiledSharedBytesOf<128>(dtype)
+                        : EaTiledSharedBytesOf<kEaMaxChannels>(dtype);
 }
 
 template <typename T, int kChannels, bool kChannelsLast, typename Launch>

@@ -28,6 +28,7 @@ struct EaTiledKernels {
 };
 using EaTiledEmulated = EmulatedTest<EaTiledKernels>;
 using EaTiledEmulatedSome = EmulatedTest<EaTiledKernels>;
+using EaTiledEmulatedSmall = EmulatedTest<EaTiledKernels>;
 
 // With several heads, float32 maps use the attention core.
 TEST_P(EaTiledEmulated, MatchesTheFormulasInFloat32) {
@@ -72,6 +73,31 @@ std::vector<EaTestConfig> Configs() {
 INSTANTIATE_TEST_SUITE_P(Configs, EaTiledEmulated, testing::ValuesIn(Configs()));
 INSTANTIATE_TEST_SUITE_P(Configs, EaTiledEmulatedSome, testing::ValuesIn(EveryThird(Configs())));
 
+// The smallest problems that reach what the threads of the tiled kernels do together: 16-byte copies in both
+// layouts, several tiles, and more ranges than a warp has lanes. kernels/emulator/faults_test.py puts faults
+// into these and into the tests of padded samples.
+TEST_P(EaTiledEmulatedSmall, MatchesTheFormulas) {
+  MatchesTheFormulas<float>();
+  MatchesTheFormulas<DeviceHalf>();
+}
+std::vector<EaTestConfig> SmallConfigs() {
+  std::vector<EaTestConfig> configs = {
+      {.channels = 4, .keys = 3, .values = 4, .extent = {56, 57}, .residual = true, .valid = {56, 54}}};
+  for (const bool channels_last : {false, true}) {
+    configs.push_back({.batch = 2,
+                       .channels = 16,
+                       .keys = 8,
+                       .values = 8,
+                       .out = 16,
+                       .extent = {6, 24},
+                       .residual = true,
+                       .channels_last = channels_last,
+                       .valid = {6, 17, 5, 16}});
+  }
+  return configs;
+}
+INSTANTIATE_TEST_SUITE_P(Configs, EaTiledEmulatedSmall, testing::ValuesIn(SmallConfigs()));
+
 // More tiles than ranges: a range has several tiles.
 TEST(EaTiledEmulatedTest, RangesOfSeveralTiles) {
   const EaTestConfig config = {
@@ -94,40 +120,87 @@ struct FewBlocks : EaTiledKernels {
 
 // A sample's bits must depend neither on its batch, which decides how many ranges a block has, nor on its
 // padding, which decides how its tiles are copied.
-TEST(EaTiledEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAlone) {
+template <typename T>
+void APaddedSampleHasTheBitsItHasAlone(int64_t heads) {
   for (const bool channels_last : {false, true}) {
     const EaTestConfig config = {.batch = 3,
                                  .channels = 24,
                                  .keys = 16,
                                  .values = 8,
                                  .out = 24,
-                                 .heads = 2,
+                                 .heads = heads,
                                  .extent = {16, 24},
                                  .residual = true,
                                  .channels_last = channels_last,
                                  .valid = {16, 24, 0, 3, 15, 21}};
-    EaTestCase<DeviceHalf> batch(config, 9);
-    RunEmulated<FewBlocks, DeviceHalf>(batch.Problem(), 1);
-    EXPECT_LE(batch.Error(), kMaxEmulatedError<DeviceHalf>);
+    EaTestCase<T> batch(config, 9);
+    RunEmulated<FewBlocks, T>(batch.Problem(), 1);
+    EXPECT_LE(batch.Error(), kMaxEmulatedError<T>);
 
-    EaTestCase<DeviceHalf> alone(config, 9);
+    EaTestCase<T> alone(config, 9);
     EfficientAttentionProblem problem = alone.Problem();
     const int64_t before = 2 * problem.x.batch_stride;
     problem.batch = 1;
     problem.extent.valid = nullptr;
     problem.extent.size[1] = 15;
     problem.extent.size[2] = 21;
-    problem.x.data = static_cast<const DeviceHalf*>(problem.x.data) + before;
-    problem.out.data = static_cast<DeviceHalf*>(problem.out.data) + before;
-    RunEmulated<EaTiledKernels, DeviceHalf>(problem, 3);
+    problem.x.data = static_cast<const T*>(problem.x.data) + before;
+    problem.out.data = static_cast<T*>(problem.out.data) + before;
+    RunEmulated<EaTiledKernels, T>(problem, 3);
     int compared = 0;
     for (size_t i = static_cast<size_t>(before); i < alone.out().size(); ++i) {
       if (std::isnan(static_cast<float>(alone.out()[i]))) continue;
-      EXPECT_EQ(std::memcmp(&alone.out()[i], &batch.out()[i], sizeof(DeviceHalf)), 0);
+      EXPECT_EQ(std::memcmp(&alone.out()[i], &batch.out()[i], sizeof(T)), 0);
       ++compared;
     }
     EXPECT_EQ(compared, 15 * 21 * 24);
   }
+}
+TEST(EaTiledEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAlone) {
+  APaddedSampleHasTheBitsItHasAlone<DeviceHalf>(2);
+}
+TEST(EaTiledEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAloneInFloat32) {
+  APaddedSampleHasTheBitsItHasAlone<float>(1);
+}
+
+// Notes the most dynamic shared memory that a launch asks for, and launches nothing.
+struct MostSharedBytes {
+  template <typename Argument>
+  void operator()(void (*)(Argument), unsigned /*blocks*/, unsigned /*blocks_y*/, int /*threads*/,
+                  size_t bytes, const Argument& /*argument*/) const {
+    if (bytes > *most) *most = bytes;
+  }
+  template <typename Argument>
+  void operator()(void (*)(Argument), int64_t /*blocks*/, int /*threads*/,
+                  const Argument& /*argument*/) const {}
+  size_t* most;
+};
+
+template <typename T>
+size_t MostSharedBytesOf(int64_t channels) {
+  size_t most = 0;
+  for (const bool channels_last : {false, true}) {
+    EaTestCase<T> test({.channels = channels,
+                        .keys = 16,
+                        .values = 16,
+                        .out = channels,
+                        .extent = {2, 2},
+                        .channels_last = channels_last},
+                       1);
+    RunEaTiled<T>(EaTiled(test.Problem(), nullptr), MostSharedBytes{&most});
+  }
+  return most;
+}
+
+TEST(EaTiledEmulatedTest, AsksForTheSharedMemoryOfItsWidth) {
+  constexpr size_t kOfL4 = 99 << 10;
+  for (const int64_t width : {64, 128, 256}) {
+    EXPECT_EQ(MostSharedBytesOf<float>(width), EaTiledSharedBytes(Dtype::kFloat32, width));
+    EXPECT_EQ(MostSharedBytesOf<DeviceBFloat16>(width), EaTiledSharedBytes(Dtype::kBFloat16, width));
+  }
+  EXPECT_LE(EaTiledSharedBytes(Dtype::kFloat32, 64), kOfL4);
+  EXPECT_LE(EaTiledSharedBytes(Dtype::kBFloat16, 128), kOfL4);
+  EXPECT_GT(EaTiledSharedBytes(Dtype::kBFloat16, 256), kOfL4);
 }
 
 TEST(EaTiledEmulatedTest, TakesWhatFitsItsTiles) {

@@ -34,9 +34,10 @@ struct EaMap {
                    const DeviceBox& box_, int count_, int channels_)
       : first(data), channel_stride(channel_stride_), box(box_), count(count_), channels(channels_) {
     for (int d = 0; d < kMaxSpatialDims; ++d) stride[d] = stride_[d];
-    // Numbers times one stride are then the offsets, without divisions.
+    // Numbers times one stride are then the offsets, without divisions. If the box has one line, the stride
+    // of lines says nothing of its width, so both strides are compared with the width.
     dense = (box.size[1] == 1 || stride[1] == box.size[2] * stride[2]) &&
-            (box.size[0] == 1 || stride[0] == box.size[1] * stride[1]);
+            (box.size[0] == 1 || stride[0] == static_cast<int64_t>(box.size[1]) * box.size[2] * stride[2]);
   }
   __device__ int64_t OffsetOf(int number) const {
     return dense ? number * stride[2] : box.OffsetOf(number, stride);

@@ -50,6 +50,12 @@ struct Thread {
   // Copies that are not there yet: those without a group, and the groups in their order.
   std::vector<AsyncCopy> issued;
   std::deque<std::vector<AsyncCopy>> groups;
+
+  // A group without copies needs no wait.
+  bool HasCopiesUnderWay() const {
+    return !issued.empty() ||
+           std::any_of(groups.begin(), groups.end(), [](const auto& group) { return !group.empty(); });
+  }
 };
 
 // Fibres that no launch uses. Their stacks are large, so that making new ones for each launch would take
@@ -139,7 +145,7 @@ void Block::Enter(void* block) {
   try {
     self->body_();
     // Beside a fault, only what the kernel computes shall tell that something is wrong.
-    if (!HasFault() && (!self->current_->issued.empty() || !self->current_->groups.empty())) {
+    if (!HasFault() && self->current_->HasCopiesUnderWay()) {
       throw std::logic_error("thread " + std::to_string(self->current_->number) +
                              " has exited before its asynchronous copies were there");
     }

@@ -219,6 +219,10 @@ TEST(EmulatorTest, ReportsCopiesThatAreMisalignedOrNeverAwaited) {
               HasSubstr("thread 1 has exited before its asynchronous copies were there"));
 }
 
+TEST(EmulatorTest, AGroupWithoutCopiesNeedsNoWait) {
+  EXPECT_NO_THROW(Launch({.block = 2}, [] { kernels::CommitCopies(); }));
+}
+
 TEST(EmulatorTest, EveryThreadOfTheGridRunsOnceWithItsIndices) {
   std::vector<int> runs(2 * 3 * 4 * 5, 0);
   Launch({.grid = dim3(2, 3), .block = dim3(4, 5), .seed = 9}, [&] {

@@ -1,4 +1,5 @@
-"""Puts every synchronisation fault into the operators whose emulated tests take a second. ./dev faults does so for all."""
+"""Puts every synchronisation fault into the operators whose emulated tests take a second, and into the kernels that copy
+asynchronously. ./dev faults does so for all."""
 
 import os
 import pathlib
@@ -19,6 +20,18 @@ def test_every_fault_is_noticed(capsys: pytest.CaptureFixture):
     said = capsys.readouterr().out
     assert not missed, said
     assert int(said.splitlines()[-1].split()[0]) >= 20 and "(barrier, gather, shuffle)" in said
+
+
+def test_every_fault_of_asynchronous_copies_is_noticed(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    """The only kernels that copy asynchronously are tiled, and have tests that take a minute. GoogleTest reads from the
+    environment which of them run."""
+    monkeypatch.setenv("GTEST_FILTER", "*EaTiledEmulatedSmall*:*APaddedSample*")
+    places = [f"{kind} kernels/efficient_attention/" for kind in ("commit", "wait")]
+    places += [f"barrier kernels/efficient_attention/efficient_attention_{file}" for file in ("apply", "float32", "gather")]
+    missed = faults.main(["--build", str(TESTS.parent), "--tests", "efficient_attention_tiled", *places])
+    said = capsys.readouterr().out
+    assert not missed, said
+    assert int(said.splitlines()[-1].split()[0]) >= 18 and "(barrier, commit, wait)" in said
 
 
 def test_one_of_a_kind_is_one_place_of_each_kind_in_each_file():

@@ -43,6 +43,13 @@ def eager(x, query, key, value, column, row, middle_scale, middle_shift, scale, 
     return y * scale[:, None, None] + shift[:, None, None]
 
 
+def folded(x, joined, column, row, middle_scale, middle_shift, scale, shift):
+    """The same, with one product for queries, keys and values."""
+    q, k, v = (joined @ x.flatten(2)).view(len(x), 3, HEADS, -1, *x.shape[2:]).unbind(1)
+    y = attention(q, k, v, column, row, middle_scale, middle_shift, "global")
+    return y * scale[:, None, None] + shift[:, None, None]
+
+
 def saccade(ops, x, query, key, value, column, row, *vectors, content="global", valid=None):
     return ops.gsa_module(x, query, key, value, None, None, None, HEADS, column, row, *vectors, content, valid)
 
@@ -93,17 +100,26 @@ def check_padding(ops, dtype):
 
 def time_one(ops, shape, dtype):
     x, weights = inputs(shape, dtype)
-    x, weights = x.cuda(), tuple(t.cuda() for t in weights)
+    weights = tuple(t.cuda() for t in weights)
     wide = tuple(t.float() for t in weights)
+    joined = torch.cat(weights[:3])
     compiled = gpu_check.compiled(eager)
-    out = torch.empty_like(x)
-    medians = gpu_check.medians_us({
-        "saccade": lambda: saccade(ops, x, *wide),
-        "eager": lambda: eager(x, *weights),
-        "torch.compile": compiled and (lambda: compiled(x, *weights)),
-        "copy": lambda: out.copy_(x),
-    })
-    gpu_check.print_medians(f"gsa {tuple(shape)} {dtype}", medians, 2 * x.numel() * x.element_size())
+    candidates = {
+        "saccade": lambda x: saccade(ops, x, *wide),
+        "eager": lambda x: eager(x, *weights),
+        "folded": lambda x: folded(x, joined, *weights[3:]),
+        "torch.compile": compiled and (lambda x: compiled(x, *weights)),
+        "copy": torch.clone,
+    }
+    gpu_check.time_layouts(f"gsa {tuple(shape)} {dtype}", candidates, (x,), *floor(shape, dtype))
+
+
+def floor(shape, dtype):
+    """The bytes that are moved at least, and the operations: three transforms, the content's two products, and two
+    for each axis."""
+    _, channels, height, width = shape
+    numbers = torch.Size(shape).numel()
+    return 2 * numbers * dtype.itemsize, numbers * (6 * channels + 4 * channels // HEADS + 4 * (height + width))
 
 
 def check_all(ops, quick):

@@ -28,13 +28,13 @@ class InvertedResidual {
   // All dense in channels-last and of the type that the object was made for.
   struct Maps {
     // [B, inputs, H, W]; undefined if nothing is expanded.
-    at::Tensor x;
+    at::Tensor x = {};
     // [B, filtered - expanded, H, W], filtered behind the expanded channels; undefined if there are none.
-    at::Tensor kept;
+    at::Tensor kept = {};
     // [B, projected - filtered, H', W'], projected behind the filtered channels; undefined if there are none.
-    at::Tensor beside;
+    at::Tensor beside = {};
     // [B, outputs, H', W'], added to the result; undefined for none.
-    at::Tensor skipped;
+    at::Tensor skipped = {};
   };
 
   // Whether this machine has code for maps of this type with so many inputs.

@@ -77,19 +77,19 @@ def check_padding(ops, dtype):
     gpu_check.expect(bad[[5, 6]].all() and bad.any(1).sum() == 2, "regions that cannot be pooled should be NaN, and no others")
 
 
-def time_one(ops, count, bins, dtype):
-    x = torch.randn(1, 256, 200, 272, device="cuda").to(dtype)
-    last = x.contiguous(memory_format=torch.channels_last)
+def time_one(ops, count, bins, dtype, batch):
+    x = torch.randn(batch, 256, 200, 272).to(dtype)
     middle = torch.rand(count, 2, device="cuda") * torch.tensor([1088.0, 800.0], device="cuda")
     extent = torch.rand(count, 2, device="cuda") * 56 + 56
-    rois = torch.cat([torch.zeros(count, 1, device="cuda"), middle - extent / 2, middle + extent / 2], 1)
+    sample = torch.arange(count, device="cuda")[:, None] % batch
+    rois = torch.cat([sample, middle - extent / 2, middle + extent / 2], 1)
     narrow = rois.to(dtype)
-    medians = gpu_check.medians_us({
-        "saccade": lambda: ops.roi_align(x, rois, 0.25, bins, bins, 2),
-        "saccade, channels-last": lambda: ops.roi_align(last, rois, 0.25, bins, bins, 2),
-        "torchvision": lambda: torchvision.ops.roi_align(x, narrow, (bins, bins), 0.25, 2),
-    })
-    gpu_check.print_medians(f"roi_align of {count} regions, {bins}x{bins}, {dtype}", medians)
+    candidates = {
+        "saccade": lambda x: ops.roi_align(x, rois, 0.25, bins, bins, 2),
+        "torchvision": lambda x: torchvision.ops.roi_align(x, narrow, (bins, bins), 0.25, 2),
+    }
+    gpu_check.time_layouts(f"roi_align of {count} regions of {batch} maps, {bins}x{bins}, {dtype}", candidates, (x,),
+                           count * 256 * bins**2 * dtype.itemsize)
 
 
 def check_all(ops, quick):
@@ -104,8 +104,9 @@ def check_all(ops, quick):
 
 def time_all(ops):
     for dtype in (torch.float32, torch.float16):
-        time_one(ops, 1000, 7, dtype)
-        time_one(ops, 100, 14, dtype)
+        for batch in (1, 8):
+            time_one(ops, 1000 * batch, 7, dtype, batch)
+            time_one(ops, 100 * batch, 14, dtype, batch)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,16 @@ def eager(x, value_weight, w, scale, shift):
     return (sums.flatten(1, 2) * scale[:, None] + shift[:, None] + flat).view_as(x)
 
 
+def folded(x, value_weight, w, scale, shift):
+    """The same, with the value transform after the sums instead of at every position."""
+    flat = x.flatten(2)
+    scores = w.view(HEADS, 1, -1) @ flat.unflatten(1, (HEADS, -1))
+    by_head = value_weight.view(HEADS, -1, x.shape[1])
+    total = by_head @ flat.sum(-1)[:, None, :, None]
+    weighted = by_head @ (flat[:, None] @ scores.transpose(-2, -1))
+    return ((total * scores + weighted).flatten(1, 2) * scale[:, None] + shift[:, None] + flat).view_as(x)
+
+
 def inputs(shape, dtype, memory_format=torch.contiguous_format):
     channels, positions = shape[1], torch.Size(shape[2:]).numel()
     x = (torch.randn(shape) + 0.2).to(dtype).contiguous(memory_format=memory_format)
@@ -61,17 +71,22 @@ def check_padding(ops, dtype):
 
 def time_one(ops, shape, dtype):
     x, weights = inputs(shape, dtype)
-    x, weights = x.cuda(), tuple(t.cuda() for t in weights)
+    weights = tuple(t.cuda() for t in weights)
     wide = tuple(t.float() for t in weights)
     compiled = gpu_check.compiled(eager)
-    out = torch.empty_like(x)
-    medians = gpu_check.medians_us({
-        "saccade": lambda: ops.sao_module(x, *wide, HEADS),
-        "eager": lambda: eager(x, *weights),
-        "torch.compile": compiled and (lambda: compiled(x, *weights)),
-        "copy": lambda: out.copy_(x),
-    })
-    gpu_check.print_medians(f"sao {tuple(shape)} {dtype}", medians, 3 * x.numel() * x.element_size())
+    candidates = {
+        "saccade": lambda x: ops.sao_module(x, *wide, HEADS),
+        "eager": lambda x: eager(x, *weights),
+        "folded": lambda x: folded(x, *weights),
+        "torch.compile": compiled and (lambda x: compiled(x, *weights)),
+        "copy": torch.clone,
+    }
+    gpu_check.time_layouts(f"sao {tuple(shape)} {dtype}", candidates, (x,), *floor(shape, dtype))
+
+
+def floor(shape, dtype):
+    """The bytes that are moved at least, x read twice, and the operations."""
+    return 3 * torch.Size(shape).numel() * dtype.itemsize, 4 * torch.Size(shape).numel()
 
 
 def check_all(ops, quick):

@@ -1,0 +1,87 @@
+"""What the machine code of all kernels must be like. Efficient attention's tiled kernels have closer bounds in a test of
+their own."""
+
+import re
+
+import pytest
+
+from kernels.common import sass
+
+ARCH = "sm_90"
+# Kernels that keep some values in local memory, with the number of instructions that access it.
+SPILLING = {"AttendKernelIfLi4E": 80, "RoiAlignKernelIfE": 4}
+# Kernels whose products must run on the tensor cores for 16-bit maps.
+PRODUCTS = ("AttendKernel", "AttendProductKernel", "EaGatherKernel", "EaApplyKernel", "ExpattDirectKernel", "GsaAxisKernel",
+            "GsaProjectKernel")
+MAX_PER_HMMA = 3
+# Kernels that read a map, or their operands, in 16 bytes where its layout and alignment allow it.
+VECTORS = ("AttendKernel", "AttendProductKernel", "EaGatherKernel", "EaApplyKernel", "EaFoldKernel", "EaFloatGatherKernel",
+           "EaFloatApplyKernel", "GsaAxisKernel", "GsaContextKernel", "GsaProjectKernel", "RoiAlignKernel", "SaoApplyKernel",
+           "SaoReduceKernel")
+# Threads of a block, and the blocks that share a multiprocessor, which has 65,536 registers.
+BLOCKS = {"AttendKernel": (256, 2), "AttendProductKernel": (256, 2), "EaGatherKernel": (128, 2), "EaApplyKernel": (128, 2),
+          "EaFloatGatherKernel": (256, 1), "EaFloatApplyKernel": (256, 1), "ExpattDirectKernel": (256, 2),
+          "GsaContextKernel": (256, 2), "GsaProjectKernel": (256, 2)}
+REGISTERS = 65536
+
+
+def short(name):
+    """The name of a kernel without its namespaces, with its mangled template arguments."""
+    return re.search(r"saccade7kernels\d+(\w+)", name)[1]
+
+
+def called(kernel, name):
+    return re.match(rf"{kernel}(?![a-zA-Z]*Kernel)", short(name)) is not None
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return {name: opcodes for name, opcodes in sass.opcodes_of_kernels(ARCH).items() if "saccade7kernels" in name}
+
+
+def of(kernels, kernel):
+    found = {name: opcodes for name, opcodes in kernels.items() if called(kernel, name)}
+    assert found, f"the plugin has no {kernel} for {ARCH}"
+    return found
+
+
+def test_sums_stay_in_registers(kernels):
+    assert len(kernels) > 100
+    for name, opcodes in kernels.items():
+        allowed = max((bound for start, bound in SPILLING.items() if short(name).startswith(start)), default=0)
+        accesses = sass.count(opcodes, "LDL") + sass.count(opcodes, "STL")
+        assert accesses <= allowed, f"{short(name)} accesses local memory at {accesses} places; expected at most {allowed}"
+
+
+@pytest.mark.parametrize("kernel", VECTORS)
+def test_operands_are_read_in_16_bytes(kernels, kernel):
+    for name, opcodes in of(kernels, kernel).items():
+        wide = sum(opcode.startswith(("LDG", "LDGSTS")) and opcode.endswith((".128", ".128.CONSTANT")) for opcode in opcodes)
+        assert wide > 0, f"{short(name)} has no 16-byte load from global memory"
+
+
+@pytest.mark.parametrize("kernel", PRODUCTS)
+def test_16_bit_products_run_on_the_tensor_cores(kernels, kernel):
+    products = 0
+    for name, opcodes in of(kernels, kernel).items():
+        arguments = short(name).removeprefix(kernel)
+        sixteen_bits = arguments.startswith(("I6__half", "I13__nv_bfloat16"))
+        if not sixteen_bits:
+            assert sass.count(opcodes, "HMMA") == 0, f"{short(name)} rounds float32 maps to 16 bits"
+            continue
+        gaps = sass.gaps_of_products(opcodes)
+        assert len(gaps) >= 4, f"{short(name)} has {len(gaps)} neighbouring tensor-core instructions"
+        ratio = sum(gaps) / len(gaps)
+        assert ratio <= MAX_PER_HMMA, f"{short(name)}: {ratio:.2f} instructions for each tensor-core instruction"
+        products += 1
+    assert products >= 2, "one for bfloat16 and one for float16"
+
+
+@pytest.mark.parametrize("kernel", BLOCKS)
+def test_registers_leave_room_for_the_blocks_of_a_multiprocessor(kernels, kernel):
+    threads, blocks = BLOCKS[kernel]
+    registers = sass.registers_of_kernels(ARCH)
+    for name in of(kernels, kernel):
+        # Registers are given to a thread by eights.
+        taken = (registers[name] + 7) // 8 * 8 * threads * blocks
+        assert taken <= REGISTERS, f"{short(name)}: {blocks} blocks need {taken} registers"
