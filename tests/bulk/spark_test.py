@@ -16,8 +16,10 @@ from saccade.bulk import BulkError, command, run
 from saccade.bulk.plan import Question
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spark(tmp_path_factory):
+    """A session. Spark keeps idle workers for a minute, and their daemons with them: a test that succeeds stops its session, so
+    that `service` does not wait for that."""
     work = tmp_path_factory.mktemp("spark")
     os.environ["SPARK_WORKER_DIR"] = str(work)
     settings = {
@@ -67,10 +69,12 @@ def test_a_daemon_that_is_killed_in_the_middle_costs_no_input(spark, tmp_path, s
     assert [row["index"] for row in rows if row["error_code"]] == [7, 123, 299]
     for row in rows:
         assert row["key"] == f"{row['index']:05}.jpg" and bool(row["result"]) == (row["error_code"] is None)
+    spark.stop()
 
 
 def test_a_disk_that_fills_in_the_middle_is_named_and_costs_no_input(spark, tmp_path, service, disk):
     check_full_disk(tmp_path, service, disk, "spark")
+    spark.stop()
 
 
 def test_an_executor_that_is_killed_in_the_middle_costs_no_input(spark, tmp_path, service):
@@ -90,5 +94,4 @@ def test_an_executor_that_is_killed_in_the_middle_costs_no_input(spark, tmp_path
     rows = rows_of(tmp_path / "out")
     check_each_once(rows, 1000)
     assert [row["index"] for row in rows if row["error_code"]] == list(range(50, 1000, 100))
-    # Spark keeps its idle workers for a minute, and their daemon with them.
     spark.stop()

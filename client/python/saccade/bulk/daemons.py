@@ -59,7 +59,7 @@ class Lease:
                 why = self._read("failed")
                 if why is not None and os.path.getmtime(os.path.join(self._folder, "failed")) >= self._since:
                     raise BulkError(f"the daemon does not start. {why}")
-                self._start()
+                self._start(end)
             if time.monotonic() > end:
                 raise BulkError(
                     f"the daemon was not ready after {self._start_seconds:g} s: {' '.join(self._command)}; run this "
@@ -82,13 +82,13 @@ class Lease:
                 return True
         return False
 
-    def _start(self) -> None:
+    def _start(self, end: float) -> None:
         # In a session of its own: the keeper outlives the worker that started it, and ends with the last lease.
-        subprocess.Popen(
+        keeper = subprocess.Popen(
             [sys.executable, "-m", "saccade.bulk.keeper", self._folder, *self._command],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )
-        # The keeper takes its lock as soon as Python runs; another one that starts meanwhile ends at once.
-        end = time.monotonic() + 5
-        while time.monotonic() < end and not self._has_keeper():
+        # The keeper takes its lock as soon as Python runs, which takes long on a busy machine: starting more of them
+        # meanwhile would make it busier. It ends at once if another worker's keeper has the lock.
+        while keeper.poll() is None and time.monotonic() < end and not self._has_keeper():
             time.sleep(_LOOK_SECONDS)
