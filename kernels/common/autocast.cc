@@ -1,6 +1,6 @@
-// Under torch.autocast an operator's maps are cast to the lower type, as those of LibTorch's convolutions are.
-// Weights, biases and embeddings stay as they are given: every operator takes float32 ones beside 16-bit maps,
-// and loses less with them. Regions and boxes are not maps.
+// Under torch.autocast an operator's maps are cast to the lower type, as those of LibTorch's convolutions
+// are. Weights, biases and embeddings stay as they are given: every operator takes float32 ones beside 16-bit
+// maps, and loses less with them. Regions and boxes are not maps.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
@@ -35,10 +35,9 @@ void AutocastMaps(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 template <c10::DeviceType kDevice>
 void RegisterAutocast(torch::Library& m) {
-  for (const char* op :
-       {"attention", "attention_1n", "attention_module", "efficient_attention", "efficient_attention_module",
-        "expatt", "expatt_module", "gsa", "gsa_module", "kao_kv", "kao_qkv", "kao_module", "sao",
-        "sao_module"}) {
+  for (const char* op : {"attention", "attention_1n", "attention_module", "efficient_attention",
+                         "efficient_attention_module", "expatt", "expatt_module", "gsa", "gsa_module",
+                         "kao_kv", "kao_qkv", "kao_module", "sao", "sao_module"}) {
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&AutocastMaps<kDevice>>());
   }
 }
