@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import sys
-import time
 from concurrent import futures
 
 import pycocotools.coco
@@ -102,23 +101,21 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 port = server.server_address[1]
 print(f"listening grpc=127.0.0.1:{port} http=127.0.0.1:{port}", flush=True)
 signal.sigwait([signal.SIGTERM])
-with open(os.path.join(sys.argv[1], "stopping"), "w"):
-    pass
-# Waits for a writer.
+# Both wait for the other side.
+open(os.path.join(sys.argv[1], "stopping"), "w").close()
 open(os.path.join(sys.argv[1], "may_stop")).close()
 """
 
 
 def test_a_worker_does_not_get_the_address_of_a_daemon_that_is_stopping(tmp_path):
+    # Reading the first one waits for the daemon to begin to stop, writing the second one lets it go on.
+    os.mkfifo(tmp_path / "stopping")
     os.mkfifo(tmp_path / "may_stop")
     command = [sys.executable, "-c", SLOW_TO_STOP, str(tmp_path)]
     first = Lease("job", str(tmp_path), command, 60)
     before = first.address()
     first.close()
-    end = time.monotonic() + 60
-    while not (tmp_path / "stopping").exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    (tmp_path / "stopping").read_bytes()
     second = Lease("job", str(tmp_path), command, 60)
     with futures.ThreadPoolExecutor(1) as threads:
         address = threads.submit(second.address)
@@ -128,6 +125,7 @@ def test_a_worker_does_not_get_the_address_of_a_daemon_that_is_stopping(tmp_path
         assert address.result(60) != before
     second.close()
     # The second one may stop, too.
+    (tmp_path / "stopping").read_bytes()
     (tmp_path / "may_stop").write_bytes(b"")
 
 
