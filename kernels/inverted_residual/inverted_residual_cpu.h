@@ -13,12 +13,12 @@
 namespace saccade::kernels {
 
 // Packs `weight`, [outputs][inputs], as PackedProduct::data has it; the result has Padded(outputs) times
-// `inputs` entries. REQUIRES: `inputs` is even.
+// `inputs` entries. REQUIRES: for BFloat16 `inputs` is even.
 template <typename T>
 std::vector<T> PackProduct(const float* weight, int64_t outputs, int64_t inputs);
 
-// Returns the bytes of workspace that RunInvertedResidualCpu needs for this problem on at most `threads`
-// threads.
+// Returns the bytes of workspace that RunInvertedResidualCpu needs for this problem with a Parallel of so
+// many threads. (More threads may need less: each makes fewer rows at a time.)
 template <typename T>
 size_t InvertedResidualCpuWorkspaceBytes(const InvertedResidualProblem& problem, int threads);
 

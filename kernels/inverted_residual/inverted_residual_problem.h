@@ -33,7 +33,7 @@ struct InvertedResidualLayers {
 struct PackedProduct {
   const void* data = nullptr;   // float or BFloat16, as the maps
   const float* bias = nullptr;  // [outputs, padded]
-  int64_t inputs = 0;           // even
+  int64_t inputs = 0;           // even in bfloat16
   int64_t outputs = 0;
 };
 

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import functools
 import pathlib
 import shutil
@@ -32,10 +33,9 @@ def start(tmp_path):
         return daemon
 
     yield start_daemon
-    for daemon in started:
-        daemon.await_nothing_held()
-    for daemon in started:
-        daemon.close()
+    with contextlib.ExitStack() as ending:
+        for daemon in started:
+            ending.enter_context(daemon)
 
 
 @pytest.fixture(scope="session")

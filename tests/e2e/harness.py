@@ -79,9 +79,11 @@ class Daemon:
         return self
 
     def __exit__(self, kind, *_):
-        if kind is None:
-            self.await_nothing_held()
-        self.close()
+        try:
+            if kind is None:
+                self.await_nothing_held()
+        finally:
+            self.close()
 
     def await_nothing_held(self):
         """Waits until nothing is held of the bounds of admission: a test has ended, and with it all of its calls."""
@@ -93,12 +95,15 @@ class Daemon:
             nonlocal held
             try:
                 status, _, body = self.get("/metrics", self.metrics_port)
-            except OSError:
-                return True  # The daemon drains, or was stopped by the test.
+            except (ConnectionError, urllib.error.URLError) as error:
+                # The daemon drains or ends. One that does not answer is no reason to believe it.
+                if not isinstance(getattr(error, "reason", error), ConnectionError):
+                    raise
+                return True
             if status != 200:
                 return True  # The test's metrics need a token.
             bounds = ("inflight_requests", "inflight_bytes", "inflight_decoded_bytes")
-            held = {name: parse(body).total(f"saccade_{name}") for name in bounds}
+            held = {name: parse(body).value(f"saccade_{name}") for name in bounds}
             return not any(held.values())
 
         try:
