@@ -171,6 +171,9 @@ class DemandTest : public testing::Test {
     if (!catalog_->AwaitModel(call, resume)) return catalog_->FindReady(model, 0).status();
     return request.Await();
   }
+  static bool EndsSoon(const Pending& pending) {
+    return pending.ended.WaitForNotificationWithTimeout(absl::Seconds(60));
+  }
   // Like Ask(), without waiting.
   void Request(const std::string& model, Pending& request) {
     CallHead call;
@@ -192,9 +195,6 @@ class DemandTest : public testing::Test {
       catalog_->Unload("nowhere", false, EndOf(unloaded));
       EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kNotFound);
     }
-  }
-  static bool EndsSoon(const Pending& pending) {
-    return pending.ended.WaitForNotificationWithTimeout(absl::Seconds(60));
   }
   bool Serves(const std::string& model) const { return catalog_->FindReady(model, 0).ok(); }
   IndexEntry Line(const std::string& model) const {

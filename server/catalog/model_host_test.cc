@@ -99,27 +99,6 @@ TEST_F(ModelHostTest, AModelThatIsMeasuredIsNotLoadedAheadAndItsMemoryIsKeptFree
   EXPECT_FALSE(LoadAhead(Write("b", 20))) << "20 held, 60 for the one that is measured, 40 each";
 }
 
-TEST_F(ModelHostTest, WhatIsNotTakenIsFreed) {
-  Start(100);
-  const Files a = Write("a", 20);
-  EXPECT_TRUE(host_->CanLoadAhead(a.entry));
-  EXPECT_TRUE(LoadAhead(a));
-  EXPECT_TRUE(LoadAhead(a)) << "nothing happens";
-  EXPECT_EQ(host_->MemoryAhead(), 40 * kMiB);
-  host_->DropAhead("a");
-  EXPECT_THAT(host_->AheadOf("a"), IsEmpty());
-  EXPECT_TRUE(host_->HasEndedAhead("a"));
-  EXPECT_EQ(host_->MemoryAhead(), 0);
-}
-
-TEST_F(ModelHostTest, AModelThatIsLoadedIsNotLoadedAhead) {
-  Start(0);
-  const Files again = Write("first", 20);
-  EXPECT_FALSE(host_->CanLoadAhead(again.entry));
-  EXPECT_TRUE(LoadAhead(again));
-  EXPECT_THAT(host_->AheadOf("first"), IsEmpty());
-}
-
 TEST_F(ModelHostTest, OnlyVersionsThatHaveChangedNeedMemory) {
   Start(0);
   const Files same = Write("first", 20);
@@ -151,6 +130,27 @@ TEST_F(ModelHostTest, NoMoreVersionsAreLoadedAheadThanThereAreCores) {
   EXPECT_TRUE(LoadAhead(Write("b", 20)));
   host_->DropAllAhead("b");
   EXPECT_THAT(host_->AheadOf("b"), ElementsAre(1));
+}
+
+TEST_F(ModelHostTest, WhatIsNotTakenIsFreed) {
+  Start(100);
+  const Files a = Write("a", 20);
+  EXPECT_TRUE(host_->CanLoadAhead(a.entry));
+  EXPECT_TRUE(LoadAhead(a));
+  EXPECT_TRUE(LoadAhead(a)) << "nothing happens";
+  EXPECT_EQ(host_->MemoryAhead(), 40 * kMiB);
+  host_->DropAhead("a");
+  EXPECT_THAT(host_->AheadOf("a"), IsEmpty());
+  EXPECT_TRUE(host_->HasEndedAhead("a"));
+  EXPECT_EQ(host_->MemoryAhead(), 0);
+}
+
+TEST_F(ModelHostTest, AModelThatIsLoadedIsNotLoadedAhead) {
+  Start(0);
+  const Files again = Write("first", 20);
+  EXPECT_FALSE(host_->CanLoadAhead(again.entry));
+  EXPECT_TRUE(LoadAhead(again));
+  EXPECT_THAT(host_->AheadOf("first"), IsEmpty());
 }
 
 }  // namespace
