@@ -21,15 +21,8 @@ using State = ModelSnapshot::State;
 
 // Maximum number of pending loads and unloads. Each holds a name and at most a configuration.
 constexpr size_t kMaxOrders = 64;
-// Maximum number of models that are loaded at the same time, however many cores there are.
-constexpr int kMaxParallel = 16;
 // Time until the thread goes on after an exception, unless there is an order.
 constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
-
-// As many models as there are cores are loaded at the same time.
-size_t MaxLoads(const CatalogOptions& options) {
-  return static_cast<size_t>(std::clamp(options.cores, 1, kMaxParallel));
-}
 
 absl::Status Closing() { return absl::UnavailableError("the daemon is shutting down"); }
 
@@ -44,7 +37,7 @@ absl::Status NotControlled() {
 Catalog::Catalog(CatalogOptions options, Clock* clock, Metrics* metrics)
     : options_(std::move(options)),
       clock_(clock),
-      load_queue_(std::make_unique<LoadQueue>(LoadQueueOptions{.max_loads = MaxLoads(options_)}, clock,
+      load_queue_(std::make_unique<LoadQueue>(LoadQueueOptions{.max_loads = MaxLoads(options_.cores)}, clock,
                                               [orders = orders_] {
                                                 absl::MutexLock lock(&orders->mutex);
                                                 orders->wanted = true;
@@ -52,7 +45,7 @@ Catalog::Catalog(CatalogOptions options, Clock* clock, Metrics* metrics)
       host_(&options_, HostHooks(), &table_, clock, metrics),
       promotions_(options_.state_folder),
       metrics_(metrics),
-      running_(MaxLoads(options_)) {}
+      running_(MaxLoads(options_.cores)) {}
 
 Catalog::~Catalog() { Close(); }
 
@@ -253,7 +246,7 @@ std::optional<Catalog::Job> Catalog::TakeOrder(bool is_load) {
 }
 
 void Catalog::RunUnloads() {
-  // Not those that are added meanwhile, which would delay all else.
+  // At most so many, because others may be added meanwhile, which would delay all else.
   for (size_t i = 0; i < kMaxOrders; ++i) {
     std::optional<Job> job;
     Try([&] { job = TakeOrder(/*is_load=*/false); });
@@ -261,6 +254,8 @@ void Catalog::RunUnloads() {
     Try([&] { (*std::move(job))(refusing() ? Closing() : absl::OkStatus()); });
     // A job that has failed answers when it is destroyed.
     job.reset();
+    // There may be room for the next load now.
+    next_waits_ = false;
     Try([&] { ReportChanges(); });
   }
 }
@@ -306,7 +301,7 @@ absl::Status Catalog::LoadAtStart() {
 absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std::deque<ReadFiles>& ahead) {
   const auto& [name, repository] = wanted[i];
   // This one, and those read ahead, are loaded at the same time.
-  const size_t parallel = MaxLoads(options_);
+  const size_t parallel = MaxLoads(options_.cores);
   for (size_t next = i + ahead.size(); next < wanted.size() && ahead.size() < parallel; ++next)
     ahead.push_back(Read(wanted[next].second, wanted[next].first, std::nullopt));
   int64_t skipped_bytes = 0;
@@ -316,8 +311,11 @@ absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std:
   }
   ReadFiles files = std::move(ahead.front());
   ahead.pop_front();
-  // Already loaded as part of an ensemble.
-  if (host_.IsHosted(name)) return absl::OkStatus();
+  // Already loaded as part of an ensemble, perhaps from files that have changed since.
+  if (host_.IsHosted(name)) {
+    host_.DropAhead(name);
+    return absl::OkStatus();
+  }
   absl::Status applied = Apply(repository, name, std::move(files), false, {i + 1, wanted.size()}, 0);
   if (!applied.ok()) has_failed_at_start_ = true;
   host_.DropAhead(name);

@@ -78,7 +78,8 @@ class Catalog final : public ModelFinder {
 
   // Hides the model from new requests at once. `done` is called with OK once earlier requests are answered
   // and the model's memory is freed, or with DEADLINE_EXCEEDED after unload_timeout, in which case it is
-  // freed later. Waits for a load of the model that runs, and for its earlier loads and unloads.
+  // freed later. Waits for a load of the model that runs or is the next to begin, and for its earlier loads
+  // and unloads, but not for those of ensembles that use it or of models that it uses.
   // `with_dependents` also unloads an ensemble's models unless another loaded ensemble uses them.
   void Unload(const std::string& name, bool with_dependents, Done done);
 
@@ -205,6 +206,8 @@ class Catalog final : public ModelFinder {
     Done ended;
     bool is_retry = false;
     LogCall call = {};
+    // Whether any version was loaded before.
+    bool was_hosted = false;
     // Set when the load begins.
     ReadFiles files = {absl::UnknownError(""), absl::UnknownError("")};
     absl::Time start = absl::InfiniteFuture();
@@ -225,6 +228,11 @@ class Catalog final : public ModelFinder {
   absl::Status Note(const std::string& repository, const std::string& name, const ReadFiles& files);
   // Lists the model as unavailable, with the reason, and logs that.
   void ReportUnavailable(const std::string& name, const absl::Status& why);
+  // Whether all files of the model count as changed. A configuration from a request applies until the model
+  // is loaded without one.
+  bool IsAnew(const std::string& name, bool overridden) const {
+    return overridden || overridden_.count(name) > 0;
+  }
   // Makes the files the served state of the model, for which there is room.
   absl::Status Host(const std::string& name, ReadFiles files, bool overridden, ModelHost::Progress progress);
   absl::Status Apply(const std::string& repository, const std::string& name,
@@ -262,6 +270,21 @@ class Catalog final : public ModelFinder {
   enum class Begun { kBeside, kAlone, kWaits };
   // Begins or runs the load `next_`, unless it has to wait for others to end.
   Begun BeginNext();
+  // How a load begins.
+  struct LoadStart {
+    // kNothing: there is nothing to load, or the files cannot be read, so it ends at once, beside all others.
+    // kUnknown: that could not be found out.
+    enum How { kUnknown, kWaits, kAlone, kBeside, kNothing };
+    How how = kUnknown;
+    // For kBeside: the plan, which is an error if there can be no room, and the memory that is expected.
+    absl::StatusOr<LoadPlan> plan = LoadPlan();
+    int64_t bytes = 0;
+  };
+  // Also sets the files, and whether the model is hosted.
+  LoadStart PlanStart(Loading& loading);
+  bool LoadsNothing(const Loading& loading) const;
+  // Applies files that need no load, or reports that they cannot be read.
+  void EndAtOnce(Loading loading);
   // `plan` is an error if there can be no room for the model.
   void BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan, int64_t bytes);
   void LoadAlone(Loading loading);

@@ -47,11 +47,17 @@ void Catalog::ResumeServed() {
 absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   const int64_t max = options_.max_model_bytes;
   // At the start, models are loaded ahead that no order or request has asked for.
-  const int64_t held = host_.MemoryInUse() + std::max(running_.reserved(), host_.MemoryAhead(name));
+  int64_t held = host_.MemoryInUse() + std::max(running_.reserved(), host_.MemoryAhead(name));
   if (max == 0 || held + bytes <= max) return absl::OkStatus();
   std::vector<LoadedModel> others = LoadedModels();
   std::erase_if(others, [&](const LoadedModel& other) { return other.name == name; });
-  const auto plan = PlanRoom(std::move(others), held, bytes, max);
+  auto plan = PlanRoom(others, held, bytes, max);
+  if (!plan.ok() && loading_.empty() && host_.MemoryAhead(name) > 0) {
+    // Their turn comes after this model's.
+    host_.DropAllAhead(name);
+    held = host_.MemoryInUse() + running_.reserved();
+    plan = PlanRoom(std::move(others), held, bytes, max);
+  }
   if (!plan.ok()) return plan.status();
   for (const std::string& other : *plan) UnloadIdle(other, "its memory is needed");
   return absl::OkStatus();

@@ -61,7 +61,9 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
     ReportUnavailable(name, parts);
     return parts;
   }
-  if (absl::Status room = MakeRoom(name, host_.ExpectedBytes(*files.entry)); !room.ok()) {
+  const ModelStamp stamp = files.stamp.ok() ? *files.stamp : ModelStamp();
+  const int64_t bytes = host_.ExpectedBytes(*files.entry, stamp, IsAnew(name, overridden));
+  if (absl::Status room = MakeRoom(name, bytes); !room.ok()) {
     ReportUnavailable(name, room);
     return absl::Status(room.code(), absl::StrCat("model '", name, "': ", room.message()));
   }
@@ -86,8 +88,7 @@ void Catalog::ReportUnavailable(const std::string& name, const absl::Status& why
 absl::Status Catalog::Host(const std::string& name, ReadFiles files, bool overridden,
                            ModelHost::Progress progress) {
   auto& [stamp, entry] = files;
-  // A configuration from a request applies until the model is loaded without one.
-  const bool anew = overridden || overridden_.count(name) > 0;
+  const bool anew = IsAnew(name, overridden);
   const bool is_tried = entry->settings.shadow && entry->settings.shadow->promote;
   if (is_tried && stamp.ok()) tried_files_[name] = *stamp;
   absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);

@@ -12,6 +12,13 @@
 #include "server/logging/log.h"
 
 namespace saccade::server {
+namespace {
+
+// Maximum number of steps that begin loads in one turn of the thread. Orders that end at once could otherwise
+// keep all else waiting.
+constexpr int kMaxSteps = 64;
+
+}  // namespace
 
 bool Catalog::IsLoading(const std::string& name) const {
   return loading_.count(name) > 0 || (next_ && next_->name == name);
@@ -19,7 +26,8 @@ bool Catalog::IsLoading(const std::string& name) const {
 
 void Catalog::StartLoads() {
   if (std::exchange(applied_here_, false)) ResumeServed();
-  while (!refusing()) {
+  for (int step = 0; step < kMaxSteps; ++step) {
+    if (refusing()) return;
     if (!next_) {
       next_waits_ = false;
       if (!running_.MayBegin(/*alone=*/false) || !PickNext()) return;
@@ -37,6 +45,7 @@ void Catalog::StartLoads() {
         return;
     }
   }
+  again_ = true;
 }
 
 bool Catalog::PickNext() {
@@ -99,30 +108,68 @@ void Catalog::Choose(const std::string& name, std::optional<std::string> config_
 
 Catalog::Begun Catalog::BeginNext() {
   if (!running_.MayBegin(/*alone=*/false)) return Begun::kWaits;
-  // Read only now, since they may have changed while the load waited.
-  ReadFiles files = Read(next_->repository, next_->name, next_->config_json);
-  const bool beside = files.stamp.ok() && files.entry.ok() && host_.CanLoadAhead(*files.entry);
-  if (!beside && !running_.MayBegin(/*alone=*/true)) return Begun::kWaits;
-  absl::StatusOr<LoadPlan> plan = LoadPlan();
-  int64_t bytes = 0;
-  if (beside) {
-    bytes = host_.ExpectedBytes(*files.entry);
-    const int64_t max = options_.max_model_bytes;
-    const int64_t held = host_.MemoryInUse();
-    const bool fits = max == 0 || held + running_.reserved() + bytes <= max;
-    plan = PlanLoad(running_, fits ? std::vector<LoadedModel>() : LoadedModels(), held, bytes, max,
-                    /*alone=*/false);
-    if (plan.ok() && plan->waits) return Begun::kWaits;
-  }
   Loading loading = *std::move(next_);
   next_.reset();
-  loading.files = std::move(files);
-  if (!beside) {
-    LoadAlone(std::move(loading));
-    return Begun::kAlone;
+  LoadStart start;
+  Try([&] { start = PlanStart(loading); });
+  switch (start.how) {
+    case LoadStart::kWaits:
+      next_.emplace(std::move(loading));
+      return Begun::kWaits;
+    case LoadStart::kAlone:
+      LoadAlone(std::move(loading));
+      return Begun::kAlone;
+    case LoadStart::kBeside:
+      BeginBeside(std::move(loading), start.plan, start.bytes);
+      return Begun::kBeside;
+    case LoadStart::kNothing:
+      EndAtOnce(std::move(loading));
+      return Begun::kBeside;
+    case LoadStart::kUnknown:
+      break;
   }
-  BeginBeside(std::move(loading), plan, bytes);
+  // Without a text, which takes memory.
+  absl::Status failed(absl::StatusCode::kResourceExhausted, "");
+  Try([&] { failed = absl::ResourceExhaustedError("it could not be begun; the log says why"); });
+  Report(std::move(loading), failed);
   return Begun::kBeside;
+}
+
+Catalog::LoadStart Catalog::PlanStart(Loading& loading) {
+  // Read only now, since they may have changed while the load waited.
+  loading.files = Read(loading.repository, loading.name, loading.config_json);
+  const auto& [stamp, entry] = loading.files;
+  loading.was_hosted = host_.IsHosted(loading.name);
+  if (LoadsNothing(loading)) return {.how = LoadStart::kNothing};
+  if (!stamp.ok() || !host_.CanLoadAhead(*entry))
+    return {.how = running_.MayBegin(/*alone=*/true) ? LoadStart::kAlone : LoadStart::kWaits};
+  LoadStart start = {.how = LoadStart::kBeside, .bytes = host_.ExpectedBytes(*entry, *stamp, true)};
+  const int64_t max = options_.max_model_bytes;
+  const int64_t held = host_.MemoryInUse();
+  const bool fits = max == 0 || held + running_.reserved() + start.bytes <= max;
+  start.plan = PlanLoad(running_, fits ? std::vector<LoadedModel>() : LoadedModels(), held, start.bytes, max,
+                        /*alone=*/false);
+  if (start.plan.ok() && start.plan->waits) start.how = LoadStart::kWaits;
+  return start;
+}
+
+bool Catalog::LoadsNothing(const Loading& loading) const {
+  const auto& [stamp, entry] = loading.files;
+  if (!entry.ok()) return true;
+  // An ensemble may need models that are not loaded.
+  return stamp.ok() && entry->settings.ensemble.empty() &&
+         host_.IsUnchanged(*entry, *stamp, IsAnew(loading.name, loading.config_json.has_value()));
+}
+
+void Catalog::EndAtOnce(Loading loading) {
+  const LogCallScope scope(std::move(loading.call));
+  // Without a text, which takes memory.
+  absl::Status ended(absl::StatusCode::kResourceExhausted, "");
+  Try([&] {
+    ended = Note(loading.repository, loading.name, loading.files);
+    if (ended.ok()) ended = Host(loading.name, std::move(loading.files), /*overridden=*/false, {});
+  });
+  Report(std::move(loading), ended);
 }
 
 void Catalog::BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan, int64_t bytes) {
@@ -198,7 +245,10 @@ void Catalog::Report(Loading loading, const absl::Status& loaded) {
   // The health changes first: a client that is told of the load's end may ask for it at once.
   Try([&] { ReportChanges(); });
   Try([&] {
-    if (loaded.ok()) load_queue_->Loaded(loading.name, clock_->Now() - loading.start);
+    if (!loaded.ok()) return;
+    // How long a model that was hosted already took says nothing of how long it takes otherwise.
+    const absl::Duration took = loading.was_hosted ? absl::ZeroDuration() : clock_->Now() - loading.start;
+    load_queue_->Loaded(loading.name, took);
   });
   Try([&] { std::move(loading.ended)(loaded); });
   load_queue_->End(loading.name);

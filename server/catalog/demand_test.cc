@@ -3,7 +3,11 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +21,23 @@
 #include "server/core/fake_clock.h"
 #include "server/core/retry_hint.h"
 #include "server/repository/test_repository.h"
+
+namespace {
+
+// Allocations of this many bytes or more fail.
+std::atomic<size_t> failing_size{SIZE_MAX};
+
+}  // namespace
+
+// Replaces the operators for the whole program.
+void* operator new(size_t size) {
+  if (size >= failing_size) throw std::bad_alloc();
+  void* const memory = std::malloc(size > 0 ? size : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t /*size*/) noexcept { std::free(memory); }
 
 namespace saccade::server {
 namespace {
@@ -108,7 +129,10 @@ class GateClock final : public Clock {
 class DemandTest : public testing::Test {
  protected:
   // Loads that wait at the gate would not end.
-  void TearDown() override { gate_.Open(); }
+  void TearDown() override {
+    gate_.Open();
+    failing_size = SIZE_MAX;
+  }
 
   void Write(const std::string& model, const std::string& config = kIdentity) const {
     repository_.Write(absl::StrCat(model, "/config.pbtxt"), config);
@@ -146,6 +170,9 @@ class DemandTest : public testing::Test {
     };
     if (!catalog_->AwaitModel(call, resume)) return catalog_->FindReady(model, 0).status();
     return request.Await();
+  }
+  static bool EndsSoon(const Pending& pending) {
+    return pending.ended.WaitForNotificationWithTimeout(absl::Seconds(60));
   }
   // Like Ask(), without waiting.
   void Request(const std::string& model, Pending& request) {
@@ -393,6 +420,147 @@ TEST_F(DemandTest, LoadsThatRunCountWithTheMemoryThatTheyNeed) {
   for (const char* model : {"a", "b", "c"}) EXPECT_TRUE(Serves(model)) << model;
 }
 
+// The loads of b and c need 40 MiB each, and each model holds 20.
+TEST_F(DemandTest, AnUnloadMakesRoomForTheLoadThatWaits) {
+  for (const char* model : {"a", "b", "c"}) {
+    Write(model);
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", 20 << 20);
+  }
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .max_model_bytes = 99 << 20}).ok());
+  gate_.Shut();
+  Pending first;
+  Pending second;
+  Pending unloaded;
+  Request("b", first);
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  Request("c", second);
+  AwaitTurn();
+  catalog_->Unload("a", false, EndOf(unloaded));
+  EXPECT_TRUE(gate_.AwaitLoads(2));
+  gate_.Open();
+  for (Pending* pending : {&first, &second, &unloaded}) EXPECT_TRUE(pending->Await().ok()) << pending->status;
+}
+
+// One thread for each version would be more than there are cores.
+TEST_F(DemandTest, VersionsOfAModelAreLoadedOneAfterTheOther) {
+  Write("a");
+  Write("many", absl::StrCat(kIdentity, "version_policy { all {} }"));
+  for (int version : {2, 3}) repository_.Write(absl::StrCat("many/", version, "/weights.safetensors"), "");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  gate_.Shut();
+  Pending request;
+  Request("many", request);
+  EXPECT_TRUE(EndsSoon(request)) << "no thread but the catalog's own loads it";
+  gate_.Open();
+  EXPECT_TRUE(request.Await().ok()) << request.status;
+  EXPECT_EQ(catalog_->ServedVersions("many").size(), 3);
+}
+
+TEST_F(DemandTest, LoadsThatLoadNothingWaitForNoOther) {
+  for (const char* model : {"a", "b"}) Write(model);
+  Write("bad", "nonsense");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  gate_.Shut();
+  Pending slow;
+  Pending again;
+  Pending order;
+  Pending request;
+  Request("b", slow);
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  catalog_->Load("a", std::nullopt, EndOf(again));
+  catalog_->Load("bad", std::nullopt, EndOf(order));
+  for (Pending* pending : {&again, &order}) EXPECT_TRUE(EndsSoon(*pending));
+  Request("bad", request);
+  EXPECT_TRUE(EndsSoon(request));
+  EXPECT_FALSE(slow.ended.HasBeenNotified());
+  gate_.Open();
+  EXPECT_TRUE(again.Await().ok()) << again.status;
+  EXPECT_EQ(order.Await().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(request.Await().message()), HasSubstr("bad/config.pbtxt:1:"));
+  EXPECT_TRUE(slow.Await().ok()) << slow.status;
+}
+
+// A second model of 30 MiB would need 60 beside the first one.
+TEST_F(DemandTest, AModelThatIsLoadedNeedsNoRoomForItself) {
+  Write("a");
+  std::filesystem::resize_file(repository_.path() / "a" / "1" / "weights.safetensors", 30 << 20);
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .max_model_bytes = 80 << 20}).ok());
+  Pending again;
+  catalog_->Load("a", std::nullopt, EndOf(again));
+  EXPECT_TRUE(again.Await().ok()) << again.status;
+  EXPECT_EQ(Line("a").state, State::kReady);
+}
+
+// Reading a configuration takes more than a mebibyte, whatever its size.
+TEST_F(DemandTest, ALoadThatCannotBeginStopsNoOther) {
+  for (const char* model : {"a", "b"}) Write(model);
+  ASSERT_TRUE(StartOnDemand().ok());
+  failing_size = 1 << 20;
+  Pending order;
+  catalog_->Load("a", std::nullopt, EndOf(order));
+  ASSERT_TRUE(EndsSoon(order));
+  EXPECT_EQ(order.status.code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = Ask("b");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(RetryAfter(refused), absl::Seconds(1));
+  failing_size = SIZE_MAX;
+  Pending again;
+  catalog_->Load("a", std::nullopt, EndOf(again));
+  EXPECT_TRUE(again.Await().ok()) << again.status;
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(Ask("b").ok());
+}
+
+TEST_F(DemandTest, OrdersThatFailAtOnceDelayNoUnload) {
+  Write("a");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  std::atomic<bool> stops{false};
+  Pending last;
+  // Orders the next one as soon as one has failed.
+  std::function<void(absl::Status)> next = [&](absl::Status status) {
+    if (stops) return EndOf(last)(std::move(status));
+    catalog_->Load("nowhere", std::nullopt, [&next](absl::Status failed) { next(std::move(failed)); });
+  };
+  next(absl::OkStatus());
+  Pending unloaded;
+  catalog_->Unload("a", false, EndOf(unloaded));
+  EXPECT_TRUE(EndsSoon(unloaded));
+  stops = true;
+  EXPECT_EQ(last.Await().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(unloaded.Await().ok()) << unloaded.status;
+}
+
+// As above, the ensemble's check takes ten seconds when it is loaded, but not when nothing is to be loaded.
+TEST_F(DemandTest, OrdersToLoadWhatServesDoNotChangeWhatLoadsAreExpectedToTake) {
+  Write("part");
+  Write("e", kEnsemble);
+  const auto check = [&](const Ensemble& /*ensemble*/, const Catalog& /*catalog*/) {
+    clock_.Advance(absl::Seconds(10));
+    return absl::OkStatus();
+  };
+  gate_.Tick();
+  ASSERT_TRUE(
+      StartOnDemand({.load_at_start = {"part"}, .idle_unload = absl::Seconds(30), .check_ensemble = check})
+          .ok());
+  ASSERT_TRUE(Ask("e").ok());
+  for (int i = 0; i < 3; ++i) {
+    for (const char* model : {"e", "part"}) {
+      Pending again;
+      catalog_->Load(model, std::nullopt, EndOf(again));
+      EXPECT_TRUE(again.Await().ok()) << again.status;
+    }
+  }
+  Eventually([&] { return Line("e").reason == "not loaded; a request loads it"; }, absl::Seconds(5));
+  Pending late;
+  CallHead call;
+  call.model = "e";
+  call.deadline = clock_.Now() + absl::Seconds(5);
+  ModelFinder::Resume resume = EndOf(late);
+  EXPECT_TRUE(catalog_->AwaitModel(call, resume));
+  EXPECT_TRUE(late.ended.HasBeenNotified()) << "its load is expected to take ten seconds";
+  EXPECT_EQ(late.Await().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(DemandTest, AnUnloadWaitsForTheLoadOfItsModelAndForNoOther) {
   for (const char* model : {"a", "b", "c"}) Write(model);
   ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
@@ -454,6 +622,65 @@ TEST_F(DemandTest, AtTheStartNoModelTakesTheRoomOfOneThatComesFirst) {
   options.max_model_bytes = 85 << 20;
   EXPECT_TRUE(Start(options, /*cores=*/4).ok()) << catalog_->CheckAllReady();
   for (const char* model : {"a", "b", "c"}) EXPECT_TRUE(Serves(model)) << model;
+}
+
+// zed is loaded ahead, with 40 MiB that it is expected to need, before it is known that the ensemble needs as
+// much for its part. Each holds 20 afterwards.
+TEST_F(DemandTest, AtTheStartAnEnsemblesPartsComeBeforeTheModelsBehindIt) {
+  TestRepository state;
+  Write("ens", kEnsemble);
+  for (const char* model : {"part", "zed"}) {
+    Write(model);
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", 20 << 20);
+  }
+  CatalogOptions options;
+  options.control = ModelControl::kExplicit;
+  options.load_at_start = {"ens", "zed"};
+  options.state_folder = state.string();
+  options.measured_on = {"machine", "build"};
+  options.check_ensemble = [](const Ensemble& /*ensemble*/, const Catalog& /*catalog*/) {
+    return absl::OkStatus();
+  };
+  gate_.Tick();
+  ASSERT_TRUE(Start(options, /*cores=*/4).ok());
+  catalog_.reset();
+  options.max_model_bytes = 65 << 20;
+  EXPECT_TRUE(Start(options, /*cores=*/4).ok()) << catalog_->CheckAllReady();
+  for (const char* model : {"ens", "part", "zed"}) EXPECT_TRUE(Serves(model)) << model;
+}
+
+// part's version 1 is loaded ahead. The check of the first ensemble then makes it version 2, which the second
+// ensemble loads.
+TEST_F(DemandTest, WhatWasLoadedAheadOfAPartThatHasChangedIsFreed) {
+  TestRepository state;
+  std::string first = kEnsemble;
+  first.replace(first.find("\"part\""), 6, "\"b\"");
+  Write("a", first);
+  Write("b");
+  Write("e", kEnsemble);
+  Write("part");
+  CatalogOptions options;
+  options.control = ModelControl::kExplicit;
+  options.load_at_start = {"*"};
+  options.state_folder = state.string();
+  options.measured_on = {"machine", "build"};
+  options.check_ensemble = [](const Ensemble& /*ensemble*/, const Catalog& /*catalog*/) {
+    return absl::OkStatus();
+  };
+  gate_.Tick();
+  ASSERT_TRUE(Start(options, /*cores=*/4).ok());
+  catalog_.reset();
+  options.check_ensemble = [&](const Ensemble& /*ensemble*/, const Catalog& /*catalog*/) {
+    const auto folder = repository_.path() / "part";
+    if (std::filesystem::exists(folder / "1")) std::filesystem::rename(folder / "1", folder / "2");
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(Start(options, /*cores=*/4).ok()) << catalog_->CheckAllReady();
+  EXPECT_THAT(catalog_->ServedVersions("part"), testing::ElementsAre(2));
+  Pending unloaded;
+  catalog_->Unload("part", false, EndOf(unloaded));
+  EXPECT_TRUE(unloaded.Await().ok()) << unloaded.status;
+  for (const IndexEntry& line : catalog_->Index()) EXPECT_NE(line.state, State::kUnloading) << line.version;
 }
 
 TEST_F(DemandTest, WaitingRequestsEndWithTheDaemon) {

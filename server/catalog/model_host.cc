@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/device/gpu_memory.h"
+#include "server/catalog/room.h"
 #include "server/core/free_memory.h"
 #include "server/logging/log.h"
 
@@ -111,13 +113,7 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
                         [&](const ModelVersion& version) { return version.version == shadow; });
   for (auto version = entry.versions.rbegin(); version != entry.versions.rend(); ++version) {
     if (hooks_.closed()) return absl::CancelledError("the daemon is shutting down");
-    const auto present = model.versions.find(version->version);
-    const auto files = stamp.versions.find(version->version);
-    const bool same = !all_anew && present != model.versions.end() &&
-                      present->second.shared_stamp == stamp.shared &&
-                      present->second.stamp == (files == stamp.versions.end() ? "" : files->second) &&
-                      present->second.loaded->model->is_shadow() == (version->version == shadow);
-    if (same) continue;
+    if (!all_anew && IsSame(model, settings, *version, stamp)) continue;
     const absl::Status loaded = LoadVersion(settings, *version, stamp, progress, &model);
     metrics_->RecordLoad(loaded.ok());
     if (loaded.ok()) continue;
@@ -136,6 +132,24 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   }
   if (model.versions.empty()) hosted_.erase(settings.name);
   return first;
+}
+
+bool ModelHost::IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
+                       const ModelStamp& stamp) {
+  const auto present = model.versions.find(version.version);
+  const auto files = stamp.versions.find(version.version);
+  const int64_t shadow = settings.shadow ? settings.shadow->version : 0;
+  return present != model.versions.end() && present->second.shared_stamp == stamp.shared &&
+         present->second.stamp == (files == stamp.versions.end() ? "" : files->second) &&
+         present->second.loaded->model->is_shadow() == (version.version == shadow);
+}
+
+bool ModelHost::IsUnchanged(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) const {
+  const auto model = hosted_.find(entry.settings.name);
+  return model != hosted_.end() && !all_anew &&
+         std::all_of(entry.versions.begin(), entry.versions.end(), [&](const ModelVersion& version) {
+           return IsSame(model->second, entry.settings, version, stamp);
+         });
 }
 
 void ModelHost::ListLoading(const ModelEntry& entry) {
@@ -256,15 +270,21 @@ std::optional<MeasuredKind> ModelHost::KnownKind(const ModelSettings& settings, 
 
 bool ModelHost::CanLoadAhead(const ModelEntry& entry) {
   if (IsHosted(entry.settings.name) || !entry.settings.gpus.empty()) return false;
+  // Each version takes a thread.
+  if (entry.versions.size() > 1) return false;
   return std::all_of(entry.versions.begin(), entry.versions.end(), [&](const ModelVersion& version) {
     return !version.status.ok() || KnownKind(entry.settings, version).has_value();
   });
 }
 
-int64_t ModelHost::ExpectedBytes(const ModelEntry& entry) {
+int64_t ModelHost::ExpectedBytes(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) {
+  const auto model = hosted_.find(entry.settings.name);
   int64_t bytes = 0;
-  for (const ModelVersion& version : entry.versions)
+  for (const ModelVersion& version : entry.versions) {
+    if (model != hosted_.end() && !all_anew && IsSame(model->second, entry.settings, version, stamp))
+      continue;
     bytes += ExpectedOf(version, KnownKind(entry.settings, version));
+  }
   return bytes;
 }
 
@@ -282,6 +302,7 @@ bool ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int6
     }
     const int64_t held = MemoryInUse() + MemoryAhead() + *skipped_bytes;
     if (options_.max_model_bytes > 0 && held + bytes > options_.max_model_bytes) return false;
+    if (ahead_.size() >= MaxLoads(options_.cores)) return false;
     ServedModelOptions options = OptionsOf(settings, version, nullptr);
     TakeNode(&options);
     auto ahead = std::make_unique<Ahead>();
@@ -331,6 +352,13 @@ void ModelHost::DropAhead(const std::string& name) {
        found = ahead_.erase(found)) {
     if (found->second->thread.joinable()) found->second->thread.join();
   }
+}
+
+void ModelHost::DropAllAhead(const std::string& except) {
+  std::set<std::string> names;
+  for (const auto& [key, ahead] : ahead_) names.insert(key.first);
+  names.erase(except);
+  for (const std::string& name : names) DropAhead(name);
 }
 
 void ModelHost::AwaitAhead() {

@@ -64,18 +64,21 @@ class ModelHost {
   // the first failure.
   absl::Status Apply(ModelEntry entry, const ModelStamp& stamp, bool all_anew, Progress progress);
 
-  // Whether LoadAhead() loads the model: its kind is measured, it is not hosted yet, and needs no cores or
-  // GPU of its own. Blocks on the file system.
+  // Whether LoadAhead() loads the model on a single thread: its kind is measured, it is not hosted yet, has
+  // one version, and needs no cores or GPU of its own. Blocks on the file system.
   bool CanLoadAhead(const ModelEntry& entry);
-  // Memory that the model is expected to hold: twice the size of its weights, or what models of its kind were
-  // measured to hold, if that is more. Blocks on the file system.
-  int64_t ExpectedBytes(const ModelEntry& entry);
+  // Memory that the versions which Apply() would load are expected to hold: twice the size of their weights,
+  // or what their kind was measured to hold, if that is more. Blocks on the file system.
+  int64_t ExpectedBytes(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew);
+  // Whether the model is hosted, and Apply() would load no version.
+  bool IsUnchanged(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) const;
   // Starts to load the versions of `entry` on threads of their own, for an Apply() of the same files, which
   // then only waits for them. Skips versions that must be measured, which is done alone, and adds what they
   // are expected to hold to `skipped_bytes`. May be called again. Returns false if a version was not started
   // because the models that are loaded, those that are loaded ahead, `skipped_bytes` and the version exceed
-  // max_model_bytes, or because the system has no thread left. Models that are wanted less should then not be
-  // loaded ahead either: they would take what this one waits for. Does not wait for loads.
+  // max_model_bytes, because MaxLoads() versions are loaded ahead and not taken yet, or because the system
+  // has no thread left. Models that are wanted less should then not be loaded ahead either: they would take
+  // what this one waits for. Does not wait for loads.
   bool LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int64_t* skipped_bytes);
   // The versions of the model that are loaded ahead, ascending.
   std::vector<int64_t> AheadOf(const std::string& name) const;
@@ -85,6 +88,8 @@ class ModelHost {
   bool HasEndedAhead(const std::string& name) const;
   // Frees what was loaded ahead of the model and not taken. Waits for the loads that run.
   void DropAhead(const std::string& name);
+  // The same for all models but `except`.
+  void DropAllAhead(const std::string& except);
   // Lists the versions of `entry` as loading, unless they are served.
   void ListLoading(const ModelEntry& entry);
 
@@ -180,6 +185,9 @@ class ModelHost {
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
   DeviceGroup* DevicesOf(const ServedModelOptions& options);
+  // Whether the version serves, with the same files and in the same role.
+  static bool IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
+                     const ModelStamp& stamp);
   // What was measured of the version's kind; nullopt for pinned instances, which get their cores when their
   // model is applied.
   std::optional<MeasuredKind> KnownKind(const ModelSettings& settings, const ModelVersion& version);

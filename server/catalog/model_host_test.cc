@@ -91,12 +91,45 @@ TEST_F(ModelHostTest, AModelThatIsMeasuredIsNotLoadedAheadAndItsMemoryIsKeptFree
   Start(159);
   const Files other_kind = Write("other_kind", 30);
   EXPECT_FALSE(host_->CanLoadAhead(other_kind.entry));
-  EXPECT_EQ(host_->ExpectedBytes(other_kind.entry), 60 * kMiB);
+  EXPECT_EQ(host_->ExpectedBytes(other_kind.entry, other_kind.stamp, false), 60 * kMiB);
   EXPECT_TRUE(LoadAhead(other_kind));
   EXPECT_THAT(host_->AheadOf("other_kind"), IsEmpty());
   EXPECT_EQ(skipped_bytes_, 60 * kMiB);
   EXPECT_TRUE(LoadAhead(Write("a", 20)));
   EXPECT_FALSE(LoadAhead(Write("b", 20))) << "20 held, 60 for the one that is measured, 40 each";
+}
+
+TEST_F(ModelHostTest, OnlyVersionsThatHaveChangedNeedMemory) {
+  Start(0);
+  const Files same = Write("first", 20);
+  ASSERT_TRUE(Apply(same).ok());
+  EXPECT_TRUE(host_->IsUnchanged(same.entry, same.stamp, false));
+  EXPECT_FALSE(host_->IsUnchanged(same.entry, same.stamp, true));
+  EXPECT_EQ(host_->ExpectedBytes(same.entry, same.stamp, false), 0);
+  EXPECT_EQ(host_->ExpectedBytes(same.entry, same.stamp, true), 40 * kMiB);
+  const Files larger = Write("first", 30);
+  EXPECT_FALSE(host_->IsUnchanged(larger.entry, larger.stamp, false));
+  EXPECT_EQ(host_->ExpectedBytes(larger.entry, larger.stamp, false), 60 * kMiB);
+  const Files other = Write("other", 20);
+  EXPECT_FALSE(host_->IsUnchanged(other.entry, other.stamp, false)) << "it is not loaded";
+}
+
+TEST_F(ModelHostTest, NoMoreVersionsAreLoadedAheadThanThereAreCores) {
+  Start(0);
+  Files many = Write("many", 20);
+  for (int64_t version = 2; version <= 6; ++version) {
+    many.entry.versions.push_back(many.entry.versions[0]);
+    many.entry.versions.back().version = version;
+  }
+  EXPECT_FALSE(host_->CanLoadAhead(many.entry)) << "it would take six threads";
+  EXPECT_FALSE(LoadAhead(many));
+  EXPECT_EQ(host_->AheadOf("many").size(), 4);
+  EXPECT_FALSE(LoadAhead(Write("b", 20)));
+  host_->DropAllAhead("b");
+  EXPECT_THAT(host_->AheadOf("many"), IsEmpty());
+  EXPECT_TRUE(LoadAhead(Write("b", 20)));
+  host_->DropAllAhead("b");
+  EXPECT_THAT(host_->AheadOf("b"), ElementsAre(1));
 }
 
 TEST_F(ModelHostTest, WhatIsNotTakenIsFreed) {

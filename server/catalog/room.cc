@@ -7,6 +7,14 @@
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
+namespace {
+
+// However many cores there are.
+constexpr int kMaxLoads = 16;
+
+}  // namespace
+
+size_t MaxLoads(int cores) { return static_cast<size_t>(std::clamp(cores, 1, kMaxLoads)); }
 
 absl::StatusOr<std::vector<std::string>> PlanRoom(std::vector<LoadedModel> others, int64_t held,
                                                   int64_t bytes, int64_t max) {

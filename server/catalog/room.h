@@ -27,6 +27,9 @@ struct LoadedModel {
 absl::StatusOr<std::vector<std::string>> PlanRoom(std::vector<LoadedModel> others, int64_t held,
                                                   int64_t bytes, int64_t max);
 
+// Maximum number of loads that run at the same time on so many cores: one for each, and at most 16.
+size_t MaxLoads(int cores);
+
 // The loads that run, and the memory that is reserved for them. Not thread-safe.
 class RunningLoads {
  public:

@@ -39,6 +39,12 @@ TEST(RoomTest, TheModelThatNeedsTheRoomHoldsMemoryToo) {
   EXPECT_THAT(*PlanRoom(Models(), 105, 20, 100), ElementsAre("b", "d"));
 }
 
+TEST(RoomTest, AsManyLoadsRunAsThereAreCoresAndAtMostSixteen) {
+  EXPECT_EQ(MaxLoads(0), 1);
+  EXPECT_EQ(MaxLoads(3), 3);
+  EXPECT_EQ(MaxLoads(100), 16);
+}
+
 TEST(RoomTest, OnlySoManyLoadsRunAtTheSameTime) {
   RunningLoads running(2);
   EXPECT_TRUE(running.MayBegin(false));
