@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -23,6 +24,8 @@ using State = ModelSnapshot::State;
 constexpr size_t kMaxOrders = 64;
 // Time until the thread goes on after an exception, unless there is an order.
 constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
+// How often the load beside the daemon is looked at.
+constexpr absl::Duration kPauseOfLooks = absl::Seconds(10);
 
 absl::Status Closing() { return absl::UnavailableError("the daemon is shutting down"); }
 
@@ -193,6 +196,7 @@ void Catalog::Run() {
         std::min({looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
     if (failed_) wake = clock_->Now() + kPauseAfterError;
     bool decided = false;
+    bool load_changed = false;
     bool closed = false;
     {
       absl::MutexLock lock(&orders_->mutex);
@@ -200,7 +204,7 @@ void Catalog::Run() {
       const auto is_something = [orders] {
         orders->mutex.AssertHeld();
         return orders->changed || orders->load_ended || orders->closed || orders->released ||
-               orders->wanted || orders->decided;
+               orders->wanted || orders->decided || orders->load_changed;
       };
       orders_->wanted |= std::exchange(again_, false) && !failed_;
       clock_->AwaitUntil(&orders_->mutex, absl::Condition(&is_something), wake);
@@ -210,6 +214,7 @@ void Catalog::Run() {
       orders_->released = false;
       orders_->wanted = false;
       decided = std::exchange(orders_->decided, false);
+      load_changed = std::exchange(orders_->load_changed, false);
     }
     failed_ = false;
     if (refusing()) Try([&] { RejectNext(); });
@@ -218,6 +223,7 @@ void Catalog::Run() {
     EndLoads();
     RunUnloads();
     if (decided && !refusing()) Try([&] { ApplyDecisions(); });
+    if (load_changed) Try([&] { thread_trials_ = host_.ThreadTrials(); });
     Try([&] { StartLoads(); });
     if (looks && clock_->Now() >= next_look) {
       if (!refusing()) Try([&] { Look(); });
@@ -350,9 +356,27 @@ void Catalog::RefreshGauges() {
 void Catalog::Sweep() {
   host_.Sweep();
   load_queue_->Sweep();
+  WatchLoad();
   if (!orders_->just_decided.exchange(false)) return;
   absl::MutexLock lock(&orders_->mutex);
   orders_->decided = true;
+}
+
+void Catalog::WatchLoad() {
+  if (!options_.core_use || refusing()) return;
+  std::optional<double> beside;
+  {
+    absl::MutexLock lock(&load_mutex_);
+    const absl::Time now = clock_->Now();
+    if (now < next_look_at_load_) return;
+    next_look_at_load_ = now + kPauseOfLooks;
+    if (const auto use = options_.core_use()) beside = load_change_.Add(now, *use);
+  }
+  if (!beside) return;
+  Log(LogLevel::kInfo, "the load beside the daemon has changed for long; threads of passes are tried again",
+      {{"share_of_cores", *beside}});
+  absl::MutexLock lock(&orders_->mutex);
+  orders_->load_changed = true;
 }
 
 void Catalog::RefuseLoads() {

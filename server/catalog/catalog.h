@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "server/catalog/backoff.h"
 #include "server/catalog/catalog_options.h"
+#include "server/catalog/load_beside.h"
 #include "server/catalog/load_queue.h"
 #include "server/catalog/model_host.h"
 #include "server/catalog/model_table.h"
@@ -43,8 +44,9 @@ namespace saccade::server {
 // Thread-safe. One thread of its own reads the repositories, and decides what is loaded and unloaded;
 // requests never wait for it. Models whose times are known are loaded at the same time, on threads of their
 // own (ModelHost::LoadAhead). Those that are measured, ensembles, and models that are replaced are loaded
-// alone by the catalog's thread. A model that is replaced serves until its successor is ready, and continues
-// to serve if loading the successor fails.
+// alone by the catalog's thread. It also tries the threads of passes again, alone, while no load is wanted. A
+// model that is replaced serves until its successor is ready, and continues to serve if loading the successor
+// fails.
 class Catalog final : public ModelFinder {
  public:
   // Called on the catalog's thread; must not block for long.
@@ -124,7 +126,7 @@ class Catalog final : public ModelFinder {
   void CountDemand() { host_.CountDemand(); }
 
   // Calls DeviceGroup::Sweep() of the CPU and GPU devices, and LoadQueue::Sweep(), and passes decisions about
-  // shadow versions on to the catalog's thread.
+  // shadow versions on to the catalog's thread. Looks at the load beside the daemon every ten seconds.
   void Sweep();
 
   // Rejects pending and further loads and unloads, and gives up loads in progress at their next step: those
@@ -175,7 +177,9 @@ class Catalog final : public ModelFinder {
     bool wanted ABSL_GUARDED_BY(mutex) = false;
     // Set when a shadow version was promoted or refused.
     bool decided ABSL_GUARDED_BY(mutex) = false;
-    // The same, set by a thread that may not take the mutex; Sweep() passes it on.
+    // Set when the load beside the daemon has changed for long.
+    bool load_changed ABSL_GUARDED_BY(mutex) = false;
+    // Like `decided`, set by a thread that may not take the mutex; Sweep() passes it on.
     std::atomic<bool> just_decided{false};
   };
 
@@ -256,7 +260,9 @@ class Catalog final : public ModelFinder {
   // Keeps what was decided about shadow versions, and makes promoted ones answer.
   void ApplyDecisions();
   void ApplyDecision(const ServedModel& replaced, GateDecision decision);
-  // Begins the loads that may run now.
+  // Any thread. Wakes the catalog's thread if the threads of passes are to be tried again.
+  void WatchLoad() ABSL_LOCKS_EXCLUDED(load_mutex_);
+  // Begins the loads that may run now. Without any, makes the next step of a trial of threads.
   void StartLoads();
   // Chooses the load that begins next, and sets `next_`, which stays empty if the one that was chosen has
   // ended already. Returns false if there is none to choose. Retries go first; orders and requests take
@@ -288,6 +294,8 @@ class Catalog final : public ModelFinder {
   // `plan` is an error if there can be no room for the model.
   void BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan, int64_t bytes);
   void LoadAlone(Loading loading);
+  // Makes the next step of the first trial in `thread_trials_`, alone, unless a load runs.
+  void TryThreadsAgain();
   // Ends the loads whose threads have ended.
   void EndLoads();
   // Waits for all loads on threads of their own, and ends them.
@@ -355,6 +363,11 @@ class Catalog final : public ModelFinder {
   bool applied_here_ = false;
   // Something failed in this turn. What remains to be done is then not tried again at once.
   bool failed_ = false;
+  // Versions whose threads are still to be tried again.
+  std::deque<ModelHost::ThreadTrial> thread_trials_;
+  absl::Mutex load_mutex_;
+  LoadChange load_change_ ABSL_GUARDED_BY(load_mutex_);
+  absl::Time next_look_at_load_ ABSL_GUARDED_BY(load_mutex_) = absl::InfinitePast();
   // By model, the value last passed to model_changed.
   std::map<std::string, bool> reported_;
 };

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/catalog/kinds_text.h"
+#include "server/catalog/load_beside.h"
 #include "server/catalog/model_control.h"
 #include "server/core/numa_nodes.h"
 #include "server/engine/model_permissions.h"
@@ -62,6 +64,9 @@ struct CatalogOptions {
   int gpus = 0;
   // Holds the answers of models that configure response_cache; may be null. Must outlive the catalog.
   ResponseCache* response_cache = nullptr;
+  // What processes have used of the cores since the last call (CoreUseMeter::Measure). Called by Sweep(), a
+  // call at a time. Without it, the threads of passes are tried at load only.
+  std::function<std::optional<CoreUse>()> core_use = nullptr;
   // Without it, ensembles cannot be loaded.
   EnsembleChecker check_ensemble = nullptr;
 };

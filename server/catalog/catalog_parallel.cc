@@ -1,5 +1,6 @@
 // Which loads the catalog begins next, by orders, requests and retries, and how they end. Loads of models
-// whose kind was measured run beside each other; all others run alone.
+// whose kind was measured run beside each other; all others run alone, and so do trials of threads, which
+// begin while no load is wanted.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "server/catalog/catalog.h"
 #include "server/catalog/room.h"
 #include "server/logging/log.h"
+#include "server/repository/stamps.h"
 
 namespace saccade::server {
 namespace {
@@ -30,7 +32,8 @@ void Catalog::StartLoads() {
     if (refusing()) return;
     if (!next_) {
       next_waits_ = false;
-      if (!running_.MayBegin(/*alone=*/false) || !PickNext()) return;
+      if (!running_.MayBegin(/*alone=*/false)) return;
+      if (!PickNext()) return TryThreadsAgain();
       continue;
     }
     if (next_waits_) return;
@@ -210,6 +213,31 @@ void Catalog::LoadAlone(Loading loading) {
   });
   running_.End(loading.name);
   Report(std::move(loading), loaded);
+}
+
+void Catalog::TryThreadsAgain() {
+  if (thread_trials_.empty() || !running_.MayBegin(/*alone=*/true)) return;
+  ModelHost::ThreadTrial trial = std::move(thread_trials_.front());
+  thread_trials_.pop_front();
+  // Whatever comes of this step, orders and requests have their turn before the next one.
+  again_ = true;
+  const auto repository = applied_from_.find(trial.model);
+  if (repository == applied_from_.end()) return;
+  const auto stamp = StampModel(repository->second, trial.model);
+  const std::string name = trial.model;
+  Try([&] {
+    running_.Begin(name, 0, /*alone=*/true);
+    load_queue_->Begin(name, /*alone=*/true);
+    if (host_.TryThreads(stamp.ok() ? *stamp : ModelStamp(), &trial)) {
+      thread_trials_.push_front(std::move(trial));
+    } else {
+      // With more instances the model may hold more than before.
+      MakeRoom(name, 0).IgnoreError();
+    }
+  });
+  running_.End(name);
+  Try([&] { ReportChanges(); });
+  load_queue_->End(name);
 }
 
 void Catalog::EndLoads() {

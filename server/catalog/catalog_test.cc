@@ -490,6 +490,36 @@ TEST_F(CatalogTest, AWarmUpOfTheConfigurationIsComputed) {
   EXPECT_THAT(Line("n", 1).reason, HasSubstr("model_warmup 'w': input 'image': the shape is [1,3,4]"));
 }
 
+// Whether the trial finds another number depends on the machine and its load.
+TEST_F(CatalogTest, ThreadsAreTriedAgainOnceTheLoadBesideTheDaemonHasChanged) {
+  for (const char* model : {"another", "m"}) Write(model, 1);
+  catalog_.emplace(CatalogOptions{.repositories = {repository_.string()},
+                                  .cores = 2,
+                                  .core_use = [] { return CoreUse{.beside = 1, .own = 0}; }},
+                   &clock_, &metrics_);
+  ASSERT_TRUE(catalog_->Scan().ok());
+  Told loaded;
+  catalog_->Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
+  ASSERT_TRUE(loaded.Await().ok());
+  // New files are not taken up without an order, so their model is left as it is.
+  repository_.Write("another/1/weights.safetensors", "other");
+  const auto trials = [&](absl::string_view result) {
+    const std::string line = absl::StrCat("saccade_thread_trials_total{result=\"", result, "\"} ");
+    const std::string text = metrics_.Exposition();
+    const size_t found = text.find(line);
+    return found == std::string::npos ? '?' : text[found + line.size()];
+  };
+  EXPECT_EQ(trials("kept"), '0');
+  EXPECT_EQ(trials("changed"), '0');
+  Eventually([&] {
+    catalog_->Sweep();
+    return trials("kept") == '1' || trials("changed") == '1';
+  });
+  EXPECT_EQ(trials("failed"), '0');
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_NE(trials("kept") == '1', trials("changed") == '1') << "one model was tried, once";
+}
+
 TEST_F(CatalogTest, ReadinessIsToldByModel) {
   Write("m", 1);
   std::filesystem::create_directory(repository_.path() / "n");

@@ -126,6 +126,9 @@ class GateClock final : public Clock {
   int standing_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// Other processes have all cores.
+const auto kBusy = [] { return CoreUse{.beside = 1, .own = 0}; };
+
 class DemandTest : public testing::Test {
  protected:
   // Loads that wait at the gate would not end.
@@ -194,6 +197,26 @@ class DemandTest : public testing::Test {
       Pending unloaded;
       catalog_->Unload("nowhere", false, EndOf(unloaded));
       EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kNotFound);
+    }
+  }
+  // Trials of threads that were made again, by what came of them; those that have no result yet do not count.
+  int Trials() {
+    const std::string text = metrics_.Exposition();
+    int trials = 0;
+    for (const char* result : {"kept", "changed", "failed"}) {
+      const std::string line = absl::StrCat("saccade_thread_trials_total{result=\"", result, "\"} ");
+      const size_t found = text.find(line);
+      EXPECT_NE(found, std::string::npos) << line;
+      if (found != std::string::npos) trials += std::stoi(text.substr(found + line.size()));
+    }
+    return trials;
+  }
+  // Ten minutes in which other processes have the cores, if the catalog was started with kBusy. The trials
+  // are due once: their load is then no longer another one.
+  void BeBusy() {
+    for (int i = 0; i < 60; ++i) {
+      clock_.Advance(absl::Seconds(10));
+      catalog_->Sweep();
     }
   }
   bool Serves(const std::string& model) const { return catalog_->FindReady(model, 0).ok(); }
@@ -603,6 +626,59 @@ TEST_F(DemandTest, AtTheEndLoadsThatRunServeNothing) {
   EXPECT_THAT(std::string(order.Await().message()), HasSubstr("shutting down"));
   for (const char* model : {"b", "c", "d"}) EXPECT_FALSE(Serves(model)) << model;
   EXPECT_TRUE(Serves("a"));
+}
+
+TEST_F(DemandTest, ThreadsAreTriedAgainOnceNoLoadRunsOrWaits) {
+  for (const char* model : {"a", "b"}) Write(model);
+  Write("odd",
+        "max_batch_size: 3 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .core_use = kBusy}).ok());
+  gate_.Shut();
+  Pending first;
+  Pending alone;
+  int trials_before = -1;
+  catalog_->Load("b", std::nullopt, EndOf(first));
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  BeBusy();
+  AwaitTurn();
+  EXPECT_EQ(Trials(), 0) << "b's load would disturb the measurements";
+  catalog_->Load("odd", std::nullopt, [&](absl::Status status) {
+    trials_before = Trials();
+    EndOf(alone)(std::move(status));
+  });
+  AwaitTurn();
+  gate_.Open();
+  for (Pending* order : {&first, &alone}) EXPECT_TRUE(order->Await().ok()) << order->status;
+  EXPECT_EQ(trials_before, 0) << "an order goes first";
+  Eventually([&] { return Trials() > 0; });
+  AwaitTurn();
+  EXPECT_EQ(Trials(), 1) << "only a was loaded when the trials became due";
+  for (const char* model : {"a", "b", "odd"}) EXPECT_TRUE(Serves(model)) << model;
+}
+
+TEST_F(DemandTest, ARequestDuringTrialsIsAnswered) {
+  for (const char* model : {"a", "b", "c"}) Write(model);
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a", "b"}, .core_use = kBusy}).ok());
+  BeBusy();
+  EXPECT_TRUE(Ask("c").ok());
+  Eventually([&] { return Trials() == 2; });
+}
+
+TEST_F(DemandTest, NoThreadsAreTriedWhileTheDaemonEnds) {
+  for (const char* model : {"a", "b"}) Write(model);
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .core_use = kBusy}).ok());
+  gate_.Shut();
+  Pending order;
+  catalog_->Load("b", std::nullopt, EndOf(order));
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  BeBusy();
+  AwaitTurn();
+  catalog_->RefuseLoads();
+  gate_.Open();
+  EXPECT_THAT(std::string(order.Await().message()), HasSubstr("shutting down"));
+  // The thread ends the turn in which it has answered the order.
+  catalog_.reset();
+  EXPECT_EQ(Trials(), 0);
 }
 
 // The kinds are known from an earlier start. If c, which is small, were loaded ahead before there is room for

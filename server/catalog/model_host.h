@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "absl/time/time.h"
 #include "server/batching/device_group.h"
 #include "server/catalog/catalog_options.h"
+#include "server/catalog/instance_trial.h"
 #include "server/catalog/kinds_file.h"
 #include "server/catalog/model_table.h"
 #include "server/catalog/served_model.h"
@@ -92,6 +94,25 @@ class ModelHost {
   void DropAllAhead(const std::string& except);
   // Lists the versions of `entry` as loading, unless they are served.
   void ListLoading(const ModelEntry& entry);
+
+  // A trial of the threads of a version's passes while it serves.
+  struct ThreadTrial {
+    std::string model;
+    int64_t version = 0;
+    // Set once it was measured: the load of the version that served, if another number is better for it, and
+    // that number.
+    std::weak_ptr<ServedModel> measured = {};
+    std::optional<InstanceSplit> best = std::nullopt;
+  };
+  // A trial for each version that is hosted.
+  std::deque<ThreadTrial> ThreadTrials() const;
+  // Makes the next step of the trial: measures with the files loaded once more, or replaces the version by
+  // another load of them, with the number that was found better. Returns whether that step is still to be
+  // made. `stamp` is of the model's files as they are now: a version whose files have changed is not tried,
+  // and neither are models with a shadow version, whose comparison would begin anew, models that hold more
+  // than 512 MiB or would not fit into max_model_bytes once more, and all models on a machine with several
+  // nodes of memory. Counts the trial by its result if it was measured. Blocks.
+  bool TryThreads(const ModelStamp& stamp, ThreadTrial* trial);
 
   bool IsHosted(const std::string& name) const { return hosted_.count(name) > 0; }
   std::vector<std::string> Hosted() const;
@@ -176,6 +197,14 @@ class ModelHost {
     std::thread thread;
   };
 
+  // The version as it serves; null if it is not to be tried.
+  std::shared_ptr<ServedModel> FindToTry(const ThreadTrial& trial, const ModelStamp& stamp, Model* model);
+  // Sets `best` and `measured` of the trial if another number is better.
+  absl::Status MeasureThreads(const std::shared_ptr<ServedModel>& serving, Model* model, ThreadTrial* trial);
+  // On failure the version goes on as it is.
+  absl::Status ChangeThreads(const ServedModel& serving, const InstanceSplit& split, Model* model);
+  // Has requests find the version, in place of an earlier load of it. Its stamps are still to be set.
+  Version& Enter(const std::string& name, int64_t number, std::unique_ptr<ServedModel> served, Model* model);
   // The result of loading a version, ahead or now.
   absl::StatusOr<std::unique_ptr<ServedModel>> Loaded(const ModelSettings& settings,
                                                       const ModelVersion& version, const ModelStamp& stamp,

@@ -34,6 +34,9 @@ class ModelHostTest : public testing::Test {
     repository_.Write(absl::StrCat(model, "/1/weights.safetensors"), "");
     std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors",
                                  static_cast<uintmax_t>(mib * kMiB));
+    return Read(model);
+  }
+  Files Read(const std::string& model) const {
     auto entry = ReadModel(repository_.string(), model);
     auto stamp = StampModel(repository_.string(), model);
     if (!entry.ok() || !stamp.ok()) {
@@ -52,6 +55,23 @@ class ModelHostTest : public testing::Test {
   }
   absl::Status Apply(const Files& files) {
     return host_->Apply(files.entry, files.stamp, /*all_anew=*/false, {});
+  }
+  // A trial of the model "first" that has found two instances with a thread each better for what serves now.
+  ModelHost::ThreadTrial Measured() const {
+    const auto serving = table_.FindReady("first", 0);
+    EXPECT_TRUE(serving.ok()) << serving.status();
+    if (!serving.ok()) return {};
+    return {.model = "first",
+            .version = 1,
+            .measured = *serving,
+            .best = InstanceSplit{.instances = 2, .threads = 1}};
+  }
+  // How many trials have ended with the result.
+  int Trials(const std::string& result) {
+    const std::string line = absl::StrCat("saccade_thread_trials_total{result=\"", result, "\"} ");
+    const std::string text = metrics_.Exposition();
+    const size_t found = text.find(line);
+    return found == std::string::npos ? -1 : std::stoi(text.substr(found + line.size()));
   }
   bool LoadAhead(const Files& files) { return host_->LoadAhead(files.entry, files.stamp, &skipped_bytes_); }
 
@@ -151,6 +171,56 @@ TEST_F(ModelHostTest, AModelThatIsLoadedIsNotLoadedAhead) {
   EXPECT_FALSE(host_->CanLoadAhead(again.entry));
   EXPECT_TRUE(LoadAhead(again));
   EXPECT_THAT(host_->AheadOf("first"), IsEmpty());
+}
+
+TEST_F(ModelHostTest, AVersionIsReplacedByOneWithTheThreadsThatAreBetter) {
+  Start(0);
+  const Files files = Read("first");
+  const auto before = table_.FindReady("first", 0);
+  ASSERT_TRUE(before.ok());
+  ModelHost::ThreadTrial trial = Measured();
+  EXPECT_FALSE(host_->TryThreads(files.stamp, &trial)) << "nothing is left to be done";
+  EXPECT_EQ(Trials("changed"), 1);
+  const auto after = table_.FindReady("first", 0);
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_NE(*after, *before);
+  EXPECT_TRUE((*before)->CheckReady().ok()) << "requests that have found it go on";
+  EXPECT_EQ((*after)->Timing()->threads, 1);
+  EXPECT_EQ((*after)->Timing()->instances, 2);
+  EXPECT_EQ(host_->MemoryInUse(), 20 * kMiB);
+  ASSERT_TRUE(Apply(files).ok());
+  EXPECT_EQ(*table_.FindReady("first", 0), *after) << "the files are those that it was loaded from";
+}
+
+TEST_F(ModelHostTest, AVersionThatWasLoadedAgainSinceItsTrialIsLeftAsItIs) {
+  Start(0);
+  ModelHost::ThreadTrial trial = Measured();
+  const Files files = Read("first");
+  ASSERT_TRUE(host_->Apply(files.entry, files.stamp, /*all_anew=*/true, {}).ok());
+  const auto serving = table_.FindReady("first", 0);
+  ASSERT_TRUE(serving.ok());
+  EXPECT_FALSE(host_->TryThreads(files.stamp, &trial));
+  EXPECT_EQ(Trials("failed"), 1);
+  EXPECT_EQ(*table_.FindReady("first", 0), *serving);
+}
+
+TEST_F(ModelHostTest, WhatHasNoRoomOrOtherFilesIsNotTried) {
+  Start(59);
+  const Files files = Read("first");
+  ASSERT_EQ(host_->ThreadTrials().size(), 1u);
+  ModelHost::ThreadTrial trial = host_->ThreadTrials().front();
+  EXPECT_EQ(trial.model, "first");
+  EXPECT_EQ(trial.version, 1);
+  EXPECT_FALSE(host_->TryThreads(files.stamp, &trial)) << "20 MiB are held, and another load needs 40";
+  options_.max_model_bytes = 0;
+  const Files changed = Write("first", 21);
+  EXPECT_FALSE(host_->TryThreads(changed.stamp, &trial));
+  ModelHost::ThreadTrial unknown = {"other", 1};
+  EXPECT_FALSE(host_->TryThreads(files.stamp, &unknown));
+  for (const char* result : {"kept", "changed", "failed"}) EXPECT_EQ(Trials(result), 0) << result;
+  // The clock stands still, so that all numbers are equally good, and the first one is kept.
+  EXPECT_FALSE(host_->TryThreads(files.stamp, &trial));
+  EXPECT_EQ(Trials("kept"), 1);
 }
 
 }  // namespace

@@ -48,6 +48,12 @@ int MaxInstances(const ServedModelOptions& options) {
   return fill ? std::min(kMaxFillingInstances, options.threads_per_instance) : settings.instances;
 }
 
+bool IsTried(const ServedModelOptions& options) {
+  const ModelSettings& settings = options.settings;
+  if (!settings.gpus.empty() || settings.backend == Backend::kEnsemble) return false;
+  return options.fewer_threads || settings.optimize.has_value();
+}
+
 ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* clock, Metrics* metrics)
     : options_(std::move(options)),
       group_(group),

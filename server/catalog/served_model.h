@@ -20,6 +20,7 @@
 #include "models/api/description.h"
 #include "server/batching/device_model.h"
 #include "server/cache/response_cache.h"
+#include "server/catalog/instance_trial.h"
 #include "server/catalog/model_kinds.h"
 #include "server/catalog/thread_trial.h"
 #include "server/core/clock.h"
@@ -77,6 +78,11 @@ struct ServedModelOptions {
   int cores = 1;
   // Use fewer threads if that suits the passes better, and instances for the cores that they leave.
   bool fewer_threads = false;
+  // The instances and threads that a trial has just found (TryAgain): no other trial is made, and what was
+  // measured of the kind earlier is measured again.
+  std::optional<InstanceSplit> split = std::nullopt;
+  // Chosen by an earlier load of the same files; without it, Load() chooses.
+  std::optional<PrecisionChoice> precision = std::nullopt;
   // For pinned instances: the first core of the first instance, as an index into the cores available.
   int first_core = 0;
   // Where instances that are not pinned run: all on the node of this index (modulo their number) if they fit
@@ -106,6 +112,10 @@ constexpr int kMaxFillingInstances = 8;
 
 // The most instances that the model can have.
 int MaxInstances(const ServedModelOptions& options);
+
+// Whether Load() chooses the number of threads by trial. On several nodes of memory it does, but only at the
+// start: see TryAgain().
+bool IsTried(const ServedModelOptions& options);
 
 // The measured times of a model's passes, and the instances and threads that compute them.
 struct ModelTiming {
@@ -174,6 +184,8 @@ class ServedModel final : public ReadyModel {
 
   const ModelSettings& settings() const override { return options_.settings; }
   int64_t version() const override { return options_.version.version; }
+  // The version with its files.
+  const ModelVersion& files() const { return options_.version; }
   ModelSnapshot Snapshot() const;
   // Null unless the model is ready and not an ensemble.
   std::optional<ModelTiming> Timing() const;
@@ -183,6 +195,11 @@ class ServedModel final : public ReadyModel {
 
   // Null unless the model is an ensemble, which has no queue and no description.
   const std::shared_ptr<const Ensemble>& ensemble() const { return ensemble_; }
+
+  // Repeats the trial of Load() with the model loaded once more, while this one serves. `options` are those
+  // with which the model would be loaded now. Returns what is best. Blocks, and computes on this thread,
+  // which is free to run on any node of memory. REQUIRES: Load() has returned OK, and IsTried(options).
+  absl::StatusOr<InstanceSplit> TryAgain(ServedModelOptions options) const;
 
   // The functions below REQUIRE that CheckReady() returned OK once.
   const models::Description& description() const override;
@@ -227,6 +244,8 @@ class ServedModel final : public ReadyModel {
 
   // When the last pass began; the time of loading if there was none.
   absl::Time last_used() const { return absl::FromUnixNanos(last_used_.load(std::memory_order_relaxed)); }
+  // Empty unless the model is one of our own networks. REQUIRES: Load() returned.
+  const std::optional<PrecisionChoice>& precision() const { return precision_; }
   // Memory that the model holds on the CPU, as measured while it, or an earlier one of its kind, was loaded.
   // At least the size of its weights. REQUIRES: Load() returned.
   int64_t memory_bytes() const { return measured_.bytes; }

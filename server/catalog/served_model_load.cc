@@ -155,6 +155,14 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
   return loaded;
 }
 
+absl::StatusOr<InstanceSplit> ServedModel::TryAgain(ServedModelOptions options) const {
+  options.deps = {};
+  ServedModel again(std::move(options), nullptr, clock_, nullptr);
+  again.precision_ = precision_;
+  if (absl::Status loaded = again.LoadWeights(); !loaded.ok()) return loaded;
+  return InstanceSplit{.instances = static_cast<int>(again.devices_.size()), .threads = again.threads_};
+}
+
 absl::Status ServedModel::LoadOnNode() {
   // A trial of instances uses all nodes.
   if (options_.settings.optimize || NodeOf(0) == nullptr) return LoadNetwork();
@@ -174,7 +182,7 @@ absl::Status ServedModel::LoadOnNode() {
 
 absl::Status ServedModel::LoadNetwork() {
   const std::string kind = options_.deps.kinds != nullptr ? KindOf(options_) : "";
-  if (options_.deps.kinds != nullptr) {
+  if (options_.deps.kinds != nullptr && !options_.split) {
     auto known = options_.deps.kinds->Find(kind);
     if (known && Fits(*known, options_)) {
       measured_ = *std::move(known);
@@ -205,6 +213,10 @@ absl::Status ServedModel::LoadAndWarmUp(int64_t allocated_before) {
 absl::Status ServedModel::ChooseItsPrecision() {
   const ModelSettings& settings = options_.settings;
   if (settings.backend != Backend::kSaccade) return absl::OkStatus();
+  if (options_.precision) {
+    precision_ = options_.precision;
+    return absl::OkStatus();
+  }
   models::UseThreads(options_.threads_per_instance);
   if (models::IsPrecisionAuto(settings.options)) ReportStep(LoadStep::Kind::kPrecision);
   auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), options_.native, clock_);
@@ -280,6 +292,12 @@ absl::StatusOr<PassMaker> ServedModel::LoadEngineOnCpu() {
 }
 
 absl::Status ServedModel::LoadOnCpu() {
+  if (options_.split) {
+    threads_ = options_.split->threads;
+    devices_ = Devices(static_cast<size_t>(options_.split->instances));
+    models::UseThreads(threads_);
+    return LoadEngineOnCpu().status();
+  }
   if (is_measured_) {
     threads_ = measured_.threads;
     devices_ = Devices(static_cast<size_t>(measured_.instances));

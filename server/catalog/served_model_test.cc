@@ -53,7 +53,7 @@ class AnsweringEngine : public Engine {
  private:
   virtual void Pass() const = 0;
 
-  const models::Description description_;
+  const models::Description description_ = {};
 };
 
 // Answers once every engine of its test is computing.
@@ -475,6 +475,107 @@ TEST_F(FillingTest, InstancesTakeTheCoresThatPassesLeave) {
   EXPECT_EQ(timing.threads, 1);
   EXPECT_EQ(timing.instances, 4);
   EXPECT_EQ(Loaded(64).instances, kMaxFillingInstances);
+}
+
+// A pass takes eight milliseconds, divided among the threads unless other processes have the cores.
+class DividedEngine final : public AnsweringEngine {
+ public:
+  DividedEngine(FakeClock* clock, const bool* busy) : clock_(clock), busy_(busy) {}
+
+  absl::Status WarmUp(const WarmUpOptions& /*options*/) const override { return absl::OkStatus(); }
+  std::function<absl::Status()> WarmUpPass(int64_t /*size*/) const override {
+    return [this] {
+      clock_->Advance(absl::Milliseconds(8) / (*busy_ ? 1 : models::UsedThreads()));
+      return absl::OkStatus();
+    };
+  }
+
+ private:
+  void Pass() const override {}
+
+  FakeClock* const clock_;
+  const bool* const busy_;
+};
+
+TEST_F(ServedModelTest, AnotherLoadBesideTheDaemonGivesAnotherNumberOfThreads) {
+  bool busy = false;
+  ModelKinds kinds;
+  std::set<LoadStep::Kind> steps;
+  ServedModelOptions options = Options({});
+  options.settings.instances = 1;
+  options.threads_per_instance = 4;
+  options.fewer_threads = true;
+  options.deps.kinds = &kinds;
+  options.deps.load_step = [&](const LoadStep& step) { steps.insert(step.kind); };
+  options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+    return std::make_unique<DividedEngine>(&clock_, &busy);
+  };
+  ASSERT_TRUE(IsTried(options));
+  DeviceGroup group({.cores = 4}, &clock_);
+  ServedModel alone(options, &group, &clock_, &metrics_);
+  ASSERT_TRUE(alone.Load().ok());
+  EXPECT_EQ(alone.Timing()->threads, 4);
+  EXPECT_EQ(alone.Timing()->instances, 1);
+
+  const auto same = alone.TryAgain(options);
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_EQ(same->threads, 4);
+  EXPECT_EQ(same->instances, 1);
+
+  busy = true;
+  const auto best = alone.TryAgain(options);
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_EQ(best->threads, 1);
+  EXPECT_EQ(best->instances, 4);
+  EXPECT_EQ(alone.Timing()->threads, 4) << "the model that serves is as it was";
+
+  // The successor makes no trial of its own, and the next start begins with what was found.
+  steps.clear();
+  options.split = *best;
+  options.takes_over = true;
+  ServedModel successor(options, &group, &clock_, &metrics_);
+  ASSERT_TRUE(successor.Load().ok());
+  EXPECT_EQ(successor.Timing()->threads, 1);
+  EXPECT_EQ(successor.Timing()->instances, 4);
+  EXPECT_EQ(steps.count(LoadStep::Kind::kTrial), 0u);
+  const auto known = kinds.Find(KindOf(options));
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->threads, 1);
+  EXPECT_EQ(known->instances, 4);
+  // Both serve for a moment, and the first leaves the metrics to the second.
+  alone.HandOver();
+  alone.Close();
+  EXPECT_TRUE(successor.CheckReady().ok());
+  successor.Close();
+}
+
+TEST_F(ServedModelTest, APrecisionThatWasChosenEarlierIsKept) {
+  ServedModelOptions options = Options({});
+  options.settings.backend = Backend::kSaccade;
+  options.settings.instances = 1;
+  options.precision = PrecisionChoice{.precision = models::Precision::kBFloat16, .reason = "as before"};
+  std::optional<models::Precision> loaded_in;
+  bool busy = false;
+  options.load_engine = [&](const ModelSettings&, const EngineOptions& wanted) {
+    loaded_in = wanted.precision;
+    return std::make_unique<DividedEngine>(&clock_, &busy);
+  };
+  ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
+  ASSERT_TRUE(model.Load().ok());
+  EXPECT_EQ(loaded_in, models::Precision::kBFloat16);
+  EXPECT_EQ(model.Snapshot().precision_reason, "as before");
+  ASSERT_TRUE(model.precision());
+  EXPECT_EQ(model.precision()->precision, models::Precision::kBFloat16);
+}
+
+TEST_F(ServedModelTest, ConfiguredThreadsAreNotTried) {
+  ServedModelOptions options = Options({});
+  EXPECT_FALSE(IsTried(options));
+  options.settings.optimize = Optimize::kLatency;
+  EXPECT_TRUE(IsTried(options));
+  options = Options({0});
+  options.fewer_threads = true;
+  EXPECT_FALSE(IsTried(options));
 }
 
 TEST_F(FillingTest, WhatWasConfiguredIsKept) {

@@ -186,6 +186,8 @@ absl::Status Daemon::CreateComponents() {
                      .permissions = flags_.permissions,
                      .gpus = kernels::LoadCudaPlugin().devices,
                      .response_cache = response_cache_.get(),
+                     .core_use = [meter = std::make_shared<CoreUseMeter>(
+                                      AllowedProcessors(), cores_)] { return meter->Measure(); },
                      .check_ensemble = CheckSteps},
       clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;

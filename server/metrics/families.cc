@@ -105,6 +105,10 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
       load_waiting(registry, "saccade_load_waiting_requests",
                    "Requests that wait for their model to be loaded."),
       loads(registry, "saccade_model_loads_total", "Versions of models that were loaded or failed to load."),
+      thread_trials(
+          registry, "saccade_thread_trials_total",
+          "Trials of the threads of a model's passes that were repeated because the load beside the "
+          "daemon has changed, by what came of it."),
       cache_joined(registry, "saccade_response_cache_joined_total",
                    "Hits that waited for an equal request that was being computed."),
       drift(registry, "saccade_drift",

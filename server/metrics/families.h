@@ -68,6 +68,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> model_memory;
   SeriesPool<prometheus::Gauge> load_waiting;
   SeriesPool<prometheus::Counter> loads;
+  SeriesPool<prometheus::Counter> thread_trials;
   // Only for models whose answers are cached.
   SeriesPool<prometheus::Counter> cache_joined;
   // Only for models whose drift is watched.

@@ -53,6 +53,9 @@ struct Metrics::Impl {
         load_waiting(families.ours.load_waiting.Get({})),
         loads_ok(families.ours.loads.Get({{"result", "ok"}})),
         loads_failed(families.ours.loads.Get({{"result", "failed"}})),
+        thread_trials_kept(families.ours.thread_trials.Get({{"result", "kept"}})),
+        thread_trials_changed(families.ours.thread_trials.Get({{"result", "changed"}})),
+        thread_trials_failed(families.ours.thread_trials.Get({{"result", "failed"}})),
         utilization(families.ours.utilization.Get({})),
         overload_ratio(families.ours.overload_ratio.Get({})),
         waiting(families.ours.waiting.Get({})),
@@ -83,6 +86,9 @@ struct Metrics::Impl {
   Gauge load_waiting;
   Counter loads_ok;
   Counter loads_failed;
+  Counter thread_trials_kept;
+  Counter thread_trials_changed;
+  Counter thread_trials_failed;
   Gauge utilization;
   Gauge overload_ratio;
   Gauge waiting;
@@ -151,6 +157,18 @@ void Metrics::SetModels(int64_t served, int64_t not_served, int64_t memory_bytes
 }
 
 void Metrics::RecordLoad(bool succeeded) { (succeeded ? impl_->loads_ok : impl_->loads_failed)->Increment(); }
+
+void Metrics::RecordThreadTrial(TrialResult result) {
+  switch (result) {
+    case TrialResult::kKept:
+      return impl_->thread_trials_kept->Increment();
+    case TrialResult::kChanged:
+      return impl_->thread_trials_changed->Increment();
+    case TrialResult::kFailed:
+      break;
+  }
+  impl_->thread_trials_failed->Increment();
+}
 
 void Metrics::SetCached(int64_t bytes, int64_t answers) {
   absl::MutexLock lock(&impl_->cache_mutex);

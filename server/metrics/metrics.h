@@ -154,6 +154,10 @@ class Metrics {
   // Counts a load of a version.
   void RecordLoad(bool succeeded);
 
+  // Counts a repeated trial of a model's threads by what came of it.
+  enum class TrialResult { kKept, kChanged, kFailed };
+  void RecordThreadTrial(TrialResult result);
+
   // The response cache's size. The series are created by the first call.
   void SetCached(int64_t bytes, int64_t answers);
 

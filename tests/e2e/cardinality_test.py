@@ -33,6 +33,7 @@ LABELS = {
     **dict.fromkeys(("saccade_utilization", "saccade_shed_ratio", "saccade_waiting_requests"), NONE),
     "saccade_models": {"state"},
     "saccade_model_loads_total": {"result"},
+    "saccade_thread_trials_total": {"result"},
     **dict.fromkeys(("saccade_model_memory_bytes", "saccade_load_waiting_requests"), NONE),
     "saccade_front_refusals_total": {"reason"},
     "saccade_log_lines_dropped_total": {"reason"},

@@ -1,0 +1,115 @@
+#include "server/catalog/load_beside.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/metrics/procfs.h"
+
+namespace saccade::server {
+namespace {
+
+// The daemon, the process from which decode workers are forked, and the workers.
+constexpr int kGenerations = 3;
+
+std::optional<std::string> Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace
+
+CoreUseMeter::CoreUseMeter(std::vector<int> processors, int cores, std::string root)
+    : processors_(std::move(processors)), cores_(std::max(1, cores)), root_(std::move(root)) {}
+
+std::optional<CoreUse> CoreUseMeter::Measure() {
+  std::optional<Reading> now = Read();
+  const std::optional<Reading> before = std::exchange(last_, now);
+  if (!now || !before || now->total <= before->total) return std::nullopt;
+  double own = 0;
+  for (const auto& [process, ticks] : now->own) {
+    const auto earlier = before->own.find(process);
+    own += std::max(0.0, ticks - (earlier == before->own.end() ? 0 : earlier->second));
+  }
+  // Every processor has had as many ticks.
+  const double ticks_of_one = (now->total - before->total) / static_cast<double>(processors_.size());
+  const double others = std::max(0.0, now->busy - before->busy - own) / ticks_of_one;
+  const double free = static_cast<double>(processors_.size()) - cores_;
+  return CoreUse{.beside = std::clamp((others - std::max(0.0, free)) / cores_, 0.0, 1.0),
+                 .own = std::clamp(own / ticks_of_one / cores_, 0.0, 1.0)};
+}
+
+std::optional<CoreUseMeter::Reading> CoreUseMeter::Read() const {
+  const auto stat = Contents(root_ + "/proc/stat");
+  if (!stat) return std::nullopt;
+  const std::set<int> wanted(processors_.begin(), processors_.end());
+  Reading reading;
+  size_t found = 0;
+  std::istringstream lines(*stat);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("cpu") || line.starts_with("cpu ")) continue;
+    std::istringstream words(line.substr(3));
+    int processor = 0;
+    std::string rest;
+    if (!(words >> processor) || wanted.count(processor) == 0 || !std::getline(words, rest)) continue;
+    const auto ticks = ParseCpuTicks("cpu" + rest);
+    if (!ticks) return std::nullopt;
+    reading.busy += ticks->busy;
+    reading.total += ticks->total;
+    ++found;
+  }
+  if (found == 0 || found != wanted.size()) return std::nullopt;
+  if (!AddTree("self", kGenerations, &reading)) return std::nullopt;
+  return reading;
+}
+
+bool CoreUseMeter::AddTree(const std::string& process, int generations, Reading* reading) const {
+  const std::string folder = absl::StrCat(root_, "/proc/", process);
+  const auto text = Contents(folder + "/stat");
+  const auto stat = text ? ParseProcessStat(*text) : std::nullopt;
+  // A child may just have ended.
+  if (!stat) return process != "self";
+  int id = 0;
+  std::istringstream(*text) >> id;
+  reading->own[id] = stat->cpu_ticks;
+  // The kernel may be built without these files. A thread that has ended has none either.
+  if (process == "self" && !Contents(absl::StrCat(folder, "/task/", id, "/children"))) return false;
+  if (generations <= 1) return true;
+  std::error_code error;
+  for (std::filesystem::directory_iterator task(folder + "/task", error), end; !error && task != end;
+       task.increment(error)) {
+    std::istringstream children(Contents(task->path().string() + "/children").value_or(""));
+    for (std::string child; children >> child;) AddTree(child, generations - 1, reading);
+  }
+  return true;
+}
+
+std::optional<double> LoadChange::Add(absl::Time now, const CoreUse& use) {
+  const double change = std::abs(use.beside - tried_with_);
+  if (since_ == absl::InfiniteFuture()) {
+    if (change <= options_.begin) return std::nullopt;
+    since_ = now;
+    sum_ = 0;
+    count_ = 0;
+  } else if (change < options_.end) {
+    since_ = absl::InfiniteFuture();
+    return std::nullopt;
+  }
+  sum_ += use.beside;
+  ++count_;
+  if (now - since_ < options_.hold || now < not_before_ || use.own > options_.max_own) return std::nullopt;
+  tried_with_ = sum_ / count_;
+  not_before_ = now + options_.pause;
+  since_ = absl::InfiniteFuture();
+  return tried_with_;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,83 @@
+// How many of the daemon's cores other processes take, and when that has changed for so long that the number
+// of threads of a pass should be tried again.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace saccade::server {
+
+// Use of the daemon's cores between two looks, as shares of them from 0 to 1.
+struct CoreUse {
+  // What other processes take: what they use beyond the processors that the daemon leaves free anyway.
+  double beside = 0;
+  // What the daemon and the processes that it has started use.
+  double own = 0;
+};
+
+// Reads what processes have used. Not thread-safe.
+class CoreUseMeter {
+ public:
+  // The daemon may run on `processors` and keeps at most `cores` of them busy. Files are read below `root`.
+  CoreUseMeter(std::vector<int> processors, int cores, std::string root = "");
+
+  // What was used since the last call; nullopt at the first one, and if the kernel does not tell. Takes about
+  // a millisecond.
+  std::optional<CoreUse> Measure();
+
+ private:
+  // Clock ticks.
+  struct Reading {
+    double busy = 0;
+    double total = 0;
+    // Of the daemon and its descendants, by process.
+    std::map<int, double> own;
+  };
+  std::optional<Reading> Read() const;
+  // Adds the process and its descendants, down to so many generations. False if the kernel does not tell.
+  bool AddTree(const std::string& process, int generations, Reading* reading) const;
+
+  const std::vector<int> processors_;
+  const int cores_;
+  const std::string root_;
+  std::optional<Reading> last_;
+};
+
+struct LoadChangeOptions {
+  // A change of the load beside the daemon counts once it exceeds `begin`, until it falls below `end`.
+  double begin = 0.3;
+  double end = 0.2;
+  // How long it has to count.
+  absl::Duration hold = absl::Minutes(5);
+  // The least time between two trials.
+  absl::Duration pause = absl::Minutes(30);
+  // While the daemon itself uses more than this, its passes would disturb the trial, which waits.
+  double max_own = 0.25;
+};
+
+// Decides when to try again. Not thread-safe.
+class LoadChange {
+ public:
+  // The earlier trials count as made with nothing beside the daemon.
+  explicit LoadChange(const LoadChangeOptions& options = {}) : options_(options) {}
+
+  // Adds what was used until `now`. Returns the mean load beside the daemon since it changed, if the trials
+  // are to be repeated; they are then taken to be made with that load.
+  std::optional<double> Add(absl::Time now, const CoreUse& use);
+
+ private:
+  const LoadChangeOptions options_;
+  // The load with which the last trials were made.
+  double tried_with_ = 0;
+  absl::Time not_before_ = absl::InfinitePast();
+  // Since when the load differs from that; InfiniteFuture while it does not.
+  absl::Time since_ = absl::InfiniteFuture();
+  double sum_ = 0;
+  int count_ = 0;
+};
+
+}  // namespace saccade::server
