@@ -39,8 +39,9 @@ CallReserve::Options WatchesOptions(const HealthReserve::Options& options) {
           .calls = "health watches",
           .flag = "--max-health-watches",
           .flag_per_client = "--max-health-watches-per-client",
-          .advice = "--max-inflight-bytes has no room for more; end some of them, or ask with Check, which has "
-                    "places of its own"};
+          .advice =
+              "--max-inflight-bytes has no room for more; end some of them, or ask with Check, which has "
+              "places of its own"};
 }
 
 }  // namespace

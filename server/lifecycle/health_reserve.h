@@ -22,8 +22,8 @@ enum class HealthCall {
 HealthCall HealthCallOf(absl::string_view path);
 
 // Checks are charged to the ledger, like all requests, and to the reserve when the ledger refuses them.
-// Watches are charged to the reserve, which has places of their own for them, and to the ledger when these are
-// taken. Thread-safe.
+// Watches are charged to the reserve, which has places of their own for them, and to the ledger when these
+// are taken. Thread-safe.
 class HealthReserve {
  public:
   struct Options {

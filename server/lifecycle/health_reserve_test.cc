@@ -93,7 +93,8 @@ TEST_F(HealthReserveTest, OneClientLeavesPlacesForChecksOfOthers) {
   EXPECT_EQ(refused.reason, Refusal::kHealthChecks);
   EXPECT_THAT(std::string(refused.memory.status().message()),
               AllOf(HasSubstr("64 open health checks"), HasSubstr("send each check completely at once")));
-  EXPECT_TRUE(Open("a", "/v2/health/ready", /*has_body=*/false)) << "those over REST have places of their own";
+  EXPECT_TRUE(Open("a", "/v2/health/ready", /*has_body=*/false))
+      << "those over REST have places of their own";
   EXPECT_TRUE(Open("b", kCheck));
 }
 

@@ -254,7 +254,9 @@ class GrpcRuntimeTest : public testing::ModelPipelineTest {
     for (std::vector<CallMethod> more : {inference_service_.Methods(), vision_.Methods()})
       std::move(more.begin(), more.end(), std::back_inserter(methods));
     for (CallMethod& method : methods) {
-      method.make = [make = method.make, counts] { return std::make_shared<CountingHandler>(make(), counts); };
+      method.make = [make = method.make, counts] {
+        return std::make_shared<CountingHandler>(make(), counts);
+      };
     }
     return methods;
   }
@@ -419,10 +421,7 @@ TEST_F(GrpcRuntimeTest, WhatTheInferenceServiceTells) {
        1,
        Shown<inference::RepositoryIndexResponse>},
       {"malformed", path("ModelConfig"), {kMalformed}, StatusCode::INVALID_ARGUMENT},
-      {"a long question",
-       path("ServerMetadata"),
-       {std::string(20'000, 'x')},
-       StatusCode::INVALID_ARGUMENT},
+      {"a long question", path("ServerMetadata"), {std::string(20'000, 'x')}, StatusCode::INVALID_ARGUMENT},
   });
 }
 
