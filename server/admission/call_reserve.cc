@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
 
 namespace saccade::server {
 namespace {
@@ -57,6 +58,7 @@ absl::Status CallReserve::Refused(absl::string_view whose, const Held& held, int
   absl::Status refused = absl::ResourceExhaustedError(
       absl::StrCat(whose, " ", held.calls, " open ", options_.calls, ", ", bound,
                    flag.empty() ? std::string() : absl::StrCat(" (", flag, ")"), "; ", options_.advice));
+  SetShedReason(refused, ShedReason::kBytes);
   SetRetryAfter(refused, kRetryAfter);
   return refused;
 }

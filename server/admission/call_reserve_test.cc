@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
 
 namespace saccade::server {
 namespace {
@@ -51,6 +52,7 @@ TEST_F(CallReserveTest, AClientHasItsNumberOfCalls) {
   EXPECT_THAT(TextOf(refused), AllOf(HasSubstr("the client has 2 open watches, the maximum is 2"),
                                      HasSubstr("(--max-watches-per-client)"), HasSubstr("; end some")));
   EXPECT_EQ(RetryAfter(refused.status()), absl::Seconds(1));
+  EXPECT_EQ(StatedShedReason(refused.status()), ShedReason::kBytes);
   EXPECT_TRUE(Take("b")) << "others have places of their own";
   held_.erase(held_.begin());
   EXPECT_TRUE(Take("a")) << "a call that has ended leaves its place";

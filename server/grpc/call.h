@@ -118,8 +118,9 @@ struct CallMethod {
   // The handler charges its answers to the ledger, by their owners. Otherwise the front does.
   bool charges_answers = false;
   // Maximum size of a message, for a method whose messages are small: they are charged together with the
-  // call's head, before any of them comes. 0: GrpcHandler::Options has the bound, and each message is charged
-  // when it comes.
+  // call's head, before any of them comes. The client sends one message, which ends the call if it does not
+  // begin in time, and bytes that come before the handler asks for them end the call too, unless
+  // `one_message` is set. 0: GrpcHandler::Options has the bound, and each message is charged when it comes.
   int64_t max_message_bytes = 0;
   // Bytes that a compressed message may become although its ratio is exceeded; as GrpcHandler::Options has
   // it, if that is less.

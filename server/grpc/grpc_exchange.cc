@@ -30,9 +30,10 @@ MessageReader::Options ReaderOptions(const GrpcCall::Setup& setup) {
           .bounds = {.max_message_bytes = is_small ? std::min(max_bytes, setup.max_message_bytes) : max_bytes,
                      .max_ratio = setup.options->max_compression_ratio,
                      .max_growth_bytes = std::min(setup.options->max_growth_bytes, setup.max_growth_bytes),
-                     .is_of_method = is_small && setup.max_message_bytes < max_bytes},
+                     .is_of_method = is_small && setup.max_message_bytes <= max_bytes},
           .account = {setup.options->ledger, setup.start->client},
-          .messages_are_charged = is_small};
+          .messages_are_charged = is_small,
+          .refuses_more = is_small && !setup.one_message};
 }
 
 absl::Status TooSlow(const MessageReader& reader, absl::Duration took, int64_t min_bytes_per_second) {
@@ -161,10 +162,16 @@ bool GrpcCall::DoFinish(const CallEnd& end) {
     ended_ = true;
     CallEnd whole = end;
     AddLoadReport(options(), start(), &whole);
-    response_.SendEnd(exchange_, whole);
-    end_sent_ = true;
+    SendEnd(whole);
   }
   return exchange_ == nullptr;
+}
+
+void GrpcCall::SendEnd(const CallEnd& end) {
+  response_.SendEnd(exchange_, end);
+  end_sent_ = true;
+  if (exchange_ != nullptr && setup_.max_client_wait < absl::InfiniteDuration())
+    reset_timer_.Set(loop_->Now() + setup_.max_client_wait);
 }
 
 void GrpcCall::OnBody(absl::string_view bytes) {
@@ -227,7 +234,7 @@ void GrpcCall::WatchUpload() {
   Upload expected = Upload::kNothing;
   if (!body_ended_ && reader_.begun()) {
     expected = Upload::kMessage;
-  } else if (!body_ended_ && setup_.one_message) {
+  } else if (!body_ended_ && (setup_.one_message || (setup_.max_message_bytes > 0 && !has_message_))) {
     expected = Upload::kSomething;
   }
   if (expected == upload_) return;
@@ -241,7 +248,7 @@ void GrpcCall::WatchUpload() {
       SetUploadTimer(message_begin_ + options().message_grace);
       break;
     case Upload::kSomething:
-      SetUploadTimer(loop_->Now() + options().silence_timeout);
+      SetUploadTimer(loop_->Now() + MaxSilence());
       break;
   }
 }
@@ -280,9 +287,12 @@ void GrpcCall::OnUploadDue() {
     Fail({TooSlow(reader_, loop_->Now() - message_begin_, options().min_bytes_per_second),
           Refusal::kStalledUpload});
   } else {
-    Fail({absl::DeadlineExceededError(absl::StrCat("the call's message and its end did not come within ",
-                                                   absl::FormatDuration(options().silence_timeout),
-                                                   "; send both at once")),
+    const std::string within = absl::FormatDuration(MaxSilence());
+    Fail({absl::DeadlineExceededError(
+              setup_.one_message
+                  ? absl::StrCat("the call's message and its end did not come within ", within,
+                                 "; send both at once")
+                  : absl::StrCat("the call's message did not come within ", within, "; send it at once")),
           Refusal::kStalledUpload});
   }
   Pump();
@@ -309,8 +319,7 @@ void GrpcCall::Fail(const absl::Status& status) {
   cancel_due_ = !finished_;
   cancel_code_ = status.code();
   StopReading();
-  response_.SendEnd(exchange_, options().to_end != nullptr ? options().to_end(status) : CallEnd{status});
-  end_sent_ = true;
+  SendEnd(options().to_end != nullptr ? options().to_end(status) : CallEnd{status});
 }
 
 void GrpcCall::FailByException() {
@@ -397,6 +406,8 @@ bool GrpcCall::StepRead() {
       return false;
     case MessageReader::State::kMessage:
       read_pending_ = false;
+      has_message_ = true;
+      WatchUpload();
       Invoke([message = reader_.TakeMessage()](CallHandler& handler) mutable {
         handler.OnMessage(std::move(message));
       });

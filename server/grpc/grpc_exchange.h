@@ -1,6 +1,7 @@
 // One gRPC call over one exchange.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/grpc/call.h"
 #include "server/grpc/grpc_handler.h"
 #include "server/grpc/grpc_response.h"
@@ -42,6 +44,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
     bool charges_answers = false;
     int64_t max_message_bytes = 0;
     int64_t max_growth_bytes = std::numeric_limits<int64_t>::max();
+    // As RequestCharge's.
+    absl::Duration max_client_wait = absl::InfiniteDuration();
   };
 
   GrpcCall(Setup setup, Exchange* exchange);
@@ -90,6 +94,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   // Charges an answer for as long as it exists, unless it is small or the handler has charged it.
   absl::Status ChargeAnswer(BytePieces* message) const;
   bool DoFinish(const CallEnd& end);
+  // Sends the call's end. REQUIRES: exchange_ is not null, and no end was sent.
+  void SendEnd(const CallEnd& end);
 
   // Ends the call for the client, and cancels it for the handler.
   void Fail(const absl::Status& status);
@@ -101,6 +107,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
 
   void AllowBody();
   void WatchUpload();
+  // How long the client may send nothing while it is expected to.
+  absl::Duration MaxSilence() const { return std::min(options().silence_timeout, setup_.max_client_wait); }
   void SetUploadTimer(absl::Time due);
   // Calls `due`, which an exception ends together with the call.
   void RunTimer(void (GrpcCall::*due)());
@@ -137,6 +145,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   bool finished_ = false;
   // The call's end was decided.
   bool ended_ = false;
+  // A message was given to the handler.
+  bool has_message_ = false;
   // The response's end was given to the exchange.
   bool end_sent_ = false;
 

@@ -138,6 +138,7 @@ std::unique_ptr<ExchangeReceiver> GrpcHandler::Begin(Exchange* exchange) {
   if (!prepared.ok()) return Reject(exchange, *form, {prepared.status()});
   prepared->setup.form = *form;
   prepared->setup.memory = *std::move(charge.memory);
+  prepared->setup.max_client_wait = charge.max_client_wait;
   const auto call = std::make_shared<GrpcCall>(std::move(prepared->setup), exchange);
   auto receiver = std::make_unique<CallReceiver>(call);
   call->Begin(std::move(prepared->handler));

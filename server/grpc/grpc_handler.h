@@ -48,7 +48,8 @@ class GrpcHandler final : public ExchangeHandler {
     int64_t min_bytes_per_second = 256 << 10;
     absl::Duration message_grace = absl::Seconds(1);
     // How long a call of a method with one message may wait for that message to begin, and for the
-    // half-close.
+    // half-close; and a call of a method whose messages are small (CallMethod::max_message_bytes) for the
+    // message.
     absl::Duration silence_timeout = absl::Seconds(10);
     // Messages are charged here before they are read. Null: not charged.
     ByteLedger* ledger = nullptr;

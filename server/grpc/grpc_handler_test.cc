@@ -455,10 +455,83 @@ TEST_F(SmallMessageTest, IsChargedWithTheHead) {
   EXPECT_THAT(script_.events, ElementsAre("start", "message: " + std::string(100, 'x')));
 }
 
-TEST_F(SmallMessageTest, BytesBeyondItAreCharged) {
-  exchange_->SendBodyPart(Framed("one") + Framed("another"));
-  EXPECT_EQ(Code(*exchange_), "8");
-  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kBytes));
+TEST_F(SmallMessageTest, BytesBeyondItEndTheCall) {
+  exchange_->SendBodyPart(Framed("one"));
+  EXPECT_EQ(Code(*exchange_), "");
+  exchange_->SendBodyPart("x");
+  EXPECT_EQ(Code(*exchange_), "3");
+  EXPECT_THAT(Message(*exchange_), HasSubstr("this method takes one message"));
+  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kMalformed));
+  EXPECT_THAT(script_.events, ElementsAre("start", "message: one", "cancel"));
+}
+
+TEST_F(SmallMessageTest, EndsTheCallIfItDoesNotComeInTime) {
+  loop_.Advance(absl::Milliseconds(9999));
+  EXPECT_EQ(Code(*exchange_), "");
+  loop_.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(Code(*exchange_), "4");
+  EXPECT_THAT(Message(*exchange_), HasSubstr("the call's message did not come within 10s"));
+  EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kStalledUpload));
+}
+
+TEST_F(SmallMessageTest, LeavesTheCallOpenOnceItHasCome) {
+  exchange_->SendBodyPart(Framed("one"));
+  loop_.Advance(absl::Hours(1));
+  EXPECT_EQ(Code(*exchange_), "");
+  EXPECT_THAT(script_.events, ElementsAre("start", "message: one"));
+}
+
+TEST_F(GrpcHandlerTest, NamesTheMethodsBoundIfItIsTheServersToo) {
+  options_.max_message_bytes = 100;
+  CallMethod method = ScriptedHandler::Method("/test.Service/Small", &script_);
+  method.max_message_bytes = 100;
+  Handler({method});
+  ReadAll();
+  auto exchange = BeginAt(FakeExchange::Head("/test.Service/Small"));
+  exchange->SendBodyPart(PrefixOf(101));
+  EXPECT_THAT(Message(*exchange), HasSubstr("more than the 100 that this method takes"));
+  script_.call->Finish({});
+  loop_.RunUntilIdle();
+}
+
+TEST_F(GrpcHandlerTest, AChargeThatHasToBeLeftSoonWaitsForNoClient) {
+  options_.charge_request = [](absl::string_view /*client*/, const RequestHead& /*head*/, int64_t /*bytes*/) {
+    RequestCharge charge;
+    charge.max_client_wait = absl::Seconds(1);
+    return charge;
+  };
+  Handler({Echo()});
+  auto silent = BeginAt(FakeExchange::Head("/test.Service/Echo"));
+  loop_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Code(*silent), "4");
+  EXPECT_THAT(Message(*silent), HasSubstr("did not come within 1s"));
+  const auto ask = [this](bool reads) {
+    auto exchange = BeginAt(FakeExchange::Head("/test.Service/Echo"));
+    if (!reads) exchange->Stall();
+    exchange->SendBodyPart(Framed("hello"));
+    exchange->EndBody();
+    return exchange;
+  };
+  auto unread = ask(/*reads=*/false);
+  auto read = ask(/*reads=*/true);
+  loop_.Advance(absl::Milliseconds(999));
+  EXPECT_EQ(unread->answer().reset, std::nullopt);
+  loop_.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(unread->answer().reset, ExchangeError::kCancelled);
+  EXPECT_EQ(Code(*read), "0");
+  EXPECT_EQ(read->answer().reset, std::nullopt);
+  loop_.RunUntilIdle();
+}
+
+TEST_F(GrpcHandlerTest, ASmallAnswerAsTextIsNotCharged) {
+  FakeLedger full(0);
+  options_.ledger = &full;
+  auto exchange = Begin({}, "application/grpc-web-text");
+  script_.call->Send(OwnedBytes("answer"));
+  loop_.RunUntilIdle();
+  EXPECT_THAT(script_.events, ElementsAre("start", "sent"));
+  script_.call->Finish({});
+  loop_.RunUntilIdle();
 }
 
 TEST_F(SmallMessageTest, IsRefusedByItsPrefixIfItIsLarger) {

@@ -9,6 +9,7 @@
 #include "server/grpc/message_encoding.h"
 #include "server/grpc/message_prefix.h"
 #include "server/grpc/metadata.h"
+#include "server/http/head_memory.h"
 
 namespace saccade::server {
 namespace {
@@ -52,13 +53,15 @@ absl::StatusOr<BytePieces> TextOf(const BytePieces& message, const MessageAccoun
     std::string text;
   };
   const BytePieces framed = Frame(message);
+  auto text = std::make_shared<Text>();
   // The bytes in one piece, then their text.
-  auto charge = account.Charge(framed.size() + (framed.size() + 2) / 3 * 4);
-  if (!charge.ok()) return charge.status();
+  if (const size_t taken = framed.size() + (framed.size() + 2) / 3 * 4; taken > kUnchargedAnswerBytes) {
+    auto charge = account.Charge(taken);
+    if (!charge.ok()) return charge.status();
+    text->charge = *std::move(charge);
+  }
   std::string bytes(framed.size(), '\0');
   framed.CopyTo(bytes.data());
-  auto text = std::make_shared<Text>();
-  text->charge = *std::move(charge);
   absl::Base64Escape(bytes, &text->text);
   return BytePieces(text->text, text);
 }

@@ -31,6 +31,11 @@ void MessageReader::Add(absl::string_view bytes) {
 }
 
 void MessageReader::Keep(absl::string_view bytes) {
+  if (options_.refuses_more) {
+    return Fail({absl::InvalidArgumentError(absl::StrCat(
+                     bytes.size(), " bytes came after the call's message; this method takes one message")),
+                 Refusal::kMalformed});
+  }
   if (ahead_charge_.bytes() == 0) {
     auto charge = options_.account.Charge(Exchange::kFirstBodyBytes);
     if (!charge.ok()) return Fail({charge.status(), Refusal::kBytes});

@@ -27,6 +27,8 @@ class MessageReader {
     MessageAccount account;
     // Messages are charged already; only bytes that come beyond them are charged to `account`.
     bool messages_are_charged = false;
+    // Bytes beyond the message that was asked for make the call fail, instead of being kept.
+    bool refuses_more = false;
   };
 
   enum class State {

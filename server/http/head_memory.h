@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/core/byte_ledger.h"
 #include "server/http/exchange.h"
 #include "server/net/refusal.h"
@@ -34,6 +35,9 @@ struct RequestCharge {
   absl::StatusOr<ByteCharge> memory = ByteCharge();
   // What an error counts as.
   Refusal reason = Refusal::kBytes;
+  // How long a gRPC call may hold the charge while it waits for its client: to send the rest of the request,
+  // and to read the end of the answer.
+  absl::Duration max_client_wait = absl::InfiniteDuration();
 };
 
 // Charges an open request to a ledger, which may depend on what is asked for. `client` as in

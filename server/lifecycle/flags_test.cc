@@ -322,7 +322,8 @@ TEST_F(FlagsTest, AdmissionKnowsTheLargestMessage) {
 TEST_F(FlagsTest, AllowedHostsAreNames) {
   EXPECT_THAT(Good({"--allowed-hosts=Models.example.org", "--allowed-hosts=localhost"}).front.allowed_hosts,
               ElementsAre("models.example.org", "localhost"));
-  for (const char* wrong : {"", "http://example.org", "a,b", "a b"}) {
+  for (const char* wrong :
+       {"", "http://example.org", "a,b", "a b", "models.example.org:8000", "models.example.org."}) {
     EXPECT_THAT(Error({absl::StrCat("--allowed-hosts=", wrong)}),
                 AllOf(HasSubstr("--allowed-hosts"), HasSubstr("expected a host name")))
         << wrong;

@@ -48,8 +48,11 @@ void AddTimeout(CLI::App& app, const std::string& name, absl::Duration& value, c
 std::string ReadHosts(const std::vector<std::string>& names, std::vector<std::string>* hosts) {
   hosts->clear();
   for (const std::string& name : names) {
-    if (name.empty() || name.find_first_of("/ ,") != std::string::npos)
-      return absl::StrCat("is '", name, "', expected a host name such as models.example.org, or *");
+    if (name.empty() || name.find_first_of("/ ,:") != std::string::npos || name.back() == '.') {
+      return absl::StrCat("is '", name,
+                          "', expected a host name such as models.example.org, without a port and without a "
+                          "dot at its end, or *");
+    }
     hosts->push_back(absl::AsciiStrToLower(name));
   }
   return "";
@@ -72,9 +75,10 @@ void AddFrontFlags(CLI::App& app, FrontFlags* flags) {
   AddNumber(app, "--max-resets-per-second", limits.max_resets_per_second, 1, 1'000'000,
             "Maximum calls that one HTTP/2 connection may cancel in a second before it is closed");
   AddNumber(app, "--max-health-watches", flags->max_health_watches, 0, kMaxHealthWatches,
-            "Maximum open calls of Watch, gRPC's health service, on the gRPC and HTTP ports");
+            "Open calls of Watch, gRPC's health service, on the gRPC and HTTP ports that need none of "
+            "--max-inflight-bytes; more are charged to it");
   AddNumber(app, "--max-health-watches-per-client", flags->max_health_watches_per_client, 0,
-            kMaxHealthWatches, "Maximum open calls of Watch of one client");
+            kMaxHealthWatches, "As many of one client");
   AddNumber(app, "--max-head-bytes", limits.max_head_bytes, 1024, 1 << 20,
             "Maximum size of a request's path and headers");
   AddTimeout(app, "--head-timeout-seconds", limits.head_timeout,

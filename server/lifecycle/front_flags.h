@@ -20,7 +20,8 @@ struct FrontFlags {
   // MaxConnections().
   int64_t max_connections = 0;
   int64_t max_connections_per_address = 4096;
-  // --max-health-watches and --max-health-watches-per-client.
+  // Open watches that are not charged to the ledger: --max-health-watches and
+  // --max-health-watches-per-client.
   int64_t max_health_watches = 4096;
   int64_t max_health_watches_per_client = 512;
   // Host names under which the server is reached, as --allowed-hosts names them; "*" stands for all. Empty if

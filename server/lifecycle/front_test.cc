@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/admission/admission.h"
 #include "server/metrics/metrics.h"
 #include "server/net/testing/net_client.h"
@@ -41,6 +43,13 @@ std::string Call(const std::string& path) {
 }
 constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+
+// Waits until `condition` holds. Fails the test if it does not within a minute.
+template <typename Condition>
+void Await(const Condition& condition) {
+  const absl::Time end = absl::Now() + absl::Minutes(1);
+  while (!condition()) ASSERT_LT(absl::Now(), end);
+}
 
 std::string Exchanged(int port, const std::string& request) {
   const NetClient client(port);
@@ -160,8 +169,7 @@ TEST_F(FrontTest, MetricsShowWhatIsOpen) {
   const NetClient upload(front_->http_port());
   ASSERT_TRUE(
       upload.Send("POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n12"));
-  while (front_->open_requests() == 0) {
-  }
+  Await([this] { return front_->open_requests() > 0; });
   front_->RefreshMetrics();
   const std::string text = metrics_.Exposition();
   EXPECT_THAT(text, HasSubstr("saccade_front_connections{port=\"http\"} 1"));
@@ -184,8 +192,7 @@ TEST_F(FrontTest, HealthIsAnsweredWhileTheLedgerIsFull) {
   EXPECT_THAT(metrics_.Exposition(),
               AllOf(HasSubstr("saccade_front_refusals_total{reason=\"bytes\"} 4"),
                     HasSubstr("saccade_front_refusals_total{reason=\"health_checks\"} 0")));
-  while (front_->health_bytes() > 0) {
-  }
+  Await([this] { return front_->health_bytes() == 0; });
 }
 
 TEST_F(FrontTest, OpenWatchesAreBoundedAndChecksAreAnsweredBesideThem) {
@@ -200,6 +207,13 @@ TEST_F(FrontTest, OpenWatchesAreBoundedAndChecksAreAnsweredBesideThem) {
   const int64_t held = front_->health_bytes();
   EXPECT_GT(held, 0);
   EXPECT_EQ(admission_->inflight().bytes, 0) << "they take nothing from requests";
+  const NetClient beyond(front_->grpc_port());
+  ASSERT_TRUE(beyond.Send(Call(kWatch)));
+  Await([this] { return admission_->inflight().bytes > 0; });
+  const int64_t half = AdmissionOptions().max_inflight_bytes / 2;
+  const auto one = admission_->Charge("one", half);
+  const auto other = admission_->Charge("other", half - admission_->inflight().bytes % half);
+  ASSERT_TRUE(one.ok() && other.ok());
   EXPECT_THAT(Exchanged(front_->grpc_port(), Call(kWatch)),
               AllOf(HasSubstr("grpc-status: 8\r\n"), HasSubstr("--max-health-watches-per-client"),
                     HasSubstr("ask with Check")));
@@ -207,11 +221,11 @@ TEST_F(FrontTest, OpenWatchesAreBoundedAndChecksAreAnsweredBesideThem) {
   EXPECT_THAT(Exchanged(front_->grpc_port(), Call(kHealth)), HasSubstr("grpc-status: 0\r\n"));
   EXPECT_THAT(Exchanged(front_->http_port(), Get("/v2/health/live")), HasSubstr("alive"));
   second = nullptr;
-  while (front_->health_bytes() == held) {
-  }
+  Await([&] { return front_->health_bytes() < held; });
   const NetClient third(front_->grpc_port());
   ASSERT_TRUE(third.Send(Call(kWatch)));
-  EXPECT_EQ(third.Read(12), "HTTP/1.1 200") << "one that has ended leaves its place";
+  EXPECT_EQ(third.Read(12), "HTTP/1.1 200");
+  Await([&] { return front_->health_bytes() == held; });
 }
 
 // A page's own name that its DNS points to this machine.
@@ -242,8 +256,7 @@ TEST_F(FrontTest, ADrainAnswersWhatIsCompleteAndEndsWhatIsNot) {
   const std::string head = "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n";
   ASSERT_TRUE(upload.Send(head + "12"));
   ASSERT_TRUE(late.Send(head + "12"));
-  while (front_->open_requests() < 2) {
-  }
+  Await([this] { return front_->open_requests() == 2; });
   front_->GoAway(absl::ZeroDuration());
   EXPECT_EQ(idle.ReadToEnd(), "") << "idle connections are closed";
   ASSERT_TRUE(late.Send("34"));

@@ -1,7 +1,10 @@
 #include "server/lifecycle/health_reserve.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace saccade::server {
 namespace {
@@ -19,11 +22,11 @@ constexpr HealthPath kHealthPaths[] = {
     {"/v2/health/ready", HealthCall::kCheck},
 };
 
-CallReserve::Options ChecksOptions() {
+CallReserve::Options ChecksOptions(const char* over) {
   return {.max_calls = HealthReserve::kMaxHealthChecks,
           .max_calls_per_client = HealthReserve::kMaxHealthChecksPerClient,
           .bytes_per_call = HealthReserve::kHealthCallBytes,
-          .calls = "health checks beyond --max-inflight-bytes",
+          .calls = absl::StrCat("health checks over ", over, " beyond --max-inflight-bytes"),
           .flag = "",
           .flag_per_client = "",
           .advice = "send each check completely at once, or ask the metrics port"};
@@ -36,7 +39,9 @@ CallReserve::Options WatchesOptions(const HealthReserve::Options& options) {
           .calls = "health watches",
           .flag = "--max-health-watches",
           .flag_per_client = "--max-health-watches-per-client",
-          .advice = "end some of them, or ask with Check, which has places of its own"};
+          .advice =
+              "--max-inflight-bytes has no room for more; end some of them, or ask with Check, which has "
+              "places of its own"};
 }
 
 }  // namespace
@@ -49,17 +54,30 @@ HealthCall HealthCallOf(absl::string_view path) {
 }
 
 HealthReserve::HealthReserve(ByteLedger* ledger, const Options& options)
-    : ledger_(ledger), checks_(ChecksOptions()), watches_(WatchesOptions(options)) {}
+    : ledger_(ledger),
+      grpc_checks_(ChecksOptions("gRPC")),
+      rest_checks_(ChecksOptions("REST")),
+      watches_(WatchesOptions(options)) {}
 
 RequestCharge HealthReserve::Charge(absl::string_view client, const RequestHead& head, int64_t bytes) {
   const HealthCall call = HealthCallOf(head.path);
-  if (call == HealthCall::kWatch) return {watches_.Charge(client, bytes), Refusal::kHealthWatches};
+  if (call == HealthCall::kWatch) return ChargeWatch(client, bytes);
   RequestCharge charge{ledger_->Charge(client, bytes)};
+  const bool is_rest = absl::StartsWith(head.path, "/v2/");
   // A probe over REST has no body, which could take long to come.
-  const bool has_rest_body = head.has_body && absl::StartsWith(head.path, "/v2/");
+  const bool has_rest_body = head.has_body && is_rest;
   if (call == HealthCall::kNone || has_rest_body || !absl::IsResourceExhausted(charge.memory.status()))
     return charge;
-  return {checks_.Charge(client, bytes), Refusal::kHealthChecks};
+  if (is_rest) return {rest_checks_.Charge(client, bytes), Refusal::kHealthChecks};
+  return {grpc_checks_.Charge(client, bytes), Refusal::kHealthChecks, kMaxCheckWait};
+}
+
+RequestCharge HealthReserve::ChargeWatch(absl::string_view client, int64_t bytes) {
+  RequestCharge charge{watches_.Charge(client, bytes), Refusal::kHealthWatches};
+  if (!absl::IsResourceExhausted(charge.memory.status())) return charge;
+  auto of_ledger = ledger_->Charge(client, bytes);
+  if (of_ledger.ok()) charge.memory = std::move(of_ledger);
+  return charge;
 }
 
 }  // namespace saccade::server

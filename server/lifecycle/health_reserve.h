@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/admission/call_reserve.h"
 #include "server/core/byte_ledger.h"
 #include "server/http/exchange.h"
@@ -21,8 +22,8 @@ enum class HealthCall {
 HealthCall HealthCallOf(absl::string_view path);
 
 // Checks are charged to the ledger, like all requests, and to the reserve when the ledger refuses them.
-// Watches are only ever charged to the reserve, which has places of their own for them, so they take no bytes
-// from requests and no places from checks. Thread-safe.
+// Watches are charged to the reserve, which has places of their own for them, and to the ledger when these
+// are taken. Thread-safe.
 class HealthReserve {
  public:
   struct Options {
@@ -30,10 +31,13 @@ class HealthReserve {
     int64_t max_watches = 4096;
     int64_t max_watches_per_client = 512;
   };
-  // Places for checks that the ledger refuses. A check is answered as soon as it is complete, and one that is
-  // not completed is ended (GrpcHandler::Options::silence_timeout).
+  // Places for checks over gRPC that the ledger refuses, and as many for those over REST. These are complete
+  // when they are charged, and those over gRPC soon hold no place (kMaxCheckWait).
   static constexpr int64_t kMaxHealthChecks = 1024;
   static constexpr int64_t kMaxHealthChecksPerClient = 64;
+  // A check over gRPC that holds such a place is ended if its client sends nothing for so long, or does not
+  // read its answer for so long.
+  static constexpr absl::Duration kMaxCheckWait = absl::Seconds(1);
   // A call with few headers holds about 10 KiB.
   static constexpr int64_t kHealthCallBytes = 16 << 10;
 
@@ -44,11 +48,14 @@ class HealthReserve {
   RequestCharge Charge(absl::string_view client, const RequestHead& head, int64_t bytes);
 
   // What is charged to the reserve, and not to the ledger.
-  int64_t bytes() const { return checks_.bytes() + watches_.bytes(); }
+  int64_t bytes() const { return grpc_checks_.bytes() + rest_checks_.bytes() + watches_.bytes(); }
 
  private:
+  RequestCharge ChargeWatch(absl::string_view client, int64_t bytes);
+
   ByteLedger* const ledger_;
-  CallReserve checks_;
+  CallReserve grpc_checks_;
+  CallReserve rest_checks_;
   CallReserve watches_;
 };
 

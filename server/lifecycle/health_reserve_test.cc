@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "server/grpc/testing/fake_ledger.h"
 
 namespace saccade::server {
@@ -61,6 +62,13 @@ TEST_F(HealthReserveTest, RequestsAndChecksAreChargedToTheLedger) {
   EXPECT_EQ(reserve_.bytes(), 0);
 }
 
+TEST_F(HealthReserveTest, OnlyAPlaceOfTheReserveHasToBeLeftSoon) {
+  EXPECT_EQ(Charge("a", kCheck).max_client_wait, absl::InfiniteDuration());
+  EXPECT_EQ(Charge("a", kWatch).max_client_wait, absl::InfiniteDuration());
+  FillLedger();
+  EXPECT_EQ(Charge("a", kCheck).max_client_wait, HealthReserve::kMaxCheckWait);
+}
+
 TEST_F(HealthReserveTest, AFullLedgerRefusesRequestsAndNoChecks) {
   FillLedger();
   const RequestCharge refused = Charge("a", kOther);
@@ -85,6 +93,8 @@ TEST_F(HealthReserveTest, OneClientLeavesPlacesForChecksOfOthers) {
   EXPECT_EQ(refused.reason, Refusal::kHealthChecks);
   EXPECT_THAT(std::string(refused.memory.status().message()),
               AllOf(HasSubstr("64 open health checks"), HasSubstr("send each check completely at once")));
+  EXPECT_TRUE(Open("a", "/v2/health/ready", /*has_body=*/false))
+      << "those over REST have places of their own";
   EXPECT_TRUE(Open("b", kCheck));
 }
 
@@ -97,18 +107,22 @@ TEST_F(HealthReserveTest, ChecksAreBoundedInAll) {
   EXPECT_TRUE(Open("another", kWatch)) << "watches have places of their own";
 }
 
-TEST_F(HealthReserveTest, WatchesHaveABoundAndTakeNothingFromOthers) {
+TEST_F(HealthReserveTest, WatchesBeyondTheirPlacesAreChargedToTheLedger) {
   EXPECT_TRUE(Open("a", kWatch));
   EXPECT_TRUE(Open("a", kWatch));
+  EXPECT_EQ(ledger_.charged(), 0);
+  EXPECT_TRUE(Open("a", kWatch)) << "the client's places are taken";
+  EXPECT_EQ(ledger_.charged(), kBytes);
+  EXPECT_TRUE(Open("b", kWatch));
+  EXPECT_EQ(ledger_.charged(), kBytes);
+  EXPECT_TRUE(Open("c", kWatch)) << "all places are taken";
+  EXPECT_EQ(ledger_.charged(), 2 * kBytes);
   const RequestCharge of_client = Charge("a", kWatch);
   EXPECT_EQ(of_client.reason, Refusal::kHealthWatches);
   EXPECT_THAT(std::string(of_client.memory.status().message()),
               AllOf(HasSubstr("--max-health-watches-per-client"), HasSubstr("ask with Check")));
-  EXPECT_TRUE(Open("b", kWatch));
   EXPECT_THAT(std::string(Charge("c", kWatch).memory.status().message()),
-              HasSubstr("(--max-health-watches)"));
-  EXPECT_EQ(ledger_.charged(), 0);
-  FillLedger();
+              AllOf(HasSubstr("(--max-health-watches)"), HasSubstr("--max-inflight-bytes has no room")));
   EXPECT_TRUE(Open("a", kCheck));
 }
 

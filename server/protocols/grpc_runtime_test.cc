@@ -7,15 +7,18 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpc/health/v1/health.pb.h"
 #include "inference/grpc_service.pb.h"
@@ -85,7 +88,8 @@ struct Case {
   // Instead of closing its side, the client cancels the call, or waits for the deadline.
   bool cancels = false;
   bool waits = false;
-  // The transport ends the call, in words of its own.
+  // The transport ends the call, in words of its own. If the client cancels or waits, its library knows the
+  // end before the server does, so what counts is that the handler is told of it.
   bool in_own_words = false;
 };
 
@@ -95,6 +99,49 @@ struct Seen {
   grpc::Status status;
   std::multimap<std::string, std::string> trailers;
 };
+
+struct CallCounts {
+  // Calls whose OnDone() has not come, and those that OnCancel() has come for.
+  std::atomic<int> open = 0;
+  std::atomic<int> cancelled = 0;
+};
+
+// Passes everything on to a service's handler, and counts the calls.
+class CountingHandler final : public CallHandler {
+ public:
+  CountingHandler(std::shared_ptr<CallHandler> handler, std::shared_ptr<CallCounts> counts)
+      : handler_(std::move(handler)), counts_(std::move(counts)) {}
+
+  void OnStart(Call* call) override {
+    counts_->open.fetch_add(1);
+    handler_->OnStart(call);
+  }
+  void OnMessage(BytePieces message) override { handler_->OnMessage(std::move(message)); }
+  void OnHalfClose() override { handler_->OnHalfClose(); }
+  void OnSent(bool ok) override { handler_->OnSent(ok); }
+  void OnCancel() override {
+    counts_->cancelled.fetch_add(1);
+    handler_->OnCancel();
+  }
+  void OnDone() override {
+    handler_->OnDone();
+    counts_->open.fetch_sub(1);
+  }
+
+ private:
+  const std::shared_ptr<CallHandler> handler_;
+  const std::shared_ptr<CallCounts> counts_;
+};
+
+// Fails the test if `condition` does not hold within a minute.
+template <typename Condition>
+void Await(const Condition& condition) {
+  const absl::Time end = absl::Now() + absl::Minutes(1);
+  while (!condition()) {
+    ASSERT_LT(absl::Now(), end);
+    std::this_thread::yield();
+  }
+}
 
 std::string TextOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
@@ -115,9 +162,13 @@ class Client {
  public:
   Client(int port, const Case& call)
       : call_(call),
-        stub_(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials())) {
+        channel_(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials())),
+        stub_(channel_) {
+    // The server has to hear of a call before its deadline.
+    if (call.waits)
+      EXPECT_TRUE(channel_->WaitForConnected(std::chrono::system_clock::now() + std::chrono::minutes(1)));
     // A server that forgets a call fails the test instead of hanging it.
-    const auto timeout = call.waits ? std::chrono::milliseconds(50) : std::chrono::milliseconds(60000);
+    const auto timeout = call.waits ? std::chrono::milliseconds(2000) : std::chrono::milliseconds(60000);
     context_.set_deadline(std::chrono::system_clock::now() + timeout);
     for (const auto& [name, value] : call.metadata) context_.AddMetadata(name, value);
   }
@@ -170,6 +221,7 @@ class Client {
   }
 
   const Case& call_;
+  const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
@@ -185,8 +237,8 @@ class GrpcRuntimeTest : public testing::ModelPipelineTest {
     LoadModels();
     health_.Set("", true);
     health_.Set("identity", false);
-    front_ = std::make_unique<TestFront>(Methods(), kMaxMessage, admission_.get());
-    runtime_ = GrpcRuntime::Start(Methods(), kMaxMessage);
+    front_ = std::make_unique<TestFront>(Methods(front_calls_), kMaxMessage, admission_.get());
+    runtime_ = GrpcRuntime::Start(Methods(runtime_calls_), kMaxMessage);
     ASSERT_NE(runtime_, nullptr);
   }
   void TearDown() override {
@@ -197,18 +249,30 @@ class GrpcRuntimeTest : public testing::ModelPipelineTest {
     EXPECT_EQ(admission_->inflight().bytes, 0);
   }
 
-  std::vector<CallMethod> Methods() {
+  std::vector<CallMethod> Methods(const std::shared_ptr<CallCounts>& counts) {
     std::vector<CallMethod> methods = health_.Methods();
     for (std::vector<CallMethod> more : {inference_service_.Methods(), vision_.Methods()})
       std::move(more.begin(), more.end(), std::back_inserter(methods));
+    for (CallMethod& method : methods) {
+      method.make = [make = method.make, counts] {
+        return std::make_shared<CountingHandler>(make(), counts);
+      };
+    }
     return methods;
   }
 
   void Compare(const std::vector<Case>& calls) {
     for (const Case& call : calls) {
       SCOPED_TRACE(call.name);
+      const int cancelled = front_calls_->cancelled;
       const Seen ours = Client(front_->port(), call).Run();
       const Seen grpcs = Client(runtime_->port(), call).Run();
+      // While both servers run, whose ends would end the calls too.
+      Await([this] { return front_calls_->open == 0 && runtime_calls_->open == 0; });
+      Await([this] { return admission_->inflight().requests == 0 && admission_->inflight().bytes == 0; });
+      if (call.cancels || call.waits) {
+        EXPECT_EQ(front_calls_->cancelled, cancelled + 1);
+      }
       EXPECT_EQ(ours.status.error_code(), call.code) << ours.status.error_message();
       EXPECT_EQ(grpcs.status.error_code(), call.code) << grpcs.status.error_message();
       EXPECT_EQ(ours.answers.size(), call.answers);
@@ -241,6 +305,8 @@ class GrpcRuntimeTest : public testing::ModelPipelineTest {
                         &pipeline_,
                         &catalog_,
                         Clock::Real()};
+  const std::shared_ptr<CallCounts> front_calls_ = std::make_shared<CallCounts>();
+  const std::shared_ptr<CallCounts> runtime_calls_ = std::make_shared<CallCounts>();
   std::unique_ptr<TestFront> front_;
   std::unique_ptr<GrpcRuntime> runtime_;
 };
@@ -355,7 +421,7 @@ TEST_F(GrpcRuntimeTest, WhatTheInferenceServiceTells) {
        1,
        Shown<inference::RepositoryIndexResponse>},
       {"malformed", path("ModelConfig"), {kMalformed}, StatusCode::INVALID_ARGUMENT},
-      {"a long question", path("ServerLive"), {std::string(20'000, 'x')}, StatusCode::INVALID_ARGUMENT},
+      {"a long question", path("ServerMetadata"), {std::string(20'000, 'x')}, StatusCode::INVALID_ARGUMENT},
   });
 }
 

@@ -112,8 +112,8 @@ def test_refused_names_are_counted(daemon, ask):
     assert count() == before + 2
 
 
-def test_probes_ask_by_any_name(daemon, ask):
-    """A kubelet asks by the pod's address; Prometheus by a name of the cluster."""
+def test_probes_ask_by_any_address(daemon, ask):
+    """A kubelet asks by the pod's address."""
     asked = [(daemon.http_port, "/v2/health/live"), (daemon.http_port, "/v2/health/ready"), (daemon.metrics_port, "/metrics")]
     for port, path in asked:
         assert ask(daemon, path=path, host="10.9.8.7", port=port)[0] == 200

@@ -350,17 +350,19 @@ def test_what_is_not_tls_at_a_port_with_tls(begin, tmp_path_factory):
 
 
 def fill_the_bytes(daemon, stack):
-    """Two clients announce bodies of half of the bytes each, and a third one takes what is left. Needs the flags of FULL."""
+    """Two clients hold half of the bytes each by calls of reflection, which may stay open, and a third one takes what is left.
+    Needs the flags of FULL."""
+    fields = h2.block(h2.grpc_fields(REFLECTION))
     for source in ("127.0.2.5", "127.0.2.6"):
-        one = stack.enter_context(socket.socket())
-        one.settimeout(DEADLINE_SECONDS)
-        one.bind((source, 0))
-        one.connect(("127.0.0.1", daemon.http_port))
-        length = 16 * MIB - (16 << 10)
-        one.sendall(f"POST /v2/models/served/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n[".encode())
-    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") > 31 * MIB, "both bodies are charged")
+        # 28 kB for each call.
+        for _ in range(3):
+            one = stack.enter_context(h2.Connection(daemon.grpc_port, polite=False, source=source))
+            heads = [fields + h2.literal("a", "b" * 3900, indexed=True) + h2.reference(62) * 2]
+            heads += [fields + h2.reference(62) * 3] * 255
+            one.send(*(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * number + 1, head) for number, head in enumerate(heads)))
+    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") > 31 * MIB, "both clients have their halves")
     rest = stack.enter_context(h2.Connection(daemon.grpc_port, source="127.0.2.7"))
-    rest.send(*(h2.open_grpc(stream, REFLECTION) for stream in range(1, 101, 2)))
+    rest.send(*(h2.open_grpc(stream, REFLECTION) for stream in range(1, 401, 2)))
     assert rest.until(h2.HEADERS).fields["grpc-status"] == "8"
 
 
@@ -381,7 +383,8 @@ def probes_are_answered(daemon):
             assert daemon.get(path, port)[0] == 200
         with h2.Connection(port) as one:
             for stream, path in ((1, "ServerLive"), (3, "ServerReady")):
-                small_call(one, stream, f"/inference.GRPCInferenceService/{path}", b"")
+                # With a field that is not known: the message needs no room beside the call's either.
+                small_call(one, stream, f"/inference.GRPCInferenceService/{path}", b"\x7a\x01x")
                 fields, body = one.answer(stream)
                 assert status(fields)[0] == "0" and body == h2.message(b"\x08\x01")
 
@@ -411,7 +414,7 @@ def test_health_is_answered_while_the_bytes_are_used_up(begin):
 
 
 def test_open_watches_have_a_bound_and_leave_room_for_checks(begin):
-    daemon = begin("--max-health-watches=40", "--max-health-watches-per-client=30")
+    daemon = begin("--max-health-watches=40", "--max-health-watches-per-client=30", *FULL)
     eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "this test's own watch has ended")
 
     def watch(connection):
@@ -425,17 +428,21 @@ def test_open_watches_have_a_bound_and_leave_room_for_checks(begin):
                 refusals.append(status(got.fields))
         return refusals
 
-    with h2.Connection(daemon.http_port, source="127.0.2.10") as other:
+    with contextlib.ExitStack() as stack:
+        other = stack.enter_context(h2.Connection(daemon.http_port, source="127.0.2.10"))
         with h2.Connection(daemon.grpc_port, source="127.0.2.9") as one:
-            of_client = watch(one)
-            assert len(of_client) == 10 and {code for code, _ in of_client} == {"8"}
-            assert "--max-health-watches-per-client" in of_client[0][1] and "ask with Check" in of_client[0][1]
-            in_all = watch(other)
-            assert len(in_all) == 30 and "(--max-health-watches)" in in_all[0][1]
-            assert refused(daemon, "health_watches") == 40
-            assert daemon.metrics().total("saccade_inflight_bytes") > 40 * 4096, "they are counted where all bytes are"
-            probes_are_answered(daemon)
+            assert watch(one) == [], "ten of them are charged as requests are"
+            assert daemon.metrics().total("saccade_inflight_bytes") > 40 * 4096, "all are counted where all bytes are"
             serves(daemon)
+            fill_the_bytes(daemon, stack)
+            in_all = watch(other)
+            assert len(in_all) == 30 and {code for code, _ in in_all} == {"8"} and "(--max-health-watches)" in in_all[0][1]
+            with h2.Connection(daemon.grpc_port, source="127.0.2.9") as again:
+                of_client = watch(again)
+            assert len(of_client) == 40 and {code for code, _ in of_client} == {"8"}
+            assert "--max-health-watches-per-client" in of_client[0][1] and "ask with Check" in of_client[0][1]
+            assert refused(daemon, "health_watches") == 70
+            probes_are_answered(daemon)
         with daemon.channel() as channel:
             def is_watched():
                 stream = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE_SECONDS)
@@ -448,6 +455,7 @@ def test_open_watches_have_a_bound_and_leave_room_for_checks(begin):
                     stream.cancel()
             eventually(is_watched, "those that have ended leave their places")
     eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for them")
+    serves(daemon)
 
 
 # At the shutdown

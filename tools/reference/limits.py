@@ -28,9 +28,12 @@ LIMITS = {
          "408, or the connection is closed"),
     ],
     "Health on the gRPC and HTTP ports": [
-        ("health_reserve.h", "kMaxHealthChecks", COUNT, "Open checks while `--max-inflight-bytes` is used up", REFUSED),
+        ("health_reserve.h", "kMaxHealthChecks", COUNT,
+         "Open checks while `--max-inflight-bytes` is used up, over gRPC and over REST each", REFUSED),
         ("health_reserve.h", "kMaxHealthChecksPerClient", COUNT, "Those of one client", REFUSED),
         ("health_reserve.h", "kHealthCallBytes", BYTES, "Memory of these checks, and of open watches, on average", REFUSED),
+        ("health_reserve.h", "kMaxCheckWait", SECONDS,
+         "Silence of the client of such a check over gRPC, and time to read its answer", "the call ends"),
     ],
     "Requests over HTTP": [
         ("rest/json.cc", "kMaxDepth", COUNT, "Nesting of JSON", "400"),

@@ -1,6 +1,7 @@
 #include "server/protocols/inference/service.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/grpc/small_messages.h"
 #include "server/inference/extensions.h"
 #include "server/protocols/attest_tensors.h"
 #include "server/protocols/call_scope.h"
@@ -22,6 +23,13 @@ absl::StatusOr<ModelInterface> Describe(const Inference& inference, const std::s
   const auto number = inference.VersionOf(name, version);
   if (!number.ok()) return number.status();
   return inference.Describe(name, *number);
+}
+
+// A probe's method, whose message is charged with the call's head: so it is answered while the ledger has no
+// room.
+CallMethod Probe(CallMethod method) {
+  method.max_message_bytes = kMaxSmallMessage;
+  return method;
 }
 
 // A ModelInfer until it is answered. The tensors point into the request.
@@ -87,18 +95,18 @@ void InferenceService::AddHealth(CallMethods& methods) {
   using inference::ModelReadyRequest, inference::ModelReadyResponse;
   using inference::ServerLiveRequest, inference::ServerLiveResponse;
   using inference::ServerReadyRequest, inference::ServerReadyResponse;
-  methods.push_back(AnsweredMethod<ServerLiveRequest, ServerLiveResponse>(
+  methods.push_back(Probe(AnsweredMethod<ServerLiveRequest, ServerLiveResponse>(
       InferencePath("ServerLive"),
       [](const CallStart&, const ServerLiveRequest&, ServerLiveResponse* response) {
         response->set_live(true);
         return absl::OkStatus();
-      }));
-  methods.push_back(AnsweredMethod<ServerReadyRequest, ServerReadyResponse>(
+      })));
+  methods.push_back(Probe(AnsweredMethod<ServerReadyRequest, ServerReadyResponse>(
       InferencePath("ServerReady"),
       [this](const CallStart&, const ServerReadyRequest&, ServerReadyResponse* response) {
         response->set_ready(options_.ready());
         return absl::OkStatus();
-      }));
+      })));
   // As in Triton, an unknown model is not ready rather than an error.
   methods.push_back(AnsweredMethod<ModelReadyRequest, ModelReadyResponse>(
       InferencePath("ModelReady"),
