@@ -48,10 +48,10 @@ const CpuIsaLimit& Limit() {
 }  // namespace
 
 CpuIsaLimit CpuIsaLimitOf(std::string_view name) {
-  if (name == "portable") return {CpuIsa::kPortable, false};
-  if (name == "avx2") return {CpuIsa::kAvx2, false};
-  if (name == "avx512") return {CpuIsa::kAvx512, false};
-  if (name == "avx512_bf16") return {CpuIsa::kAvx512, true};
+  if (name == "portable") return {CpuIsa::kPortable, false, false};
+  if (name == "avx2") return {CpuIsa::kAvx2, false, false};
+  if (name == "avx512") return {CpuIsa::kAvx512, false, false};
+  if (name == "avx512_bf16") return {CpuIsa::kAvx512, true, true};
   throw std::invalid_argument(std::string(kCpuIsaVariable) + " is '" + std::string(name) +
                               "'; expected portable, avx2, avx512 or avx512_bf16. Unset it to use everything "
                               "that the processor has");
@@ -75,8 +75,8 @@ bool MultipliesBFloat16() {
 bool MultipliesInt8() {
 #if defined(__x86_64__)
   static const bool multiplies =
-      (BestCpuIsa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0) ||
-      (BestCpuIsa() == CpuIsa::kAvx2 && HasAvxVnni());
+      Limit().int8 && ((BestCpuIsa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0) ||
+                       (BestCpuIsa() == CpuIsa::kAvx2 && HasAvxVnni()));
   return multiplies;
 #else
   return false;

@@ -16,10 +16,13 @@ struct CpuIsaLimit {
   CpuIsa isa = CpuIsa::kAvx512;
   // Whether they may use the instructions that multiply bfloat16.
   bool bfloat16 = true;
+  // Whether they may use the instructions that sum products of bytes (VNNI).
+  bool int8 = true;
 };
 
-// Returns the limit of this name: "portable", "avx2", "avx512" (without the instructions for bfloat16) or
-// "avx512_bf16" (no limit). Throws std::invalid_argument, with the known names, if there is none.
+// Returns the limit of this name: "portable", "avx2", "avx512" (these three without the instructions for
+// bfloat16 and bytes, as on the first processors that had the set) or "avx512_bf16" (no limit). Throws
+// std::invalid_argument, with the known names, if there is none.
 CpuIsaLimit CpuIsaLimitOf(std::string_view name);
 
 // Returns the best set that this processor and this build support, within the limit of the environment.

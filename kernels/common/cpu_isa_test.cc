@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -16,12 +17,17 @@ using testing::ThrowsMessage;
 
 constexpr int kFailed = 100;
 
-// Ends the process with the number of the set that is used under this limit, plus 10 if it multiplies
-// bfloat16; with kFailed if there is an exception, whose message it writes.
+// Ends the process with the number of the set that is used under this limit (null: none), plus 10 if it
+// multiplies bfloat16 and 20 if it sums products of bytes; with kFailed if there is an exception, whose
+// message it writes.
 [[noreturn]] void ExitWithSet(const char* limit) {
-  setenv(kCpuIsaVariable, limit, 1);
+  if (limit == nullptr) {
+    unsetenv(kCpuIsaVariable);
+  } else {
+    setenv(kCpuIsaVariable, limit, 1);
+  }
   try {
-    std::exit(static_cast<int>(BestCpuIsa()) + (MultipliesBFloat16() ? 10 : 0));
+    std::exit(static_cast<int>(BestCpuIsa()) + (MultipliesBFloat16() ? 10 : 0) + (MultipliesInt8() ? 20 : 0));
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "%s\n", error.what());
     std::exit(kFailed);
@@ -33,18 +39,31 @@ class CpuIsaOfTheEnvironment : public testing::Test {
  protected:
   CpuIsaOfTheEnvironment() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
-  static bool IsAtMost(int status, CpuIsa most) {
-    return WIFEXITED(status) && WEXITSTATUS(status) <= static_cast<int>(most);
+  // Sets unlimited_.
+  void FindUnlimited() {
+    const auto keep = [this](int status) {
+      unlimited_ = WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
+      return unlimited_ != kFailed;
+    };
+    EXPECT_EXIT(ExitWithSet(nullptr), keep, "");
   }
+
+  // The exit code of a limit to the set `most`, without instructions for bfloat16 and bytes.
+  int Limited(CpuIsa most) const { return std::min(unlimited_ % 10, static_cast<int>(most)); }
+
+  // The exit code of ExitWithSet() without a limit.
+  int unlimited_ = kFailed;
 };
 
 TEST(CpuIsaLimitOf, KnowsTheNames) {
   for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
     EXPECT_EQ(CpuIsaLimitOf(CpuIsaName(isa)).isa, isa);
     EXPECT_FALSE(CpuIsaLimitOf(CpuIsaName(isa)).bfloat16);
+    EXPECT_FALSE(CpuIsaLimitOf(CpuIsaName(isa)).int8);
   }
   EXPECT_EQ(CpuIsaLimitOf("avx512_bf16").isa, CpuIsa::kAvx512);
   EXPECT_TRUE(CpuIsaLimitOf("avx512_bf16").bfloat16);
+  EXPECT_TRUE(CpuIsaLimitOf("avx512_bf16").int8);
 }
 
 TEST(CpuIsaLimitOf, AnotherNameIsAnErrorThatListsThem) {
@@ -56,15 +75,21 @@ TEST(CpuIsaLimitOf, AnotherNameIsAnErrorThatListsThem) {
   }
 }
 
-TEST_F(CpuIsaOfTheEnvironment, IsWithinTheLimit) {
-  EXPECT_EXIT(ExitWithSet("portable"), [](int status) { return IsAtMost(status, CpuIsa::kPortable); }, "");
-  EXPECT_EXIT(ExitWithSet("avx2"), [](int status) { return IsAtMost(status, CpuIsa::kAvx2); }, "");
-  EXPECT_EXIT(ExitWithSet("avx512"), [](int status) { return IsAtMost(status, CpuIsa::kAvx512); }, "");
+TEST_F(CpuIsaOfTheEnvironment, IsTheBestWithinTheLimit) {
+  FindUnlimited();
+  EXPECT_EXIT(ExitWithSet("portable"), testing::ExitedWithCode(Limited(CpuIsa::kPortable)), "");
+  EXPECT_EXIT(ExitWithSet("avx2"), testing::ExitedWithCode(Limited(CpuIsa::kAvx2)), "");
+  EXPECT_EXIT(ExitWithSet("avx512"), testing::ExitedWithCode(Limited(CpuIsa::kAvx512)), "");
 }
 
 TEST_F(CpuIsaOfTheEnvironment, AnEmptyLimitIsNone) {
-  EXPECT_EXIT(
-      ExitWithSet(""), [](int status) { return WIFEXITED(status) && WEXITSTATUS(status) != kFailed; }, "");
+  FindUnlimited();
+  EXPECT_EXIT(ExitWithSet(""), testing::ExitedWithCode(unlimited_), "");
+}
+
+TEST_F(CpuIsaOfTheEnvironment, TheNameOfEverythingLimitsNothing) {
+  FindUnlimited();
+  EXPECT_EXIT(ExitWithSet("avx512_bf16"), testing::ExitedWithCode(unlimited_), "");
 }
 
 TEST_F(CpuIsaOfTheEnvironment, AnUnknownLimitIsAnError) {

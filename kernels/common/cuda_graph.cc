@@ -1,11 +1,13 @@
 // The plugin's side of cuda_graph.h.
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <optional>
 
 #include "kernels/common/cuda_graph.h"
@@ -13,19 +15,31 @@
 namespace saccade::kernels {
 namespace {
 
+// Held while a capture begins and while a graph is destroyed. Both change the set of graphs that LibTorch's
+// random number generator of the GPU keeps, which has no lock. Replays do not change it.
+std::mutex& GraphSetMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 class RecordedGraph : public CudaGraph {
  public:
   // A pool of {0, 0} stands for a new one.
-  RecordedGraph(int gpu, c10::MempoolId_t pool) : gpu_(static_cast<c10::DeviceIndex>(gpu)), pool_(pool) {}
+  RecordedGraph(int gpu, c10::MempoolId_t pool) : gpu_(static_cast<c10::DeviceIndex>(gpu)), pool_(pool) {
+    graph_.emplace();
+  }
 
   // Waits for replays, which use memory that goes with the graph.
   ~RecordedGraph() override {
-    if (!stream_) return;
-    try {
-      stream_->synchronize();
-    } catch (const std::exception& error) {
-      TORCH_WARN("CUDA error before a CUDA graph is freed: ", error.what());
+    if (stream_) {
+      try {
+        stream_->synchronize();
+      } catch (const std::exception& error) {
+        TORCH_WARN("CUDA error before a CUDA graph is freed: ", error.what());
+      }
     }
+    const std::lock_guard lock(GraphSetMutex());
+    graph_.reset();
   }
 
   c10::MempoolId_t pool() const { return pool_; }
@@ -39,22 +53,28 @@ class RecordedGraph : public CudaGraph {
     work();
     work();
     stream.synchronize();
-    // In thread-local mode, CUDA calls of other threads do not invalidate the capture.
-    graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    // LibTorch's cache still has the memory of these passes. The capture cannot use it, because it allocates
+    // from the graph's pool, and LibTorch does not free its cache for a failed allocation during a capture.
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    {
+      const std::lock_guard lock(GraphSetMutex());
+      // In thread-local mode, CUDA calls of other threads do not invalidate the capture.
+      graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    }
     try {
       work();
     } catch (...) {
       End();
       throw;
     }
-    graph_.capture_end();
-    pool_ = graph_.pool();
+    graph_->capture_end();
+    pool_ = graph_->pool();
     stream_ = stream;
   }
 
   void Replay() override {
     const c10::cuda::CUDAGuard device(gpu_);
-    graph_.replay();
+    graph_->replay();
   }
 
  private:
@@ -62,7 +82,7 @@ class RecordedGraph : public CudaGraph {
   // caller.
   void End() noexcept {
     try {
-      graph_.capture_end();
+      graph_->capture_end();
     } catch (const std::exception& error) {
       TORCH_WARN("cannot end the capture of a CUDA graph: ", error.what());
     }
@@ -72,7 +92,8 @@ class RecordedGraph : public CudaGraph {
   c10::MempoolId_t pool_;
   // Where it was recorded; nothing before.
   std::optional<c10::cuda::CUDAStream> stream_;
-  at::cuda::CUDAGraph graph_;
+  // Never empty before the destructor.
+  std::optional<at::cuda::CUDAGraph> graph_;
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ class CudaGraph {
   // Runs `work` twice normally, so that libraries choose their algorithms and allocate their workspaces, then
   // a third time under capture, which computes nothing. The addresses that `work` allocates stay the graph's
   // as long as it lives, also after `work` has freed them: only graphs made beside it use them too. `work`
-  // must not wait for the GPU.
+  // must not wait for the GPU. Before the capture, LibTorch's caches of all GPUs are emptied, so no other
+  // thread may be recording.
   virtual void Record(const std::function<void()>& work) = 0;
 
   // Enqueues the recorded work. REQUIRES: Record() has returned.

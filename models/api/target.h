@@ -43,8 +43,9 @@ struct Target {
   Calibration* calibration = nullptr;
 
   bool on_gpu() const { return gpu >= 0; }
-  // Whether convolutions use oneDNN with packed weights, as they do wherever the CPU serves. All others use
-  // ATen's operators, which run on both the CPU and the GPU; on the CPU only tests do so.
+  // Whether convolutions have packed weights, as they do wherever the CPU serves: oneDNN's, or those of our
+  // kernel for inverted residuals. All others use ATen's operators, which run on both the CPU and the GPU; on
+  // the CPU only tests do so.
   bool packed() const {
     return !on_gpu() && !replay_on_cpu &&
            (precision == Precision::kFloat32 || precision == Precision::kBFloat16 ||

@@ -5,8 +5,9 @@
 
 namespace saccade::models {
 
-// Held by a model or program on a GPU as long as it lives, so that the setting does not change under its
-// passes. The first holder sets it; once the last one has gone, the next may set the other. Thread-safe.
+// Held by a model or program on a GPU that computes in float32 or TF32 as long as it lives, so that the
+// setting does not change under its passes. Models in bf16 and fp16 hold nothing. The first holder sets it;
+// once the last one has gone, the next may set the other. Thread-safe.
 class Float32Use {
  public:
   // `tf32`: whether products of float32 may be rounded to TF32. Throws LoadError if others hold the other

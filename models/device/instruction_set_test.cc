@@ -2,8 +2,31 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 namespace saccade::models {
 namespace {
+
+// A processor with AVX2 alone computes other bits than one that is limited by only some of the variables.
+TEST(InstructionSetTest, LimitsArePartOfIt) {
+  std::map<std::string, const char*> values;
+  const auto limits = [&] {
+    return LimitsOfInstructionSet([&](const char* variable) {
+      const auto found = values.find(variable);
+      return found == values.end() ? nullptr : found->second;
+    });
+  };
+  EXPECT_EQ(limits(), "");
+  values["ONEDNN_MAX_CPU_ISA"] = "AVX2";
+  EXPECT_EQ(limits(), " ONEDNN_MAX_CPU_ISA=AVX2");
+  values["SACCADE_CPU_ISA"] = "avx2";
+  values["ATEN_CPU_CAPABILITY"] = "";
+  values["DNNL_MAX_CPU_ISA"] = "\xff";
+  EXPECT_EQ(limits(), " SACCADE_CPU_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2");
+  values["ATEN_CPU_CAPABILITY"] = "avx2";
+  EXPECT_EQ(limits(), " SACCADE_CPU_ISA=avx2 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2");
+}
 
 // Replays and proofs demand equal bits where instruction sets are equal.
 TEST(InstructionSetTest, DifferentGpusAreDifferentInstructionSets) {

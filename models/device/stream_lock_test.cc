@@ -104,20 +104,22 @@ TEST(StreamLockTest, WithoutAPassThereIsNothingToWaitFor) {
   std::thread([&] { const StreamPass pass(lock); }).join();
 }
 
-TEST(StreamLockTest, NothingIsRecordedWhileCachesAreEmptied) {
+// Whether another thread could empty the caches now.
+bool CachesMayBeEmptied() {
+  bool may = false;
+  std::thread([&] { may = std::unique_lock(GpuCacheMutex(), std::try_to_lock).owns_lock(); }).join();
+  return may;
+}
+
+TEST(StreamLockTest, NoCachesAreEmptiedWhileAStreamIsRecorded) {
   StreamLock lock;
-  std::atomic<bool> emptied = false;
-  std::thread recorder;
+  const StreamPass pass(lock);
+  EXPECT_TRUE(CachesMayBeEmptied());
   {
-    const std::lock_guard emptying(GpuCacheMutex());
-    recorder = std::thread([&] {
-      const StreamPass pass(lock);
-      const StreamRecording alone;
-      EXPECT_TRUE(emptied);
-    });
-    emptied = true;
+    const StreamRecording alone;
+    EXPECT_FALSE(CachesMayBeEmptied());
   }
-  recorder.join();
+  EXPECT_TRUE(CachesMayBeEmptied());
 }
 
 c10::Stream Numbered(int64_t id) { return c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::kCUDA, 0), id); }

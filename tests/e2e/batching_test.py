@@ -2,6 +2,7 @@
 
 import numpy
 
+from busy import HOLDING, Held, write_holding
 from harness import DEADLINE_SECONDS, eventually
 from messages import infer_request, message, predict_request
 from tiny_models import write_model
@@ -36,8 +37,24 @@ def test_a_batch_is_shared_and_changes_no_bit(start, repository, tiny):
             assert pictures == REQUESTS
             return after.value("nv_inference_exec_count", **labels) - before.value("nv_inference_exec_count", **labels)
 
-        # On cores that others use, requests may arrive too far apart to share passes.
+        # On cores that others use, requests may arrive too far apart to share passes. That those do which wait behind a pass
+        # is tested below.
         eventually(lambda: passes_of_a_crowd() <= REQUESTS / 2, f"{REQUESTS} requests at once take half as many passes at most")
+
+
+def test_requests_that_wait_for_an_instance_share_passes(start, tmp_path):
+    write_holding(tmp_path / "models", tmp_path / "hang", max_batch_size=8)
+    daemon = start(tmp_path / "models", *HOLDING).await_ready()
+    with daemon.channel() as channel:
+        busy = Held(daemon, channel, tmp_path / "hang")
+        calls = [busy.inference.model_infer.future(busy.light) for _ in range(REQUESTS)]
+        # Up to seven may have joined the pass that lasts.
+        eventually(lambda: busy.inflight() == REQUESTS + 1 and busy.waiting() >= REQUESTS - 7, "the others wait")
+        busy.let_go()
+        for call in [busy.heavy, *calls]:
+            call.result(timeout=DEADLINE_SECONDS)
+        # The pass that lasted, four full ones and, if some joined the first one or came late, as many more as those.
+        assert busy.passes() <= 1 + REQUESTS / 8 + 7
 
 
 def test_the_answer_tells_the_size_of_its_batch(daemon, tiny):

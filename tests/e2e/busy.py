@@ -49,12 +49,12 @@ class Busy(Occupied):
 HOLDING = ("--allow-drills", "--decode-threads=1")
 
 
-def write_holding(root, hang, **config):
+def write_holding(root, hang, max_batch_size=1, **config):
     """Writes the model 'slow', a pass of which lasts for as long as the file `hang` exists. It needs the flags HOLDING. A pass is
-    one request, because others that have just come might share the one that lasts."""
+    one request by default, because others that have just come might share the one that lasts."""
     hang.touch()
     drill = Identity(hang_at=str(HANG), hang_file=str(hang), hang_seconds="3600")
-    write_model(root, "slow", drill, max_batch_size=1, **config)
+    write_model(root, "slow", drill, max_batch_size=max_batch_size, **config)
 
 
 class Held(Occupied):
