@@ -161,9 +161,8 @@ Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixe
     recording->pixels.narrow(0, sent.size(0), shape[0] - sent.size(0)).zero_();
     recording->graph = make_graph_(recordings_.empty() ? nullptr : recordings_.begin()->second->graph.get());
     // The pass keeps these sizes for all replays; replays pass their extents in `valid`.
-    recording->graph->Record([this, to = recording.get(), filled] {
-      to->maps = pass_({to->pixels, filled.With(to->valid)});
-    });
+    recording->graph->Record(
+        [this, to = recording.get(), filled] { to->maps = pass_({to->pixels, filled.With(to->valid)}); });
   } catch (const std::exception& error) {
     if (IsOutOfMemory(error)) {
       if (too_large_.size() >= kMaxRemembered) too_large_.clear();

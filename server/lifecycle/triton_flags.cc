@@ -38,7 +38,8 @@ constexpr auto kRejected = TritonFlag::kRejected;
 
 constexpr TritonFlag kTritonFlags[] = {
     {"model-load-thread-count", nullptr, kIgnored,
-     "models that were measured before are loaded at the same time, one for each of `--cores` and at most 16; "
+     "models that were measured before are loaded at the same time, one for each of `--cores` and at most "
+     "16; "
      "others, and after the start all versions of a model with several, one after the other"},
     {"model-load-retry-count", "0", kIgnored,
      "a load that fails at start or by poll is tried nine times in all"},
