@@ -165,8 +165,9 @@ class Client {
         channel_(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials())),
         stub_(channel_) {
     // The server has to hear of a call before its deadline.
-    if (call.waits)
+    if (call.waits) {
       EXPECT_TRUE(channel_->WaitForConnected(std::chrono::system_clock::now() + std::chrono::minutes(1)));
+    }
     // A server that forgets a call fails the test instead of hanging it.
     const auto timeout = call.waits ? std::chrono::milliseconds(2000) : std::chrono::milliseconds(60000);
     context_.set_deadline(std::chrono::system_clock::now() + timeout);
