@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from harness import DEADLINE_SECONDS, Daemon
+from harness import DEADLINE_SECONDS, Daemon, eventually
 from page_fixtures import DEMO, SCENE, ask, browser, colours, daemon, open_page, repository, shots, wait_for
 from page_workbench_test import png
 from tools.rollout.network import free_port
@@ -115,6 +115,8 @@ def test_a_daemon_that_is_restarted(browser, repository, tmp_path):
         page.set_input_files("#slot-0 input", STAR)
         page.wait_for_function("() => document.getElementById('summary').textContent.includes('sending') || "
                                "document.getElementById('summary').textContent.includes('waiting')")
+        # The page tells it before its request comes here, which it does while the page is asked something.
+        eventually(lambda: page.evaluate("() => true") and held, "the request is held")
     # The daemon has ended.
     held[0].continue_()
     page.unroute("**/v1/predict/**")
