@@ -61,6 +61,8 @@ def test_without_it_the_faster_answer_overtakes(overtaking):
     running = overtaking(False)
     running.quick.result()
     assert not running.slow.done()
+    running.end_slow()
+    running.slow.result()
 
 
 def test_with_it_the_faster_answer_waits(overtaking):
