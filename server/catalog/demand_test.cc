@@ -29,6 +29,14 @@ std::atomic<size_t> failing_size{SIZE_MAX};
 
 }  // namespace
 
+// ThreadSanitizer brings operators of its own.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SACCADE_KEEPS_OPERATORS
+#endif
+#endif
+
+#ifndef SACCADE_KEEPS_OPERATORS
 // Replaces the operators for the whole program.
 void* operator new(size_t size) {
   if (size >= failing_size) throw std::bad_alloc();
@@ -38,6 +46,7 @@ void* operator new(size_t size) {
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t /*size*/) noexcept { std::free(memory); }
+#endif
 
 namespace saccade::server {
 namespace {
@@ -516,6 +525,9 @@ TEST_F(DemandTest, AModelThatIsLoadedNeedsNoRoomForItself) {
 
 // Reading a configuration takes more than a mebibyte, whatever its size.
 TEST_F(DemandTest, ALoadThatCannotBeginStopsNoOther) {
+#ifdef SACCADE_KEEPS_OPERATORS
+  GTEST_SKIP() << "no allocation can be made to fail";
+#endif
   for (const char* model : {"a", "b"}) Write(model);
   ASSERT_TRUE(StartOnDemand().ok());
   failing_size = 1 << 20;
