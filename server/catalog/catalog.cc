@@ -27,8 +27,6 @@ constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
 // How often the load beside the daemon is looked at.
 constexpr absl::Duration kPauseOfLooks = absl::Seconds(10);
 
-absl::Status Closing() { return absl::UnavailableError("the daemon is shutting down"); }
-
 absl::Status NotControlled() {
   return absl::FailedPreconditionError(
       "models cannot be loaded or unloaded by request; start the daemon with "
@@ -175,12 +173,14 @@ void Catalog::Order(const std::string& model, bool is_load, Job job) {
   std::move(job)(refused);
 }
 
+absl::Status Catalog::Closing() { return absl::UnavailableError("the daemon is shutting down"); }
+
+absl::Status Catalog::FailureWithoutText() { return {absl::StatusCode::kResourceExhausted, ""}; }
+
 void Catalog::Run() {
   pthread_setname_np(pthread_self(), "catalog");
   absl::Status first_failure;
-  // Without a text, which takes memory.
-  if (!Guard([&] { first_failure = LoadAtStart(); }))
-    first_failure = absl::Status(absl::StatusCode::kResourceExhausted, "");
+  if (!Guard([&] { first_failure = LoadAtStart(); })) first_failure = FailureWithoutText();
   if (events_.loaded && !refusing()) Guard([&] { events_.loaded(first_failure); });
   PollSchedule schedule(options_.poll_interval, options_.poll_jitter, std::random_device()());
   absl::Time next_look = schedule.After(clock_->Now());
@@ -292,8 +292,8 @@ absl::Status Catalog::LoadAtStart() {
     has_failed_at_start_ = true;
     // They may begin with files of model i, or of a later one.
     ahead.clear();
-    // Without a text, which takes memory: the failure must not be lost.
-    first.Update(absl::Status(absl::StatusCode::kResourceExhausted, ""));
+    // The failure must not be lost.
+    first.Update(FailureWithoutText());
     Guard([&] {
       const absl::Status lost = absl::ResourceExhaustedError("a model could not be loaded; the log says why");
       host_.DropAhead(wanted[i].first);

@@ -194,6 +194,10 @@ class Catalog final : public ModelFinder {
   static bool Guard(absl::FunctionRef<void()> action);
   // The same, and sets `failed_` after an exception.
   void Try(absl::FunctionRef<void()> action);
+  // What an action has failed with until it is known better. Takes no memory.
+  static absl::Status FailureWithoutText();
+  // What is told to orders and loads that do not begin any more.
+  static absl::Status Closing();
   // Returns the first failure.
   absl::Status LoadAtStart();
   // A model's files as they were read, and their stamp from before.

@@ -131,8 +131,7 @@ Catalog::Begun Catalog::BeginNext() {
     case LoadStart::kUnknown:
       break;
   }
-  // Without a text, which takes memory.
-  absl::Status failed(absl::StatusCode::kResourceExhausted, "");
+  absl::Status failed = FailureWithoutText();
   Try([&] { failed = absl::ResourceExhaustedError("it could not be begun; the log says why"); });
   Report(std::move(loading), failed);
   return Begun::kBeside;
@@ -166,8 +165,7 @@ bool Catalog::LoadsNothing(const Loading& loading) const {
 
 void Catalog::EndAtOnce(Loading loading) {
   const LogCallScope scope(std::move(loading.call));
-  // Without a text, which takes memory.
-  absl::Status ended(absl::StatusCode::kResourceExhausted, "");
+  absl::Status ended = FailureWithoutText();
   Try([&] {
     ended = Note(loading.repository, loading.name, loading.files);
     if (ended.ok()) ended = Host(loading.name, std::move(loading.files), /*overridden=*/false, {});
@@ -203,8 +201,7 @@ void Catalog::BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan,
 void Catalog::LoadAlone(Loading loading) {
   const LogCallScope scope(std::move(loading.call));
   loading.start = clock_->Now();
-  // Without a text, which takes memory.
-  absl::Status loaded(absl::StatusCode::kResourceExhausted, "");
+  absl::Status loaded = FailureWithoutText();
   Try([&] {
     running_.Begin(loading.name, 0, /*alone=*/true);
     load_queue_->Begin(loading.name, /*alone=*/true);
@@ -260,8 +257,7 @@ void Catalog::EndLoad(const std::string& name) {
   Loading loading = std::move(ended.mapped());
   running_.End(loading.name);
   const LogCallScope scope(std::move(loading.call));
-  // Without a text, which takes memory.
-  absl::Status loaded(absl::StatusCode::kResourceExhausted, "");
+  absl::Status loaded = FailureWithoutText();
   Try([&] { loaded = Host(loading.name, std::move(loading.files), loading.config_json.has_value(), {}); });
   Try([&] { host_.DropAhead(loading.name); });
   Report(std::move(loading), loaded);
@@ -286,7 +282,7 @@ void Catalog::RejectNext() {
   if (!next_) return;
   Loading loading = *std::move(next_);
   next_.reset();
-  std::move(loading.ended)(absl::UnavailableError("the daemon is shutting down"));
+  std::move(loading.ended)(Closing());
 }
 
 absl::Time Catalog::NextRetry() const {

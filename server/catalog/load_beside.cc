@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <system_error>
@@ -18,12 +16,6 @@ namespace {
 
 // The daemon, the process from which decode workers are forked, and the workers.
 constexpr int kGenerations = 3;
-
-std::optional<std::string> Contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 }  // namespace
 
@@ -48,7 +40,7 @@ std::optional<CoreUse> CoreUseMeter::Measure() {
 }
 
 std::optional<CoreUseMeter::Reading> CoreUseMeter::Read() const {
-  const auto stat = Contents(root_ + "/proc/stat");
+  const auto stat = ReadProcFile(root_ + "/proc/stat");
   if (!stat) return std::nullopt;
   const std::set<int> wanted(processors_.begin(), processors_.end());
   Reading reading;
@@ -73,7 +65,7 @@ std::optional<CoreUseMeter::Reading> CoreUseMeter::Read() const {
 
 bool CoreUseMeter::AddTree(const std::string& process, int generations, Reading* reading) const {
   const std::string folder = absl::StrCat(root_, "/proc/", process);
-  const auto text = Contents(folder + "/stat");
+  const auto text = ReadProcFile(folder + "/stat");
   const auto stat = text ? ParseProcessStat(*text) : std::nullopt;
   // A child may just have ended.
   if (!stat) return process != "self";
@@ -81,12 +73,12 @@ bool CoreUseMeter::AddTree(const std::string& process, int generations, Reading*
   std::istringstream(*text) >> id;
   reading->own[id] = stat->cpu_ticks;
   // The kernel may be built without these files. A thread that has ended has none either.
-  if (process == "self" && !Contents(absl::StrCat(folder, "/task/", id, "/children"))) return false;
+  if (process == "self" && !ReadProcFile(absl::StrCat(folder, "/task/", id, "/children"))) return false;
   if (generations <= 1) return true;
   std::error_code error;
   for (std::filesystem::directory_iterator task(folder + "/task", error), end; !error && task != end;
        task.increment(error)) {
-    std::istringstream children(Contents(task->path().string() + "/children").value_or(""));
+    std::istringstream children(ReadProcFile(task->path().string() + "/children").value_or(""));
     for (std::string child; children >> child;) AddTree(child, generations - 1, reading);
   }
   return true;

@@ -25,8 +25,8 @@ class CoreUseMeter {
   // The daemon may run on `processors` and keeps at most `cores` of them busy. Files are read below `root`.
   CoreUseMeter(std::vector<int> processors, int cores, std::string root = "");
 
-  // What was used since the last call; nullopt at the first one, and if the kernel does not tell. Takes about
-  // a millisecond.
+  // The use since the last call; nullopt at the first one, and if the kernel does not tell. Takes about a
+  // millisecond.
   std::optional<CoreUse> Measure();
 
  private:
@@ -34,7 +34,7 @@ class CoreUseMeter {
   struct Reading {
     double busy = 0;
     double total = 0;
-    // Of the daemon and its descendants, by process.
+    // Ticks of the daemon and its descendants, by process.
     std::map<int, double> own;
   };
   std::optional<Reading> Read() const;

@@ -107,7 +107,7 @@ class CoreUseMeterTest : public ::testing::Test {
     std::filesystem::create_directories(whole.parent_path());
     std::ofstream(whole) << text;
   }
-  // Of each processor, so many ticks were busy and idle.
+  // How many ticks each processor was busy and idle.
   void WriteStat(int first, int second, int idle_first, int idle_second) const {
     Write("stat", absl::StrCat("cpu 9 9 9 9 9 9 9 9 0 0\ncpu0 ", first, " 0 0 ", idle_first,
                                " 0 0 0 0 0 0\ncpu1 ", "77 0 0 1 0 0 0 0 0 0\ncpu2 0 0 ", second, " ",

@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/device/gpu_memory.h"
@@ -30,8 +29,6 @@ constexpr int kPassesOfGpu = 2;
 // Memory that a model is expected to hold once it is loaded, by the size of its weights: they are packed for
 // the processor, and passes need room.
 constexpr int64_t kGrowth = 2;
-// A model that holds more is not loaded once more only to try its threads: the memory may not be there.
-constexpr int64_t kMaxBytesTriedAgain = int64_t{512} << 20;
 
 int ThreadsPerInstance(int asked, int cores, int instances) {
   return asked > 0 ? asked : std::max(1, cores / instances);
@@ -55,26 +52,6 @@ ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
   snapshot.max_batch_size = static_cast<int>(settings.batching.max_batch_size);
   snapshot.description.architecture = settings.architecture;
   return snapshot;
-}
-
-// Memory that a version is expected to hold. `known` is what was measured of its kind.
-int64_t ExpectedOf(const ModelVersion& version, const std::optional<MeasuredKind>& known) {
-  return std::max(kGrowth * WeightsBytes(version), known ? known->bytes : 0);
-}
-
-// The system may have no thread left, or no memory.
-absl::Status Safely(absl::FunctionRef<absl::Status()> load) {
-  try {
-    return load();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory while the model was loaded");
-  } catch (const std::exception& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("the model could not be started: ", error.what()));
-  }
-}
-
-absl::Status LoadSafely(ServedModel& model) {
-  return Safely([&model] { return model.Load(); });
 }
 
 void LogQueueError(const char* error) {
@@ -248,104 +225,6 @@ ModelHost::Version& ModelHost::Enter(const std::string& name, int64_t number,
   return version;
 }
 
-std::deque<ModelHost::ThreadTrial> ModelHost::ThreadTrials() const {
-  std::deque<ThreadTrial> trials;
-  for (const auto& [name, model] : hosted_) {
-    for (const auto& [number, version] : model.versions) trials.push_back({name, number});
-  }
-  return trials;
-}
-
-bool ModelHost::TryThreads(const ModelStamp& stamp, ThreadTrial* trial) {
-  const bool is_measured = trial->best.has_value();
-  const auto model = hosted_.find(trial->model);
-  Model* const hosted = model == hosted_.end() ? nullptr : &model->second;
-  const std::shared_ptr<ServedModel> serving = hosted == nullptr ? nullptr : FindToTry(*trial, stamp, hosted);
-  absl::Status status;
-  if (!is_measured) {
-    if (serving == nullptr) return false;
-    status = MeasureThreads(serving, hosted, trial);
-  } else if (serving == nullptr || serving != trial->measured.lock()) {
-    status = absl::AbortedError("the model, its files or the memory that is free have changed since");
-  } else {
-    status = ChangeThreads(*serving, *trial->best, hosted);
-  }
-  if (!status.ok()) {
-    metrics_->RecordThreadTrial(Metrics::TrialResult::kFailed);
-    Log(LogLevel::kWarning, "threads could not be tried again; the model goes on with those it has",
-        {{"model", trial->model}, {"version", trial->version}, {"reason", status.message()}});
-    return false;
-  }
-  if (!is_measured && trial->best) return true;
-  metrics_->RecordThreadTrial(is_measured ? Metrics::TrialResult::kChanged : Metrics::TrialResult::kKept);
-  return false;
-}
-
-std::shared_ptr<ServedModel> ModelHost::FindToTry(const ThreadTrial& trial, const ModelStamp& stamp,
-                                                  Model* model) {
-  const auto found = model->versions.find(trial.version);
-  const auto files = stamp.versions.find(trial.version);
-  if (found == model->versions.end() || files == stamp.versions.end()) return nullptr;
-  const Version& version = found->second;
-  if (version.stamp != files->second || version.shared_stamp != stamp.shared) return nullptr;
-  const std::shared_ptr<ServedModel> serving = version.loaded->handle;
-  const ModelSettings& settings = serving->settings();
-  if (settings.shadow || settings.promotion || options_.nodes.size() > 1) return nullptr;
-  if (!serving->CheckReady().ok() || !IsTried(OptionsOf(settings, serving->files(), model))) return nullptr;
-  const int64_t expected = ExpectedOf(serving->files(), KnownKind(settings, serving->files()));
-  const int64_t bytes = std::max(serving->memory_bytes(), expected);
-  const bool fits = options_.max_model_bytes == 0 || MemoryInUse() + bytes <= options_.max_model_bytes;
-  return fits && serving->memory_bytes() <= kMaxBytesTriedAgain ? serving : nullptr;
-}
-
-absl::Status ModelHost::MeasureThreads(const std::shared_ptr<ServedModel>& serving, Model* model,
-                                       ThreadTrial* trial) {
-  const auto timing = serving->Timing();
-  if (!timing) return absl::UnavailableError("the model does not serve");
-  // Loads on other threads would disturb the measurements.
-  AwaitAhead();
-  absl::StatusOr<InstanceSplit> best = absl::UnknownError("");
-  const absl::Status tried = Safely([&] {
-    best = serving->TryAgain(OptionsOf(serving->settings(), serving->files(), model));
-    return best.status();
-  });
-  ReturnFreeMemory();
-  if (!tried.ok()) return tried;
-  const bool kept = best->threads == timing->threads && best->instances == timing->instances;
-  Log(LogLevel::kInfo, kept ? "threads tried again and kept" : "threads tried again; others are better",
-      {{"model", trial->model},
-       {"version", trial->version},
-       {"threads", best->threads},
-       {"instances", best->instances},
-       {"threads_before", timing->threads},
-       {"instances_before", timing->instances}});
-  if (kept) return absl::OkStatus();
-  trial->measured = serving;
-  trial->best = *best;
-  return absl::OkStatus();
-}
-
-absl::Status ModelHost::ChangeThreads(const ServedModel& serving, const InstanceSplit& split, Model* model) {
-  ServedModelOptions options = OptionsOf(serving.settings(), serving.files(), model);
-  options.split = split;
-  // Its answers must not change because other processes disturb a measurement.
-  options.precision = serving.precision();
-  options.takes_over = true;
-  // The version goes on to be listed as ready.
-  options.deps.load_step = nullptr;
-  DeviceGroup* const devices = DevicesOf(options);
-  auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
-  const absl::Status loaded = LoadSafely(*served);
-  metrics_->RecordLoad(loaded.ok());
-  if (!loaded.ok()) return loaded;
-  const std::string name = serving.name();
-  const int64_t number = serving.version();
-  Enter(name, number, std::move(served), model);
-  Log(LogLevel::kInfo, "model ready with other threads",
-      {{"model", name}, {"version", number}, {"threads", split.threads}, {"instances", split.instances}});
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettings& settings,
                                                                const ModelVersion& version,
                                                                const ModelStamp& stamp, Model* model) {
@@ -363,10 +242,28 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettin
   ServedModelOptions options = OptionsOf(settings, version, model);
   TakeNode(&options);
   options.takes_over = model->versions.count(version.version) > 0;
+  return Made(std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Made(ServedModelOptions options) {
   DeviceGroup* const devices = DevicesOf(options);
   auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
-  if (absl::Status loaded = LoadSafely(*served); !loaded.ok()) return loaded;
+  if (absl::Status loaded = Safely([&] { return served->Load(); }); !loaded.ok()) return loaded;
   return served;
+}
+
+int64_t ModelHost::ExpectedOf(const ModelVersion& version, const std::optional<MeasuredKind>& known) {
+  return std::max(kGrowth * WeightsBytes(version), known ? known->bytes : 0);
+}
+
+absl::Status ModelHost::Safely(absl::FunctionRef<absl::Status()> load) {
+  try {
+    return load();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory while the model was loaded");
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("the model could not be started: ", error.what()));
+  }
 }
 
 DeviceGroup* ModelHost::DevicesOf(const ServedModelOptions& options) {
@@ -427,7 +324,7 @@ bool ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int6
       loads->thread = std::thread([loads, ended = hooks_.ended_ahead, call = CurrentLogCall()]() mutable {
         pthread_setname_np(pthread_self(), "load");
         const LogCallScope scope(std::move(call));
-        loads->status = LoadSafely(*loads->served);
+        loads->status = Safely([loads] { return loads->served->Load(); });
         loads->has_ended = true;
         if (ended) ended();
       });

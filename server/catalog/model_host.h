@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -217,9 +218,15 @@ class ModelHost {
   // Whether the version serves, with the same files and in the same role.
   static bool IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
                      const ModelStamp& stamp);
-  // What was measured of the version's kind; nullopt for pinned instances, which get their cores when their
+  // The measurements of the version's kind; nullopt for pinned instances, which get their cores when their
   // model is applied.
   std::optional<MeasuredKind> KnownKind(const ModelSettings& settings, const ModelVersion& version);
+  // Memory that a version is expected to hold. `known` is what was measured of its kind.
+  static int64_t ExpectedOf(const ModelVersion& version, const std::optional<MeasuredKind>& known);
+  // Calls `load`. The system may have no thread left, or no memory: the exception becomes an error.
+  static absl::Status Safely(absl::FunctionRef<absl::Status()> load);
+  // A version that is made of the options and loaded.
+  absl::StatusOr<std::unique_ptr<ServedModel>> Made(ServedModelOptions options);
   // Everything but the node, which TakeNode() sets.
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
   // Models take turns on the nodes, so call it only for a model that is then loaded with these options.

