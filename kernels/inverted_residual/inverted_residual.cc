@@ -4,7 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <cstring>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/check.h"
@@ -59,7 +59,7 @@ at::Tensor PaddedBias(const at::Tensor& bias) {
 }
 
 // Packs [outputs, inputs]; tensors are aligned to cache lines.
-at::Tensor Packed(const at::Tensor& matrix, at::ScalarType type) {
+at::Tensor PackedMatrix(const at::Tensor& matrix, at::ScalarType type) {
   const at::Tensor rows = matrix.to(at::kFloat).contiguous();
   const auto pack = [&]<typename T>(T /*zero*/) {
     const std::vector<T> packed = PackProduct<T>(rows.const_data_ptr<float>(), rows.size(0), rows.size(1));
@@ -90,8 +90,9 @@ void CheckMap(const char* argument, const at::Tensor& map, at::ScalarType type, 
 
 }  // namespace
 
-struct InvertedResidual::Memory {
+struct InvertedResidual::Packed {
   at::Tensor expand, expand_bias, filter, filter_bias, project, project_bias;
+  InvertedResidualWeights weights;
 };
 
 bool InvertedResidual::Supports(at::ScalarType type, int64_t inputs) {
@@ -99,27 +100,29 @@ bool InvertedResidual::Supports(at::ScalarType type, int64_t inputs) {
 }
 
 InvertedResidual::InvertedResidual(const Weights& weights, int64_t stride, at::ScalarType type)
-    : type_(type), memory_(std::make_unique<Memory>()), packed_(std::make_unique<InvertedResidualWeights>()) {
+    : type_(type) {
   const InvertedResidualLayers layers = LayersOf(weights, stride);
   TORCH_CHECK(Supports(type, layers.inputs) && (stride == 1 || stride == 2), kName, ": no code for type ",
               type, " with ", layers.inputs, " inputs and stride ", stride);
   TORCH_CHECK(layers.kept >= 0 && layers.beside >= 0, kName, ": ", layers.expanded,
               " expanded channels, but ", weights.filter.size(0), " filtered and ", weights.project.size(1),
               " projected ones");
-  packed_->layers = layers;
+  auto packed = std::make_unique<Packed>();
+  packed->weights.layers = layers;
   if (layers.expanded > 0) {
-    memory_->expand = Packed(weights.expand.reshape({layers.expanded, layers.inputs}), type);
-    memory_->expand_bias = PaddedBias(weights.expand_bias);
-    packed_->expand = ProductOf(memory_->expand, memory_->expand_bias, layers.inputs, layers.expanded);
+    packed->expand = PackedMatrix(weights.expand.reshape({layers.expanded, layers.inputs}), type);
+    packed->expand_bias = PaddedBias(weights.expand_bias);
+    packed->weights.expand = ProductOf(packed->expand, packed->expand_bias, layers.inputs, layers.expanded);
   }
-  memory_->filter = InFilteredOrder(weights.filter.reshape({-1, 9}).t(), layers).contiguous();
-  memory_->filter_bias = InFilteredOrder(weights.filter_bias.unsqueeze(0), layers);
-  packed_->filter = memory_->filter.const_data_ptr<float>();
-  packed_->filter_bias = memory_->filter_bias.const_data_ptr<float>();
-  memory_->project = Packed(InProjectedOrder(weights.project, layers), type);
-  memory_->project_bias = PaddedBias(weights.project_bias);
-  packed_->project =
-      ProductOf(memory_->project, memory_->project_bias, layers.projected_row(), layers.outputs);
+  packed->filter = InFilteredOrder(weights.filter.reshape({-1, 9}).t(), layers).contiguous();
+  packed->filter_bias = InFilteredOrder(weights.filter_bias.unsqueeze(0), layers);
+  packed->weights.filter = packed->filter.const_data_ptr<float>();
+  packed->weights.filter_bias = packed->filter_bias.const_data_ptr<float>();
+  packed->project = PackedMatrix(InProjectedOrder(weights.project, layers), type);
+  packed->project_bias = PaddedBias(weights.project_bias);
+  packed->weights.project =
+      ProductOf(packed->project, packed->project_bias, layers.projected_row(), layers.outputs);
+  packed_ = std::move(packed);
 }
 
 InvertedResidual::~InvertedResidual() = default;
@@ -127,11 +130,11 @@ InvertedResidual::InvertedResidual(InvertedResidual&& other) noexcept = default;
 InvertedResidual& InvertedResidual::operator=(InvertedResidual&& other) noexcept = default;
 
 at::Tensor InvertedResidual::operator()(const Maps& maps) const {
-  const InvertedResidualLayers& layers = packed_->layers;
+  const InvertedResidualLayers& layers = packed_->weights.layers;
   const at::Tensor& input = layers.expanded > 0 ? maps.x : maps.kept;
   TORCH_CHECK(input.defined() && input.dim() == 4, kName, ": expected a map of pictures");
   InvertedResidualProblem problem{
-      .weights = *packed_, .batch = input.size(0), .height = input.size(2), .width = input.size(3)};
+      .weights = packed_->weights, .batch = input.size(0), .height = input.size(2), .width = input.size(3)};
   const int64_t height = problem.out_height();
   const int64_t width = problem.out_width();
   CheckMap("x", maps.x, type_, {problem.batch, layers.inputs, problem.height, problem.width});

@@ -13,8 +13,6 @@
 
 namespace saccade::kernels {
 
-struct InvertedResidualWeights;
-
 // Immutable and thread-safe. A picture's result depends on that picture alone, bit for bit: not on the rest
 // of the batch, nor on the number of threads.
 class InvertedResidual {
@@ -51,12 +49,11 @@ class InvertedResidual {
   at::Tensor operator()(const Maps& maps) const;
 
  private:
-  // The packed arrays, to which packed_ points.
-  struct Memory;
+  // The packed weights and the tensors that hold them.
+  struct Packed;
 
   at::ScalarType type_;
-  std::unique_ptr<Memory> memory_;
-  std::unique_ptr<InvertedResidualWeights> packed_;
+  std::unique_ptr<const Packed> packed_;
 };
 
 }  // namespace saccade::kernels

@@ -183,7 +183,7 @@ class TestCase {
     }
   }
 
-  // What is filtered at a position of a sample, by columns of a filtered row.
+  // The input of the filter at a position of a sample, for one column of a filtered row.
   double Filtered(int64_t b, int64_t y, int64_t x, int64_t column) const {
     if (y < 0 || x < 0 || y >= config_.height || x >= config_.width || !IsFiltered(column)) return 0;
     const int64_t position = (b * config_.height + y) * config_.width + x;
