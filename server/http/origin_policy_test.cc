@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 const OriginPolicy kNamed{{"models.example.com", "inference"}};
 const OriginPolicy kAny{{"*"}};
-// Of ports that listen on loopback addresses.
+// The policy of ports that listen on loopback addresses.
 const OriginPolicy kNone{{}};
 const Peer kLocal{"127.0.0.1", true, false};
 const Peer kRemote{"10.0.0.7", false, false};

@@ -60,7 +60,7 @@ class Front {
     ConnectionLimits::Options connections;
     HttpLimits limits;
     HealthReserve::Options health;
-    // Of the gRPC and HTTP ports, and of the metrics port.
+    // The policies of the gRPC and HTTP ports, and of the metrics port.
     OriginPolicy origins;
     OriginPolicy metrics_origins;
     int64_t max_message_bytes = int64_t{64} << 20;

@@ -47,7 +47,7 @@ class HealthReserve {
   // Charges any open request, see ChargeRequest.
   RequestCharge Charge(absl::string_view client, const RequestHead& head, int64_t bytes);
 
-  // What is charged to the reserve, and not to the ledger.
+  // Bytes that are charged to the reserve, and not to the ledger.
   int64_t bytes() const { return grpc_checks_.bytes() + rest_checks_.bytes() + watches_.bytes(); }
 
  private:

@@ -20,7 +20,7 @@ class SmallDisk:
         if said != "mounted\n":
             self.close()
             pytest.skip(f"no disk can be mounted here: {said}")
-        self.folder = pathlib.Path(f"/proc/{self._holder.pid}/root/mnt")
+        self.folder = pathlib.Path("/proc", str(self._holder.pid), "root", "mnt")
         self._ballast = self.folder / "ballast"
 
     def leave(self, room):
