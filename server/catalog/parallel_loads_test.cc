@@ -2,10 +2,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -13,33 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/catalog/testing/demand_fixture.h"
+#include "server/catalog/testing/failing_allocations.h"
 #include "server/core/retry_hint.h"
-
-namespace {
-
-// Allocations of this many bytes or more fail.
-std::atomic<size_t> failing_size{SIZE_MAX};
-
-}  // namespace
-
-// ThreadSanitizer brings operators of its own.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SACCADE_KEEPS_OPERATORS
-#endif
-#endif
-
-#ifndef SACCADE_KEEPS_OPERATORS
-// Replaces the operators for the whole program.
-void* operator new(size_t size) {
-  if (size >= failing_size) throw std::bad_alloc();
-  void* const memory = std::malloc(size > 0 ? size : 1);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t /*size*/) noexcept { std::free(memory); }
-#endif
 
 namespace saccade::server {
 namespace {
@@ -54,7 +27,7 @@ class ParallelLoadsTest : public DemandTest {
  protected:
   void TearDown() override {
     DemandTest::TearDown();
-    failing_size = SIZE_MAX;
+    testing::FailAllocationsFrom(SIZE_MAX);
   }
 
   // Starts and ends the catalog, which measures the kinds of all models, and has the next start remember
@@ -246,12 +219,9 @@ TEST_F(ParallelLoadsTest, AModelThatIsLoadedNeedsNoRoomForItself) {
 
 // Reading a configuration takes more than a mebibyte, whatever its size.
 TEST_F(ParallelLoadsTest, ALoadThatCannotBeginStopsNoOther) {
-#ifdef SACCADE_KEEPS_OPERATORS
-  GTEST_SKIP() << "no allocation can be made to fail";
-#endif
   for (const char* model : {"a", "b"}) Write(model);
   ASSERT_TRUE(StartOnDemand().ok());
-  failing_size = 1 << 20;
+  if (!testing::FailAllocationsFrom(1 << 20)) GTEST_SKIP() << "no allocation can be made to fail";
   Pending order;
   catalog_->Load("a", std::nullopt, EndOf(order));
   ASSERT_TRUE(EndsSoon(order));
@@ -259,7 +229,7 @@ TEST_F(ParallelLoadsTest, ALoadThatCannotBeginStopsNoOther) {
   const absl::Status refused = Ask("b");
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(RetryAfter(refused), absl::Seconds(1));
-  failing_size = SIZE_MAX;
+  testing::FailAllocationsFrom(SIZE_MAX);
   Pending again;
   catalog_->Load("a", std::nullopt, EndOf(again));
   EXPECT_TRUE(again.Await().ok()) << again.status;
@@ -470,7 +440,7 @@ TEST_F(ParallelLoadsTest, WhatWasLoadedAheadOfAPartThatHasChangedIsFreed) {
     return absl::OkStatus();
   };
   ASSERT_TRUE(Start(options, /*cores=*/4).ok()) << catalog_->CheckAllReady();
-  EXPECT_THAT(catalog_->ServedVersions("part"), testing::ElementsAre(2));
+  EXPECT_THAT(catalog_->ServedVersions("part"), ::testing::ElementsAre(2));
   Pending unloaded;
   catalog_->Unload("part", false, EndOf(unloaded));
   EXPECT_TRUE(unloaded.Await().ok()) << unloaded.status;

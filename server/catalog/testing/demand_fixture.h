@@ -104,7 +104,7 @@ class GateClock final : public Clock {
   int standing_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-class DemandTest : public testing::Test {
+class DemandTest : public ::testing::Test {
  protected:
   // Loads that wait at the gate would not end.
   void TearDown() override { gate_.Open(); }
