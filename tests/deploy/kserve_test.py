@@ -7,7 +7,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, kustomize, only
+from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, bytes_of, known_flags, kustomize, least_memory, only
 from drain_time import beside_the_flags
 
 FOLDER = ROOT / "deploy" / "kserve"
@@ -213,6 +213,11 @@ def test_there_is_time_to_drain():
         int(flags()[name]) for name in ("lame-duck-seconds", "drain-timeout-seconds")) + beside_the_flags()
     for service in services():
         assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] > needed
+
+
+def test_memory_is_enough_for_what_may_be_in_flight():
+    # scale-to-zero.yaml has the same flags and limits.
+    assert bytes_of(container()["resources"]["limits"]["memory"]) > least_memory(flags())
 
 
 def test_every_flag_is_known_to_the_daemon():

@@ -33,7 +33,7 @@ LIMITS = {
         ("health_reserve.h", "kMaxHealthChecksPerClient", COUNT, "Those of one client", REFUSED),
         ("health_reserve.h", "kHealthCallBytes", BYTES, "Memory of these checks, and of open watches, on average", REFUSED),
         ("health_reserve.h", "kMaxCheckWait", SECONDS,
-         "Silence of the client of such a check over gRPC, and time to read its answer", "the call ends"),
+         "Time to read the answer of such a check, and silence of its client over gRPC", "the call ends"),
     ],
     "Requests over HTTP": [
         ("rest/json.cc", "kMaxDepth", COUNT, "Nesting of JSON", "400"),
