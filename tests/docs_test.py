@@ -215,6 +215,24 @@ def test_every_row_of_the_threat_model_has_a_test():
     assert not (missing := missing_tests(page)), missing
 
 
+def test_the_list_of_decisions_is_whole():
+    folder = ROOT / "docs" / "decisions"
+    pages = {int(page.name[:4]): page.name for page in folder.glob("[0-9]*.md")}
+    text = (folder / "README.md").read_text()
+    assert {int(number): file for number, file in re.findall(r"^(\d+)\. \[.*\]\((.+)\)$", text, re.MULTILINE)} == pages
+    unused = re.search(r"Numbers ([\d, and]+) are not used\.", " ".join(text.split()))[1]
+    assert {int(number) for number in re.findall(r"\d+", unused)} == set(range(1, max(pages) + 1)) - set(pages)
+
+
+def test_the_benchmarks_are_named_where_they_are_listed():
+    names = set(re.findall(r"^  (\w+)\) \1 ", (ROOT / "tools" / "bench").read_text(), re.MULTILINE))
+    assert "kernels" in names, names
+    head = (ROOT / "docs" / "benchmarks" / "README.md").read_text().partition("For example")[0]
+    assert set(re.findall(r"\./dev bench (\w+)", head)) == names
+    usage = re.search(r"^\./dev bench \[NAME\] +(.+?); all of them", (ROOT / "dev").read_text(), re.MULTILINE)[1]
+    assert set(re.findall(r"\w+", usage)) - {"or"} == names
+
+
 @pytest.mark.parametrize("name", ["tests/docs_test.py::test_nothing", "tests/nowhere_test.py::test_x",
                                   "server/security/tokens_test.cc::TokensTest.Nothing"])
 def test_a_planted_test_is_missed(name):
