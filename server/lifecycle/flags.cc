@@ -248,7 +248,8 @@ void AddShutdown(CLI::App& app, Flags& flags) {
   AddSeconds(app, "--drain-timeout-seconds,--exit-timeout-secs", flags.drain_timeout,
              "How long accepted requests may then take to finish");
   AddSeconds(app, "--stall-seconds", flags.stall_after,
-             "Health of 'liveness' becomes NOT_SERVING if a forward pass takes longer");
+             "Health of 'liveness' becomes NOT_SERVING if a forward pass neither ends nor reports progress "
+             "for so long");
 }
 
 void AddBounds(CLI::App& app, Flags& flags) {
