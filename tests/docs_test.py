@@ -215,6 +215,37 @@ def test_every_row_of_the_threat_model_has_a_test():
     assert not (missing := missing_tests(page)), missing
 
 
+# What a page says that the log has, as in "the log: `model unavailable`" or "a line `call failed` of level error".
+LOGGED = re.compile(r"\b[Ll]og(?:'s(?: line)?| of that pod)?(?: says)?:? `([a-z][^`=]*)`|"
+                    r"\bline `([a-z][^`=]*)` (?:of the log|of level|later)")
+
+
+@functools.cache
+def literals():
+    """The sources of the daemon, with string literals in one piece."""
+    files = (path for folder in ("server", "models") for path in (ROOT / folder).rglob("*.cc"))
+    return "\n".join(re.sub(r'"\s+"', "", path.read_text()) for path in files if not path.stem.endswith("_test"))
+
+
+def not_logged(text):
+    said = {one or other for one, other in LOGGED.findall(" ".join(text.split()))}
+    return said, sorted(message for message in said if f'"{message}' not in literals())
+
+
+def test_what_pages_say_of_the_log_is_logged():
+    found = set()
+    for page in PAGES:
+        said, missing = not_logged(page.read_text())
+        assert not missing, f"{shown(page)}: no line of the log begins with {missing}"
+        found |= said
+    assert len(found) > 10, found
+
+
+@pytest.mark.parametrize("text", ["the log: `model is unavailable`", "The line `kores` of the log", "the log says `a pass hangs`"])
+def test_a_planted_line_of_the_log_is_missed(text):
+    assert len(not_logged(text)[1]) == 1
+
+
 def test_the_list_of_decisions_is_whole():
     folder = ROOT / "docs" / "decisions"
     pages = {int(page.name[:4]): page.name for page in folder.glob("[0-9]*.md")}

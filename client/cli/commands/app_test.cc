@@ -165,7 +165,7 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   const auto quantize = RunWith({"quantize", "--help"});
   setenv("PATH", before.c_str(), 1);
   EXPECT_EQ(bulk.exit_code, 1);
-  // The package is in no registry, so `pip install saccade` could install a stranger's.
+  // The project publishes it in no registry, so `pip install saccade` could install a stranger's package.
   const std::string how =
       " is not in PATH; it comes with the Python package. In a checkout of Saccade: pip install ";
   EXPECT_THAT(bulk.err, HasSubstr("saccade-bulk" + how + "'./client/python[bulk]'\n"));
