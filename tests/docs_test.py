@@ -193,6 +193,18 @@ def missing_tests(text):
     return found
 
 
+def test_the_guide_has_every_key_of_a_description():
+    """saccade.json, as models/described reads it, and the defaults of numbers."""
+    source = (ROOT / "models" / "described" / "read_description.cc").read_text()
+    page = (ROOT / "docs" / "your-own-model.md").read_text()
+    keys = set(re.findall(r'\b(?:fields|one)\.(?:Text|Numbers?|Integer|Choice|Flag|Take)\("(\w+)"', source))
+    assert len(keys) > 30, keys
+    assert not (missing := keys - set(re.findall(r"\w+", " ".join(match.group(2) for match in SPAN.finditer(prose(page))))))
+    for key, default in re.findall(r'\.(?:Number|Integer)\("(score_threshold|max_\w+s)", ([\d.]+),', source):
+        assert f"`{key}` ({default})" in page, f"{key} is {default} by default"
+    assert f"`nms` ({re.search(r'ReadSuppression.fields, ([0-9.]+), head', source)[1]})" in page
+
+
 def test_the_guide_names_the_torch_that_programs_are_made_with():
     pinned = re.search(r"^torch==(\d+\.\d+)\.", (ROOT / "tools/setup/requirements/torch.in").read_text(), re.MULTILINE)[1]
     page = " ".join((ROOT / "docs/your-own-model.md").read_text().split())
