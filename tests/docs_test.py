@@ -205,6 +205,39 @@ def test_the_guide_has_every_key_of_a_description():
     assert f"`nms` ({re.search(r'ReadSuppression.fields, ([0-9.]+), head', source)[1]})" in page
 
 
+def names_of_reasons(path):
+    """The names that a source gives to the reasons of a metric."""
+    return set(re.findall(r'"([a-z_]{4,})"', re.sub(r"#include.*|//.*", "", (ROOT / path).read_text()))) - {"unknown"}
+
+
+@pytest.mark.parametrize("source, heading", [("server/net/refusal.cc", "## Why was a connection"),
+                                             ("server/core/shed_reason.cc", "## How do I watch it?")])
+def test_the_page_on_watching_has_every_reason(source, heading):
+    section = (ROOT / "docs" / "observability.md").read_text().partition(heading)[2].partition("\n## ")[0]
+    names = names_of_reasons(source)
+    assert len(names) > 8, names
+    assert not (missing := [name for name in names if f"`{name}`" not in section]), f"{source}: {missing}"
+
+
+def test_the_page_on_the_api_has_every_route_of_v1():
+    source = (ROOT / "server" / "security" / "scopes.cc").read_text()
+    routes = set(re.findall(r'"(GET|POST)", "(/v1/[^"]+)"', source))
+    assert len(routes) > 8, routes
+    words = {"model": "MODEL", "sample": "NAME", "number": "NUMBER"}
+    page = (ROOT / "docs" / "api.md").read_text()
+    shown_there = {(method, path) for methods, path in re.findall(r"^\| ((?:GET|POST)[GETPOS, ]*) `(/v1/[^`]+)`", page, re.MULTILINE)
+                   for method in methods.split(", ")}
+    assert {(method, re.sub(r"{(\w+)}", lambda found: words[found[1]], path)) for method, path in routes} == shown_there
+
+
+def test_variables_that_pages_name_are_read():
+    files = [path for folder in (*FOLDERS, "server") for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".h", ".py", ".sh")]
+    sources = "\n".join(path.read_text() for path in [*files, ROOT / "dev"] if path != ROOT / "tests" / "docs_test.py")
+    known = set(re.findall(r"\bSACCADE_[A-Z_]+\b", sources))
+    for page in PAGES:
+        assert not (unknown := set(re.findall(r"\bSACCADE_[A-Z_]+\b", page.read_text())) - known), f"{shown(page)}: {unknown}"
+
+
 def test_the_guide_names_the_torch_that_programs_are_made_with():
     pinned = re.search(r"^torch==(\d+\.\d+)\.", (ROOT / "tools/setup/requirements/torch.in").read_text(), re.MULTILINE)[1]
     page = " ".join((ROOT / "docs/your-own-model.md").read_text().split())
