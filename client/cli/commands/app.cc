@@ -139,7 +139,7 @@ void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
                                           "folders, each with a clip's frames, by name");
   command
       ->add_option("--fps", options.frames_per_second, "Frame rate of the frames; by default the model's own")
-      ->check(CLI::Range(0.001, 10000.0))
+      ->check(CLI::Range(0.001, 1000.0))
       ->needs(frames);
   AddChoice(command, options, "clip");
   AddAnswerFormat(command, options.format, console);

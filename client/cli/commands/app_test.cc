@@ -101,6 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"actions", "-m", "x"}, "CLIP"},
         BadUsage{{"actions", "-m", "x", "a.mp4", "--fps", "10"}, "--frames"},
         BadUsage{{"actions", "-m", "x", "a.png", "--frames", "--fps", "0"}, "--fps"},
+        BadUsage{{"actions", "-m", "x", "a.png", "--frames", "--fps", "1001"}, "--fps"},
         BadUsage{{"actions", "-m", "x", "a.mp4", "--score-threshold", "1.5"}, "--score-threshold"},
         BadUsage{{"actions", "-m", "x", "-", "-"}, "given more than once"},
         BadUsage{{"restore", "-m", "x", "-o", "out"}, "VOLUME"},
