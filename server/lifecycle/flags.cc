@@ -445,7 +445,7 @@ std::string MetricsHost(const Flags& flags) { return flags.metrics_host.value_or
 
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
-  CLI::App app("saccaded serves attention-augmented vision models over gRPC.", "saccaded");
+  CLI::App app("saccaded serves attention-augmented vision models over gRPC and HTTP.", "saccaded");
   app.set_version_flag("--version", std::string("saccaded ") + SACCADE_VERSION);
   app.set_config("--config", "", "File with flags, one name=value per line, without the dashes");
   app.allow_config_extras(false);
