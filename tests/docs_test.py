@@ -238,6 +238,16 @@ def test_variables_that_pages_name_are_read():
         assert not (unknown := set(re.findall(r"\bSACCADE_[A-Z_]+\b", page.read_text())) - known), f"{shown(page)}: {unknown}"
 
 
+def test_the_guide_says_of_which_networks_nothing_is_known():
+    source = (ROOT / "tools" / "verify_zoo" / "networks.py").read_text()
+    compared = set(re.findall(r'^    "(\w+:\w+)",$', source, re.MULTILINE))
+    page = (ROOT / "docs" / "your-own-model.md").read_text()
+    assert f"imports {len(compared)} networks" in page
+    rows = set(re.findall(r"^\| `(\w+:\w+)` \|", page, re.MULTILINE))
+    without = re.search(r"The table has no row of (.*?): nothing is claimed", page)
+    assert compared - rows == set(re.findall(r"`(\w+:\w+)`", without[1] if without else ""))
+
+
 def test_the_guide_names_the_torch_that_programs_are_made_with():
     pinned = re.search(r"^torch==(\d+\.\d+)\.", (ROOT / "tools/setup/requirements/torch.in").read_text(), re.MULTILINE)[1]
     page = " ".join((ROOT / "docs/your-own-model.md").read_text().split())
