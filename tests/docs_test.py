@@ -203,6 +203,9 @@ def test_the_guide_has_every_key_of_a_description():
     for key, default in re.findall(r'\.(?:Number|Integer)\("(score_threshold|max_\w+s)", ([\d.]+),', source):
         assert f"`{key}` ({default})" in page, f"{key} is {default} by default"
     assert f"`nms` ({re.search(r'ReadSuppression.fields, ([0-9.]+), head', source)[1]})" in page
+    classes = re.findall(r'^    {"(\w+)", Normalization::', (ROOT / "models/described/processor_classes.cc").read_text(), re.MULTILINE)
+    said = re.search(r"\*\*: the processors (.*?), by `image_processor_type`", " ".join(page.split()))[1]
+    assert set(re.split(", | and ", said)) == set(classes)
 
 
 def names_of_reasons(path):
