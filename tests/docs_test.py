@@ -233,6 +233,18 @@ def test_the_page_on_the_api_has_every_route_of_v1():
     assert {(method, re.sub(r"{(\w+)}", lambda found: words[found[1]], path)) for method, path in routes} == shown_there
 
 
+@pytest.mark.parametrize("name", ["capture.md", "shadow.md"])
+def test_the_tolerances_of_tasks_are_those_of_a_replay(name):
+    source = (ROOT / "client" / "python" / "saccade" / "replay" / "measures.py").read_text()
+    tolerances = ast.literal_eval(re.search(r"^TOLERANCES = ({.*?^})$", source, re.MULTILINE | re.DOTALL)[1])
+    names = {"detection": "detections", "stereo, depth": "disparity", "named tensors": "tensors"}
+    rows = re.findall(r"^\| ([a-z, ]+) \| [^|]+ \| (?:up to )?([\d.]+) \|$", (ROOT / "docs" / name).read_text(), re.MULTILINE)
+    said = {names.get(task, task): float(tolerance) for task, tolerance in rows}
+    # A shadow version's classification agrees by its best class.
+    assert set(said) >= set(tolerances) - {"error", "classification"}
+    assert said.items() <= tolerances.items()
+
+
 def test_variables_that_pages_name_are_read():
     files = [path for folder in (*FOLDERS, "server") for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".h", ".py", ".sh")]
     sources = "\n".join(path.read_text() for path in [*files, ROOT / "dev"] if path != ROOT / "tests" / "docs_test.py")
