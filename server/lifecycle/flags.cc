@@ -248,7 +248,8 @@ void AddShutdown(CLI::App& app, Flags& flags) {
   AddSeconds(app, "--drain-timeout-seconds,--exit-timeout-secs", flags.drain_timeout,
              "How long accepted requests may then take to finish");
   AddSeconds(app, "--stall-seconds", flags.stall_after,
-             "Health of 'liveness' becomes NOT_SERVING if a forward pass takes longer");
+             "Health of 'liveness' becomes NOT_SERVING if a forward pass neither ends nor reports progress "
+             "for so long");
 }
 
 void AddBounds(CLI::App& app, Flags& flags) {
@@ -444,7 +445,7 @@ std::string MetricsHost(const Flags& flags) { return flags.metrics_host.value_or
 
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
-  CLI::App app("saccaded serves attention-augmented vision models over gRPC.", "saccaded");
+  CLI::App app("saccaded serves attention-augmented vision models over gRPC and HTTP.", "saccaded");
   app.set_version_flag("--version", std::string("saccaded ") + SACCADE_VERSION);
   app.set_config("--config", "", "File with flags, one name=value per line, without the dashes");
   app.allow_config_extras(false);

@@ -233,6 +233,9 @@ def test_scale_to_zero_is_what_kserve_and_kubernetes_take(version):
     assert service["spec"]["predictor"]["minReplicas"] == 0
     assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Serverless"
     assert service["spec"]["predictor"]["model"]["runtime"] == of_runtime["metadata"]["name"]
+    (container_of_runtime,) = of_runtime["spec"]["containers"]
+    asked = {container_of_runtime[f"{name}Probe"]["httpGet"]["port"] for name in ("readiness", "liveness")}
+    assert asked == {8080}, "docs/operations.md and docs/deploying.md say that these probes ask the port of requests"
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
