@@ -82,3 +82,43 @@ def test_what_is_said_about_the_daemon_follows_from_the_table():
     all_of = [row for row in rows("server.md") if row[3:] in (["yes"], ["**no**"])]
     missed = sum(row[3] == "**no**" for row in all_of)
     say(f"{words[missed]} of the {len(all_of)} goals in server.md were missed")
+
+
+def test_what_is_said_about_inverted_residuals_follows_from_the_table():
+    (decision,) = (FOLDER.parent / "decisions").glob("0036-*.md")
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in decision.read_text().splitlines()]
+    plain, coarse = [[times_ours(row[column]) for row in table if len(row) > 4 and times_ours(row[column])] for column in (2, 4)]
+    assert len(plain) == len(coarse) > 10
+    say(f"in which OpenVINO takes {min(plain):.2f} to {max(plain):.2f} of our time in float32 and {min(coarse):.2f} to"
+        f" {max(coarse):.2f} in bfloat16.")
+
+
+def test_what_is_said_about_a_fleet_follows_from_the_tables():
+    page = " ".join((FOLDER.parent / "fleet.md").read_text().split())
+    figures = {row[0]: row[1] for row in rows("fleet.md") if len(row) > 1}
+    assert len(figures) > 60
+
+    def percent(name, digits=0):
+        return f"{100 * float(figures[name]):.{digits}f} %"
+
+    minute, whole = "of the bound, in the first minute", "of the bound, in 280 s"
+    burst = "attempts for a call, in the ten seconds and in the minute after"
+    careless, shipped = (figures[f"{clients}: {burst}"].split(",")[0] for clients in ("careless", "shipped"))
+    for sentence in (
+        "one replica in fifty computes at a fifth of its speed | "
+        + percent("round robin: of the bound, while they are slow", 1),
+        *(f"**{percent(f'{kind} version, rolling update: of the bound, in the last minute')} in the end** | the canary: "
+          f"{percent(f'{kind} version, canary: {whole}', 1)}, undone {figures[f'{kind} version, canary: undone']}"
+          for kind in ("failing", "slow")),
+        f"**{percent(f'shipped client: {minute}')} in the first minute** | attempts of 700 ms without a budget: "
+        + percent(f"700 ms, no budget: {minute}"),
+        *(f"{figures[f'by {what}: 95 % of all calls are in time again after']}{rest}"
+          for what, rest in (("demand", " until all is well, by demand"), ("processor time", " by processor time"))),
+        f"({float(careless):.1f} for a call in the burst instead of {shipped})",
+        f"only {percent('same order, no budget: of the bound, in the minute after')} of the bound",
+        f"{percent('same order: of the bound, in the minute after', 1)} with a thousand replicas",
+        "miss the goal: {} at load 0.8, {} at 0.9 and {} at 1.5".format(
+            *(percent(f"load {load}, subsets of 20: of the bound") for load in (0.8, 0.9, 1.5))),
+        f"for {figures['no keepalive: recovered after'].removesuffix(' s')} seconds, and {percent(f'no keepalive: {minute}')} of the bound",
+    ):
+        assert sentence in page, f"docs/fleet.md should say: {sentence}"

@@ -193,6 +193,76 @@ def missing_tests(text):
     return found
 
 
+def test_the_guide_has_every_key_of_a_description():
+    """saccade.json, as models/described reads it, and the defaults of numbers."""
+    source = (ROOT / "models" / "described" / "read_description.cc").read_text()
+    page = (ROOT / "docs" / "your-own-model.md").read_text()
+    keys = set(re.findall(r'\b(?:fields|one)\.(?:Text|Numbers?|Integer|Choice|Flag|Take)\("(\w+)"', source))
+    assert len(keys) > 30, keys
+    assert not (missing := keys - set(re.findall(r"\w+", " ".join(match.group(2) for match in SPAN.finditer(prose(page))))))
+    for key, default in re.findall(r'\.(?:Number|Integer)\("(score_threshold|max_\w+s)", ([\d.]+),', source):
+        assert f"`{key}` ({default})" in page, f"{key} is {default} by default"
+    assert f"`nms` ({re.search(r'ReadSuppression.fields, ([0-9.]+), head', source)[1]})" in page
+    classes = re.findall(r'^    {"(\w+)", Normalization::', (ROOT / "models/described/processor_classes.cc").read_text(), re.MULTILINE)
+    said = re.search(r"\*\*: the processors (.*?), by `image_processor_type`", " ".join(page.split()))[1]
+    assert set(re.split(", | and ", said)) == set(classes)
+
+
+def names_of_reasons(path):
+    """The names that a source gives to the reasons of a metric."""
+    return set(re.findall(r'"([a-z_]{4,})"', re.sub(r"#include.*|//.*", "", (ROOT / path).read_text()))) - {"unknown"}
+
+
+@pytest.mark.parametrize("source, heading", [("server/net/refusal.cc", "## Why was a connection"),
+                                             ("server/core/shed_reason.cc", "## How do I watch it?")])
+def test_the_page_on_watching_has_every_reason(source, heading):
+    section = (ROOT / "docs" / "observability.md").read_text().partition(heading)[2].partition("\n## ")[0]
+    names = names_of_reasons(source)
+    assert len(names) > 8, names
+    assert not (missing := [name for name in names if f"`{name}`" not in section]), f"{source}: {missing}"
+
+
+def test_the_page_on_the_api_has_every_route_of_v1():
+    source = (ROOT / "server" / "security" / "scopes.cc").read_text()
+    routes = set(re.findall(r'"(GET|POST)", "(/v1/[^"]+)"', source))
+    assert len(routes) > 8, routes
+    words = {"model": "MODEL", "sample": "NAME", "number": "NUMBER"}
+    page = (ROOT / "docs" / "api.md").read_text()
+    shown_there = {(method, path) for methods, path in re.findall(r"^\| ((?:GET|POST)[GETPOS, ]*) `(/v1/[^`]+)`", page, re.MULTILINE)
+                   for method in methods.split(", ")}
+    assert {(method, re.sub(r"{(\w+)}", lambda found: words[found[1]], path)) for method, path in routes} == shown_there
+
+
+@pytest.mark.parametrize("name", ["capture.md", "shadow.md"])
+def test_the_tolerances_of_tasks_are_those_of_a_replay(name):
+    source = (ROOT / "client" / "python" / "saccade" / "replay" / "measures.py").read_text()
+    tolerances = ast.literal_eval(re.search(r"^TOLERANCES = ({.*?^})$", source, re.MULTILINE | re.DOTALL)[1])
+    names = {"detection": "detections", "stereo, depth": "disparity", "named tensors": "tensors"}
+    rows = re.findall(r"^\| ([a-z, ]+) \| [^|]+ \| (?:up to )?([\d.]+) \|$", (ROOT / "docs" / name).read_text(), re.MULTILINE)
+    said = {names.get(task, task): float(tolerance) for task, tolerance in rows}
+    # A shadow version's classification agrees by its best class.
+    assert set(said) >= set(tolerances) - {"error", "classification"}
+    assert said.items() <= tolerances.items()
+
+
+def test_variables_that_pages_name_are_read():
+    files = [path for folder in (*FOLDERS, "server") for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".h", ".py", ".sh")]
+    sources = "\n".join(path.read_text() for path in [*files, ROOT / "dev"] if path != ROOT / "tests" / "docs_test.py")
+    known = set(re.findall(r"\bSACCADE_[A-Z_]+\b", sources))
+    for page in PAGES:
+        assert not (unknown := set(re.findall(r"\bSACCADE_[A-Z_]+\b", page.read_text())) - known), f"{shown(page)}: {unknown}"
+
+
+def test_the_guide_says_of_which_networks_nothing_is_known():
+    source = (ROOT / "tools" / "verify_zoo" / "networks.py").read_text()
+    compared = set(re.findall(r'^    "(\w+:\w+)",$', source, re.MULTILINE))
+    page = (ROOT / "docs" / "your-own-model.md").read_text()
+    assert f"imports {len(compared)} networks" in page
+    rows = set(re.findall(r"^\| `(\w+:\w+)` \|", page, re.MULTILINE))
+    without = re.search(r"The table has no row of (.*?): nothing is claimed", page)
+    assert compared - rows == set(re.findall(r"`(\w+:\w+)`", without[1] if without else ""))
+
+
 def test_the_guide_names_the_torch_that_programs_are_made_with():
     pinned = re.search(r"^torch==(\d+\.\d+)\.", (ROOT / "tools/setup/requirements/torch.in").read_text(), re.MULTILINE)[1]
     page = " ".join((ROOT / "docs/your-own-model.md").read_text().split())
@@ -213,6 +283,55 @@ def test_every_row_of_the_threat_model_has_a_test():
     rows = [row for row in rows if not row.startswith("| attempt |")]
     assert len(rows) > 25 and all("::" in row for row in rows), "a row without a test"
     assert not (missing := missing_tests(page)), missing
+
+
+# What a page says that the log has, as in "the log: `model unavailable`" or "a line `call failed` of level error".
+LOGGED = re.compile(r"\b[Ll]og(?:'s(?: line)?| of that pod)?(?: says)?:? `([a-z][^`=]*)`|"
+                    r"\bline `([a-z][^`=]*)` (?:of the log|of level|later)")
+
+
+@functools.cache
+def literals():
+    """The sources of the daemon, with string literals in one piece."""
+    files = (path for folder in ("server", "models") for path in (ROOT / folder).rglob("*.cc"))
+    return "\n".join(re.sub(r'"\s+"', "", path.read_text()) for path in files if not path.stem.endswith("_test"))
+
+
+def not_logged(text):
+    said = {one or other for one, other in LOGGED.findall(" ".join(text.split()))}
+    return said, sorted(message for message in said if f'"{message}' not in literals())
+
+
+def test_what_pages_say_of_the_log_is_logged():
+    found = set()
+    for page in PAGES:
+        said, missing = not_logged(page.read_text())
+        assert not missing, f"{shown(page)}: no line of the log begins with {missing}"
+        found |= said
+    assert len(found) > 10, found
+
+
+@pytest.mark.parametrize("text", ["the log: `model is unavailable`", "The line `kores` of the log", "the log says `a pass hangs`"])
+def test_a_planted_line_of_the_log_is_missed(text):
+    assert len(not_logged(text)[1]) == 1
+
+
+def test_the_list_of_decisions_is_whole():
+    folder = ROOT / "docs" / "decisions"
+    pages = {int(page.name[:4]): page.name for page in folder.glob("[0-9]*.md")}
+    text = (folder / "README.md").read_text()
+    assert {int(number): file for number, file in re.findall(r"^(\d+)\. \[.*\]\((.+)\)$", text, re.MULTILINE)} == pages
+    unused = re.search(r"Numbers ([\d, and]+) are not used\.", " ".join(text.split()))[1]
+    assert {int(number) for number in re.findall(r"\d+", unused)} == set(range(1, max(pages) + 1)) - set(pages)
+
+
+def test_the_benchmarks_are_named_where_they_are_listed():
+    names = set(re.findall(r"^  (\w+)\) \1 ", (ROOT / "tools" / "bench").read_text(), re.MULTILINE))
+    assert "kernels" in names, names
+    head = (ROOT / "docs" / "benchmarks" / "README.md").read_text().partition("For example")[0]
+    assert set(re.findall(r"\./dev bench (\w+)", head)) == names
+    usage = re.search(r"^\./dev bench \[NAME\] +(.+?); all of them", (ROOT / "dev").read_text(), re.MULTILINE)[1]
+    assert set(re.findall(r"\w+", usage)) - {"or"} == names
 
 
 @pytest.mark.parametrize("name", ["tests/docs_test.py::test_nothing", "tests/nowhere_test.py::test_x",

@@ -260,6 +260,15 @@ def test_nothing_forbidden_is_reached_through_others():
     assert not problems, "\n" + "\n".join(problems)
 
 
+def test_the_page_draws_or_names_every_room_of_the_server():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {name.split("/")[1] for name in repository_files() if re.match(r"server/\w+/", name)}
+    drawn = set(re.findall(r"\w+", page.partition("flowchart")[2].partition("```")[0]))
+    not_drawn = set(re.findall(r"`(\w+)`", re.search(r"rooms are not drawn: ([^.]*)\.", page)[1]))
+    assert rooms - drawn == not_drawn
+    assert not [room for room in rooms if f"**{room}**" not in page], "a room that the page does not explain"
+
+
 @pytest.mark.parametrize(
     "path, line, complaint",
     [

@@ -228,11 +228,13 @@ Inflight Admission::inflight() const {
 
 absl::Status Admission::AddDecodedBytes(int64_t bytes, const Holding& own) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot add ", bytes, " decoded bytes"));
+  // Most requests without pictures decode nothing.
+  if (bytes == 0) return absl::OkStatus();
   const Inflight decoded = {.decoded_bytes = bytes};
   const Holding more = {.of_server = decoded, .client = own.client, .model = own.model, .of_model = decoded};
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  if (bytes > 0) client_shares_.NoteArrival(own.client, now);
+  client_shares_.NoteArrival(own.client, now);
   absl::Status fits = Check(more, own, now);
   if (fits.ok()) Add(more, now);
   return fits;

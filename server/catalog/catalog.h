@@ -112,7 +112,8 @@ class Catalog final : public ModelFinder {
   // The names of all such models.
   std::vector<std::string> Missing() const { return table_.Missing(); }
 
-  // How long the longest-running forward pass has been running.
+  // The longest time since a running forward pass began or last reported progress; zero if none runs. Shadow
+  // versions do not count.
   absl::Duration BusyFor() const { return host_.BusyFor(); }
   // Any thread. Whether a load at start has failed; known before Events::loaded is called.
   bool HasFailedAtStart() const { return has_failed_at_start_; }

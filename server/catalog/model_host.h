@@ -138,7 +138,8 @@ class ModelHost {
   // The earliest deadline of a pending dismissal; InfiniteFuture if there is none.
   absl::Time NextDeadline() const;
 
-  // Any thread. How long the longest-running forward pass has been running.
+  // Any thread. The longest time since a running forward pass began or last reported progress; zero if none
+  // runs. Shadow versions do not count.
   absl::Duration BusyFor() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. The name of a model whose device is lost; empty if there is none.
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "models/api/attention_probe.h"
 #include "models/device/own_cores.h"
 #include "server/engine/pass_failure.h"
@@ -62,7 +63,9 @@ double PaddingOf(const models::Placement& placement) {
 // The shape of the items as they lie in memory: a clip's frames are consecutive.
 std::vector<int64_t> ShapeOf(const models::ImageInput& input, const models::Placement& placement,
                              size_t count) {
-  std::vector<int64_t> shape = {static_cast<int64_t>(count)};
+  std::vector<int64_t> shape;
+  shape.reserve(5);
+  shape.push_back(static_cast<int64_t>(count));
   if (input.medium == models::Medium::kClip) shape.push_back(placement.depth);
   shape.push_back(input.channels());
   if (input.medium == models::Medium::kVolume) shape.push_back(placement.depth);
@@ -78,16 +81,16 @@ struct Owner {
 
 // nullopt if no share asks for attention maps. (With a probe, the pass cannot use its recorded CUDA graph.)
 std::optional<models::AttentionProbe> ProbeOf(const models::Description& model, const Shares& shares) {
+  if (absl::c_none_of(shares, [](const auto& share) { return share->explain().has_value(); })) {
+    return std::nullopt;
+  }
   std::vector<std::optional<models::ExplanationWish>> wishes;
-  bool any = false;
   for (const auto& share : shares) {
     std::optional<models::ExplanationWish> wish = share->explain();
     if (wish && wish->layer.empty() && !model.attention_layers.empty())
       wish->layer = model.attention_layers.back();
-    any = any || wish;
     wishes.insert(wishes.end(), static_cast<size_t>(share->size()), wish);
   }
-  if (!any) return std::nullopt;
   return models::AttentionProbe(std::move(wishes));
 }
 

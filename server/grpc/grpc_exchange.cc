@@ -54,7 +54,7 @@ GrpcCall::GrpcCall(Setup setup, Exchange* exchange)
       body_ended_(!exchange->head().has_body),
       upload_timer_(&loop_->timers(), [this] { RunTimer(&GrpcCall::OnUploadDue); }),
       deadline_timer_(&loop_->timers(), [this] { RunTimer(&GrpcCall::OnDeadline); }),
-      reset_timer_(&loop_->timers(), [this] { exchange_->Reset(ExchangeError::kCancelled); }) {
+      reset_timer_(&loop_->timers(), [this] { OnUnread(); }) {
   if (body_ended_) reader_.End();
 }
 
@@ -306,6 +306,12 @@ void GrpcCall::OnDeadline() {
   // the deadline for a cancellation.
   if (waits) reset_timer_.Set(loop_->Now() + kResetAfterDeadline);
   Pump();
+}
+
+void GrpcCall::OnUnread() {
+  if (setup_.max_client_wait < absl::InfiniteDuration() && options().refusals != nullptr)
+    options().refusals->Count(Refusal::kStalledDownload);
+  exchange_->Reset(ExchangeError::kCancelled);
 }
 
 void GrpcCall::Fail(const MessageFailure& failure) {

@@ -114,6 +114,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   void RunTimer(void (GrpcCall::*due)());
   void OnUploadDue();
   void OnDeadline();
+  // The client has not read the end of the answer in time.
+  void OnUnread();
 
   bool open() const { return exchange_ != nullptr && !ended_; }
   const GrpcHandler::Options& options() const { return *setup_.options; }
@@ -165,7 +167,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   absl::Time upload_due_;
   Timer upload_timer_;
   Timer deadline_timer_;
-  // Set at the deadline if the client does not read the response.
+  // Set from the answer's end on if the charge has to be left soon, and at the deadline if the client does
+  // not read the response.
   Timer reset_timer_;
 };
 

@@ -35,8 +35,8 @@ struct RequestCharge {
   absl::StatusOr<ByteCharge> memory = ByteCharge();
   // What an error counts as.
   Refusal reason = Refusal::kBytes;
-  // How long a gRPC call may hold the charge while it waits for its client: to send the rest of the request,
-  // and to read the end of the answer.
+  // How long a request may hold the charge while it waits for its client: to read the end of the answer, and
+  // over gRPC, to send the rest of the call.
   absl::Duration max_client_wait = absl::InfiniteDuration();
 };
 

@@ -78,6 +78,7 @@ std::optional<HttpResponse> HttpCall::CheckHead() {
     return options.to_http(charge.memory.status());
   }
   memory_ = *std::move(charge.memory);
+  max_client_wait_ = charge.max_client_wait;
   if (auto refusal = CheckOrigin(options.origins, head, exchange_->peer())) {
     core_->Count(Refusal::kHost);
     return refusal;
@@ -214,7 +215,18 @@ void HttpCall::SendFailure() {
   exchange_->Reset(ExchangeError::kInternal);
 }
 
+void HttpCall::ExpectReading() {
+  if (max_client_wait_ == absl::InfiniteDuration()) return;
+  Loop& loop = exchange_->loop();
+  unread_timer_.emplace(&loop.timers(), [this] {
+    core_->Count(Refusal::kStalledDownload);
+    exchange_->Reset(ExchangeError::kTooSlow);
+  });
+  unread_timer_->Set(loop.Now() + max_client_wait_);
+}
+
 void HttpCall::Send(HttpResponse response) {
+  ExpectReading();
   auto charge = ChargeAnswer(response);
   if (!charge.ok()) {
     core_->Count(Refusal::kBytes);
@@ -241,6 +253,7 @@ void HttpCall::Send(HttpResponse response) {
 }
 
 void HttpCall::OnOver(bool answered) {
+  unread_timer_.reset();
   path_->Cut();
   if (!answered) cancellation_->Cancel();
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/core/byte_ledger.h"
 #include "server/core/cancellation.h"
 #include "server/http/caller.h"
@@ -56,6 +57,8 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   void ExpectBody();
   std::shared_ptr<HttpRequest> MakeRequest();
   void Handle();
+  // Ends the request if its client does not read the response in time.
+  void ExpectReading();
 
   const std::shared_ptr<const HttpServiceCore> core_;
   Exchange* const exchange_;
@@ -64,6 +67,8 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   Caller caller_;
   // For the head.
   ByteCharge memory_;
+  // As RequestCharge's, for the response.
+  absl::Duration max_client_wait_ = absl::InfiniteDuration();
   Routes::Match match_;
   ContentCoding coding_ = ContentCoding::kIdentity;
   std::shared_ptr<RequestBody> body_;
@@ -74,6 +79,8 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   bool head_sent_ = false;
   // Set while a body is expected.
   std::optional<Timer> body_timer_;
+  // Set from the response on, if max_client_wait_ is finite.
+  std::optional<Timer> unread_timer_;
 };
 
 }  // namespace saccade::server

@@ -578,6 +578,65 @@ TEST(Http2ReplyTest, AResetCancelsTheRequest) {
   EXPECT_EQ(connection->session()->open_requests(), 0u);
 }
 
+// The requests of /v2/health/live hold charges that have to be left soon.
+class SoonLeftTest : public ::testing::Test {
+ protected:
+  SoonLeftTest() {
+    service_.options.charge_request = [this](absl::string_view client, const RequestHead& head,
+                                             int64_t bytes) {
+      RequestCharge charge{heads_.Charge(client, bytes)};
+      if (head.path == "/v2/health/live") charge.max_client_wait = absl::Seconds(1);
+      return charge;
+    };
+  }
+
+  BoundedLedger heads_{int64_t{1} << 20};
+  TestService service_{TestRoutes()};
+};
+
+TEST_F(SoonLeftTest, AnAnswerThatIsNotReadIsEnded) {
+  const auto connection = service_.Connect();
+  // The client takes no byte of any answer's body.
+  const std::string no_window = SettingsFrame(Setting(4, 0));
+  connection->Send(std::string(kPreface) + no_window + Get(1, "/v2/health/live") + Get(3, "/nowhere"));
+  connection->TakeOutput();
+  const int64_t both = heads_.charged();
+  service_.loop.Advance(absl::Milliseconds(999));
+  EXPECT_EQ(heads_.charged(), both);
+  EXPECT_EQ(connection->TakeOutput(), "");
+  service_.loop.Advance(absl::Milliseconds(1));
+  const auto frames = FramesIn(connection->TakeOutput());
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].type, kRstStream);
+  EXPECT_EQ(frames[0].stream, 1u);
+  EXPECT_EQ(NumberAt(frames[0].payload, 0, 4), kEnhanceYourCalm);
+  EXPECT_LT(heads_.charged(), both);
+  EXPECT_GT(heads_.charged(), 0) << "other requests have the time of every answer";
+  EXPECT_EQ(service_.refusals.Of(Refusal::kStalledDownload), 1);
+  connection->Send(WindowFrame(3, 1000));
+  EXPECT_EQ(heads_.charged(), 0);
+  EXPECT_EQ(connection->session()->open_requests(), 0u);
+}
+
+TEST_F(SoonLeftTest, AnAnswerThatIsReadEndsNothing) {
+  const auto connection = service_.Connect();
+  EXPECT_THAT(service_.Ask(*connection, Get("/v2/health/live")), EndsWith("live"));
+  EXPECT_EQ(heads_.charged(), 0);
+  service_.loop.Advance(absl::Seconds(2));
+  EXPECT_THAT(service_.Ask(*connection, Get("/v2/health/live")), EndsWith("live"));
+  EXPECT_EQ(service_.refusals.Of(Refusal::kStalledDownload), 0);
+}
+
+TEST_F(SoonLeftTest, AConnectionThatTakesNoAnswerIsEnded) {
+  const auto connection = service_.Connect();
+  connection->LimitRoom(0);
+  connection->Send(Get("/v2/health/live"));
+  EXPECT_GT(heads_.charged(), 0);
+  service_.loop.Advance(absl::Seconds(1));
+  EXPECT_TRUE(connection->lost());
+  EXPECT_EQ(heads_.charged(), 0);
+}
+
 TEST(HttpServiceCreateTest, RoutesThatCannotBeServedAreAnError) {
   std::vector<HttpRoute> routes = TestRoutes();
   routes.push_back({"POST", "no slash", routes[0].handler});

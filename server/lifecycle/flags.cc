@@ -120,7 +120,8 @@ void AddServing(CLI::App& app, Flags& flags) {
   AddAttestFlag(app, &flags);
 }
 
-void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help);
+void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help,
+                double least = 0);
 
 // Flags have Triton's names where they mean the same.
 void AddModels(CLI::App& app, Flags& flags) {
@@ -234,10 +235,11 @@ void AddTrust(CLI::App& app, Flags& flags) {
                "Let clients on this machine register files in /dev/shm for tensors");
 }
 
-void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help) {
+void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help,
+                double least) {
   app.add_option_function<double>(
          name, [&value](const double& seconds) { value = absl::Seconds(seconds); }, help)
-      ->check(Between(0, 86400))
+      ->check(Between(least, 86400))
       ->type_name("S")
       ->default_str(absl::StrCat(absl::ToDoubleSeconds(value)));
 }
@@ -248,7 +250,9 @@ void AddShutdown(CLI::App& app, Flags& flags) {
   AddSeconds(app, "--drain-timeout-seconds,--exit-timeout-secs", flags.drain_timeout,
              "How long accepted requests may then take to finish");
   AddSeconds(app, "--stall-seconds", flags.stall_after,
-             "Health of 'liveness' becomes NOT_SERVING if a forward pass takes longer");
+             "Health of 'liveness' becomes NOT_SERVING if a forward pass neither ends nor reports progress "
+             "for so long",
+             /*least=*/0.1);
 }
 
 void AddBounds(CLI::App& app, Flags& flags) {
@@ -444,7 +448,7 @@ std::string MetricsHost(const Flags& flags) { return flags.metrics_host.value_or
 
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
-  CLI::App app("saccaded serves attention-augmented vision models over gRPC.", "saccaded");
+  CLI::App app("saccaded serves attention-augmented vision models over gRPC and HTTP.", "saccaded");
   app.set_version_flag("--version", std::string("saccaded ") + SACCADE_VERSION);
   app.set_config("--config", "", "File with flags, one name=value per line, without the dashes");
   app.allow_config_extras(false);

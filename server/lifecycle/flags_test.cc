@@ -170,7 +170,7 @@ const Number kNumbers[] = {
     {"lame-duck-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.lame_duck); }},
     {"drain-timeout-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.drain_timeout); }},
     {"exit-timeout-secs", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.drain_timeout); }},
-    {"stall-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.stall_after); }},
+    {"stall-seconds", 0.1, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.stall_after); }},
     {"upload-timeout-seconds", 0, kDay,
      [](const Flags& f) { return absl::ToDoubleSeconds(f.upload_timeout); }},
     {"max-message-bytes", 1, kInt32, [](const Flags& f) -> double { return f.max_message_bytes; }},

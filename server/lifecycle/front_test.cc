@@ -228,6 +228,23 @@ TEST_F(FrontTest, OpenWatchesAreBoundedAndChecksAreAnsweredBesideThem) {
   Await([&] { return front_->health_bytes() == held; });
 }
 
+TEST_F(FrontTest, ADrainGivesThePlacesOfWatchesBack) {
+  ASSERT_TRUE(Open().ok());
+  const NetClient watch(front_->grpc_port());
+  ASSERT_TRUE(watch.Send(Call(kWatch)));
+  EXPECT_EQ(watch.Read(12), "HTTP/1.1 200");
+  const NetClient silent(front_->http_port());
+  const std::string call = Call(kWatch);
+  ASSERT_TRUE(silent.Send(call.substr(0, call.size() - 5)));
+  Await([this] { return front_->open_requests() == 2; });
+  EXPECT_GT(front_->health_bytes(), 0);
+  front_->GoAway(absl::ZeroDuration());
+  EXPECT_THAT(watch.ReadToEnd(), HasSubstr("grpc-status: 14\r\n"));
+  front_->EndUnfinished();
+  EXPECT_THAT(silent.ReadToEnd(), Not(HasSubstr("200")));
+  Await([this] { return front_->health_bytes() == 0; });
+}
+
 // A page's own name that its DNS points to this machine.
 TEST_F(FrontTest, ANameThatIsNotServedIsRefusedOverBothProtocols) {
   allowed_hosts_ = {};

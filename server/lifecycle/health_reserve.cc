@@ -68,8 +68,8 @@ RequestCharge HealthReserve::Charge(absl::string_view client, const RequestHead&
   const bool has_rest_body = head.has_body && is_rest;
   if (call == HealthCall::kNone || has_rest_body || !absl::IsResourceExhausted(charge.memory.status()))
     return charge;
-  if (is_rest) return {rest_checks_.Charge(client, bytes), Refusal::kHealthChecks};
-  return {grpc_checks_.Charge(client, bytes), Refusal::kHealthChecks, kMaxCheckWait};
+  CallReserve& places = is_rest ? rest_checks_ : grpc_checks_;
+  return {places.Charge(client, bytes), Refusal::kHealthChecks, kMaxCheckWait};
 }
 
 RequestCharge HealthReserve::ChargeWatch(absl::string_view client, int64_t bytes) {

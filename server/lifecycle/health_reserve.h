@@ -31,12 +31,13 @@ class HealthReserve {
     int64_t max_watches = 4096;
     int64_t max_watches_per_client = 512;
   };
-  // Places for checks over gRPC that the ledger refuses, and as many for those over REST. These are complete
-  // when they are charged, and those over gRPC soon hold no place (kMaxCheckWait).
+  // Places for checks over gRPC that the ledger refuses, and as many for those over REST, which are complete
+  // when they are charged. A check holds its place until its answer is written, because it takes memory until
+  // then, but not for long (kMaxCheckWait).
   static constexpr int64_t kMaxHealthChecks = 1024;
   static constexpr int64_t kMaxHealthChecksPerClient = 64;
-  // A check over gRPC that holds such a place is ended if its client sends nothing for so long, or does not
-  // read its answer for so long.
+  // A check that holds such a place is ended if its client does not read its answer for so long, or, over
+  // gRPC, sends nothing for so long.
   static constexpr absl::Duration kMaxCheckWait = absl::Seconds(1);
   // A call with few headers holds about 10 KiB.
   static constexpr int64_t kHealthCallBytes = 16 << 10;

@@ -67,6 +67,8 @@ TEST_F(HealthReserveTest, OnlyAPlaceOfTheReserveHasToBeLeftSoon) {
   EXPECT_EQ(Charge("a", kWatch).max_client_wait, absl::InfiniteDuration());
   FillLedger();
   EXPECT_EQ(Charge("a", kCheck).max_client_wait, HealthReserve::kMaxCheckWait);
+  EXPECT_EQ(Charge("a", "/v2/health/live", /*has_body=*/false).max_client_wait, HealthReserve::kMaxCheckWait);
+  EXPECT_EQ(Charge("a", kWatch).max_client_wait, absl::InfiniteDuration());
 }
 
 TEST_F(HealthReserveTest, AFullLedgerRefusesRequestsAndNoChecks) {

@@ -64,7 +64,7 @@ constexpr TritonFlag kTritonFlags[] = {
     {"grpc-infer-response-compression-level", "none", kIgnored, "answers over gRPC are not compressed"},
     {"grpc-restricted-protocol", nullptr, kRejected, kTokens},
     {"grpc-http2-max-pings-without-data", "0", kIgnored,
-     "the server sends one ping per --grpc-keepalive-time, whatever else is sent"},
+     "the server sends one ping to a client that was silent for --grpc-keepalive-time"},
     {"grpc-http2-min-recv-ping-interval-without-data", nullptr, kIgnored, kPings},
     {"grpc-http2-max-ping-strikes", nullptr, kIgnored, kPings},
     {"log-file", "", kRejected, "logs go to stderr"},

@@ -63,6 +63,8 @@ void Connection::Evict() {
 
 void Connection::Flush() {
   if (!Writes()) return;
+  // With nothing to write, a round would only ask the session for more, and the session has just asked.
+  if (state_ == State::kOpen && output_.empty()) return;
   to_write_ = true;
   Schedule();
 }

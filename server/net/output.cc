@@ -1,5 +1,6 @@
 #include "server/net/output.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace saccade::server {
@@ -9,6 +10,8 @@ namespace {
 constexpr size_t kMinReferred = size_t{4} << 10;
 // Copied bytes are collected in chunks of this size.
 constexpr size_t kChunk = size_t{16} << 10;
+// A chunk begins with room for the answer of a small call: head, message and trailers.
+constexpr size_t kFirstRoom = 512;
 
 }  // namespace
 
@@ -16,8 +19,11 @@ void Output::Copy(std::string_view bytes) {
   if (bytes.empty()) return;
   const bool fits = !parts_.empty() && parts_.back().owner == nullptr &&
                     parts_.back().copied.size() + bytes.size() <= kChunk;
-  if (!fits) parts_.push_back({});
   // Nothing is counted if this throws; an empty part does no harm.
+  if (!fits) {
+    parts_.push_back({});
+    parts_.back().copied.reserve(std::max(bytes.size(), kFirstRoom));
+  }
   parts_.back().copied.append(bytes);
   size_ += bytes.size();
   appended_ += bytes.size();

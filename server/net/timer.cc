@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <utility>
 
 namespace saccade::server {
@@ -24,8 +23,9 @@ void Timers::RunDue(absl::Time now) {
   while (!due_.empty()) {
     Timer* const timer = due_.begin()->second;
     timer->Cancel();
-    const std::shared_ptr<const std::function<void()>> action = timer->action_;
-    (*action)();
+    // A copy, because the action may destroy the timer.
+    const std::function<void()> action = timer->action_;
+    action();
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -39,8 +38,7 @@ class Timers {
 class Timer {
  public:
   // `timers` must outlive the timer.
-  Timer(Timers* timers, std::function<void()> action)
-      : timers_(timers), action_(std::make_shared<const std::function<void()>>(std::move(action))) {}
+  Timer(Timers* timers, std::function<void()> action) : timers_(timers), action_(std::move(action)) {}
   ~Timer() { Cancel(); }
 
   Timer(const Timer&) = delete;
@@ -55,8 +53,7 @@ class Timer {
   friend class Timers;
 
   Timers* const timers_;
-  // Shared with RunDue(), because the action may destroy the timer.
-  const std::shared_ptr<const std::function<void()>> action_;
+  const std::function<void()> action_;
   bool is_set_ = false;
   // Where it stands in `queue_`, if it is set.
   Timers::Queue* queue_ = nullptr;

@@ -372,11 +372,61 @@ def test_the_only_places_to_write_to_are_bounded(resources):
     assert writable == {"/tmp": {"sizeLimit": "1Gi"}, state_folder(): {"sizeLimit": "64Mi"}}
 
 
+def bytes_of(quantity):
+    number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", quantity).groups()
+    return int(number) << {"Mi": 20, "Gi": 30}[unit]
+
+
+def number_in(file, pattern):
+    (found,) = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+    return int(found.replace(",", ""))
+
+
+def health_bytes(given):
+    """Memory that calls of health may hold beside --max-inflight-bytes."""
+    limits = "docs/reference/limits.md"
+    checks = number_in(limits, r"^\| Open checks while .* over gRPC and over REST each \| ([\d,]+) \|")
+    each = number_in(limits, r"^\| Memory of these checks, and of open watches, on average \| (\d+) KiB \|") << 10
+    default = number_in("docs/reference/flags.md", r"^\| `--max-health-watches` \| `N` \| ([\d,]+) \|")
+    return (2 * checks + int(given.get("max-health-watches", default))) * each
+
+
+def bytes_kept_by_workers():
+    """Memory that idle decode workers keep, unless there are very many."""
+    return number_in("server/lifecycle/decoding.cc", r"\bkKeptBytes = uint64_t\{(\d+)\} << 20;") << 20
+
+
+def least_memory(given):
+    """A limit that leaves nothing for weights, as docs/deploying.md counts."""
+    held = int(given["max-inflight-bytes"]) + int(given["max-decoded-bytes"]) + health_bytes(given)
+    return 1.3 * held + bytes_kept_by_workers()
+
+
 def test_memory_is_enough_for_what_may_be_in_flight(resources):
-    number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", container(resources)["resources"]["limits"]["memory"]).groups()
-    limit = int(number) << {"Mi": 20, "Gi": 30}[unit]
-    held = int(flags(resources)["max-inflight-bytes"]) + int(flags(resources)["max-decoded-bytes"])
-    assert limit >= 1.3 * held
+    assert bytes_of(container(resources)["resources"]["limits"]["memory"]) > least_memory(flags(resources))
+
+
+def test_the_guide_counts_the_memory_of_the_chart():
+    values = yaml.safe_load((ROOT / "deploy" / "helm" / "saccade" / "values.yaml").read_text())
+    given = values["config"]
+    limit, least = bytes_of(values["resources"]["limits"]["memory"]), least_memory(given)
+    held = [given["max-inflight-bytes"], given["max-decoded-bytes"], health_bytes(given)]
+    guide = (ROOT / "docs" / "deploying.md").read_text().partition("**Memory.**")[2].partition("**Size.**")[0]
+    counted = [*held, 0.3 * sum(held), bytes_kept_by_workers(), limit - least]
+    assert re.findall(r"\| (\d+) \|$", guide, re.MULTILINE) == [f"{one / (1 << 20):.0f}" for one in counted]
+    said = f"`--max-decoded-bytes` and {held[2] >> 20} MiB, and add {bytes_kept_by_workers() >> 20} MiB"
+    assert said in " ".join(guide.split())
+    assert f"and {held[2] >> 20} MiB for health calls, with {bytes_kept_by_workers() >> 20} MiB for decode" in (
+        ROOT / "deploy" / "helm" / "saccade" / "values.yaml").read_text()
+
+
+def test_saccade_tune_counts_memory_as_the_guide_does():
+    values = yaml.safe_load((ROOT / "deploy" / "helm" / "saccade" / "values.yaml").read_text())["config"]
+    advice = "client/cli/tune/advice.cc"
+    assert number_in(advice, r"\bkMaxInflightBytes = (\d+);") == values["max-inflight-bytes"]
+    assert number_in("client/cli/tune/advice.h", r"\bkMaxDecodedBytes = (\d+);") == values["max-decoded-bytes"]
+    assert number_in(advice, r"\bkHealthBytes = (\d+) \* kMebibyte;") << 20 == health_bytes(values)
+    assert number_in(advice, r"\bkKeptByWorkers = (\d+) \* kMebibyte;") << 20 == bytes_kept_by_workers()
 
 
 def test_a_rollout_and_an_eviction_leave_capacity(resources):

@@ -66,6 +66,9 @@ def test_the_component_of_kustomize_is_the_fleet_of_the_chart(tmp_path_factory):
     plain = lambda spread: {name: value for name, value in spread.items() if name != "labelSelector"}
     by_key = lambda spec: {one["topologyKey"]: plain(one) for one in spec["topologySpreadConstraints"]}
     assert by_key(only(built, "Deployment")["spec"]["template"]["spec"]) == by_key(pod(made))
+    # A component does not set flags; the page names the one that is left to the user.
+    ((flag, value),) = VALUES["fleet"]["config"].items()
+    assert f"but for `{flag}={value}`" in " ".join((ROOT / "docs/deploying.md").read_text().split())
 
 
 def test_demand_is_what_the_component_asks_the_adapter_for():

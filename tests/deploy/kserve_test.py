@@ -7,7 +7,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, kustomize, only
+from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, bytes_of, known_flags, kustomize, least_memory, only
 from drain_time import beside_the_flags
 
 FOLDER = ROOT / "deploy" / "kserve"
@@ -215,6 +215,11 @@ def test_there_is_time_to_drain():
         assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] > needed
 
 
+def test_memory_is_enough_for_what_may_be_in_flight():
+    # scale-to-zero.yaml has the same flags and limits.
+    assert bytes_of(container()["resources"]["limits"]["memory"]) > least_memory(flags())
+
+
 def test_every_flag_is_known_to_the_daemon():
     assert set(flags()) <= known_flags()
 
@@ -228,6 +233,9 @@ def test_scale_to_zero_is_what_kserve_and_kubernetes_take(version):
     assert service["spec"]["predictor"]["minReplicas"] == 0
     assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Serverless"
     assert service["spec"]["predictor"]["model"]["runtime"] == of_runtime["metadata"]["name"]
+    (container_of_runtime,) = of_runtime["spec"]["containers"]
+    asked = {container_of_runtime[f"{name}Probe"]["httpGet"]["port"] for name in ("readiness", "liveness")}
+    assert asked == {8080}, "docs/operations.md and docs/deploying.md say that these probes ask the port of requests"
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)

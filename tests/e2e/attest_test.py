@@ -409,7 +409,7 @@ def test_other_key_files_are_refused(attested, tmp_path, make, problem):
     if key.is_file() and make is not open_to_others:
         key.chmod(0o600)
     ended = run_to_end(f"--model-repository={attested}", f"--attest-key={key}")
-    assert ended.returncode != 0 and problem in ended.stderr + ended.stdout, ended.stderr + ended.stdout
+    assert ended.returncode == 2 and problem in ended.stderr + ended.stdout, ended.stderr + ended.stdout
     assert "PRIVATE" not in ended.stderr + ended.stdout
 
 

@@ -1,16 +1,12 @@
 """Tests how many cores the daemon keeps busy: those that it may use, or those that it is told."""
 
-import errno
 import os
-import pathlib
-import uuid
 
 import pytest
 
-from harness import eventually, of_threads
+from control_groups import NoControlGroup, control_group, into
+from harness import of_threads
 from tiny_models import Identity, write_model
-
-CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
 @pytest.fixture
@@ -24,43 +20,19 @@ def threads(daemon, name):
     return sum(each.startswith(name) for each in of_threads(daemon.process.pid, "comm"))
 
 
-def removed(group):
-    """Removes a control group; returns whether it had no process. Decode workers end a moment after their daemon."""
-    try:
-        group.rmdir()
-    except OSError as error:
-        if error.errno != errno.EBUSY:
-            raise
-        return False
-    return True
-
-
 @pytest.fixture
 def group_of_half_a_core():
     """A control group with half a core's time."""
-    first = CGROUPS / "cpu" if (CGROUPS / "cpu").is_dir() else CGROUPS
-    group = first / f"saccade-{uuid.uuid4().hex}"
+    quota = {"cpu.cfs_quota_us": 50_000, "cpu.cfs_period_us": 100_000}
     try:
-        group.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
-    try:
-        version_1, version_2 = group / "cpu.cfs_quota_us", group / "cpu.max"
-        if version_1.exists():
-            version_1.write_text("50000")
-            (group / "cpu.cfs_period_us").write_text("100000")
-        elif version_2.exists():
-            version_2.write_text("50000 100000")
-        else:
-            pytest.skip("control groups do not limit processors here")
-        yield group
-    finally:
-        eventually(lambda: removed(group), f"every process has left {group}")
+        with control_group("cpu", quota, {"cpu.max": "50000 100000"}) as group:
+            yield group
+    except NoControlGroup as none:
+        pytest.skip(str(none))
 
 
 def test_the_limit_of_a_control_group(start, root, group_of_half_a_core):
-    into = ("sh", "-c", f'echo $$ >{group_of_half_a_core}/cgroup.procs && exec "$@"', "sh")
-    daemon = start(root, under=into).await_ready()
+    daemon = start(root, under=into(group_of_half_a_core)).await_ready()
     try:
         assert threads(daemon, "decode-") == threads(daemon, "network-") == 1
         daemon.await_log("cores used=1 ", "quota=0.5")

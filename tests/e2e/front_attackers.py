@@ -2,16 +2,19 @@
 
 As a program, `front_attackers.py NAME SECONDS GRPC_PORT HTTP_PORT METRICS_PORT` repeats one of them for a time and prints what
 it sent, as JSON. It has a process of its own, so that its work takes no time from the clients that are measured, and an
-address of its own, because the daemon accounts for each client by its address."""
+address of its own, because the daemon accounts for each client by its address. The tests (front_attacks_test.py) and
+`./dev attacks` run it by attacked()."""
 
+import contextlib
 import json
+import subprocess
 import sys
 
 import attacks_by_frames as by_frames
 import attacks_by_heads as by_heads
 import attacks_by_http1 as by_http1
 import attacks_by_messages as by_messages
-from front_attack import Attack
+from front_attack import MIB, Attack
 
 # What each is refused as: reasons of saccade_front_refusals_total, of which at least one must have counted. None: nothing
 # is refused, or in another place than in the front.
@@ -87,10 +90,40 @@ SLOW = {
     by_heads.types_that_errors_repeat, by_messages.shapes_that_errors_repeat, by_messages.header_that_is_kept,
 }
 BY_NAME = {attack.__name__: attack for attack in ATTACKS}
+LEAST_SLOW_SECONDS = 1.5
+
+# Flags of the daemon under attack, for which the attacks are made. A client's part of the bytes is half of them: one message of
+# 60 MiB fits in, a second does not. Its repository has a model "served", an Identity.
+FLAGS = (f"--max-inflight-bytes={128 * MIB}", "--head-timeout-seconds=1", "--idle-timeout-seconds=300",
+         "--lame-duck-seconds=0", "--warm-up-seconds=0")
+# Memory that an attack may take beyond what the daemon has at rest.
+ROOM = 128 * MIB
+# A client that sends fewer bytes a second than SLOW_RATE must not use more than this part of a core.
+SLOW_RATE, CHEAP_CORES = 100_000, 0.1
 
 
 def source_of(name):
     return f"127.0.1.{2 + list(BY_NAME).index(name)}"
+
+
+def seconds_of(attack, seconds):
+    """How long an attack lasts if most of them last for `seconds`."""
+    return max(seconds, LEAST_SLOW_SECONDS) if attack in SLOW else seconds
+
+
+@contextlib.contextmanager
+def attacked(daemon, name, seconds):
+    """Runs an attack beside the block, in a process that it yields. Its output is the report."""
+    ports = map(str, (daemon.grpc_port, daemon.http_port, daemon.metrics_port))
+    command = [sys.executable, __file__, name, str(seconds), *ports]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def main(name, seconds, *ports):

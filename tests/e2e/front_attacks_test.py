@@ -1,14 +1,11 @@
 """Tests attacks on the daemon's ports, those of front_attackers.py: each runs for a moment against a daemon that other clients
 use meanwhile. SACCADE_ATTACK_SECONDS=10 makes every attack last that long."""
 
-import contextlib
 import json
 import os
 import pathlib
 import re
 import statistics
-import subprocess
-import sys
 import time
 import typing
 
@@ -19,25 +16,18 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 import front_attackers
 import http2_frames
 from attacks_by_heads import ODD_FIELDS
-from front_attack import CHECK, MODEL_INFER
+from front_attack import CHECK, MIB, MODEL_INFER
+from front_attackers import CHEAP_CORES, FLAGS, ROOM, SLOW_RATE
 from harness import SERVING, Daemon, eventually, pause_of_a_client, write_secret
 from messages import Inference, infer_request
 from tiny_models import Identity, write_model
 
 SECONDS = float(os.environ.get("SACCADE_ATTACK_SECONDS", 0.5))
-# For attacks that a time limit ends. The tests set the limits to a second.
-SLOW_SECONDS = max(SECONDS, 1.5)
-MIB = 1 << 20
-ROOM = 128 * MIB
-# A client's part of the bytes is half of them. One message of 60 MiB fits in, a second does not.
-FLAGS = (f"--max-inflight-bytes={128 * MIB}", "--head-timeout-seconds=1", "--idle-timeout-seconds=300",
-         "--lame-duck-seconds=0", "--warm-up-seconds=0")
 
 # What a call may take beyond twice its usual time: attackers and daemon share two cores, on which other tests may run.
 SLACK_SECONDS = 0.05
-# A client that sends less than this must not use more than this part of a core. Below it, ticks of the clock are too
-# coarse to judge.
-SLOW_RATE, CHEAP_CORES, COARSE_SECONDS = 100_000, 0.1, 0.06
+# Processor time below which ticks of the clock are too coarse to judge.
+COARSE_SECONDS = 0.06
 
 SHAPE = (1, 1, 1, 1, 4)
 VOLUME = numpy.arange(4, dtype=numpy.float32).tobytes()
@@ -112,30 +102,6 @@ def rest(daemon, innocent):
     return Rest(cost, daemon.resident_bytes())
 
 
-def forget_peak(daemon):
-    pathlib.Path(f"/proc/{daemon.process.pid}/clear_refs").write_text("5")
-
-
-def peak_bytes(daemon):
-    status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
-
-
-@contextlib.contextmanager
-def attacked(daemon, name, seconds):
-    """Runs an attack beside the block."""
-    ports = map(str, (daemon.grpc_port, daemon.http_port, daemon.metrics_port))
-    command = [sys.executable, front_attackers.__file__, name, str(seconds), *ports]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stdout.close()
-
-
 def refusals(daemon, reasons):
     metrics = daemon.metrics()
     return sum(metrics.total("saccade_front_refusals_total", reason=reason) for reason in reasons.split())
@@ -148,15 +114,16 @@ def told(daemon):
 
 @pytest.mark.parametrize("attack, reasons", front_attackers.ATTACKS.items(), ids=lambda given: getattr(given, "__name__", ""))
 def test_an_attack_costs_little(daemon, innocent, rest, attack, reasons):
-    seconds = SLOW_SECONDS if attack in front_attackers.SLOW else SECONDS
+    seconds = front_attackers.seconds_of(attack, SECONDS)
     before = refusals(daemon, reasons or "")
-    forget_peak(daemon)
-    with attacked(daemon, attack.__name__, seconds) as process:
+    daemon.forget_peak()
+    with front_attackers.attacked(daemon, attack.__name__, seconds) as process:
         cost = innocent.work(lambda: process.poll() is None)
         report = json.loads(process.stdout.read())
     assert daemon.process.poll() is None, daemon.log()
     assert report["rounds"] > 0
-    assert peak_bytes(daemon) - rest.resident < ROOM, f"{(peak_bytes(daemon) - rest.resident) / MIB:.0f} MiB"
+    grown = daemon.peak_resident_bytes() - rest.resident
+    assert grown < ROOM, f"{grown / MIB:.0f} MiB"
     assert cost.median < 2 * rest.cost.median + SLACK_SECONDS
     extra_seconds = (cost.cores - rest.cost.cores) * cost.seconds
     if report["sent"] / report["seconds"] < SLOW_RATE:

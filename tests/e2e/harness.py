@@ -207,8 +207,18 @@ class Daemon:
         return self.process.wait(timeout=DEADLINE_SECONDS)
 
     def resident_bytes(self):
+        return self._status_bytes("VmRSS")
+
+    def peak_resident_bytes(self):
+        """The most resident memory since the start, or since forget_peak()."""
+        return self._status_bytes("VmHWM")
+
+    def forget_peak(self):
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def _status_bytes(self, name):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+        return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) * 1024
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))

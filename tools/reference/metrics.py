@@ -34,7 +34,7 @@ OPTIONAL = {
     "saccade_shadow_": "`shadow`",
     "saccade_certificate_": "`--tls-cert`",
     "saccade_trace_": "traces",
-    "saccade_capture": "`--capture`",
+    "saccade_capture": "`--capture` or `--capture-sink`",
     "nv_gpu_": "NVML",
     "nv_energy_": "NVML",
 }
@@ -48,7 +48,7 @@ alert and draw them is in [observability.md](../observability.md).
 
 `nv_…` are Triton's names with Triton's meanings. Histograms have the suffixes `_bucket`, `_sum` and `_count`. A family
 that says "only with" exists where that is enabled: `response_cache`, `drift_window`, `shadow` or `promote` in a model's configuration,
-`--tls-cert`, `--capture`, traces by `OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
+`--tls-cert`, `--capture` or `--capture-sink`, traces by `OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
 """
 
 

@@ -35,7 +35,7 @@ constexpr char kFooter[] =
     "Results are printed on standard output, everything else on standard error.\n"
     "Exit codes: 0 ok, 1 failure, 2 usage, 64 + gRPC code if the daemon returned an error (67 invalid "
     "argument,\n"
-    "68 deadline exceeded, 69 not found, 72 overloaded, 78 no daemon or not serving).";
+    "68 deadline exceeded, 69 not found, 72 overloaded, 78 no daemon or not serving, 80 unauthenticated).";
 
 void AddMasks(CLI::App* command, DetectCommand& options) {
   CLI::Option* const form = command
@@ -112,7 +112,7 @@ void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
 }
 
 void AddDepth(CLI::App& app, DepthCommand& options, Console& console) {
-  CLI::App* command = app.add_subcommand("depth", "Send pictures and print how deep they are");
+  CLI::App* command = app.add_subcommand("depth", "Send pictures and print how far away things are");
   AddPictures(command, options, "PICTURE",
               "Folder for depth maps, coloured and exact, a PNG and a PFM file per picture");
   AddOutputSize(command, options.size, "depth map");
@@ -139,7 +139,7 @@ void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
                                           "folders, each with a clip's frames, by name");
   command
       ->add_option("--fps", options.frames_per_second, "Frame rate of the frames; by default the model's own")
-      ->check(CLI::Range(0.001, 10000.0))
+      ->check(CLI::Range(0.001, 1000.0))
       ->needs(frames);
   AddChoice(command, options, "clip");
   AddAnswerFormat(command, options.format, console);

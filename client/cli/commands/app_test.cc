@@ -101,6 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"actions", "-m", "x"}, "CLIP"},
         BadUsage{{"actions", "-m", "x", "a.mp4", "--fps", "10"}, "--frames"},
         BadUsage{{"actions", "-m", "x", "a.png", "--frames", "--fps", "0"}, "--fps"},
+        BadUsage{{"actions", "-m", "x", "a.png", "--frames", "--fps", "1001"}, "--fps"},
         BadUsage{{"actions", "-m", "x", "a.mp4", "--score-threshold", "1.5"}, "--score-threshold"},
         BadUsage{{"actions", "-m", "x", "-", "-"}, "given more than once"},
         BadUsage{{"restore", "-m", "x", "-o", "out"}, "VOLUME"},
@@ -165,21 +166,15 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   const auto quantize = RunWith({"quantize", "--help"});
   setenv("PATH", before.c_str(), 1);
   EXPECT_EQ(bulk.exit_code, 1);
-  EXPECT_THAT(bulk.err,
-              HasSubstr("saccade-bulk is not in PATH; it comes with the Python package: pip install "
-                        "'saccade[bulk]'"));
-  EXPECT_THAT(evaluate.err,
-              HasSubstr("saccade-evaluate is not in PATH; it comes with the Python package: pip "
-                        "install 'saccade[evaluate]'"));
-  EXPECT_THAT(imported.err, HasSubstr("saccade-import is not in PATH; it comes with the Python package: pip "
-                                      "install 'saccade[import]'"));
-  EXPECT_THAT(verified.err, HasSubstr("saccade-verify is not in PATH; it comes with the Python package: pip "
-                                      "install 'saccade[import]'"));
-  EXPECT_THAT(replay.err, HasSubstr("saccade-replay is not in PATH; it comes with the Python package: pip "
-                                    "install saccade\n"));
-  EXPECT_THAT(
-      prove.err,
-      HasSubstr("saccade-prove is not in PATH; it comes with the Python package: pip install saccade\n"));
+  // The project publishes it in no registry, so `pip install saccade` could install a stranger's package.
+  const std::string how =
+      " is not in PATH; it comes with the Python package. In a checkout of Saccade: pip install ";
+  EXPECT_THAT(bulk.err, HasSubstr("saccade-bulk" + how + "'./client/python[bulk]'\n"));
+  EXPECT_THAT(evaluate.err, HasSubstr("saccade-evaluate" + how + "'./client/python[evaluate]'\n"));
+  EXPECT_THAT(imported.err, HasSubstr("saccade-import" + how + "'./client/python[import]'\n"));
+  EXPECT_THAT(verified.err, HasSubstr("saccade-verify" + how + "'./client/python[import]'\n"));
+  EXPECT_THAT(replay.err, HasSubstr("saccade-replay" + how + "./client/python\n"));
+  EXPECT_THAT(prove.err, HasSubstr("saccade-prove" + how + "./client/python\n"));
   EXPECT_EQ(quantize.exit_code, 1);
   EXPECT_THAT(quantize.err, HasSubstr("saccade-quantize is neither beside saccade nor in PATH"));
 }

@@ -37,8 +37,10 @@ std::string RunExternalCommand(const std::vector<std::string>& arguments) {
     // Some commands need an extra of the package, which has the command's name except for verify.
     const bool is_plain = arguments[0] == "prove" || arguments[0] == "replay";
     const std::string extra = arguments[0] == "verify" ? "import" : arguments[0];
-    const std::string package = is_plain ? "saccade" : "'saccade[" + extra + "]'";
-    return program + " is not in PATH; it comes with the Python package: pip install " + package;
+    const std::string package = is_plain ? "./client/python" : "'./client/python[" + extra + "]'";
+    return program +
+           " is not in PATH; it comes with the Python package. In a checkout of Saccade: pip install " +
+           package;
   }
   return program + " cannot be started: " + std::strerror(failure);
 }

@@ -19,9 +19,14 @@ using server::simulation::ToMilliseconds;
 
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kMemoryStep = 256 * kMebibyte;
-// config.max-inflight-bytes of the chart's values, and how much memory it wants for both bounds.
+// config.max-inflight-bytes of the chart's values, what health calls may hold beside it, and how much memory
+// these and kMaxDecodedBytes need for each byte (docs/deploying.md, "Memory").
 constexpr int64_t kMaxInflightBytes = 536870912;
+constexpr int64_t kHealthBytes = 96 * kMebibyte;
 constexpr double kBoundsMemory = 1.3;
+// What idle decode workers keep: all of them together, or each, if that is more.
+constexpr int64_t kKeptByWorkers = 128 * kMebibyte;
+constexpr int64_t kKeptByEachWorker = 4 * kMebibyte;
 // What the daemon may grow beyond what it held when it was measured.
 constexpr double kMemoryGrowth = 1.25;
 // Share of the demand at which the configuration still holds that the autoscaler aims at.
@@ -55,9 +60,11 @@ Resources ResourcesOf(const Advice& advice) {
   if (!OnGpu(advice)) resources.cores = std::min(resources.cores, std::max(passes, measurement.timing.cores));
   const auto held = static_cast<double>(std::min(chosen.max_queue_size, MaxHeldItems(measurement)) *
                                         measurement.item_bytes);
+  const double bounds =
+      kBoundsMemory * static_cast<double>(kMaxInflightBytes + kMaxDecodedBytes + kHealthBytes);
+  const int64_t kept = std::max(kKeptByWorkers, kKeptByEachWorker * resources.cores);
   const double bytes = std::max(kMemoryGrowth * static_cast<double>(measurement.timing.resident_bytes) + held,
-                                kBoundsMemory * static_cast<double>(kMaxInflightBytes + kMaxDecodedBytes) +
-                                    static_cast<double>(measurement.timing.model_bytes));
+                                bounds + static_cast<double>(kept + measurement.timing.model_bytes));
   resources.memory_bytes = (static_cast<int64_t>(bytes) + kMemoryStep - 1) / kMemoryStep * kMemoryStep;
   const double target = kTargetShare * 1000 * advice.breaking.before.demand;
   resources.target = static_cast<int>(std::clamp(std::floor(target / 10) * 10, 50.0, 950.0));

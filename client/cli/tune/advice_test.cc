@@ -57,8 +57,8 @@ TEST(AdviceTest, ValuesHaveWhatAReplicaNeeds) {
   const Resources resources = ResourcesOf(Made());
   EXPECT_EQ(resources.cores, 5);
   EXPECT_EQ(resources.target, 720) << "0.9 of the demand at which it still holds";
-  // 1.3 times the bounds of the chart and the model: more than what the daemon held.
-  EXPECT_EQ(resources.memory_bytes, int64_t{1792} << 20);
+  // 1.3 times 512, 768 and 96 MiB, 128 MiB and the model, in steps of 256 MiB: more than the daemon held.
+  EXPECT_EQ(resources.memory_bytes, int64_t{2048} << 20);
   EXPECT_EQ(ValuesText(Made()),
             "autoscaling:\n"
             "  enabled: true\n"
@@ -75,8 +75,17 @@ TEST(AdviceTest, ValuesHaveWhatAReplicaNeeds) {
             "        metric: {name: saccade_demand_of_busiest_model}\n"
             "        target: {type: AverageValue, averageValue: 720m}\n"
             "resources:\n"
-            "  requests: {cpu: \"5\", memory: 1792Mi}\n"
-            "  limits: {cpu: \"5\", memory: 1792Mi}\n");
+            "  requests: {cpu: \"5\", memory: 2048Mi}\n"
+            "  limits: {cpu: \"5\", memory: 2048Mi}\n");
+}
+
+TEST(AdviceTest, MemoryIsForHealthAndDecodeWorkersToo) {
+  Advice advice = Made();
+  // 131.2 MiB are what is left of 2 GiB.
+  advice.measurement.timing.model_bytes = int64_t{131} << 20;
+  EXPECT_EQ(ResourcesOf(advice).memory_bytes, int64_t{2048} << 20);
+  advice.measurement.timing.model_bytes = int64_t{132} << 20;
+  EXPECT_EQ(ResourcesOf(advice).memory_bytes, int64_t{2304} << 20);
 }
 
 TEST(AdviceTest, MemoryGrowsWithTheDaemonAndTheQueue) {
@@ -95,7 +104,7 @@ TEST(AdviceTest, AGpuNeedsOneCoreAndItself) {
   EXPECT_THAT(ConfigText(advice), AllOf(HasSubstr("kind: KIND_GPU"), Not(HasSubstr("threads"))));
   advice.many_precisions = false;
   EXPECT_THAT(ConfigText(advice), Not(HasSubstr("precision")));
-  EXPECT_THAT(ValuesText(advice), HasSubstr("limits: {cpu: \"2\", memory: 1792Mi, nvidia.com/gpu: 1}"));
+  EXPECT_THAT(ValuesText(advice), HasSubstr("limits: {cpu: \"2\", memory: 2048Mi, nvidia.com/gpu: 1}"));
 }
 
 TEST(AdviceTest, WhatBreaksIsASentence) {
