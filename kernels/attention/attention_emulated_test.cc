@@ -110,6 +110,55 @@ TEST_P(AttentionPackedEmulated, MatchesTheFormulas) {
 
 INSTANTIATE_TEST_SUITE_P(Configs, AttentionPackedEmulated, testing::ValuesIn(AttentionTestConfigs()));
 
+// Runs a problem with them; their workspaces are their own.
+struct PackedKernels : AttentionKernels {
+  template <typename T>
+  static void Run(const AttentionProblem& problem, float* /*workspace*/, const EmulatedLaunch& launch) {
+    RunPacked<T>(problem, launch.seed);
+  }
+};
+
+template <typename Kernels, typename T>
+void OffsetsHave64Bits(AttentionKind kind) {
+  const AttentionTestConfig module = {.kind = kind,
+                                      .batch = 2,
+                                      .channels = 8,
+                                      .heads = 2,
+                                      .extent = {5, 16},
+                                      .module = true,
+                                      .key_channels = 4,
+                                      .value_channels = 4,
+                                      .out_channels = 8,
+                                      .biases = true,
+                                      .affine = true,
+                                      .residual = true,
+                                      .valid = {5, 16, 4, 13}};
+  const AttentionTestConfig bare = {
+      .kind = kind, .batch = 2, .channels = 4, .heads = 2, .extent = {5, 16}, .value_channels = 6};
+  for (AttentionTestConfig config : {module, bare}) {
+    for (const bool channels_last : {false, true}) {
+      config.channels_last = channels_last;
+      AttentionTestCase<T> test(config, 5);
+      FarMapsGiveTheSameBits<Kernels, T>(test.Problem(), [](FarMaps<T>& maps, AttentionProblem& p) {
+        for (AttentionInput* input : {&p.q, &p.k, &p.v}) maps.Move(input->map, input->channels, p.extent);
+        if (p.residual.data != nullptr) maps.Move(p.residual, p.q.channels, p.extent);
+        maps.MoveResult(p.out, p.out_channels, p.extent);
+      });
+    }
+  }
+}
+TEST(AttentionEmulatedTest, OffsetsHave64Bits) {
+  for (const auto kind : {AttentionKind::kSoftmax, AttentionKind::kPooled, AttentionKind::kMean}) {
+    OffsetsHave64Bits<AttentionKernels, float>(kind);
+    OffsetsHave64Bits<AttentionKernels, DeviceHalf>(kind);
+  }
+}
+TEST(AttentionPackedEmulatedTest, OffsetsHave64Bits) {
+  for (const auto kind : {AttentionKind::kSoftmax, AttentionKind::kPooled}) {
+    OffsetsHave64Bits<PackedKernels, DeviceBFloat16>(kind);
+  }
+}
+
 // Padding may change neither the choice nor the size of a head.
 TEST(AttentionPackedEmulatedTest, TheChoiceDoesNotDependOnExtents) {
   AttentionProblem p;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/common/testing_below_tensors.h"
+#include "kernels/device/far_maps.h"
 #include "kernels/device/launch.cuh"
 
 namespace saccade::kernels {
@@ -68,6 +69,19 @@ class EmulatedTest : public testing::TestWithParam<typename Kernels::Config> {
     }
   }
 };
+
+// Runs a problem, then again with its maps moved apart, and compares the bits of the results.
+// move(maps, problem) moves the maps of a problem. Skips the test if there are no addresses for them.
+template <typename Kernels, typename T, typename Problem, typename Move>
+void FarMapsGiveTheSameBits(const Problem& near, const Move& move) {
+  RunEmulated<Kernels, T>(near, 1);
+  Problem far = near;
+  FarMaps<T> maps(near.batch);
+  move(maps, far);
+  if (!maps.error().empty()) GTEST_SKIP() << maps.error();
+  RunEmulated<Kernels, T>(far, 1);
+  EXPECT_EQ(maps.Differences(), 0);
+}
 
 // Returns a third of the configurations, for checks that do not depend on the kind of problem: fibres are
 // slow.

@@ -43,5 +43,36 @@ TEST(EaEmulatedTest, WiderThanABlock) {
   EXPECT_LE(test.Error(), kMaxEmulatedError<float>);
 }
 
+TEST(EaEmulatedTest, OffsetsHave64Bits) {
+  const EaTestConfig module = {.batch = 2,
+                               .channels = 8,
+                               .keys = 4,
+                               .values = 6,
+                               .out = 8,
+                               .heads = 2,
+                               .extent = {5, 16},
+                               .residual = true,
+                               .valid = {5, 16, 4, 13}};
+  const EaTestConfig bare = {
+      .batch = 2, .channels = 0, .keys = 4, .values = 6, .heads = 2, .extent = {5, 16}};
+  for (EaTestConfig config : {module, bare}) {
+    for (const bool channels_last : {false, true}) {
+      config.channels_last = channels_last;
+      EaTestCase<DeviceHalf> test(config, 5);
+      FarMapsGiveTheSameBits<EaKernels, DeviceHalf>(
+          test.Problem(), [](FarMaps<DeviceHalf>& maps, EfficientAttentionProblem& p) {
+            if (p.channels > 0) {
+              maps.Move(p.x, p.channels, p.extent);
+            } else {
+              maps.Move(p.q, p.key_channels, p.extent);
+              maps.Move(p.k, p.key_channels, p.extent);
+              maps.Move(p.v, p.value_channels, p.extent);
+            }
+            maps.MoveResult(p.out, p.out_channels, p.extent);
+          });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace saccade::kernels

@@ -163,6 +163,29 @@ TEST(EaTiledEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAloneInFloat32) {
   APaddedSampleHasTheBitsItHasAlone<float>(1);
 }
 
+template <typename T>
+void OffsetsHave64Bits() {
+  for (const bool channels_last : {false, true}) {
+    EaTestCase<T> test({.batch = 2,
+                        .channels = 8,
+                        .keys = 3,
+                        .values = 4,
+                        .out = 8,
+                        .extent = {5, 16},
+                        .residual = true,
+                        .channels_last = channels_last,
+                        .valid = {5, 16, 4, 13}},
+                       5);
+    FarMapsGiveTheSameBits<EaTiledKernels, T>(test.Problem(),
+                                              [](FarMaps<T>& maps, EfficientAttentionProblem& p) {
+                                                maps.Move(p.x, p.channels, p.extent);
+                                                maps.MoveResult(p.out, p.out_channels, p.extent);
+                                              });
+  }
+}
+TEST(EaTiledEmulatedTest, OffsetsHave64BitsInFloat32) { OffsetsHave64Bits<float>(); }
+TEST(EaTiledEmulatedTest, OffsetsHave64BitsInBFloat16) { OffsetsHave64Bits<DeviceBFloat16>(); }
+
 // Notes the most dynamic shared memory that a launch asks for, and launches nothing.
 struct MostSharedBytes {
   template <typename Argument>

@@ -210,5 +210,34 @@ TEST(ExpattEmulatedTest, DoesNotDependOnBatchOrPaddingInBFloat16) {
   DoesNotDependOnBatchOrPadding<DeviceBFloat16>();
 }
 
+// The mean, the product with the whole map, that with the factors, and the matrices before and after the map.
+template <typename T>
+void OffsetsHave64Bits() {
+  const ExpattTestConfig mean = {
+      .kind = ExpattKind::kConstant, .batch = 2, .channels = 6, .height = 5, .width = 16};
+  ExpattTestConfig whole = mean;
+  whole.kind = ExpattKind::kGaussian;
+  ExpattTestConfig factors = whole;
+  factors.height = 65;
+  ExpattTestConfig matrices = mean;
+  matrices.kind = ExpattKind::kLinear;
+  matrices.map_channels = 4;
+  matrices.out_channels = 6;
+  matrices.bias = true;
+  matrices.valid = {5, 16, 4, 13};
+  for (ExpattTestConfig config : {mean, whole, factors, matrices}) {
+    for (const bool channels_last : {false, true}) {
+      config.channels_last = channels_last;
+      ExpattTestCase<T> test(config, 5);
+      FarMapsGiveTheSameBits<ExpattKernels, T>(test.Problem(), [](FarMaps<T>& maps, ExpattProblem& p) {
+        maps.Move(p.x, p.channels, p.extent);
+        maps.MoveResult(p.out, p.out_channels, p.extent);
+      });
+    }
+  }
+}
+TEST(ExpattEmulatedTest, OffsetsHave64BitsInFloat32) { OffsetsHave64Bits<float>(); }
+TEST(ExpattEmulatedTest, OffsetsHave64BitsInBFloat16) { OffsetsHave64Bits<DeviceBFloat16>(); }
+
 }  // namespace
 }  // namespace saccade::kernels

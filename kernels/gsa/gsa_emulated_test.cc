@@ -127,5 +127,35 @@ TEST(GsaEmulatedTest, ASampleDependsOnNeitherItsBatchNorItsPadding) {
   }
 }
 
+// The result is dense, so only its samples can be far apart.
+template <typename T>
+void OffsetsHave64Bits() {
+  for (const bool channels_last : {false, true}) {
+    for (const int64_t channels : {0, 8}) {
+      GsaTestCase<T> test({.batch = 2,
+                           .channels = channels,
+                           .heads = 2,
+                           .key_channels = 4,
+                           .value_channels = 4,
+                           .extent = {5, 16},
+                           .channels_last = channels_last,
+                           .valid = {5, 16, 4, 13}},
+                          5);
+      FarMapsGiveTheSameBits<GsaKernels, T>(test.Problem(), [](FarMaps<T>& maps, GsaProblem& p) {
+        if (IsModule(p)) {
+          maps.Move(p.x, p.channels, p.extent);
+        } else {
+          maps.Move(p.q, p.key_channels, p.extent);
+          maps.Move(p.k, p.key_channels, p.extent);
+          maps.Move(p.v, p.value_channels, p.extent);
+        }
+        maps.MoveResult(p.out, p.value_channels, p.extent, /*channels_too=*/false);
+      });
+    }
+  }
+}
+TEST(GsaEmulatedTest, OffsetsHave64BitsInFloat32) { OffsetsHave64Bits<float>(); }
+TEST(GsaEmulatedTest, OffsetsHave64BitsInFloat16) { OffsetsHave64Bits<DeviceHalf>(); }
+
 }  // namespace
 }  // namespace saccade::kernels

@@ -62,5 +62,37 @@ INSTANTIATE_TEST_SUITE_P(Large, KaoEmulated,
                                                        .value_channels = 2,
                                                        .extent = {9, 150}}));
 
+TEST(KaoEmulatedTest, OffsetsHave64Bits) {
+  const KaoTestConfig module = {.batch = 2,
+                                .heads = 2,
+                                .channels = 6,
+                                .key_channels = 6,
+                                .value_channels = 6,
+                                .extent = {5, 16},
+                                .weights = "qkvQVcsh",
+                                .residual = true,
+                                .valid = {5, 16, 4, 13}};
+  KaoTestConfig bare = module;
+  bare.value_channels = 4;
+  bare.module = false;
+  bare.weights = "c";
+  bare.residual = false;
+  for (KaoTestConfig config : {module, bare}) {
+    for (const KaoKind kind : {KaoKind::kMapQueries, KaoKind::kAverageQueries}) {
+      for (const KaoMemory memory : {KaoMemory::kContiguous, KaoMemory::kChannelsLast}) {
+        config.kind = kind;
+        config.memory = memory;
+        KaoTestCase<float> test(config, 5);
+        FarMapsGiveTheSameBits<KaoKernels, float>(test.Problem(), [](FarMaps<float>& maps, KaoProblem& p) {
+          maps.Move(p.q, p.query_map_channels, p.extent);
+          maps.Move(p.k, p.query_map_channels, p.extent);
+          maps.Move(p.v, p.value_map_channels, p.extent);
+          maps.MoveResult(p.out, p.value_channels, p.extent);
+        });
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace saccade::kernels

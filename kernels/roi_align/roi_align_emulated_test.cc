@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "kernels/device/emulated_test.h"
 #include "kernels/roi_align/roi_align.cuh"
@@ -44,6 +45,33 @@ TEST(RoiAlignEmulatedTest, RegionsThatCannotBePooledAreNaN) {
     EXPECT_TRUE(std::all_of(out.begin() + out.size() / 2, out.end(), [](float v) { return std::isnan(v); }));
   }
 }
+
+// The result is dense.
+template <typename T>
+void OffsetsHave64Bits() {
+  using Config = RoiAlignTestConfig;
+  for (const auto layout : {Config::kContiguous, Config::kChannelsLast}) {
+    RoiAlignTestCase<T> test({.batch = 2,
+                              .channels = 8,
+                              .levels = {{10, 16}, {5, 8}},
+                              .regions = 9,
+                              .layout = layout,
+                              .channels_last_out = layout == Config::kChannelsLast,
+                              .padded = true},
+                             5);
+    RoiAlignProblem p = test.Problem();
+    RunEmulated<RoiAlignKernels, T>(p, 1);
+    const std::vector<T> expected = test.out();
+    test.out().assign(expected.size(), T(std::numeric_limits<float>::quiet_NaN()));
+    FarMaps<T> maps(p.batch);
+    for (int l = 0; l < p.levels; ++l) maps.Move(p.level[l].map, p.channels, p.level[l].extent);
+    if (!maps.error().empty()) GTEST_SKIP() << maps.error();
+    RunEmulated<RoiAlignKernels, T>(p, 1);
+    EXPECT_TRUE(SameBits(test.out(), expected));
+  }
+}
+TEST(RoiAlignEmulatedTest, OffsetsHave64BitsInFloat32) { OffsetsHave64Bits<float>(); }
+TEST(RoiAlignEmulatedTest, OffsetsHave64BitsInFloat16) { OffsetsHave64Bits<DeviceHalf>(); }
 
 }  // namespace
 }  // namespace saccade::kernels
