@@ -158,7 +158,7 @@ class FarMaps {
   // Calls visit(element of moved.near, the same element of moved.far).
   template <typename Visit>
   void ForEach(const Moved& moved, const Visit& visit) const {
-    const auto at = [](const auto& map, int64_t b, int64_t c, const int64_t (&place)[kMaxSpatialDims]) {
+    const auto at = [](const auto& map, int64_t b, int64_t c, const int64_t(&place)[kMaxSpatialDims]) {
       int64_t offset = b * map.batch_stride + c * map.channel_stride;
       for (int d = 0; d < kMaxSpatialDims; ++d) offset += place[d] * map.spatial_stride[d];
       return offset;

@@ -182,8 +182,9 @@ Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixe
   } catch (const std::exception& error) {
     if (IsOutOfMemory(error)) {
       PutOffRecording(shape);
-      TORCH_WARN("no memory to record passes over batches of ", at::IntArrayRef(shape), ", of which the next ",
-                 put_off_[shape].to_retry, " are computed without a recording: ", ErrorText(error));
+      TORCH_WARN("no memory to record passes over batches of ", at::IntArrayRef(shape),
+                 ", of which the next ", put_off_[shape].to_retry,
+                 " are computed without a recording: ", ErrorText(error));
     }
     throw;
   }

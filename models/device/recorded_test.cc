@@ -218,7 +218,7 @@ TEST(RecordedTest, AShapeThatCannotBeRecordedForLackOfMemoryIsComputedDirectly) 
 }
 
 // Passes over the pictures, without a look at the results.
-void Run(const Recorded& network, const at::Tensor& pictures, int64_t passes) {
+void RunPasses(const Recorded& network, const at::Tensor& pictures, int64_t passes) {
   const Extents extents = ExtentsOf(pictures);
   for (int64_t pass = 0; pass < passes; ++pass) network(pictures, extents);
 }
@@ -231,7 +231,7 @@ TEST(RecordedTest, AShapeThatCannotBeRecordedIsTriedAgainEverLessOften) {
   int tries = 1;
   ASSERT_EQ(Recorded::kMaxPassesToRetry, 16 * Recorded::kPassesToRetry);
   for (const int64_t times : {1, 2, 4, 8, 16, 16}) {
-    Run(network, Pictures(2), times * Recorded::kPassesToRetry - 1);
+    RunPasses(network, Pictures(2), times * Recorded::kPassesToRetry - 1);
     ASSERT_EQ(log.recorded, tries) << times;
     ExpectTwice(network, Pictures(2));
     ASSERT_EQ(log.recorded, ++tries) << times;
@@ -245,9 +245,9 @@ TEST(RecordedTest, AShapeIsRecordedWhenThereIsMemoryAgain) {
   ExpectTwice(network, Pictures(2));
   log.on_record = [] {};
   // Passes over other shapes do not count.
-  Run(network, Pictures(1), Recorded::kPassesToRetry);
+  RunPasses(network, Pictures(1), Recorded::kPassesToRetry);
   EXPECT_EQ(log.recorded, 2);
-  Run(network, Pictures(2), Recorded::kPassesToRetry - 1);
+  RunPasses(network, Pictures(2), Recorded::kPassesToRetry - 1);
   EXPECT_EQ(log.recorded, 2);
   ExpectTwice(network, Pictures(2));
   EXPECT_EQ(log.recorded, 3);
@@ -271,7 +271,7 @@ TEST(RecordedTest, ARecordingThatSucceededForgetsEarlierFailures) {
   log.on_record = RunOutOfMemory;
   ExpectTwice(network, Pictures(2));
   log.on_record = [] {};
-  Run(network, Pictures(2), Recorded::kPassesToRetry);
+  RunPasses(network, Pictures(2), Recorded::kPassesToRetry);
   EXPECT_EQ(log.recorded, 2);
   EXPECT_EQ(log.alive, 1);
   // A pass over another shape finds no memory, and frees the recording.
@@ -284,7 +284,7 @@ TEST(RecordedTest, ARecordingThatSucceededForgetsEarlierFailures) {
   ExpectTwice(network, Pictures(2));
   EXPECT_EQ(log.recorded, recorded + 1);
   log.on_record = [] {};
-  Run(network, Pictures(2), Recorded::kPassesToRetry - 1);
+  RunPasses(network, Pictures(2), Recorded::kPassesToRetry - 1);
   EXPECT_EQ(log.recorded, recorded + 1);
   ExpectTwice(network, Pictures(2));
   EXPECT_EQ(log.recorded, recorded + 2);

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 
 namespace saccade::server {
@@ -40,8 +40,7 @@ class BytePieces {
 
  private:
   std::shared_ptr<const void> owner_;
-  // A message of a small call is in one piece, and in two with what precedes it.
-  absl::InlinedVector<std::string_view, 2> pieces_;
+  std::vector<std::string_view> pieces_;
   size_t size_ = 0;
 };
 
