@@ -124,14 +124,30 @@ std::optional<std::vector<FeatureMap>> Recorded::FromRecording(const at::Tensor&
   }
   const StreamRecording alone;
   const std::lock_guard lock(mutex_);
-  // Another thread may have recorded the shape meanwhile.
-  const auto found = recordings_.find(shape);
-  return Replay(found != recordings_.end() ? *found->second : Record(shape, pixels, extents), pixels,
-                extents);
+  // Another thread may have recorded the shape meanwhile, or found memory insufficient for that.
+  if (const auto found = recordings_.find(shape); found != recordings_.end())
+    return Replay(*found->second, pixels, extents);
+  if (IsPutOff(shape)) return std::nullopt;
+  return Replay(Record(shape, pixels, extents), pixels, extents);
+}
+
+bool Recorded::IsPutOff(const Shape& shape) const {
+  const auto found = put_off_.find(shape);
+  return found != put_off_.end() && found->second.passes < found->second.to_retry;
+}
+
+void Recorded::PutOffRecording(const Shape& shape) const {
+  if (const auto found = put_off_.find(shape); found != put_off_.end()) {
+    found->second = {0, std::min(2 * found->second.to_retry, kMaxPassesToRetry)};
+    return;
+  }
+  if (put_off_.size() >= kMaxRemembered) put_off_.clear();
+  put_off_[shape];
 }
 
 bool Recorded::IsWorthRecording(const Shape& shape) const {
-  if (too_large_.count(shape) > 0) return false;
+  if (const auto found = put_off_.find(shape); found != put_off_.end()) ++found->second.passes;
+  if (IsPutOff(shape)) return false;
   if (recordings_.size() < kMaxRecordings) return true;
   if (waiting_.size() >= kMaxRemembered) waiting_.clear();
   Waiting& waiting = waiting_[shape];
@@ -165,16 +181,17 @@ Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixe
         [this, to = recording.get(), filled] { to->maps = pass_({to->pixels, filled.With(to->valid)}); });
   } catch (const std::exception& error) {
     if (IsOutOfMemory(error)) {
-      if (too_large_.size() >= kMaxRemembered) too_large_.clear();
-      too_large_.insert(shape);
+      PutOffRecording(shape);
       TORCH_WARN("no memory to record passes over batches of ", at::IntArrayRef(shape),
-                 ", which are computed without a recording from now on: ", ErrorText(error));
+                 ", of which the next ", put_off_[shape].to_retry,
+                 " are computed without a recording: ", ErrorText(error));
     }
     throw;
   }
   if (target_.on_gpu()) {
     for (FeatureMap& map : recording->maps) map.values = Unowned(map.values);
   }
+  put_off_.erase(shape);
   return *(recordings_[shape] = std::move(recording));
 }
 

@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "kernels/common/cuda_graph.h"
@@ -39,6 +38,11 @@ class Recorded {
   // recording takes as long as some passes, and more shapes in turn than there is room for would be recorded
   // each time.
   static constexpr int kPassesToReplace = 8;
+  // If memory is insufficient to record a shape, so many passes over it are run before it is tried again. The
+  // number doubles with each failure, up to the second one. A failure frees all recordings, and to make them
+  // again takes up to 3 * kMaxRecordings passes.
+  static constexpr int64_t kPassesToRetry = 1024;
+  static constexpr int64_t kMaxPassesToRetry = 16384;
 
   // If `record` is false, on the CPU, or if the calling thread has an AttentionProbe, the pass is run
   // directly. `make_graph` is for tests; by default graphs are CUDA's, and on the CPU run the pass again.
@@ -47,7 +51,8 @@ class Recorded {
 
   // `pixels` is float32 on the CPU. The caller owns the results. Thread-safe; replays run one at a time, and
   // recordings wait for the stream's other passes (StreamRecording). If memory is insufficient for a
-  // recording, frees all of them and runs the pass directly, from then on for this shape.
+  // recording, frees all of them and runs the pass directly, as the next kPassesToRetry passes over this
+  // shape.
   std::vector<FeatureMap> operator()(const at::Tensor& pixels, const Extents& extents) const;
 
  private:
@@ -59,6 +64,11 @@ class Recorded {
     int64_t since = 0;
     int passes = 0;
   };
+  // A shape for whose recording memory was insufficient.
+  struct PutOff {
+    int64_t passes = 0;                 // over the shape since then
+    int64_t to_retry = kPassesToRetry;  // passes after which it is tried again
+  };
 
   std::vector<FeatureMap> RunDirectly(const at::Tensor& pixels, const Extents& extents) const;
   // Nothing if the shape is to be computed without a recording.
@@ -67,6 +77,9 @@ class Recorded {
   // Frees all recordings. Returns false if there were none.
   bool DropRecordings() const;
   // The following require mutex_.
+  bool IsPutOff(const Shape& shape) const;
+  void PutOffRecording(const Shape& shape) const;
+  // Counts the pass over the shape.
   bool IsWorthRecording(const Shape& shape) const;
   Recordings::iterator LeastRecentlyUsed() const;
   // Also requires that nothing else uses the stream.
@@ -87,7 +100,7 @@ class Recorded {
   mutable Recordings recordings_;  // by the shape of the pictures, with the recorded batch size
   mutable int64_t passes_ = 0;
   mutable std::map<Shape, Waiting> waiting_;
-  mutable std::set<Shape> too_large_;  // shapes for whose recording memory was insufficient
+  mutable std::map<Shape, PutOff> put_off_;
 };
 
 }  // namespace saccade::models

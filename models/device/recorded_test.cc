@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <new>
@@ -216,6 +217,79 @@ TEST(RecordedTest, AShapeThatCannotBeRecordedForLackOfMemoryIsComputedDirectly) 
   EXPECT_EQ(log.beside.back(), nullptr);
 }
 
+// Passes over the pictures, without a look at the results.
+void RunPasses(const Recorded& network, const at::Tensor& pictures, int64_t passes) {
+  const Extents extents = ExtentsOf(pictures);
+  for (int64_t pass = 0; pass < passes; ++pass) network(pictures, extents);
+}
+
+TEST(RecordedTest, AShapeThatCannotBeRecordedIsTriedAgainEverLessOften) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  log.on_record = RunOutOfMemory;
+  ExpectTwice(network, Pictures(2));
+  int tries = 1;
+  ASSERT_EQ(Recorded::kMaxPassesToRetry, 16 * Recorded::kPassesToRetry);
+  for (const int64_t times : {1, 2, 4, 8, 16, 16}) {
+    RunPasses(network, Pictures(2), times * Recorded::kPassesToRetry - 1);
+    ASSERT_EQ(log.recorded, tries) << times;
+    ExpectTwice(network, Pictures(2));
+    ASSERT_EQ(log.recorded, ++tries) << times;
+  }
+}
+
+TEST(RecordedTest, AShapeIsRecordedWhenThereIsMemoryAgain) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  log.on_record = RunOutOfMemory;
+  ExpectTwice(network, Pictures(2));
+  log.on_record = [] {};
+  // Passes over other shapes do not count.
+  RunPasses(network, Pictures(1), Recorded::kPassesToRetry);
+  EXPECT_EQ(log.recorded, 2);
+  RunPasses(network, Pictures(2), Recorded::kPassesToRetry - 1);
+  EXPECT_EQ(log.recorded, 2);
+  ExpectTwice(network, Pictures(2));
+  EXPECT_EQ(log.recorded, 3);
+  EXPECT_EQ(log.alive, 2);
+  const int replayed = log.replayed;
+  ExpectTwice(network, Pictures(2).add(0.5));
+  EXPECT_EQ(log.replayed, replayed + 1);
+  EXPECT_EQ(log.recorded, 3);
+}
+
+TEST(RecordedTest, ARecordingThatSucceededForgetsEarlierFailures) {
+  Log log;
+  int64_t too_large = 0;
+  const Recorded network(
+      kReplayed, /*record=*/true,
+      [&](const FeatureMap& pictures) {
+        if (too_large > 0 && pictures.values.size(0) >= too_large && log.alive > 0) RunOutOfMemory();
+        return Twice(pictures);
+      },
+      GraphsOf(&log));
+  log.on_record = RunOutOfMemory;
+  ExpectTwice(network, Pictures(2));
+  log.on_record = [] {};
+  RunPasses(network, Pictures(2), Recorded::kPassesToRetry);
+  EXPECT_EQ(log.recorded, 2);
+  EXPECT_EQ(log.alive, 1);
+  // A pass over another shape finds no memory, and frees the recording.
+  too_large = 4;
+  ExpectTwice(network, Pictures(4));
+  EXPECT_EQ(log.alive, 0);
+  too_large = 0;
+  log.on_record = RunOutOfMemory;
+  const int recorded = log.recorded;
+  ExpectTwice(network, Pictures(2));
+  EXPECT_EQ(log.recorded, recorded + 1);
+  log.on_record = [] {};
+  RunPasses(network, Pictures(2), Recorded::kPassesToRetry - 1);
+  EXPECT_EQ(log.recorded, recorded + 1);
+  ExpectTwice(network, Pictures(2));
+  EXPECT_EQ(log.recorded, recorded + 2);
+}
+
 TEST(RecordedTest, ADirectPassThatRunsOutOfMemoryFreesTheRecordings) {
   Log log;
   int64_t too_large = 0;
@@ -286,6 +360,28 @@ TEST(RecordedTest, NoOtherPassIsOnTheStreamDuringARecording) {
   }
   other.join();
   EXPECT_TRUE(recorded);
+}
+
+TEST(RecordedTest, OfTwoPassesThatWouldRecordAShapeOneTriesIfMemoryIsInsufficient) {
+  StreamLock stream;
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  log.on_record = [&] {
+    // A recording begins when each pass on the stream has ended or wants to record too.
+    EXPECT_EQ(stream.counts().waiting_recordings, 1);
+    RunOutOfMemory();
+  };
+  std::atomic<int> inside = 0;
+  const auto run = [&] {
+    const StreamPass pass(stream);
+    ++inside;
+    Await([&] { return inside == 2; });
+    ExpectTwice(network, Pictures(2));
+  };
+  std::thread other(run);
+  run();
+  other.join();
+  EXPECT_EQ(log.recorded, 1);
 }
 
 TEST(RecordedTest, APassThatBeginsDuringARecordingWaits) {
