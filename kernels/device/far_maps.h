@@ -19,14 +19,8 @@
 
 namespace saccade::kernels {
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef SACCADE_ASAN
 inline constexpr bool kHasAddressSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool kHasAddressSanitizer = true;
-#else
-inline constexpr bool kHasAddressSanitizer = false;
-#endif
 #else
 inline constexpr bool kHasAddressSanitizer = false;
 #endif

@@ -15,7 +15,8 @@ namespace {
 LockedStream NewStream(int gpu) {
   const kernels::CudaPlugin& plugin = kernels::LoadCudaPlugin();
   if (!plugin.loaded) {
-    throw LoadError("the model needs GPU " + std::to_string(gpu) + ", but " + plugin.reason);
+    throw LoadError("the model needs GPU " + std::to_string(gpu) +
+                    ", which cannot be used: " + plugin.reason);
   }
   if (gpu >= plugin.devices) {
     throw LoadError("the model needs GPU " + std::to_string(gpu) + ", but there are " +

@@ -4,11 +4,27 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace saccade::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// While it lives, MIG is on for the first of the fake's GPUs, which has so many instances.
+class FakeMig {
+ public:
+  explicit FakeMig(const char* instances) { setenv("SACCADE_FAKE_MIG", instances, 1); }
+  ~FakeMig() { unsetenv("SACCADE_FAKE_MIG"); }
+  FakeMig(const FakeMig&) = delete;
+  FakeMig& operator=(const FakeMig&) = delete;
+};
 
 std::string Exposition(std::unique_ptr<Nvml> nvml) {
   prometheus::Registry registry;
@@ -32,6 +48,54 @@ TEST(GpuMetrics, WhatTheDriverTells) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_THAT(text, Not(HasSubstr("nv_gpu_utilization{gpu_uuid=\"GPU-2\"}")));
+}
+
+TEST(GpuMetrics, InstancesOfMigHaveTheirMemoryAndTheGpuItsPower) {
+  const FakeMig mig("2");
+  auto nvml = Nvml::Open(SACCADE_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  std::vector<std::string> uuids;
+  for (const GpuReading& reading : nvml->Read()) {
+    uuids.push_back(reading.uuid);
+    EXPECT_EQ(reading.divided, reading.uuid == "GPU-1");
+  }
+  EXPECT_THAT(uuids, ElementsAre("GPU-1", "MIG-1", "MIG-2", "GPU-2"));
+  const std::string text = Exposition(std::move(nvml));
+  for (const char* line :
+       {"nv_gpu_memory_total_bytes{gpu_uuid=\"MIG-1\"} 120\n",
+        "nv_gpu_memory_used_bytes{gpu_uuid=\"MIG-1\"} 48\n",
+        "nv_gpu_memory_total_bytes{gpu_uuid=\"MIG-2\"} 250\n",
+        "nv_gpu_memory_used_bytes{gpu_uuid=\"MIG-2\"} 10\n",
+        "nv_gpu_memory_used_bytes{gpu_uuid=\"GPU-2\"} 400\n",
+        "nv_gpu_power_usage{gpu_uuid=\"GPU-1\"} 250.5\n", "nv_gpu_power_limit{gpu_uuid=\"GPU-1\"} 700\n",
+        "nv_energy_consumption{gpu_uuid=\"GPU-1\"} 12345\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  // The GPU's memory would count that of the instances twice, and the instances' power that of the GPU.
+  for (const char* series :
+       {"nv_gpu_memory_used_bytes{gpu_uuid=\"GPU-1\"}", "nv_gpu_memory_total_bytes{gpu_uuid=\"GPU-1\"}",
+        "nv_gpu_power_usage{gpu_uuid=\"MIG-1\"}", "nv_gpu_power_limit{gpu_uuid=\"MIG-2\"}",
+        "nv_energy_consumption{gpu_uuid=\"MIG-1\"}", "nv_gpu_utilization{"}) {
+    EXPECT_THAT(text, Not(HasSubstr(series)));
+  }
+}
+
+TEST(GpuMetrics, AGpuWhoseInstancesAreNotSeenIsAWholeOne) {
+  const FakeMig mig("0");
+  auto nvml = Nvml::Open(SACCADE_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  const std::string text = Exposition(std::move(nvml));
+  EXPECT_THAT(text, HasSubstr("nv_gpu_memory_used_bytes{gpu_uuid=\"GPU-1\"} 400\n"));
+  EXPECT_THAT(text, Not(HasSubstr("MIG-")));
+}
+
+TEST(GpuMetrics, ADriverThatDoesNotKnowMig) {
+  const FakeMig mig("2");
+  auto nvml = Nvml::Open(SACCADE_FAKE_OLD_NVML);
+  ASSERT_NE(nvml, nullptr);
+  const std::string text = Exposition(std::move(nvml));
+  EXPECT_THAT(text, HasSubstr("nv_gpu_memory_used_bytes{gpu_uuid=\"GPU-1\"} 400\n"));
+  EXPECT_THAT(text, Not(HasSubstr("MIG-")));
 }
 
 TEST(GpuMetrics, NothingWithoutADriver) {

@@ -8,9 +8,13 @@
 
 namespace saccade::server {
 
-// Values that the driver does not support are missing.
+// A GPU, or an instance of one that MIG divides. Values that the driver does not support are missing: of an
+// instance it knows the memory alone.
 struct GpuReading {
-  std::string uuid;
+  std::string uuid;  // begins with GPU-, or for an instance with MIG-
+  // MIG divides the GPU into instances that this process may see. Their readings follow, and have what is
+  // known of the memory; this one has neither memory nor utilization.
+  bool divided = false;
   // 0 to 1, over the driver's last sampling period.
   std::optional<double> utilization;
   std::optional<double> memory_total_bytes;
@@ -30,7 +34,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Readings of the GPUs that can be queried. Takes milliseconds.
+  // Readings of the GPUs, and of MIG's instances, that can be queried. Takes milliseconds.
   std::vector<GpuReading> Read() const;
 
  private:

@@ -114,14 +114,26 @@ def test_bodies_and_answers_are_bounded(tasks_repository, tmp_path):
         assert status == 413 and "--max-message-bytes" in answer["error"] and "PNG_16" in answer["error"]
 
 
+def gpus_of_load(repository, folder, **environment):
+    environment["LD_LIBRARY_PATH"] = str(fake_driver(folder / "driver"))
+    with Daemon(repository, log_folder=folder, environment=environment) as daemon:
+        daemon.await_ports()
+        return json.loads(daemon.get("/v1/load")[2])["gpus"]
+
+
 def test_load_tells_of_gpus_if_the_driver_does(tasks_daemon, tasks_repository, tmp_path):
     assert json.loads(tasks_daemon.get("/v1/load")[2])["gpus"] == []
-    environment = {"LD_LIBRARY_PATH": str(fake_driver(tmp_path / "driver"))}
-    with Daemon(tasks_repository, log_folder=tmp_path, environment=environment) as daemon:
-        daemon.await_ports()
-        body = json.loads(daemon.get("/v1/load")[2])
-    assert body["gpus"] == [{"uuid": "GPU-1", "used_bytes": 400, "total_bytes": 1000, "utilization": 0.75},
-                            {"uuid": "GPU-2", "used_bytes": 400, "total_bytes": 1000, "utilization": None}]
+    assert gpus_of_load(tasks_repository, tmp_path) == [
+        {"uuid": "GPU-1", "used_bytes": 400, "total_bytes": 1000, "utilization": 0.75},
+        {"uuid": "GPU-2", "used_bytes": 400, "total_bytes": 1000, "utilization": None}]
+
+
+def test_load_tells_of_the_instances_of_mig(tasks_repository, tmp_path):
+    """In place of the GPU that they divide."""
+    assert gpus_of_load(tasks_repository, tmp_path, SACCADE_FAKE_MIG="2") == [
+        {"uuid": "MIG-1", "used_bytes": 48, "total_bytes": 120, "utilization": None},
+        {"uuid": "MIG-2", "used_bytes": 10, "total_bytes": 250, "utilization": None},
+        {"uuid": "GPU-2", "used_bytes": 400, "total_bytes": 1000, "utilization": None}]
 
 
 def test_load_tells_the_step_of_each_load(tasks_repository, tmp_path):

@@ -9,7 +9,9 @@ import pytest
 
 import pictures
 from harness import DEMO_REPOSITORY, ROOT, eventually, run_to_end
+from kernels.common.testing import fake_cuda
 from messages import get_model_request, predict_request
+from tiny_models import write_model
 
 RUNTIME_FAILURE, USAGE = 1, 2
 
@@ -115,6 +117,25 @@ def test_the_instruction_set_is_limited(start, repository):
     daemon.await_log("instruction set of the CPU")
     (line,) = [line for line in daemon.log_lines() if "instruction set of the CPU" in line]
     assert model.instruction_set in line and "limit" in line and "avx2" in line
+
+
+def start_with_a_model_on_gpus(start, tiny, folder, instances, libraries=None):
+    """A daemon with fakes of CUDA's libraries."""
+    write_model(folder / "models", "tiny", tiny)
+    config = folder / "models" / "tiny" / "config.pbtxt"
+    config.write_text(config.read_text().replace("{ count: 1 }", instances))
+    return start(folder / "models", "--exit-on-error=false", environment=fake_cuda.make(folder / "libraries", libraries))
+
+
+def test_the_cuda_plugin_is_loaded_if_there_are_gpus(start, tiny, tmp_path):
+    daemon = start_with_a_model_on_gpus(start, tiny, tmp_path, "{ kind: KIND_GPU gpus: [ 5 ] }")
+    daemon.await_log("CUDA operators loaded devices=2", "the model needs GPU 5, but there are 2 GPUs, numbered from 0")
+
+
+def test_without_the_cuda_plugin_the_daemon_serves_on_the_cpu(start, tiny, tmp_path):
+    daemon = start_with_a_model_on_gpus(start, tiny, tmp_path, "{ kind: KIND_GPU }", {fake_cuda.PLUGIN: None})
+    reason = f"a GPU was found, but libsaccade_cuda.so cannot be loaded: {tmp_path / 'libraries' / fake_cuda.PLUGIN}"
+    daemon.await_log("serving on the CPU", f"the model needs GPU 0, which cannot be used: {reason}")
 
 
 @pytest.mark.parametrize("flags, output", [((), "stderr"), (("--check-config",), "stdout")])

@@ -49,6 +49,9 @@ alert and draw them is in [observability.md](../observability.md).
 `nv_…` are Triton's names with Triton's meanings. Histograms have the suffixes `_bucket`, `_sum` and `_count`. A family
 that says "only with" exists where that is enabled: `response_cache`, `drift_window`, `shadow` or `promote` in a model's configuration,
 `--tls-cert`, `--capture` or `--capture-sink`, traces by `OTEL_EXPORTER_OTLP_ENDPOINT`, or a GPU whose driver has the library NVML.
+
+Where MIG divides a GPU, `nv_gpu_memory_…` are those of each instance that the daemon sees, whose `gpu_uuid` begins with `MIG-`. Power and
+energy are the whole GPU's. NVML does not tell the utilization then.
 """
 
 

@@ -145,6 +145,7 @@ Json GpusJson(const LiveLoadOptions& options) {
     return bytes ? Json(static_cast<int64_t>(*bytes)) : Json(nullptr);
   };
   for (const GpuReading& gpu : options.read_gpus()) {
+    if (gpu.divided) continue;  // Its instances are listed.
     gpus.push_back({{"uuid", gpu.uuid},
                     {"used_bytes", whole(gpu.memory_used_bytes)},
                     {"total_bytes", whole(gpu.memory_total_bytes)},

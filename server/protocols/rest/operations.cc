@@ -259,7 +259,7 @@ constexpr char kWrittenSchemas[] = R"json({
       },
       "gpus": {
         "type": "array",
-        "description": "The machine's GPUs, as its driver tells them; empty without one",
+        "description": "The machine's GPUs, or MIG's instances of them, as its driver tells them; empty without one",
         "items": {
           "type": "object",
           "required": ["uuid", "used_bytes", "total_bytes", "utilization"],
