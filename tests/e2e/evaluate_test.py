@@ -300,4 +300,4 @@ def test_the_command_is_run_by_saccade(tmp_path):
     found = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert found.stdout == "given: --dataset coco DIR\n"
     missing = subprocess.run(line, capture_output=True, text=True, env={"PATH": "/nothing"})
-    assert missing.returncode == 1 and "pip install 'saccade[evaluate]'" in missing.stderr
+    assert missing.returncode == 1 and "pip install './client/python[evaluate]'" in missing.stderr

@@ -302,7 +302,7 @@ def test_the_commands_are_run_by_saccade(tmp_path, name):
     found = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert found.stdout == "given: net.pt -o DIR\n"
     missing = subprocess.run(line, capture_output=True, text=True, env={"PATH": "/nothing"})
-    assert missing.returncode == 1 and "pip install 'saccade[import]'" in missing.stderr
+    assert missing.returncode == 1 and "pip install './client/python[import]'" in missing.stderr
 
 
 def test_the_package_has_the_programs(saccade):
