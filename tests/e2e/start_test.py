@@ -124,7 +124,9 @@ def start_with_a_model_on_gpus(start, tiny, folder, instances, libraries=None):
     write_model(folder / "models", "tiny", tiny)
     config = folder / "models" / "tiny" / "config.pbtxt"
     config.write_text(config.read_text().replace("{ count: 1 }", instances))
-    return start(folder / "models", "--exit-on-error=false", environment=fake_cuda.make(folder / "libraries", libraries))
+    environment = fake_cuda.make(folder / "libraries", libraries)
+    # The ports have the time that a start may take, which the lines of the log have not.
+    return start(folder / "models", "--exit-on-error=false", environment=environment).await_ports()
 
 
 def test_the_cuda_plugin_is_loaded_if_there_are_gpus(start, tiny, tmp_path):
