@@ -43,12 +43,13 @@ TEST(EaEmulatedTest, WiderThanABlock) {
   EXPECT_LE(test.Error(), kMaxEmulatedError<float>);
 }
 
+// The attention core takes 32 channels at a time, and 64 of values.
 TEST(EaEmulatedTest, OffsetsHave64Bits) {
   const EaTestConfig module = {.batch = 2,
-                               .channels = 8,
+                               .channels = 72,
                                .keys = 4,
                                .values = 6,
-                               .out = 8,
+                               .out = 72,
                                .heads = 2,
                                .extent = {5, 16},
                                .residual = true,

@@ -163,14 +163,15 @@ TEST(EaTiledEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAloneInFloat32) {
   APaddedSampleHasTheBitsItHasAlone<float>(1);
 }
 
+// A thread copies several rows of more than 16 channels.
 template <typename T>
 void OffsetsHave64Bits() {
   for (const bool channels_last : {false, true}) {
     EaTestCase<T> test({.batch = 2,
-                        .channels = 8,
+                        .channels = 24,
                         .keys = 3,
                         .values = 4,
-                        .out = 8,
+                        .out = 24,
                         .extent = {5, 16},
                         .residual = true,
                         .channels_last = channels_last,

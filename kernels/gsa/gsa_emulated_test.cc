@@ -127,20 +127,21 @@ TEST(GsaEmulatedTest, ASampleDependsOnNeitherItsBatchNorItsPadding) {
   }
 }
 
-// The result is dense, so only its samples can be far apart.
+// The module with and without 16-byte vectors, and the bare operator. The result is dense, so only its
+// samples can be far apart.
 template <typename T>
 void OffsetsHave64Bits() {
-  for (const bool channels_last : {false, true}) {
-    for (const int64_t channels : {0, 8}) {
-      GsaTestCase<T> test({.batch = 2,
-                           .channels = channels,
-                           .heads = 2,
-                           .key_channels = 4,
-                           .value_channels = 4,
-                           .extent = {5, 16},
-                           .channels_last = channels_last,
-                           .valid = {5, 16, 4, 13}},
-                          5);
+  const GsaTestConfig vectors = {
+      .batch = 2, .channels = 8, .heads = 2, .extent = {5, 16}, .valid = {5, 16, 4, 13}};
+  GsaTestConfig elements = vectors;
+  elements.channels = 7;
+  elements.extent = {5, 15};
+  GsaTestConfig bare = vectors;
+  bare.channels = 0;
+  for (GsaTestConfig config : {vectors, elements, bare}) {
+    for (const bool channels_last : {false, true}) {
+      config.channels_last = channels_last;
+      GsaTestCase<T> test(config, 5);
       FarMapsGiveTheSameBits<GsaKernels, T>(test.Problem(), [](FarMaps<T>& maps, GsaProblem& p) {
         if (IsModule(p)) {
           maps.Move(p.x, p.channels, p.extent);
