@@ -83,6 +83,19 @@ void FarMapsGiveTheSameBits(const Problem& near, const Move& move) {
   EXPECT_EQ(maps.Differences(), 0);
 }
 
+// The same for a problem whose result is dense, and stays in `out`.
+template <typename Kernels, typename T, typename Problem, typename Move>
+void FarMapsGiveTheSameDenseBits(Problem p, std::vector<T>& out, const Move& move) {
+  RunEmulated<Kernels, T>(p, 1);
+  const std::vector<T> expected = out;
+  out.assign(expected.size(), T(std::numeric_limits<float>::quiet_NaN()));
+  FarMaps<T> maps(p.batch);
+  move(maps, p);
+  if (!maps.error().empty()) GTEST_SKIP() << maps.error();
+  RunEmulated<Kernels, T>(p, 1);
+  EXPECT_TRUE(SameBits(out, expected));
+}
+
 // Returns a third of the configurations, for checks that do not depend on the kind of problem: fibres are
 // slow.
 template <typename Config>

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <limits>
-#include <vector>
 
 #include "kernels/device/emulated_test.h"
 #include "kernels/sao/sao_testing.h"
@@ -55,21 +53,16 @@ TEST(SaoEmulatedTest, OffsetsHave64Bits) {
                                .channels_last = channels_last,
                                .valid = {5, 16, 4, 13}},
                               5);
-      SaoProblem p = test.Problem();
-      RunEmulated<SaoKernels, float>(p, 1);
-      const std::vector<float> expected = test.out();
-      test.out().assign(expected.size(), std::numeric_limits<float>::quiet_NaN());
-      FarMaps<float> maps(p.batch);
-      for (FlatMap* flat : {&p.q, &p.k, &p.v}) {
-        const int64_t step = flat->position_stride;
-        FeatureMap map = {
-            flat->data, flat->batch_stride, flat->channel_stride, {0, p.extent.size[2] * step, step}};
-        maps.Move(map, p.channels, p.extent);
-        *flat = {map.data, map.batch_stride, map.channel_stride, step};
-      }
-      if (!maps.error().empty()) GTEST_SKIP() << maps.error();
-      RunEmulated<SaoKernels, float>(p, 1);
-      EXPECT_TRUE(SameBits(test.out(), expected));
+      const auto move = [](FarMaps<float>& maps, SaoProblem& p) {
+        for (FlatMap* flat : {&p.q, &p.k, &p.v}) {
+          const int64_t step = flat->position_stride;
+          FeatureMap map = {
+              flat->data, flat->batch_stride, flat->channel_stride, {0, p.extent.size[2] * step, step}};
+          maps.Move(map, p.channels, p.extent);
+          *flat = {map.data, map.batch_stride, map.channel_stride, step};
+        }
+      };
+      FarMapsGiveTheSameDenseBits<SaoKernels, float>(test.Problem(), test.out(), move);
     }
   }
 }

@@ -33,9 +33,9 @@ LEAST_CALLS = 10
 class Calls:
     """The calls of the innocent client in some time."""
 
-    # Of the calls that succeeded.
+    # How long each call took that succeeded.
     seconds: list = dataclasses.field(default_factory=list)
-    # Why the others did not.
+    # Why each other call failed.
     failures: list = dataclasses.field(default_factory=list)
     # The daemon's processor time in a second. None if the daemon has ended.
     cores: float = None
