@@ -34,6 +34,8 @@ __device__ inline void FromFloat(float value, DeviceBFloat16* to) { *to = __floa
 #include "kernels/common/bfloat16.h"
 #include "kernels/emulator/emulator.h"
 
+// The names are CUDA's, and `T* const name` is a declaration, in which no parameter can stand in parentheses.
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses)
 #define __global__
 #define __device__
 #define __host__
@@ -46,6 +48,7 @@ __device__ inline void FromFloat(float value, DeviceBFloat16* to) { *to = __floa
   T* const name = static_cast<T*>(saccade::emulator::SharedMemory(&name##_key, (count) * sizeof(T)))
 #define SACCADE_DYNAMIC_SHARED(T, name) \
   T* const name = static_cast<T*>(saccade::emulator::DynamicSharedMemory())
+// NOLINTEND(bugprone-reserved-identifier,bugprone-macro-parentheses)
 
 namespace saccade::kernels {
 __extension__ typedef _Float16 DeviceHalf;

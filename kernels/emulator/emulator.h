@@ -16,6 +16,7 @@
 #include <utility>
 
 struct dim3 {
+  // NOLINTNEXTLINE(google-explicit-constructor): CUDA's converts a number of threads too
   constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
   unsigned x, y, z;
 };
@@ -68,6 +69,7 @@ T ShuffleAs(uint32_t mask, T value, int source_lane, const std::source_location&
 
 }  // namespace saccade::emulator
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 inline void __syncthreads(const std::source_location& where = std::source_location::current()) {
   saccade::emulator::SyncThreads(where);
 }
@@ -89,3 +91,4 @@ T __shfl_down_sync(uint32_t mask, T value, unsigned lanes,
   const int source = saccade::emulator::Lane() + static_cast<int>(lanes);
   return saccade::emulator::ShuffleAs(mask, value, source > 31 ? saccade::emulator::Lane() : source, where);
 }
+// NOLINTEND(bugprone-reserved-identifier)
