@@ -49,7 +49,7 @@ class AsyncClient(Options):
 
     async def ask(self, request: Request[A]) -> A:
         """Sends a request object: `classify(model, picture)` is `ask(saccade.Classify(model, picture))`."""
-        message = await asyncio.to_thread(request.message)
+        message = request.message() if request.is_encoded() else await asyncio.to_thread(request.message)
         return request.answer(await self._unary(self._vision.Predict, message, request.timeout))
 
     classify = asks(requests.Classify, ask)

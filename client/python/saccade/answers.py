@@ -42,7 +42,7 @@ def _facts(message: pb.PredictResponse) -> _Facts:
         "request_id": message.request_id,
         "timings": types.Timings(
             *(
-                one.ToTimedelta().total_seconds()
+                one.seconds + one.nanos / 1e9
                 for one in (times.decode, times.queue, times.infer, times.encode, times.total)
             )
         ),

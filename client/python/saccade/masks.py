@@ -103,19 +103,50 @@ def decode(counts: str, height: int, width: int) -> NDArray[numpy.bool_]:
 
 def encode(inside: NDArray[numpy.bool_]) -> str:
     """Returns the compressed run lengths of a mask [height, width], the opposite of `decode`."""
-    flat = numpy.asarray(inside, bool).T.ravel()
+    found = encode_values(numpy.asarray(inside, bool))
+    return found[True] if True in found else _texts(numpy.array([inside.size]), numpy.array([0]))[0]
+
+
+def encode_values(values: NDArray[Any]) -> dict[Any, str]:
+    """Returns for each value of a map [height, width] the compressed run lengths of the mask of its pixels. Its time
+    hardly depends on how many values there are."""
+    flat = values.T.ravel()
+    if flat.size == 0:
+        return {}
     edges = numpy.flatnonzero(flat[1:] != flat[:-1]) + 1
-    # The first run is of zeros, and may be empty.
-    starts = [0] if flat.size == 0 or not flat[0] else [0, 0]
-    runs = numpy.diff(numpy.concatenate([starts, edges, [flat.size]])).tolist()
-    text = []
-    for at, run in enumerate(runs):
-        number = run - runs[at - 2] if at > 2 else run
-        while True:
-            digit = number & 31
-            number >>= 5
-            more = number != (-1 if digit & 16 else 0)
-            text.append(chr(48 + (digit | 32 if more else digit)))
-            if not more:
-                break
-    return "".join(text)
+    bounds = numpy.concatenate([[0], edges, [flat.size]])
+    # The runs of the first value, in the order of the picture, then those of the second, and so on.
+    order = numpy.argsort(flat[bounds[:-1]], kind="stable")
+    of_runs, starts, ends = flat[bounds[:-1]][order], bounds[:-1][order], bounds[1:][order]
+    firsts = numpy.flatnonzero(numpy.concatenate([[True], of_runs[1:] != of_runs[:-1]]))
+    lasts = numpy.concatenate([firsts[1:], [len(order)]]) - 1
+    # For each run the zeros before it, and itself. The first zeros may be none.
+    before = numpy.concatenate([[0], ends[:-1]])
+    before[firsts] = 0
+    runs = numpy.stack([starts - before, ends - starts], 1).ravel()
+    # Behind the last run of a value the zeros to the end of the picture, if there are any.
+    behind = flat.size - ends[lasts]
+    has_behind = behind > 0
+    runs = numpy.insert(runs, 2 * (lasts[has_behind] + 1), behind[has_behind])
+    begins = 2 * firsts + numpy.concatenate([[0], numpy.cumsum(has_behind)[:-1]])
+    return dict(zip(of_runs[firsts].tolist(), _texts(runs, begins)))
+
+
+def _texts(runs: NDArray[numpy.int64], begins: NDArray[numpy.int64]) -> list[str]:
+    """The opposite of `runs_of`, for several masks together: `begins` are the places in `runs` at which one begins."""
+    numbers = runs.copy()
+    numbers[2:] -= runs[:-2]
+    # The first three of a mask are no differences.
+    whole = (begins[:, None] + numpy.arange(3)).ravel()
+    whole = whole[(whole < len(runs)) & (whole < numpy.append(begins[1:], len(runs)).repeat(3))]
+    numbers[whole] = runs[whole]
+    bits = int(numpy.abs(numbers).max()).bit_length() + 1
+    shifts = numpy.arange(0, bits, 5)
+    digits = numbers[:, None] >> shifts & 31
+    # A number ends with the digit whose sign says all that is left.
+    more = numbers[:, None] >> (shifts + 5) != -(digits >> 4)
+    is_digit = numpy.concatenate([numpy.ones((len(runs), 1), bool), more[:, :-1]], 1)
+    text = (48 + digits + 32 * more)[is_digit].astype(numpy.uint8).tobytes().decode("ascii")
+    ends = numpy.cumsum(is_digit.sum(1))
+    cuts = [0, *ends[begins[1:] - 1].tolist(), len(text)]
+    return [text[start:end] for start, end in zip(cuts, cuts[1:])]

@@ -81,7 +81,12 @@ class Request(abc.ABC, Generic[A]):
 
     @abc.abstractmethod
     def message(self) -> pb.PredictRequest:
-        """Builds the message. Reads files and converts pictures, so it must not be called on an event loop's thread."""
+        """Builds the message. Reads files and converts pictures, so it must not be called on an event loop's thread,
+        unless `is_encoded`."""
+
+    def is_encoded(self) -> bool:
+        """True if `message` only copies bytes that are encoded already."""
+        return False
 
     @abc.abstractmethod
     def answer(self, response: pb.PredictResponse) -> A: ...
@@ -113,8 +118,19 @@ class PictureRequest(Request[A]):
             request.tiles.CopyFrom(pb.Tiles(**dataclasses.asdict(self.tiles)))
         return request
 
-    def _of_picture(self, model: str, picture: inputs.Picture) -> pb.PredictRequest:
-        request, sent = self._begin(model), inputs.picture(picture)
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OnePicture(PictureRequest[A]):
+    """A request for one picture."""
+
+    model: str
+    picture: inputs.Picture
+
+    def is_encoded(self) -> bool:
+        return isinstance(self.picture, bytes)
+
+    def _of_picture(self) -> pb.PredictRequest:
+        request, sent = self._begin(self.model), inputs.picture(self.picture)
         if sent.WhichOneof("content") == "raw":
             request.raw.CopyFrom(sent.raw)
         else:
@@ -123,17 +139,15 @@ class PictureRequest(Request[A]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Classify(PictureRequest[types.Classification]):
+class Classify(OnePicture[types.Classification]):
     """Returns the `top_k` most probable classes (0: the daemon's default of five) with at least
     `probability_threshold`."""
 
-    model: str
-    picture: inputs.Picture
     top_k: int = dataclasses.field(default=0, kw_only=True)
     probability_threshold: float | None = dataclasses.field(default=None, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
-        request = self._of_picture(self.model, self.picture)
+        request = self._of_picture()
         request.classification.CopyFrom(
             pb.ClassificationOptions(top_k=self.top_k, probability_threshold=self.probability_threshold)
         )
@@ -144,11 +158,9 @@ class Classify(PictureRequest[types.Classification]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Detect(PictureRequest[types.Detections]):
+class Detect(OnePicture[types.Detections]):
     """Returns at most `top_k` detections (0: all that are found) of the `classes` (empty: all), best first."""
 
-    model: str
-    picture: inputs.Picture
     score_threshold: float | None = dataclasses.field(default=None, kw_only=True)
     top_k: int = dataclasses.field(default=0, kw_only=True)
     classes: Iterable[int] = dataclasses.field(default=(), kw_only=True)
@@ -157,7 +169,7 @@ class Detect(PictureRequest[types.Detections]):
     mask_form: MaskForm = dataclasses.field(default=MaskForm.RLE, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
-        request = self._of_picture(self.model, self.picture)
+        request = self._of_picture()
         request.detection.CopyFrom(
             pb.DetectionOptions(
                 score_threshold=self.score_threshold,
@@ -174,16 +186,14 @@ class Detect(PictureRequest[types.Detections]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Segment(PictureRequest[types.Segmentation]):
+class Segment(OnePicture[types.Segmentation]):
     """Returns the class of each pixel, in a map of the given `size`; only the areas if `label_map` is False."""
 
-    model: str
-    picture: inputs.Picture
     label_map: bool = dataclasses.field(default=True, kw_only=True)
     size: Size = dataclasses.field(default=None, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
-        request = self._of_picture(self.model, self.picture)
+        request = self._of_picture()
         form = pb.SegmentationOptions.RAW if self.label_map else pb.SegmentationOptions.NONE
         request.segmentation.CopyFrom(pb.SegmentationOptions(format=form, size=_size(self.size)))
         return request
@@ -214,15 +224,13 @@ class Stereo(PictureRequest[types.Disparity]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Depth(PictureRequest[types.DepthMap]):
+class Depth(OnePicture[types.DepthMap]):
     """Returns the depth of each pixel, in the model's own unit, in a map of the given `size`."""
 
-    model: str
-    picture: inputs.Picture
     size: Size = dataclasses.field(default=None, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
-        request = self._of_picture(self.model, self.picture)
+        request = self._of_picture()
         request.stereo_options.CopyFrom(pb.StereoOptions(format=pb.StereoOptions.FLOAT, size=_size(self.size)))
         return request
 
@@ -231,14 +239,11 @@ class Depth(PictureRequest[types.DepthMap]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Embed(PictureRequest[types.Embedding]):
+class Embed(OnePicture[types.Embedding]):
     """Returns the picture as a vector."""
 
-    model: str
-    picture: inputs.Picture
-
     def message(self) -> pb.PredictRequest:
-        return self._of_picture(self.model, self.picture)
+        return self._of_picture()
 
     def answer(self, response: pb.PredictResponse) -> types.Embedding:
         return answers.embedding(response)

@@ -6,15 +6,16 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import numpy
-
 from saccade import requests, types
 from saccade.bulk.failures import BulkError
 from saccade.bulk.plan import Question
 from saccade.bulk.sources import Item
-from saccade.masks import encode
+from saccade.masks import encode_values
 
 Row = dict[str, Any]
+
+# Their run lengths take about a millisecond.
+_PIXELS_OF_A_SLOW_MAP = 1 << 18
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Task:
     # The fields of one element of the column, as name and type of pyarrow.
     fields: Callable[[Any], list[tuple[str, Any]]]
     results: Callable[[Any], list[Row]]
+    # True if `results` takes so long for the answer that an event loop should leave it to a thread.
+    is_slow: Callable[[Any], bool] = lambda answer: False
 
 
 def _options(question: Question) -> dict[str, Any]:
@@ -54,9 +57,9 @@ def _detect(question: Question, data: bytes) -> requests.Request[Any]:
 
 def _detections(answer: types.Detections) -> list[Row]:
     return [
-        {"class": one.class_index, "label": one.label, "score": one.score, "box": list(dataclasses.astuple(one.box)),
+        {"class": one.class_index, "label": one.label, "score": one.score, "box": [one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max],
          "mask": one.mask.coco if one.mask is not None else None,
-         "keypoints": [dataclasses.asdict(point) for point in one.keypoints]}
+         "keypoints": [{"x": point.x, "y": point.y, "score": point.score} for point in one.keypoints]}
         for one in answer.detections
     ]
 
@@ -66,15 +69,15 @@ def _segment(question: Question, data: bytes) -> requests.Request[Any]:
 
 
 def _areas(answer: types.Segmentation) -> list[Row]:
-    found = []
-    for area in answer.areas:
-        mask = None
-        if answer.label_map is not None:
-            inside = answer.label_map == area.class_index
-            mask = {"size": list(inside.shape), "counts": encode(numpy.asarray(inside))}
-        found.append({"class": area.class_index, "label": area.label, "pixels": area.pixels,
-                      "fraction": area.fraction, "mask": mask})
-    return found
+    masks: dict[int, Row] = {}
+    if answer.label_map is not None:
+        size = list(answer.label_map.shape)
+        masks = {value: {"size": size, "counts": counts} for value, counts in encode_values(answer.label_map).items()}
+    return [
+        {"class": area.class_index, "label": area.label, "pixels": area.pixels, "fraction": area.fraction,
+         "mask": masks.get(area.class_index)}
+        for area in answer.areas
+    ]
 
 
 def _find_actions(question: Question, data: bytes) -> requests.Request[Any]:
@@ -122,6 +125,7 @@ _TASKS = {
         lambda arrow: [*_named(arrow), ("pixels", arrow.int64()), ("fraction", arrow.float64()),
                        ("mask", _mask(arrow))],
         _areas,
+        is_slow=lambda answer: answer.label_map is not None and answer.label_map.size > _PIXELS_OF_A_SLOW_MAP,
     ),
     "actions": Task(
         _find_actions,

@@ -97,6 +97,8 @@ class Sender:
 
     async def model(self) -> types.Model:
         """Asks for the model once. Waits while the daemon or the model is not ready."""
+        if self._model is not None:
+            return self._model
         async with self._opening:
             pause = 0.1
             while self._model is None:
@@ -127,7 +129,9 @@ class Sender:
         answer = await self.answer(lambda client: client.ask(task.request(self._question, data)))
         if isinstance(answer, errors.SaccadeError):
             return rows.failed(item, answer.code.name, answer.message)
-        return await asyncio.to_thread(rows.answered, item, task, answer)
+        if task.is_slow(answer):
+            return await asyncio.to_thread(rows.answered, item, task, answer)
+        return rows.answered(item, task, answer)
 
     async def answer(self, call: Callable[[AsyncClient], Awaitable[A]]) -> A | errors.SaccadeError:
         """Makes the call until it has an answer, or an error that concerns this input alone, which is returned. Raises
@@ -147,7 +151,7 @@ class Sender:
                 self.window.answered()
                 return answer
             finally:
-                await self.window.leave()
+                self.window.leave()
             if isinstance(failure, _GONE):
                 await self._wait(failure, pause)
                 pause = min(_MAX_PAUSE_SECONDS, pause * 2)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 
 
 class Window:
     """Grows by one whenever as many requests were answered as it holds, and shrinks by a third when the daemon rejects
-    one. Requests that were in flight at the last reduction do not shrink it again."""
+    one. Requests that were in flight at the last reduction do not shrink it again. Belongs to one event loop."""
 
     def __init__(self, maximum: int, first: int = 4) -> None:
         self._maximum = maximum
@@ -16,7 +17,8 @@ class Window:
         self._sent = 0
         # Requests numbered below it were sent before the last reduction.
         self._shrunk_at = 0
-        self._changed = asyncio.Condition()
+        # Those who wait for a place, in order. Each has a future of its own, so that a free place wakes one of them.
+        self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
 
     @property
     def limit(self) -> int:
@@ -24,16 +26,29 @@ class Window:
 
     async def enter(self) -> int:
         """Waits for a place, and returns the request's number."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._in_flight < self.limit)
-            self._in_flight += 1
-            self._sent += 1
-            return self._sent - 1
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        self._give()
+        try:
+            await place
+        except asyncio.CancelledError:
+            # A place that was given in the same round of the loop goes to the next.
+            if not place.cancelled():
+                self.leave()
+            raise
+        self._sent += 1
+        return self._sent - 1
 
-    async def leave(self) -> None:
-        async with self._changed:
-            self._in_flight -= 1
-            self._changed.notify_all()
+    def leave(self) -> None:
+        self._in_flight -= 1
+        self._give()
+
+    def _give(self) -> None:
+        while self._waiting and self._in_flight < self.limit:
+            place = self._waiting.popleft()
+            if not place.done():
+                self._in_flight += 1
+                place.set_result(None)
 
     def answered(self) -> None:
         self._limit = min(float(self._maximum), self._limit + 1 / self._limit)

@@ -6,21 +6,25 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
+import functools
 import io
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from saccade.bulk import plan, rows, sources
 from saccade.bulk.failures import BulkError, not_written
 from saccade.bulk.sender import Connections, Sender
 
-# Rows that are held in memory before they are written.
+# Rows of a shard that are held in memory before they are written.
 _ROWS_AT_ONCE = 256
 # Bytes of inputs that are read ahead for one shard.
 _BYTES_AHEAD = 128 << 20
+# Inputs, and bytes of them, that a thread reads before the first of them is sent.
+_READ_AT_ONCE = 32
+_BYTES_AT_ONCE = 8 << 20
 # Shards that one worker processes at once, so that the daemon has work while one of them ends.
 SHARDS_AT_ONCE = 2
 
@@ -98,36 +102,26 @@ class Part:
         self._path = made.part(shard_id)
         self._unfinished = os.path.join(plan.scratch(made.folder), f"{shard_id:06}-{uuid.uuid4().hex}")
         self._schema = schema
-        self._rows: list[rows.Row] = []
-        self.count = self.failed = 0
+        self.count = 0
         self._used = threading.Lock()
         self._closed = False
         self._file = _Sink(self._unfinished)
         self._writer = pyarrow.parquet.ParquetWriter(self._file, schema, compression="zstd")
 
-    def add(self, row: rows.Row) -> None:
+    def add(self, added: list[rows.Row]) -> None:
+        import pyarrow
+
         with self._used:
             if self._closed:
                 return
-            self._rows.append(row)
-            self.count += 1
-            self.failed += row["error_code"] is not None
-            if len(self._rows) >= _ROWS_AT_ONCE:
-                self._write()
-
-    def _write(self) -> None:
-        import pyarrow
-
-        self._writer.write_table(pyarrow.Table.from_pylist(self._rows, self._schema))
-        self._rows = []
-        self._file.check()
+            self._writer.write_table(pyarrow.Table.from_pylist(added, self._schema))
+            self._file.check()
+            self.count += len(added)
 
     def finish(self) -> None:
         with self._used:
             if self._closed:
                 return
-            if self._rows:
-                self._write()
             self._writer.close()
             self._file.finish()
             os.replace(self._unfinished, self._path)
@@ -150,9 +144,13 @@ class Worker:
         self._plan = plan.read(folder)
         self._connections = connections
         self._limits = limits
-        self._loop = asyncio.new_event_loop()
         self._sender: Sender | None = None
         self._failure = plan.Failure(folder, run)
+
+    @functools.cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """For engines that call `process`. Those with a loop of their own await `process_all`."""
+        return asyncio.new_event_loop()
 
     def process(self, entries: Iterable[plan.Entry]) -> None:
         """Writes the parts of the shards. A failure of the job is told to all workers, and ends them: they give their
@@ -218,17 +216,19 @@ class Worker:
         """Adds the rows of a shard in order, with a bounded number of inputs in memory."""
         items = sources.read(shard)
         waiting: collections.deque[tuple[int, asyncio.Task[rows.Row]]] = collections.deque()
+        answered: list[rows.Row] = []
+        most = 2 * self._limits.max_in_flight
+        at_once = min(_READ_AT_ONCE, most)
         ahead, more = 0, True
         try:
             while more or waiting:
-                while more and len(waiting) < 2 * self._limits.max_in_flight and (not waiting or ahead < _BYTES_AHEAD):
-                    item = await asyncio.to_thread(next, items, None)
-                    if item is None:
-                        more = False
-                        break
-                    size = len(item.data or b"")
-                    ahead += size
-                    waiting.append((size, asyncio.ensure_future(sender.row(item))))
+                while more and len(waiting) <= most - at_once and ahead < _BYTES_AHEAD:
+                    found = await asyncio.to_thread(_next, items, at_once)
+                    more = bool(found)
+                    for item in found:
+                        size = len(item.data or b"")
+                        ahead += size
+                        waiting.append((size, asyncio.ensure_future(sender.row(item))))
                 if waiting:
                     size, first = waiting.popleft()
                     try:
@@ -237,9 +237,23 @@ class Worker:
                         await _cancel([first])
                         raise
                     ahead -= size
-                    await asyncio.to_thread(part.add, row)
+                    answered.append(row)
+                if len(answered) == _ROWS_AT_ONCE or answered and not (more or waiting):
+                    await asyncio.to_thread(part.add, answered)
+                    answered = []
         finally:
             await _cancel([task for _, task in waiting])
+
+
+def _next(items: Iterator[sources.Item], count: int) -> list[sources.Item]:
+    """Reads so many inputs, or fewer if they are large. Returns none at the end."""
+    found, size = [], 0
+    for item in items:
+        found.append(item)
+        size += len(item.data or b"")
+        if len(found) == count or size >= _BYTES_AT_ONCE:
+            break
+    return found
 
 
 async def _cancel(tasks: list[asyncio.Task[Any]] | list[asyncio.Future[Any]]) -> None:
