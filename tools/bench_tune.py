@@ -129,8 +129,8 @@ def measured(arguments, folder, model, loads=LOADS):
 
 @dataclasses.dataclass
 class Plan:
-    """What `saccade tune` said last: `told`, or `why` there is nothing. `learned` is what it knew of the model, `runs` how often it was
-    run, and `seconds` how long it took."""
+    """What `saccade tune` said last: `told`, or `why` there is nothing. `learned` is what it knew of the model then, `seconds` how
+    long it took, and `runs` how often it was run."""
 
     told: dict | None
     why: str
@@ -239,7 +239,7 @@ def main():
             "# What saccade tune predicts", "",
             f"    ./dev bench tune --seconds {arguments.seconds:g} --markdown docs/benchmarks/tune.md", "",
             f"Measured by that command {span([case['date'] for case in told])}, commit {commit.stdout.strip()}, on {machine()}. For each row a daemon",
-            "serves the model, learns its latencies from requests at that rate, and `saccade tune` chooses a configuration. A daemon with",
+            "serves the model and learns its latencies from requests at that rate, and `saccade tune` chooses a configuration. A daemon with",
             "that configuration then gets other requests at the same rate from `saccade bench` on the same cores. The wish is",
             f"{WISH} times the median latency without load. `chosen` is replicas x instances; one replica is measured, with its share of the",
             "rate. `answers` are those of the measurement, and the standard error is what chance alone makes of a p99 of so many answers",
@@ -249,9 +249,9 @@ def main():
             "([decision 51](../decisions/0051-sizes-by-simulating-the-scheduler.md)).", "",
             f"**{verdict}**", "",
             "Passes that sleep take the same time whatever else runs, so their rows show what the simulation itself is worth. Passes of the",
-            "demo models share the cores with the client and with decoding, which it does not know. If it chooses more instances than were",
-            f"measured, it asks to be run again on that configuration; `runs` is how often it was, of {RUNS} at most, and the row is what it",
-            "said last.", "", table(HEAD, rows), ""]))
+            "demo models share the cores with the client and with decoding, which it does not know. If `saccade tune` chooses more instances",
+            f"than were measured, it asks to be run again on that configuration. `runs` is how often it was, of {RUNS} at most: each time a daemon with",
+            "that configuration learned from one replica's share of the rate. The row has what it said last.", "", table(HEAD, rows), ""]))
 
 
 if __name__ == "__main__":

@@ -178,7 +178,6 @@ class Made:
 
 def test_a_part_that_is_discarded_while_a_thread_writes_it_is_closed_after_that(tmp_path, monkeypatch):
     part = Part(Made(tmp_path), 0, pyarrow.schema([("error_code", pyarrow.string())]))
-    part.add({"error_code": None})
     writing, may_end, order = threading.Event(), threading.Event(), []
     write = pyarrow.parquet.ParquetWriter.write_table
 
@@ -190,22 +189,22 @@ def test_a_part_that_is_discarded_while_a_thread_writes_it_is_closed_after_that(
 
     monkeypatch.setattr(pyarrow.parquet.ParquetWriter, "write_table", slow)
     with futures.ThreadPoolExecutor(2) as threads:
-        finished = threads.submit(part.finish)
+        added = threads.submit(part.add, [{"error_code": None}])
         assert writing.wait(60)
         discarded = threads.submit(lambda: (part.discard(), order.append("discarded")))
         with pytest.raises(futures.TimeoutError):
             discarded.result(0.2)
         may_end.set()
-        finished.result(60)
+        added.result(60)
         discarded.result(60)
     assert order == ["written", "discarded"]
-    assert os.path.exists(tmp_path / "part-000000.parquet")
+    assert not os.path.exists(tmp_path / "part-000000.parquet")
 
 
 def test_a_part_that_was_discarded_does_not_appear(tmp_path):
     part = Part(Made(tmp_path), 0, pyarrow.schema([("error_code", pyarrow.string())]))
     part.discard()
-    part.add({"error_code": None})
+    part.add([{"error_code": None}])
     part.finish()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
     assert os.listdir(plan.scratch(str(tmp_path))) == []
@@ -215,9 +214,9 @@ def test_a_part_that_a_full_disk_cut_off_takes_no_room(tmp_path, disk):
     made = Made(disk.folder / "out")
     disk.leave(1 << 20)
     part = Part(made, 0, pyarrow.schema([("error_code", pyarrow.string())]))
-    # Larger than the room, and it does not compress.
-    part.add({"error_code": random.Random(0).randbytes(2 << 20).hex()})
     with pytest.raises(OSError, match="No space left on device"):
+        # Larger than the room, and it does not compress.
+        part.add([{"error_code": random.Random(0).randbytes(2 << 20).hex()}])
         part.finish()
     part.discard()
     assert not os.path.exists(made.part(0)) and os.listdir(plan.scratch(made.folder)) == []

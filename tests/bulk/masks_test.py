@@ -34,6 +34,21 @@ def test_each_value_of_a_map_has_the_mask_of_pycocotools(seed):
     assert masks.encode_values(values) == expected
 
 
+@pytest.mark.parametrize("size", [(1, 1), (1, 7), (7, 1), (1200, 1900)])
+def test_sizes_at_the_edges_have_the_masks_of_pycocotools(size):
+    random = numpy.random.default_rng(7)
+    values = (random.random(size) < 0.5).astype(numpy.uint8) * 3
+    if size[0] > 100:
+        # Runs of up to 600,000 pixels.
+        values[:, 300:800] = 0
+    expected = {
+        int(value): pycocotools.mask.encode(numpy.asfortranarray((values == value).astype(numpy.uint8)))["counts"].decode()
+        for value in numpy.unique(values)
+    }
+    assert masks.encode_values(values) == expected
+    assert {value: masks.encode(values == value) for value in expected} == expected
+
+
 def test_maps_without_pixels_have_no_masks():
     assert masks.encode_values(numpy.zeros((0, 5), numpy.uint8)) == {}
     assert masks.encode(numpy.zeros((0, 5), bool)) == "0"

@@ -3,11 +3,15 @@
 import dataclasses
 import json
 
+import numpy
 import pycocotools.coco
+import pycocotools.mask
 import pytest
 
-from contents import rows_of
+from contents import check_each_once, rows_of, write_parquet
 from saccade.bulk import BulkError, run
+from saccade.bulk.worker import Limits
+from saccade.v1 import vision_pb2 as pb
 from sender_test import job_of
 
 # x, y and score.
@@ -44,6 +48,42 @@ def test_keypoints_are_coco_s(tmp_path, stand_in):
     assert first["keypoints"] == [3.5, 4.25, 2, -2.0, 40.5, 1, 0, 0, 0, 1.5, 2.5, 2]
     assert first["num_keypoints"] == 3
     assert "keypoints" not in second and "num_keypoints" not in second
+
+
+@pytest.mark.parametrize("size", [(20, 30), (300, 400)], ids=["small", "large"])
+def test_areas_have_the_masks_of_their_classes(tmp_path, stand_in, size):
+    values = numpy.random.default_rng(3).integers(0, 4, size).astype(numpy.uint8)
+
+    def fill(answer, content):
+        assert len(content) in (1, 2)
+        answer.picture_height, answer.picture_width = size
+        found = answer.segmentation
+        found.height, found.width = size
+        found.format, found.label_map = pb.SegmentationOptions.RAW, values.tobytes()
+        for value in range(4):
+            found.areas.add(class_index=value, label=str(value), pixels=int((values == value).sum()), fraction=0.25)
+
+    stand_in.task, stand_in.fill = "segmentation", fill
+    run(job_of(tmp_path, stand_in, count=2))
+    rows = rows_of(tmp_path / "out")
+    assert len(rows) == 2
+    for row in rows:
+        assert [area["class"] for area in row["result"]] == [0, 1, 2, 3]
+        for area in row["result"]:
+            assert (pycocotools.mask.decode(area["mask"]) == (values == area["class"])).all()
+
+
+@pytest.mark.parametrize("most", [1, 2, 64])
+def test_shards_of_any_length_are_written_whole(tmp_path, stand_in, most):
+    # More than the 256 rows that are written at a time, and large inputs among small ones: more than the 8 MiB that are read at a time.
+    pictures = [b"x" * (3 << 20 if 300 <= number < 304 else 1 + number % 5) for number in range(600)]
+    path = write_parquet(tmp_path / "pictures.parquet", {"image": pictures}, 600)
+    job = dataclasses.replace(job_of(tmp_path, stand_in, count=0, limits=Limits(max_in_flight=most)), inputs=[str(path)])
+    assert run(job).failed == 0
+    rows = rows_of(tmp_path / "out")
+    check_each_once(rows, 600)
+    for row, picture in zip(sorted(rows, key=lambda one: one["index"]), pictures):
+        assert row["result"][0]["class"] == len(picture)
 
 
 def test_embeddings_are_lists_of_values(tmp_path, stand_in):

@@ -8,15 +8,15 @@ from saccade.bulk.window import Window
 
 
 def on_loop(test):
-    """Runs the test on a loop of its own."""
+    """Runs the test on a loop of its own. A test that waits for a place that nobody gives fails."""
     def run():
-        asyncio.run(test())
+        asyncio.run(asyncio.wait_for(test(), 60))
 
     return run
 
 
 async def settled():
-    """Waits until every task of the loop that can go on has gone on."""
+    """Lets the tasks that can go on do so: none of them takes more rounds of the loop."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -62,7 +62,8 @@ async def test_a_place_given_to_one_that_is_cancelled_in_the_same_round_goes_to_
     await settled()
     with pytest.raises(asyncio.CancelledError):
         await first
-    assert await second == 1
+    # The number of the one that left is not used again.
+    assert await second == 2
 
 
 @on_loop
@@ -95,3 +96,53 @@ async def test_a_window_grows_to_its_maximum_and_lets_the_waiting_in():
     window.leave()
     await settled()
     assert all(one.done() for one in waiting)
+
+
+@on_loop
+async def test_a_place_that_was_given_before_the_window_shrank_does_not_shrink_it_again():
+    window = Window(8, first=2)
+    first = await window.enter()
+    given = asyncio.ensure_future(window.enter())
+    await asyncio.sleep(0)
+    # The place is given, and its task has not gone on yet.
+    window.rejected(first)
+    assert window.limit == 1
+    window.answered()
+    assert window.limit == 2
+    window.rejected(await given)
+    assert window.limit == 2
+
+
+@on_loop
+async def test_a_rejected_request_gives_its_place_to_nobody():
+    window = Window(6, first=6)
+    numbers = [await window.enter() for _ in range(6)]
+    waiting = [asyncio.ensure_future(window.enter()) for _ in range(2)]
+    await settled()
+    window.rejected(numbers[0])
+    window.leave()
+    await settled()
+    assert not any(one.done() for one in waiting)
+    for one in waiting:
+        one.cancel()
+
+
+@on_loop
+async def test_a_free_place_wakes_nobody_else():
+    window, woken = Window(1), []
+    await window.enter()
+
+    class Watched(asyncio.Future):
+        def set_result(self, result):
+            woken.append(result)
+            super().set_result(result)
+
+    loop = asyncio.get_running_loop()
+    loop.create_future = lambda: Watched(loop=loop)
+    waiting = [asyncio.ensure_future(window.enter()) for _ in range(100)]
+    await settled()
+    window.leave()
+    await settled()
+    assert woken == [1]
+    for one in waiting:
+        one.cancel()

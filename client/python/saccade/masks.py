@@ -103,8 +103,9 @@ def decode(counts: str, height: int, width: int) -> NDArray[numpy.bool_]:
 
 def encode(inside: NDArray[numpy.bool_]) -> str:
     """Returns the compressed run lengths of a mask [height, width], the opposite of `decode`."""
-    found = encode_values(numpy.asarray(inside, bool))
-    return found[True] if True in found else _texts(numpy.array([inside.size]), numpy.array([0]))[0]
+    mask = numpy.asarray(inside, bool)
+    found = encode_values(mask)
+    return found[True] if True in found else _texts(numpy.array([mask.size]), numpy.array([0]))[0]
 
 
 def encode_values(values: NDArray[Any]) -> dict[Any, str]:
@@ -140,13 +141,16 @@ def _texts(runs: NDArray[numpy.int64], begins: NDArray[numpy.int64]) -> list[str
     whole = (begins[:, None] + numpy.arange(3)).ravel()
     whole = whole[(whole < len(runs)) & (whole < numpy.append(begins[1:], len(runs)).repeat(3))]
     numbers[whole] = runs[whole]
-    bits = int(numpy.abs(numbers).max()).bit_length() + 1
-    shifts = numpy.arange(0, bits, 5)
-    digits = numbers[:, None] >> shifts & 31
-    # A number ends with the digit whose sign says all that is left.
-    more = numbers[:, None] >> (shifts + 5) != -(digits >> 4)
-    is_digit = numpy.concatenate([numpy.ones((len(runs), 1), bool), more[:, :-1]], 1)
-    text = (48 + digits + 32 * more)[is_digit].astype(numpy.uint8).tobytes().decode("ascii")
-    ends = numpy.cumsum(is_digit.sum(1))
+    digits, is_digit = [], [numpy.ones(len(runs), bool)]
+    while is_digit[-1].any():
+        low = (numbers & 31).astype(numpy.uint8)
+        numbers >>= 5
+        # A number ends with the digit whose sign says all that is left.
+        more = numbers != -(low >> 4).astype(numpy.int8)
+        digits.append(48 + low + 32 * more.astype(numpy.uint8))
+        is_digit.append(is_digit[-1] & more)
+    is_text = numpy.stack(is_digit[:-1], 1)
+    text = numpy.stack(digits, 1)[is_text].tobytes().decode("ascii")
+    ends = numpy.cumsum(is_text.sum(1))
     cuts = [0, *ends[begins[1:] - 1].tolist(), len(text)]
     return [text[start:end] for start, end in zip(cuts, cuts[1:])]

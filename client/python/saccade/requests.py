@@ -130,7 +130,12 @@ class OnePicture(PictureRequest[A]):
         return isinstance(self.picture, bytes)
 
     def _of_picture(self) -> pb.PredictRequest:
-        request, sent = self._begin(self.model), inputs.picture(self.picture)
+        request = self._begin(self.model)
+        if isinstance(self.picture, bytes):
+            # Copied once.
+            request.encoded = self.picture
+            return request
+        sent = inputs.picture(self.picture)
         if sent.WhichOneof("content") == "raw":
             request.raw.CopyFrom(sent.raw)
         else:

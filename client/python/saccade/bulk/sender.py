@@ -33,6 +33,12 @@ _RECONNECT_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 10.0
 
 
+def _is_overload(error: errors.SaccadeError) -> bool:
+    return isinstance(error, errors.DeadlineExceeded) or (
+        isinstance(error, errors.ResourceExhausted) and error.retry_after is not None
+    )
+
+
 class Connections:
     """How a daemon is reached: its current address, which changes when it was started again, and who asks."""
 
@@ -146,6 +152,8 @@ class Sender:
                 raise self._ended(error) from error
             except errors.SaccadeError as error:
                 failure = error
+                if _is_overload(error):
+                    self.window.rejected(number)
             else:
                 self._heard = time.monotonic()
                 self.window.answered()
@@ -158,12 +166,9 @@ class Sender:
                 continue
             self._heard = time.monotonic()
             if isinstance(failure, errors.ResourceExhausted) and failure.retry_after is not None:
-                self.window.rejected(number)
                 await asyncio.sleep(failure.retry_after * random.uniform(1.0, 1.5))
                 continue
             attempts += 1
-            if isinstance(failure, errors.DeadlineExceeded):
-                self.window.rejected(number)
             if attempts == _ATTEMPTS or failure.code not in _REPEATED:
                 return failure
 

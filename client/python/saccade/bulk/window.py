@@ -18,7 +18,7 @@ class Window:
         # Requests numbered below it were sent before the last reduction.
         self._shrunk_at = 0
         # Those who wait for a place, in order. Each has a future of its own, so that a free place wakes one of them.
-        self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
+        self._waiting: collections.deque[asyncio.Future[int]] = collections.deque()
 
     @property
     def limit(self) -> int:
@@ -26,18 +26,16 @@ class Window:
 
     async def enter(self) -> int:
         """Waits for a place, and returns the request's number."""
-        place = asyncio.get_running_loop().create_future()
+        place: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
         self._give()
         try:
-            await place
+            return await place
         except asyncio.CancelledError:
             # A place that was given in the same round of the loop goes to the next.
             if not place.cancelled():
                 self.leave()
             raise
-        self._sent += 1
-        return self._sent - 1
 
     def leave(self) -> None:
         self._in_flight -= 1
@@ -48,12 +46,14 @@ class Window:
             place = self._waiting.popleft()
             if not place.done():
                 self._in_flight += 1
-                place.set_result(None)
+                place.set_result(self._sent)
+                self._sent += 1
 
     def answered(self) -> None:
         self._limit = min(float(self._maximum), self._limit + 1 / self._limit)
 
     def rejected(self, number: int) -> None:
+        """To be called before the request leaves, so that its place is not given away first."""
         if number >= self._shrunk_at:
             self._limit = max(1.0, self._limit * 2 / 3)
             self._shrunk_at = self._sent

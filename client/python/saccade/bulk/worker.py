@@ -149,7 +149,7 @@ class Worker:
 
     @functools.cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
-        """For engines that call `process`. Those with a loop of their own await `process_all`."""
+        """The loop of `process`. An engine with a loop of its own awaits `process_all` there."""
         return asyncio.new_event_loop()
 
     def process(self, entries: Iterable[plan.Entry]) -> None:
@@ -218,7 +218,7 @@ class Worker:
         waiting: collections.deque[tuple[int, asyncio.Task[rows.Row]]] = collections.deque()
         answered: list[rows.Row] = []
         most = 2 * self._limits.max_in_flight
-        at_once = min(_READ_AT_ONCE, most)
+        at_once = min(_READ_AT_ONCE, self._limits.max_in_flight)
         ahead, more = 0, True
         try:
             while more or waiting:
@@ -238,7 +238,7 @@ class Worker:
                         raise
                     ahead -= size
                     answered.append(row)
-                if len(answered) == _ROWS_AT_ONCE or answered and not (more or waiting):
+                if len(answered) == _ROWS_AT_ONCE or (answered and not (more or waiting)):
                     await asyncio.to_thread(part.add, answered)
                     answered = []
         finally:
