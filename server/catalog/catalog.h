@@ -253,8 +253,7 @@ class Catalog final : public ModelFinder {
   void Look();
   void LookAt(const std::string& repository);
   void Remove(const std::string& name);
-  // Whether the model stays loaded once it is: all do unless requests load them again.
-  bool IsKept(const std::string& name) const;
+  // A model is kept if no request would load it again, or if an ensemble needs it.
   std::vector<LoadedModel> LoadedModels() const;
   // Unloads the least recently used models until `bytes` more fit into max_model_bytes. Never unloads `name`,
   // which needs them. FAILED_PRECONDITION if that is not possible; nothing is unloaded then.

@@ -1,6 +1,7 @@
 // What models the catalog loads and unloads without an order: those that requests wait for, those whose last
 // load failed, and those that make room for others or are not used.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,19 +23,19 @@ bool Catalog::AwaitModel(const CallHead& call, Resume& resume) const {
   return true;
 }
 
-bool Catalog::IsKept(const std::string& name) const {
-  if (!options_.load_on_demand || IsWanted(name)) return true;
-  const std::vector<std::string> hosted = host_.Hosted();
-  return std::any_of(hosted.begin(), hosted.end(), [&](const std::string& other) {
-    const std::vector<std::string> parts = host_.PartsOf(other);
-    return other != name && std::find(parts.begin(), parts.end(), name) != parts.end();
-  });
-}
-
 std::vector<LoadedModel> Catalog::LoadedModels() const {
+  const std::vector<std::string> hosted = host_.Hosted();
+  // The models of ensembles' steps.
+  std::set<std::string> parts;
+  for (const std::string& name : hosted) {
+    for (std::string& part : host_.PartsOf(name)) parts.insert(std::move(part));
+  }
   std::vector<LoadedModel> loaded;
-  for (const std::string& name : host_.Hosted())
-    loaded.push_back({name, host_.MemoryOf(name), host_.LastUsed(name), IsKept(name)});
+  loaded.reserve(hosted.size());
+  for (const std::string& name : hosted) {
+    const bool is_kept = !options_.load_on_demand || IsWanted(name) || parts.count(name) > 0;
+    loaded.push_back({name, host_.MemoryOf(name), host_.LastUsed(name), is_kept});
+  }
   return loaded;
 }
 

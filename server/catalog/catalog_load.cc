@@ -1,6 +1,7 @@
 // The catalog's loads and unloads of single models, with the models of an ensemble's steps.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,9 +90,11 @@ absl::Status Catalog::Host(const std::string& name, ReadFiles files, bool overri
                            ModelHost::Progress progress) {
   auto& [stamp, entry] = files;
   const bool anew = IsAnew(name, overridden);
-  const bool is_tried = entry->settings.shadow && entry->settings.shadow->promote;
-  if (is_tried && stamp.ok()) tried_files_[name] = *stamp;
+  const std::optional<ShadowRule> rule = entry->settings.shadow;
   absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
+  // A shadow version that fails to load leaves the earlier one in its place, which is compared further.
+  if (rule && rule->promote && stamp.ok() && host_.IsLoadedFrom(name, rule->version, *stamp))
+    tried_files_[name] = *stamp;
   if (overridden) {
     overridden_.insert(name);
   } else if (applied.ok()) {

@@ -94,7 +94,13 @@ bool Catalog::PickWanted() {
     return true;
   }
   Choose(*name, std::nullopt, [this, name = *name](const absl::Status& loaded) {
-    if (!loaded.ok()) load_queue_->Failed(name, loaded);
+    if (loaded.ok()) return;
+    if (table_.IsCold(name)) {
+      load_queue_->Failed(name, loaded);
+    } else {
+      // Another version serves.
+      load_queue_->Loaded(name, absl::ZeroDuration());
+    }
   });
   return true;
 }
@@ -273,6 +279,10 @@ void Catalog::Report(Loading loading, const absl::Status& loaded) {
     // How long a model that was hosted already took says nothing of how long it takes otherwise.
     const absl::Duration took = loading.was_hosted ? absl::ZeroDuration() : clock_->Now() - loading.start;
     load_queue_->Loaded(loading.name, took);
+  });
+  // A retry would load the files of the repository over a configuration that came with this load.
+  Try([&] {
+    if (loaded.ok()) StopRetrying(loading.name);
   });
   Try([&] { std::move(loading.ended)(loaded); });
   load_queue_->End(loading.name);

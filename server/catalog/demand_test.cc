@@ -49,6 +49,22 @@ TEST_F(DemandTest, AModelThatDoesNotLoadAnswersItsRequests) {
   EXPECT_TRUE(Ask("bad").ok()) << "the file was corrected, and the pause is over";
 }
 
+TEST_F(DemandTest, AVersionThatServesAnswersAlthoughAnotherFails) {
+  Write("a", absl::StrCat(kIdentity, "version_policy { all { } }\n"));
+  repository_.Write("a/2/weights.txt", "");
+  ASSERT_TRUE(StartOnDemand().ok());
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status answered = Ask("a");
+    EXPECT_TRUE(answered.ok()) << answered;
+  }
+  CallHead second;
+  second.model = "a";
+  second.version = 2;
+  ModelFinder::Resume resume = [](const absl::Status&) {};
+  EXPECT_FALSE(catalog_->AwaitModel(second, resume)) << "another load would fail, too";
+  EXPECT_EQ(catalog_->FindReady("a", 2).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(DemandTest, AModelThatWasUnloadedByOrderStaysUnloaded) {
   Write("a");
   ASSERT_TRUE(StartOnDemand().ok());
@@ -151,6 +167,24 @@ TEST_F(DemandTest, ALoadThatFailedAtStartIsTriedAgain) {
   Eventually([&] { return Serves("a"); }, absl::Seconds(1));
   EXPECT_EQ(Line("a").reason, "");
   EXPECT_TRUE(catalog_->CheckAllReady().ok());
+}
+
+TEST_F(DemandTest, AConfigurationThatCameWithAnOrderIsNotReplacedByARetry) {
+  Write("a", "nonsense");
+  EXPECT_FALSE(Start({.control = ModelControl::kExplicit, .load_at_start = {"a"}}).ok());
+  Eventually([&] { return Line("a").reason.find("attempt 2 of 9 follows") != std::string::npos; });
+  Pending loaded;
+  catalog_->Load("a",
+                 R"({"max_batch_size": 5, "parameters": {"architecture": {"string_value": "identity"}}})",
+                 EndOf(loaded));
+  ASSERT_TRUE(loaded.Await().ok()) << loaded.status;
+  Write("a");
+  for (int i = 0; i < 20; ++i) {
+    clock_.Advance(absl::Seconds(30));
+    AwaitTurn();
+  }
+  ASSERT_TRUE(Serves("a"));
+  EXPECT_EQ((*catalog_->FindReady("a", 0))->max_batch_size(), 5);
 }
 
 TEST_F(DemandTest, AModelThatKeepsFailingIsGivenUp) {

@@ -108,18 +108,21 @@ absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
 
 void LoadQueue::Await(const CallHead& call, Resume resume) {
   absl::Status refused;
+  bool is_wanted = false;
   {
     absl::MutexLock lock(&mutex_);
     const absl::Time now = clock_->Now();
     refused = Check(call, now);
+    is_wanted = wanted_.count(call.model) > 0;
     if (refused.ok()) {
       const absl::Time deadline = std::min(call.deadline, now + options_.max_wait);
       wanted_[call.model].waiters.push_back({deadline, call.cancellation, std::move(resume)});
       ++waiting_;
     }
   }
-  // A model whose first requests cannot wait for it is loaded for the next ones.
-  ordered_();
+  // A model whose first requests cannot wait for it is loaded for the next ones. One that could not be loaded
+  // is wanted again after a while, and its requests until then cost the thread that loads nothing.
+  if (is_wanted) ordered_();
   if (!refused.ok()) std::move(resume)(std::move(refused));
 }
 

@@ -243,6 +243,7 @@ TEST_F(LoadQueueTest, AFailedLoadAnswersAtOnceUntilItsPauseIsOver) {
   ASSERT_EQ(ended_.size(), 2);
   EXPECT_THAT(std::string(ended_[1].message()), HasSubstr("the file is cut off; a request after 1000 ms"));
   EXPECT_EQ(queue_.MostWanted(), std::nullopt);
+  EXPECT_EQ(ordered_, 1) << "the second request wakes nobody";
   clock_.Advance(absl::Seconds(1));
   queue_.Await(Call("a"), Resume());
   EXPECT_EQ(ended_.size(), 2);

@@ -118,14 +118,23 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   return first;
 }
 
+bool ModelHost::IsFrom(const Model& model, int64_t version, const ModelStamp& stamp) {
+  const auto present = model.versions.find(version);
+  const auto files = stamp.versions.find(version);
+  return present != model.versions.end() && present->second.shared_stamp == stamp.shared &&
+         present->second.stamp == (files == stamp.versions.end() ? "" : files->second);
+}
+
+bool ModelHost::IsLoadedFrom(const std::string& name, int64_t version, const ModelStamp& stamp) const {
+  const auto model = hosted_.find(name);
+  return model != hosted_.end() && IsFrom(model->second, version, stamp);
+}
+
 bool ModelHost::IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
                        const ModelStamp& stamp) {
-  const auto present = model.versions.find(version.version);
-  const auto files = stamp.versions.find(version.version);
   const int64_t shadow = settings.shadow ? settings.shadow->version : 0;
-  return present != model.versions.end() && present->second.shared_stamp == stamp.shared &&
-         present->second.stamp == (files == stamp.versions.end() ? "" : files->second) &&
-         present->second.loaded->model->is_shadow() == (version.version == shadow);
+  return IsFrom(model, version.version, stamp) &&
+         model.versions.at(version.version).loaded->model->is_shadow() == (version.version == shadow);
 }
 
 bool ModelHost::IsUnchanged(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) const {

@@ -116,6 +116,8 @@ class ModelHost {
   bool TryThreads(const ModelStamp& stamp, ThreadTrial* trial);
 
   bool IsHosted(const std::string& name) const { return hosted_.count(name) > 0; }
+  // Whether this version serves, and was loaded from the files with this stamp.
+  bool IsLoadedFrom(const std::string& name, int64_t version, const ModelStamp& stamp) const;
   std::vector<std::string> Hosted() const;
   // The models that its steps name; empty unless it is an ensemble.
   std::vector<std::string> PartsOf(const std::string& name) const;
@@ -217,6 +219,7 @@ class ModelHost {
                            const ModelStamp& stamp, Progress progress, Model* model);
   DeviceGroup* DevicesOf(const ServedModelOptions& options);
   // Whether the version serves, with the same files and in the same role.
+  static bool IsFrom(const Model& model, int64_t version, const ModelStamp& stamp);
   static bool IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
                      const ModelStamp& stamp);
   // The measurements of the version's kind; nullopt for pinned instances, which get their cores when their

@@ -33,7 +33,6 @@ Applicant ApplicantOf(const Request& request, int64_t bytes, const ReadyModel& m
 struct Pipeline::Waiting {
   Request request;
   PredictDone done;
-  std::shared_ptr<Admission::Ticket> ticket;
 };
 
 void Pipeline::CountNotFound(std::string_view protocol, const absl::Status& status) {
@@ -86,14 +85,13 @@ absl::Status Pipeline::CheckAdmission(const Request& request, int64_t bytes) {
   return status;
 }
 
-void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket) {
+void Pipeline::Predict(Request request, PredictDone done) {
   auto found = FindAllowed(request);
   if (!absl::IsUnavailable(found.status()))
-    return PredictOn(std::move(found), std::move(request), std::move(done), std::move(ticket));
-  auto waiting = std::make_shared<Waiting>(Waiting{std::move(request), std::move(done), std::move(ticket)});
+    return PredictOn(std::move(found), std::move(request), std::move(done), nullptr);
+  auto waiting = std::make_shared<Waiting>(Waiting{std::move(request), std::move(done)});
   const auto go_on = [this, waiting](absl::StatusOr<std::shared_ptr<ReadyModel>> model) {
-    PredictOn(std::move(model), std::move(waiting->request), std::move(waiting->done),
-              std::move(waiting->ticket));
+    PredictOn(std::move(model), std::move(waiting->request), std::move(waiting->done), nullptr);
   };
   ModelFinder::Resume resume = [this, waiting, go_on](absl::Status loaded) {
     if (!loaded.ok()) return go_on(std::move(loaded));

@@ -51,9 +51,12 @@ class Pipeline {
   // has to be loaded first waits for that (ModelFinder::AwaitModel). `done` is called exactly once, on any
   // thread, possibly on this one before Predict() returns. The memory that `request` refers to must stay
   // valid until then.
-  void Predict(Request request, PredictDone done) { Predict(std::move(request), std::move(done), nullptr); }
-  // The same for a request that was admitted already. The call shares the ticket.
-  void Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket);
+  void Predict(Request request, PredictDone done);
+  // The same for a model that the caller has found, or the error of looking for it: no version that has
+  // become ready since then computes the request instead. A request that was admitted already shares its
+  // ticket, which is null for others.
+  void PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Request request, PredictDone done,
+                 std::shared_ptr<Admission::Ticket> ticket);
 
   // For a request whose input, of `bytes` bytes, is still to arrive: checks that its model is ready and
   // accepts it, and that it would be admitted now. Holds nothing afterwards. Rejected requests are counted.
@@ -86,9 +89,6 @@ class Pipeline {
  private:
   struct Waiting;
   absl::StatusOr<std::shared_ptr<ReadyModel>> Find(const Request& request);
-  // Predict() with a model that was found, or the error of looking for it.
-  void PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Request request, PredictDone done,
-                 std::shared_ptr<Admission::Ticket> ticket);
   absl::StatusOr<std::shared_ptr<ReadyModel>> FindAllowed(const Request& request) const;
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(const Request& request, int64_t bytes,
                                                                 const ReadyModel& model);

@@ -212,8 +212,8 @@ void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, Ten
     std::move(done)(std::move(taken));
     return;
   }
-  auto pending = std::make_unique<Pending>(
-      Pending{.call = std::move(call), .done = std::move(done), .model = std::move(model)});
+  auto pending =
+      std::make_unique<Pending>(Pending{.call = std::move(call), .done = std::move(done), .model = model});
   pending->keep = std::move(keep);
   request.accepts = [kept = pending.get()](const models::Description& description) {
     const std::vector<WantedOutput>& wanted = kept->call.outputs;
@@ -225,8 +225,8 @@ void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, Ten
     response.answer_bytes = BytesOf(kept->answer.outputs);
     return made;
   };
-  pipeline_->Predict(
-      std::move(request),
+  pipeline_->PredictOn(
+      std::move(model), std::move(request),
       [kept = std::move(pending)](const absl::StatusOr<Response>& response) mutable {
         std::move(kept->done)(ToAnswer(response, *kept));
       },

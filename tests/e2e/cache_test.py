@@ -1,5 +1,7 @@
 """Tests the response cache through Triton's statistics and metrics."""
 
+import shutil
+
 import grpc
 import numpy
 import pytest
@@ -125,11 +127,11 @@ def hang(tmp_path_factory):
 def slow(start, tmp_path, hang):
     """Starts a daemon with a model that makes one pass at a time. That of `hang_at` ends when the file is gone."""
 
-    def serve(**drills):
+    def serve(flags=(), **drills):
         write_cached(tmp_path, "slow", Identity(hang_file=str(hang), **drills), max_batch_size=1)
         # One thread that hashes large inputs: they are looked for in the order in which they came.
-        flags = ("--cache-config=local,size=10485760", "--allow-drills", "--decode-threads=1")
-        return start(tmp_path, *flags).await_ready()
+        cache = ("--cache-config=local,size=10485760", "--allow-drills", "--decode-threads=1")
+        return start(tmp_path, *cache, *flags).await_ready()
 
     return serve
 
@@ -177,6 +179,32 @@ def test_a_leader_that_is_cancelled_takes_no_other_with_it(slow, hang):
     # One was computed in the leader's place, and the other was answered with that.
     assert counts(daemon, "slow")[2:] == [3, 2, 2]
     assert daemon.metrics().value("saccade_shed_total", reason="cancelled") == 2
+
+
+def test_another_version_that_becomes_ready_meanwhile_computes_nothing_for_this_one_s_cache(slow, hang, tmp_path):
+    daemon = slow(hang_at="1", flags=["--model-control-mode=explicit", "--load-model=slow"])
+    with daemon.inference() as inference:
+        blocking = inference.model_infer.future(request(1))
+        await_in_flight(daemon, 1)
+        leader = inference.model_infer.future(request(2))
+        await_in_flight(daemon, 2)
+        # The first version's cache has it wait for the leader.
+        waiting = inference.model_infer.future(request(2))
+        await_in_flight(daemon, 3)
+        folder = tmp_path / "slow"
+        shutil.copytree(folder / "1", folder / "2")
+        config = folder / "config.pbtxt"
+        config.write_text(config.read_text() + "version_policy { all { } }\n")
+        with triton.InferenceServerClient(daemon.grpc_address) as client:
+            client.load_model("slow")
+        leader.cancel()
+        await_in_flight(daemon, 2)
+        hang.unlink()
+        assert waiting.result().model_version == "1"
+        blocking.result()
+        sent = volume(2)
+        answers = [inference.model_infer(infer_request("slow", sent.shape, sent.tobytes(), version=version)) for version in ("1", "2", "")]
+    assert [answer.model_version for answer in answers] == ["1", "2", "2"]
 
 
 def test_a_leader_that_fails_gives_its_error_to_no_other(slow):
