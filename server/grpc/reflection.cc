@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -33,6 +34,12 @@ using Services = std::shared_ptr<const std::vector<std::string>>;
 // Maximum number of requests of one stream. Only streams are counted to a client's rate, not their messages.
 constexpr int kMaxReflectionRequests = 1000;
 
+// No file or type of a service has a longer name, or one of more parts.
+constexpr size_t kMaxNameBytes = 512;
+constexpr int kMaxNameParts = 32;
+// Those of a longer name that an error shows.
+constexpr size_t kShownBytes = 64;
+
 // The files that were sent on one stream: none is sent twice.
 using SentFiles = std::set<const FileDescriptor*>;
 
@@ -42,7 +49,19 @@ void AddError(const absl::Status& status, ServerReflectionResponse& response) {
 }
 
 void AddNotFound(absl::string_view what, absl::string_view name, ServerReflectionResponse& response) {
-  AddError(absl::NotFoundError(absl::StrCat("this server knows no ", what, " '", name, "'")), response);
+  const std::string shown =
+      name.size() > kMaxNameBytes ? absl::StrCat(name.substr(0, kShownBytes), "...") : std::string(name);
+  AddError(absl::NotFoundError(absl::StrCat("this server knows no ", what, " '", shown, "'")), response);
+}
+
+// Whether a name is so long, or has so many parts, that it can only be made to cost time: to look for a name,
+// the pool copies everything before each of its dots.
+bool IsNoName(absl::string_view name) {
+  return name.size() > kMaxNameBytes || std::count(name.begin(), name.end(), '.') > kMaxNameParts;
+}
+
+const Descriptor* FindType(const DescriptorPool& pool, const std::string& name) {
+  return IsNoName(name) ? nullptr : pool.FindMessageTypeByName(name);
 }
 
 // Serialized once for each file: anybody may ask, as often as they like.
@@ -74,7 +93,7 @@ void AddFile(const FileDescriptor* file, SentFiles& sent, ServerReflectionRespon
 
 void AddExtensionNumbers(const DescriptorPool& pool, const std::string& type,
                          ServerReflectionResponse& response) {
-  const Descriptor* const message = pool.FindMessageTypeByName(type);
+  const Descriptor* const message = FindType(pool, type);
   if (message == nullptr) return AddNotFound("message type", type, response);
   std::vector<const FieldDescriptor*> extensions;
   pool.FindAllExtensions(message, &extensions);
@@ -93,18 +112,20 @@ void AddAnswer(const ServerReflectionRequest& request, const std::vector<std::st
       }
       return;
     case ServerReflectionRequest::kFileByFilename: {
-      const FileDescriptor* const file = pool.FindFileByName(request.file_by_filename());
-      if (file == nullptr) return AddNotFound("file", request.file_by_filename(), response);
+      const std::string& name = request.file_by_filename();
+      const FileDescriptor* const file = IsNoName(name) ? nullptr : pool.FindFileByName(name);
+      if (file == nullptr) return AddNotFound("file", name, response);
       return AddFile(file, sent, response);
     }
     case ServerReflectionRequest::kFileContainingSymbol: {
-      const FileDescriptor* const file = pool.FindFileContainingSymbol(request.file_containing_symbol());
-      if (file == nullptr) return AddNotFound("symbol", request.file_containing_symbol(), response);
+      const std::string& name = request.file_containing_symbol();
+      const FileDescriptor* const file = IsNoName(name) ? nullptr : pool.FindFileContainingSymbol(name);
+      if (file == nullptr) return AddNotFound("symbol", name, response);
       return AddFile(file, sent, response);
     }
     case ServerReflectionRequest::kFileContainingExtension: {
       const auto& wanted = request.file_containing_extension();
-      const Descriptor* const type = pool.FindMessageTypeByName(wanted.containing_type());
+      const Descriptor* const type = FindType(pool, wanted.containing_type());
       const FieldDescriptor* const field =
           type == nullptr ? nullptr : pool.FindExtensionByNumber(type, wanted.extension_number());
       if (field == nullptr) return AddNotFound("extension of", wanted.containing_type(), response);

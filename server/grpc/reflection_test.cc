@@ -103,6 +103,16 @@ TEST_P(ReflectionTest, TellsWhatItDoesNotKnow) {
   EXPECT_FALSE(stream_->over());
 }
 
+TEST_P(ReflectionTest, NamesThatAreLongAreNotLookedFor) {
+  ServerReflectionRequest symbol;
+  symbol.set_file_containing_symbol(std::string(4000, '.'));
+  const std::string said = Ask(symbol).error_response().error_message();
+  EXPECT_THAT(said, HasSubstr("knows no symbol '....")) << "the beginning is told";
+  EXPECT_LT(said.size(), 200);
+  symbol.set_file_containing_symbol(std::string(33, '.'));
+  EXPECT_EQ(Ask(symbol).error_response().error_code(), 5);
+}
+
 TEST_P(ReflectionTest, EndsWithTheStream) {
   stream_->EndBody();
   EXPECT_EQ(stream_->answer().Field("grpc-status"), "0");

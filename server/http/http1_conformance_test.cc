@@ -105,6 +105,8 @@ TEST_F(Http1SessionTest, MalformedRequests) {
       {"LF alone in an extension", chunked + "\r\n1;a\nh\r\n0\r\n\r\n", 400},
       {"CR alone in an extension", chunked + "\r\n1;a\rb\r\nh\r\n0\r\n\r\n", 400},
       {"a control character in an extension", chunked + "\r\n1 ;\x01\r\nh\r\n", 400},
+      {"LF alone in quotes of an extension", chunked + "\r\n1;a=\"\n\"\r\nh\r\n0\r\n\r\n", 400},
+      {"a line's end in quotes of an extension", chunked + "\r\n1;a=\"\r\n\"\r\nh\r\n0\r\n\r\n", 400},
       {"more than the size", chunked + "\r\n1\r\nhello\r\n", 400},
       {"a size beyond 64 bits", chunked + "\r\n10000000000000000\r\nh", 400},
       {"LF alone after a chunk", chunked + "\r\n1\r\nh\n0\r\n\r\n", 400},

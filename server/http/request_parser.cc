@@ -6,6 +6,7 @@
 #endif
 
 // The two parts of the library that are needed, without its sockets.
+#include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 #include <limits>
@@ -87,8 +88,15 @@ class RequestParser::Engine final : public http::basic_parser<true> {
     return bytes.size();
   }
 
-  void on_chunk_header_impl(uint64_t /*size*/, boost::beast::string_view /*extensions*/,
-                            error_code& /*error*/) override {}
+  void on_chunk_header_impl(uint64_t /*size*/, boost::beast::string_view extensions,
+                            error_code& error) override {
+    // Beast takes a line's end within quotes, where a proxy may see the end of the chunk's head.
+    const auto is_control = [](char byte) {
+      return (static_cast<unsigned char>(byte) < 0x20 && byte != '\t') || byte == 0x7f;
+    };
+    if (std::any_of(extensions.begin(), extensions.end(), is_control))
+      error = http::error::bad_chunk_extension;
+  }
 
   size_t on_chunk_body_impl(uint64_t /*remaining*/, boost::beast::string_view bytes,
                             error_code& error) override {

@@ -103,7 +103,8 @@ TEST_F(CertificateTest, APairIsRead) {
 // A handshake in memory with a client that offers these protocols. Returns what was agreed on: a protocol, ""
 // for none, or nullopt if the handshake failed.
 std::optional<std::string> Agreed(SSL_CTX* server_context, const std::vector<std::string>& offered,
-                                  int client_version = TLS1_3_VERSION) {
+                                  int client_version = TLS1_3_VERSION,
+                                  const std::string& client_groups = "X25519:P-256") {
   std::string wire;
   for (const std::string& protocol : offered)
     wire += std::string(1, static_cast<char>(protocol.size())) + protocol;
@@ -111,6 +112,7 @@ std::optional<std::string> Agreed(SSL_CTX* server_context, const std::vector<std
                                                                     &SSL_CTX_free);
   SSL_CTX_set_security_level(client_context.get(), 0);
   SSL_CTX_set_max_proto_version(client_context.get(), client_version);
+  EXPECT_EQ(SSL_CTX_set1_groups_list(client_context.get(), client_groups.c_str()), 1) << client_groups;
   const std::unique_ptr<SSL, void (*)(SSL*)> client(SSL_new(client_context.get()), &SSL_free);
   const std::unique_ptr<SSL, void (*)(SSL*)> server(SSL_new(server_context), &SSL_free);
   BIO* client_end = nullptr;
@@ -153,6 +155,16 @@ TEST_F(CertificateTest, OldVersionsOfTlsAreRefused) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(Agreed((*read)->context.get(), {"h2"}, TLS1_2_VERSION), "h2");
   EXPECT_EQ(Agreed((*read)->context.get(), {"h2"}, TLS1_1_VERSION), std::nullopt);
+}
+
+TEST_F(CertificateTest, GroupsThatTakeTheServerLongAreRefused) {
+  const auto read = ReadCertificate(files_, absl::Now());
+  ASSERT_TRUE(read.ok()) << read.status();
+  SSL_CTX* const context = (*read)->context.get();
+  for (const char* group : {"X25519", "P-256", "P-384", "P-521", "ffdhe8192:P-256"})
+    EXPECT_EQ(Agreed(context, {"h2"}, TLS1_3_VERSION, group), "h2") << group;
+  for (const char* group : {"ffdhe2048", "ffdhe8192"})
+    EXPECT_EQ(Agreed(context, {"h2"}, TLS1_3_VERSION, group), std::nullopt) << group;
 }
 
 TEST_F(CertificateTest, TellsFlagAndFileOfWhatIsMissing) {

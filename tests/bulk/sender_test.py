@@ -11,6 +11,7 @@ from saccade.bulk import BulkError, Job, run
 from saccade.bulk.engines import Service
 from saccade.bulk.plan import Question
 from saccade.bulk.worker import Limits
+from saccade.v1 import vision_pb2 as pb
 from stand_in import failed, overloaded
 
 
@@ -129,6 +130,12 @@ def test_a_daemon_that_stays_away_ends_the_job_and_the_same_job_goes_on_later(tm
     check_rows(tmp_path, 100)
     # What was complete was not sent again.
     assert sum(stand_in.answered.values()) - before == 100 - complete * 16
+
+
+def test_a_model_that_does_not_become_ready_ends_the_job_with_its_reason(tmp_path, stand_in):
+    stand_in.state, stand_in.reason = pb.Model.UNAVAILABLE, "the weights are missing"
+    with pytest.raises(BulkError, match="for 1 s .model any is UNAVAILABLE: the weights are missing"):
+        run(job_of(tmp_path, stand_in, count=3, limits=Limits(patience_seconds=1)))
 
 
 def test_shards_go_to_whichever_of_several_daemons_is_free(tmp_path, stand_in):

@@ -35,6 +35,7 @@ class StandIn(vision_pb2_grpc.VisionServicer):
         self.fill = lambda answer, content: answer.classification.classes.add(
             index=len(content), label="size", probability=1.0)
         self.task = "classification"
+        self.state, self.reason = pb.Model.READY, ""
         self.seconds = 0.0
         self.room = 1000
         self.answered = collections.Counter()
@@ -61,7 +62,7 @@ class StandIn(vision_pb2_grpc.VisionServicer):
         self.stop()
 
     def GetModel(self, request, context):
-        return pb.Model(name=request.model, version=1, state=pb.Model.READY, task=self.task)
+        return pb.Model(name=request.model, version=1, state=self.state, reason=self.reason, task=self.task)
 
     def Predict(self, request, context):
         with self._lock:

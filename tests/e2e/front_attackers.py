@@ -47,6 +47,7 @@ ATTACKS = {
     by_frames.answers_byte_by_byte: None,
     by_frames.answers_that_nobody_reads: None,
     by_messages.stream_of_unread_answers: None,
+    by_messages.symbols_of_dots: None,
     by_heads.odd_fields: None,
     by_messages.bomb_for_health: "body_too_large",
     by_messages.bomb_for_inference: "bytes decompressed_too_large",

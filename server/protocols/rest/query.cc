@@ -30,6 +30,9 @@ using google::protobuf::Reflection;
 constexpr const char* kCommon[] = {"version", "version_label", "request_id", "priority",
                                    "region",  "tiles",         "explain"};
 
+// Each of them is compared with the name of every field.
+constexpr int kMaxQueryParameters = 256;
+
 std::optional<std::string> Decoded(absl::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -180,6 +183,10 @@ absl::Status SetOnce(const std::pair<std::string, std::string>& parameter, const
 
 absl::StatusOr<QueryParameters> ParseQuery(absl::string_view query) {
   QueryParameters parameters;
+  if (const auto count = std::count(query.begin(), query.end(), '&') + 1; count > kMaxQueryParameters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("query: has ", count, " parameters; expected at most ", kMaxQueryParameters));
+  }
   for (const absl::string_view part : absl::StrSplit(query, '&', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> halves =
         absl::StrSplit(part, absl::MaxSplits('=', 1));

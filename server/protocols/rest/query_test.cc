@@ -40,6 +40,18 @@ TEST(RestQueryTest, TextsAreDecoded) {
     EXPECT_THAT(std::string(ParseQuery(wrong).status().message()), HasSubstr("is not UTF-8")) << wrong;
 }
 
+TEST(RestQueryTest, TheNumberOfParametersIsBounded) {
+  const auto query = [](size_t count) {
+    std::string text = "classes=1";
+    while (--count > 0) text += "&classes=1";
+    return text;
+  };
+  EXPECT_TRUE(Read(query(256), Task::kDetection).ok());
+  EXPECT_THAT(std::string(Read(query(257), Task::kDetection).status().message()),
+              HasSubstr("has 257 parameters; expected at most 256"));
+  EXPECT_EQ(ParseQuery(std::string(16000, '&')).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 struct Good {
   Task task;
   const char* query;

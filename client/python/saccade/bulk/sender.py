@@ -111,10 +111,10 @@ class Sender:
                 try:
                     async with self._connection as client:
                         model = await client.model(self._question.model, self._question.version, timeout=10)
-                    self._heard = time.monotonic()
                     if model.state != types.ModelState.READY:
                         raise errors.Unavailable(f"model {model.name} is {model.state.value}: {model.reason}",
                                                  grpc.StatusCode.UNAVAILABLE)
+                    self._heard = time.monotonic()
                     self._model = model
                 except _FATAL as error:
                     raise self._ended(error) from error
