@@ -117,6 +117,27 @@ def test_wrong_sources_are_told(command, tmp_path):
     assert not out.exists()
 
 
+def test_without_the_extra_the_command_says_what_to_install(saccade, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{pathlib.Path(saccade.__file__).parents[1]}"}
+
+    def run(*words):
+        line = [sys.executable, "-m", "saccade", *words]
+        return subprocess.run(line, capture_output=True, text=True, timeout=60, env=environment)
+
+    helped = run("import", "--help")
+    assert helped.returncode == 0 and "--random" in helped.stdout, helped.stderr
+    refused = run("import", "torchvision:resnet18", "-o", str(tmp_path / "out"))
+    assert refused.returncode == 1 and "Traceback" not in refused.stderr, refused.stderr
+    assert "the package 'torch' is not installed; run: pip install 'saccade[import]'" in refused.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_told(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    said = refused(command, "import", "torchvision:resnet18", "--random", 1, "-o", tmp_path / "file" / "model")
+    assert "Not a directory" in said and "Traceback" not in said
+
+
 def test_wrong_folders_are_told(command, tmp_path, shown):
     (tmp_path / "empty").mkdir()
     assert "has no import.json" in refused(command, "verify", tmp_path / "empty", "--pictures", shown, "--url", "127.0.0.1:1")

@@ -124,4 +124,9 @@ def main(arguments: list[str] | None = None) -> int:
             f"saccade {given.command}: the package '{error.name}' is not installed; run: pip install 'saccade[import]'",
             file=sys.stderr,
         )
+    except OSError as error:
+        print(f"saccade {given.command}: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"saccade {given.command}: interrupted", file=sys.stderr)
+        return 130
     return 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
 
-from saccade.imports.network import Found
+if TYPE_CHECKING:
+    # It needs torch, which the command's help does without.
+    from saccade.imports.network import Found
 
 # Detections that overlap less are of different objects.
 _SAME_IOU = 0.5
