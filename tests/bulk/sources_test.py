@@ -1,6 +1,8 @@
 """What a bulk job takes as its inputs, and in which order."""
 
 import json
+import os
+import tarfile
 
 import pyarrow
 import pytest
@@ -65,6 +67,36 @@ def test_a_damaged_page_of_parquet_costs_its_rows_not_the_job(tmp_path):
     found = [item for shard in shards for item in sources.read(shard)]
     assert [item.index for item in found] == list(range(20))
     assert any(item.error and "is damaged" in item.error for item in found)
+
+
+def test_names_that_are_no_utf_8_are_shown_with_their_bytes(tmp_path):
+    (tmp_path / "in").mkdir()
+    name = os.fsencode(tmp_path / "in") + b"/caf\xe9.jpg"
+    with open(name, "wb") as file:
+        file.write(b"one")
+    (tmp_path / "list.txt").write_bytes(b"in/caf\xe9.jpg\n")
+    with tarfile.open(tmp_path / "t.tar", "w") as archive:
+        archive.add(os.fsdecode(name), "caf\udce9.jpg")
+    for given, key in (("in", "caf\\xe9.jpg"), ("list.txt", "in/caf\\xe9.jpg"), ("t.tar", "t.tar/caf\\xe9.jpg")):
+        (found,) = read_all([tmp_path / given])
+        assert (found.key, found.data, found.error) == (key, b"one", None)
+        found.key.encode()
+
+
+def test_a_tar_file_that_tarfile_does_not_read_to_its_end_is_refused(tmp_path):
+    path = write_tar(tmp_path / "t.tar", [("1.jpg", b"1" * 600), ("2.jpg", b"2" * 600)])
+    whole = path.read_bytes()
+    for damaged, said in (
+        (whole[:1536] + b"\x01" * 512 + whole[2048:], "is damaged at byte 1,536"),
+        (whole + whole, "goes on behind its end"),
+        (whole[:3072], "has no end mark"),
+        (whole[:1536], "has no end mark"),
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(BulkError, match=said):
+            read_all([path])
+    path.write_bytes(whole + bytes(10240))
+    assert [item.data for item in read_all([path])] == [b"1" * 600, b"2" * 600]
 
 
 def test_a_tar_file_that_was_cut_says_so_for_each_member(tmp_path):

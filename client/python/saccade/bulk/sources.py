@@ -65,7 +65,7 @@ def _contents(path: str, shard_items: int, columns: Columns) -> Iterator[Shard]:
     elif not os.path.isfile(path):
         raise BulkError(f"{path} is not there; expected a folder or a file")
     elif lower.endswith(".txt"):
-        with open(path, encoding="utf-8") as lines:
+        with open(path, encoding="utf-8", errors="surrogateescape") as lines:
             names = (line.rstrip("\r\n") for line in lines)
             yield from _files(os.path.dirname(path), (name for name in names if name), shard_items)
     elif not lower.endswith(PICTURES + CLIPS + (".tar", ".parquet")):
@@ -135,12 +135,34 @@ def _tar(path: str, shard_items: int) -> Iterator[Shard]:
                     yield member.name, member.offset_data, member.size
                 # tarfile keeps every header that it has read.
                 archive.members = []
+            _check_end(path, archive)
 
     try:
         for group in _groups(members(), shard_items):
             yield {"kind": "tar", "path": path, "members": group, "items": len(group)}
     except tarfile.TarError as error:
         raise BulkError(f"{path} is not a readable, uncompressed tar file ({error}); unpack it, or repair it") from None
+
+
+def _check_end(path: str, archive: tarfile.TarFile) -> None:
+    """Raises BulkError if tarfile has stopped before the archive's end: it takes a damaged header for that, and of
+    archives that were joined it reads the first."""
+    file = archive.fileobj
+    assert file is not None
+    file.seek(archive.offset)
+    mark = file.read(tarfile.BLOCKSIZE)
+    if any(mark):
+        raise BulkError(f"{path} is damaged at byte {archive.offset:,}; write it again, or unpack what is left of it")
+    while rest := file.read(1 << 20):
+        if rest.count(0) != len(rest):
+            raise BulkError(f"{path} goes on behind its end at byte {archive.offset:,}; unpack it, or write it again")
+    if not mark:
+        raise BulkError(f"{path} has no end mark, so members may be missing; write it again, or unpack it")
+
+
+def _key(name: str) -> str:
+    """The name as text: bytes that are no UTF-8 become \\xNN."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _parquet(path: str, columns: Columns) -> Iterator[Shard]:
@@ -208,7 +230,7 @@ def _read_files(shard: Shard) -> Iterator[Item]:
                     data = file.read()
         except OSError as failure:
             error = f"the file cannot be read: {failure.strerror or failure}"
-        yield Item(index, name, data, error)
+        yield Item(index, _key(name), data, error)
 
 
 def _too_large(size: int) -> str | None:
@@ -224,7 +246,7 @@ def _read_tar(shard: Shard, file: BinaryIO) -> Iterator[Item]:
             data = file.read(size)
             if len(data) != size:
                 data, error = None, f"{name} ends in the middle of this member"
-        yield Item(shard["first"] + place, f"{name}/{member}", data, error)
+        yield Item(shard["first"] + place, _key(f"{name}/{member}"), data, error)
 
 
 def _read_parquet(shard: Shard, file: BinaryIO) -> Iterator[Item]:
