@@ -165,7 +165,7 @@ void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done)
     table_.SetOnDemand(one, false);
     load_queue_->Forget(one, absl::UnavailableError(absl::StrCat("model '", one, "' was unloaded")));
     Log(LogLevel::kInfo, "unloading model", {{"model", one}});
-    host_.Dismiss(one, kUnloaded, deadline, [together](absl::Status status) {
+    host_.Dismiss(one, kUnloaded, deadline, [together](const absl::Status& status) {
       together->first.Update(status);
       if (--together->left == 0) std::move(together->done)(together->first);
     });

@@ -116,14 +116,14 @@ void LoadQueue::Await(const CallHead& call, Resume resume) {
     is_wanted = wanted_.count(call.model) > 0;
     if (refused.ok()) {
       const absl::Time deadline = std::min(call.deadline, now + options_.max_wait);
-      wanted_[call.model].waiters.push_back({deadline, call.cancellation, std::move(resume)});
+      wanted_[call.model].waiters.push_back({deadline, call.cancellation, std::exchange(resume, nullptr)});
       ++waiting_;
     }
   }
   // A model whose first requests cannot wait for it is loaded for the next ones. One that could not be loaded
   // is wanted again after a while, and its requests until then cost the thread that loads nothing.
   if (is_wanted) ordered_();
-  if (!refused.ok()) std::move(resume)(std::move(refused));
+  if (resume != nullptr) std::move(resume)(std::move(refused));
 }
 
 std::optional<std::string> LoadQueue::MostWanted() const {
