@@ -144,7 +144,7 @@ class Plan:
 
 def planned(arguments, folder, model, daemon, inputs, rate, learn_rate, wish):
     """Runs `saccade tune` for the rate after the daemon has learned from requests at `learn_rate`."""
-    # What is to be predicted is another run of the same rate.
+    # The measurement has another seed: `saccade tune` does not predict the requests that the daemon has learned from.
     bench(arguments, daemon, model, inputs, seconds=LEARN, rate=learn_rate, concurrency=256, seed=1)
     learned = folder / f"{model}-{rate:g}.json"
     subprocess.run([arguments.build / "bin" / "saccade", "tune", model, "--url", daemon.grpc_address, "--save", learned, "-q"], check=True)

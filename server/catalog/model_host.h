@@ -218,8 +218,8 @@ class ModelHost {
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
   DeviceGroup* DevicesOf(const ServedModelOptions& options);
-  // Whether the version serves, with the same files and in the same role.
   static bool IsFrom(const Model& model, int64_t version, const ModelStamp& stamp);
+  // Whether the version serves, with the same files and in the same role.
   static bool IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
                      const ModelStamp& stamp);
   // The measurements of the version's kind; nullopt for pinned instances, which get their cores when their

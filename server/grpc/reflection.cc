@@ -37,7 +37,7 @@ constexpr int kMaxReflectionRequests = 1000;
 // No file or type of a service has a longer name, or one of more parts.
 constexpr size_t kMaxNameBytes = 512;
 constexpr int kMaxNameParts = 32;
-// Those of a longer name that an error shows.
+// Bytes that an error shows of a longer name.
 constexpr size_t kShownBytes = 64;
 
 // The files that were sent on one stream: none is sent twice.

@@ -6,9 +6,10 @@
 #endif
 
 // The two parts of the library that are needed, without its sockets.
-#include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>

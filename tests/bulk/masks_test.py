@@ -7,13 +7,17 @@ import pytest
 from saccade import masks
 
 
+def of_pycocotools(inside):
+    return pycocotools.mask.encode(numpy.asfortranarray(inside.astype(numpy.uint8)))["counts"].decode()
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_encoded_masks_are_those_of_pycocotools(seed):
     random = numpy.random.default_rng(seed)
     height, width = random.integers(1, 90, 2)
     coarse = random.random((height // 9 + 1, width // 9 + 1)) < random.choice([0, 0.1, 0.5, 0.9, 1.1])
     inside = numpy.kron(coarse, numpy.ones((9, 9), bool))[:height, :width]
-    expected = pycocotools.mask.encode(numpy.asfortranarray(inside.astype(numpy.uint8)))["counts"].decode()
+    expected = of_pycocotools(inside)
     counts = masks.encode(inside)
     assert counts == expected
     assert (masks.decode(counts, height, width) == inside).all()
@@ -27,10 +31,7 @@ def test_each_value_of_a_map_has_the_mask_of_pycocotools(seed):
     values = numpy.kron(coarse, numpy.ones((9, 9), int))[:height, :width].astype(numpy.uint8)
     if seed % 2:
         values[random.random(values.shape) < 0.1] = 255
-    expected = {
-        int(value): pycocotools.mask.encode(numpy.asfortranarray((values == value).astype(numpy.uint8)))["counts"].decode()
-        for value in numpy.unique(values)
-    }
+    expected = {int(value): of_pycocotools(values == value) for value in numpy.unique(values)}
     assert masks.encode_values(values) == expected
 
 
@@ -41,10 +42,7 @@ def test_sizes_at_the_edges_have_the_masks_of_pycocotools(size):
     if size[0] > 100:
         # Runs of up to 600,000 pixels.
         values[:, 300:800] = 0
-    expected = {
-        int(value): pycocotools.mask.encode(numpy.asfortranarray((values == value).astype(numpy.uint8)))["counts"].decode()
-        for value in numpy.unique(values)
-    }
+    expected = {int(value): of_pycocotools(values == value) for value in numpy.unique(values)}
     assert masks.encode_values(values) == expected
     assert {value: masks.encode(values == value) for value in expected} == expected
 

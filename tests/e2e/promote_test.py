@@ -143,6 +143,19 @@ def test_an_equal_version_is_promoted_and_stays_so(start, tmp_path, saccade):
         assert answering(vision) == answering(vision, "stable") == 1
 
 
+def test_a_decision_is_not_for_files_that_could_not_be_loaded(start, tmp_path):
+    models = write_trial(tmp_path, lambda model: model)
+    flags = (f"--state-folder={tmp_path / 'state'}", "--model-control-mode=poll", "--repository-poll-secs=1")
+    daemon = start(models, *flags).await_ready()
+    weights = models / "m" / "2" / "weights.safetensors"
+    weights.write_bytes(b"no weights")
+    daemon.await_log("the model will be loaded again")
+    with daemon.vision() as vision:
+        assert until_decided(daemon, sender(vision))["promote"]["state"] == "promoted", "the earlier files are still compared"
+        daemon.await_log("the promoted version does not answer: its files have changed since")
+        assert answering(vision) == answering(vision, "stable") == 1
+
+
 @pytest.mark.parametrize("regression", REGRESSIONS)
 def test_a_regression_is_stopped(start, tmp_path, regression):
     daemon = start_trial(start, tmp_path, lambda model: Changed(model, regression))

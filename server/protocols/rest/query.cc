@@ -30,7 +30,7 @@ using google::protobuf::Reflection;
 constexpr const char* kCommon[] = {"version", "version_label", "request_id", "priority",
                                    "region",  "tiles",         "explain"};
 
-// Each of them is compared with the name of every field.
+// Every parameter of a query is compared with the names of all fields.
 constexpr int kMaxQueryParameters = 256;
 
 std::optional<std::string> Decoded(absl::string_view text) {

@@ -57,7 +57,8 @@ def _detect(question: Question, data: bytes) -> requests.Request[Any]:
 
 def _detections(answer: types.Detections) -> list[Row]:
     return [
-        {"class": one.class_index, "label": one.label, "score": one.score, "box": [one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max],
+        {"class": one.class_index, "label": one.label, "score": one.score,
+         "box": [one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max],
          "mask": one.mask.coco if one.mask is not None else None,
          "keypoints": [{"x": point.x, "y": point.y, "score": point.score} for point in one.keypoints]}
         for one in answer.detections

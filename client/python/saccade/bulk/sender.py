@@ -33,10 +33,9 @@ _RECONNECT_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 10.0
 
 
-def _is_overload(error: errors.SaccadeError) -> bool:
-    return isinstance(error, errors.DeadlineExceeded) or (
-        isinstance(error, errors.ResourceExhausted) and error.retry_after is not None
-    )
+def _pause_of(failure: errors.SaccadeError) -> float | None:
+    """The seconds after which a daemon without room wants to be asked again; None for other failures."""
+    return failure.retry_after if isinstance(failure, errors.ResourceExhausted) else None
 
 
 class Connections:
@@ -152,7 +151,7 @@ class Sender:
                 raise self._ended(error) from error
             except errors.SaccadeError as error:
                 failure = error
-                if _is_overload(error):
+                if _pause_of(error) is not None or isinstance(error, errors.DeadlineExceeded):
                     self.window.rejected(number)
             else:
                 self._heard = time.monotonic()
@@ -165,8 +164,9 @@ class Sender:
                 pause = min(_MAX_PAUSE_SECONDS, pause * 2)
                 continue
             self._heard = time.monotonic()
-            if isinstance(failure, errors.ResourceExhausted) and failure.retry_after is not None:
-                await asyncio.sleep(failure.retry_after * random.uniform(1.0, 1.5))
+            full = _pause_of(failure)
+            if full is not None:
+                await asyncio.sleep(full * random.uniform(1.0, 1.5))
                 continue
             attempts += 1
             if attempts == _ATTEMPTS or failure.code not in _REPEATED:
