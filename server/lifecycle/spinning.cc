@@ -26,7 +26,7 @@ constexpr int kWakeUps = 32;
 constexpr std::chrono::microseconds kSleep(200);
 constexpr int kRounds = 20'000;
 constexpr double kWakeUpsToSpin = 10;
-constexpr int kMinRounds = 1'000;
+constexpr absl::Duration kMinSpinning = absl::Microseconds(150);
 constexpr absl::Duration kMaxSpinning = absl::Microseconds(250);
 
 // libgomp's loop: it looks at the value and gives the core's other hardware thread a moment.
@@ -125,9 +125,9 @@ std::optional<WaitingCosts> MeasureWaiting() {
 }
 
 int SpinRounds(const WaitingCosts& costs) {
-  const absl::Duration spinning = std::min(kWakeUpsToSpin * costs.wake_up, kMaxSpinning);
+  const absl::Duration spinning = std::clamp(kWakeUpsToSpin * costs.wake_up, kMinSpinning, kMaxSpinning);
   const double rounds = absl::FDivDuration(spinning, std::max(costs.round, absl::Nanoseconds(1)));
-  return std::max(kMinRounds, static_cast<int>(std::lround(rounds)));
+  return static_cast<int>(std::lround(rounds));
 }
 
 std::string ToText(const WaitingCosts& costs) {

@@ -22,8 +22,9 @@ std::optional<WaitingCosts> MeasureWaiting();
 
 // The number of rounds that last as long as ten wake-ups. One or two would do if threads waited for nothing
 // but to be woken. But they also wait until the longest of their parts is done, and a thread that did sleep
-// may be woken on the core of the one that woke it: both then share it for milliseconds. At least 1,000, and
-// at most what lasts 250 microseconds, because on a busy machine a wake-up looks longer than it is.
+// may be woken on the core of the one that woke it: both then share it for milliseconds. At least what lasts
+// 150 microseconds, because parts differ by as much where a wake-up is cheap, and at most what lasts 250,
+// because on a busy machine a wake-up looks longer than it is.
 int SpinRounds(const WaitingCosts& costs);
 
 // The costs as a text of one line, which passes them over the restart that libgomp needs to see its variable.

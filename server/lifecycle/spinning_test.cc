@@ -14,9 +14,10 @@ TEST(SpinningTest, ThreadsSpinForTenWakeUps) {
 }
 
 TEST(SpinningTest, ThereIsALeastAndAMost) {
-  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(1), .round = absl::Nanoseconds(50)}), 1'000);
+  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(1), .round = absl::Nanoseconds(50)}), 3'000);
+  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(2), .round = absl::Nanoseconds(15)}), 10'000);
   EXPECT_EQ(SpinRounds({.wake_up = absl::Milliseconds(20), .round = absl::Nanoseconds(10)}), 25'000);
-  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(1), .round = absl::ZeroDuration()}), 10'000);
+  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(1), .round = absl::ZeroDuration()}), 150'000);
 }
 
 TEST(SpinningTest, MeasuresWhatIsPossible) {
