@@ -149,6 +149,8 @@ def test_a_detectors_scores_are_read_as_its_processor_reads_them(transformers, p
 def test_a_detector_whose_processor_reads_otherwise_is_an_error(transformers, failure):
     with pytest.raises(failure, match="reads boxes and scores otherwise than .* write a saccade.json"):
         transformers("OtherForObjectDetection", Classes(), of_detector(background_first))
+    with pytest.raises(failure, match="does not read logits and boxes alone .*'order'"):
+        transformers("OtherForObjectDetection", Classes(), of_detector(lambda outputs, **_: outputs.order))
     with pytest.raises(failure, match="has no post_process_object_detection"):
         transformers("OtherForObjectDetection", Classes())
 
@@ -187,6 +189,8 @@ def timm(imported):
     (0, {}, "embedding"),
     (7, {"architecture": "vit_base_patch16_clip_224", "tag": "openai"}, "embedding"),
     (7, {"architecture": "convnext_base", "tag": "clip_laion2b"}, "embedding"),
+    (7, {"architecture": "convnext_large_mlp", "tag": "clip_laion2b_ft_320"}, "embedding"),
+    (7, {"architecture": "vit_pe_core_base_patch16_224", "tag": "fb"}, "embedding"),
     (7, {"architecture": "vit_base_patch16_clip_224", "tag": "openai_ft_in1k"}, "classes"),
 ])  # fmt: skip
 def test_networks_of_timm_without_classes_are_embeddings(timm, classes, config, kind):

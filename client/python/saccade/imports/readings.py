@@ -66,7 +66,10 @@ def sets(processor: Any, source: str) -> dict[str, Any]:
     logits = 2 * torch.randn(_TRIAL_QUERIES, _TRIAL_CLASSES, generator=chance)
     boxes = 0.25 + 0.5 * torch.rand(_TRIAL_QUERIES, 4, generator=chance)
     outputs = types.SimpleNamespace(logits=logits[None], pred_boxes=boxes[None])
-    theirs = processor.post_process_object_detection(outputs, threshold=0.0, target_sizes=[_TRIAL_SIZE])[0]
+    try:
+        theirs = processor.post_process_object_detection(outputs, threshold=0.0, target_sizes=[_TRIAL_SIZE])[0]
+    except (AttributeError, TypeError) as error:
+        raise ImportFailure(f"{source}: {name} does not read logits and boxes alone ({error}); {advice}") from None
     for activation in ("softmax", "sigmoid"):
         if _alike(theirs, _best(logits, boxes, activation)):
             return {"kind": "sets", "activation": activation, "score_threshold": SCORE_THRESHOLD}

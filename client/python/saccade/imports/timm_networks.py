@@ -15,6 +15,10 @@ from saccade.imports.failures import ImportFailure
 from saccade.imports.network import Author, Network
 
 
+# Parts of the names of CLIP's networks and of the Perception Encoder's.
+_EMBEDDING = ("clip", "vit_pe_core")
+
+
 class Whole(Author):
     """timm's transform, and the network."""
 
@@ -55,9 +59,10 @@ def _classes(network: Any) -> int:
     """Returns the number of classes; 0 if the outputs are features."""
     config = network.pretrained_cfg
     tag = config.get("tag") or ""
+    name = f"{config.get('architecture') or ''}.{tag}"
     # The part of CLIP that sees pictures has the length of its embedding as the number of its classes, unless it was trained further
-    # for classes.
-    if "clip" in f"{config.get('architecture') or ''}.{tag}" and "ft_" not in tag:
+    # for ImageNet's.
+    if any(part in name for part in _EMBEDDING) and "ft_in" not in tag:
         return 0
     return int(network.num_classes)
 
