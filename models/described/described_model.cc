@@ -68,6 +68,8 @@ class DescribedModel : public Model {
     if (std::string remark = program_->remark(); !remark.empty())
       description_.notes.push_back(std::move(remark));
     const int64_t classes = ClassesOf(pictures_, outputs.front(), size);
+    if (std::string remark = RemarkOn(pictures_, outputs.front()); !remark.empty())
+      description_.notes.push_back(std::move(remark));
     const auto labels = static_cast<int64_t>(description_.labels.size());
     description_.classes = classes < 0 ? labels : classes;
     if (classes < 0 && labels == 0)

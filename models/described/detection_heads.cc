@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "models/described/probability.h"
 #include "models/described/prototype_masks.h"
 #include "models/described/to_sent.h"
 #include "models/tasks/choose_detections.h"
@@ -220,6 +221,9 @@ TaskResult ReadDetections(const PictureProgram& program, const PictureOutputs& o
                     .mask_side = MaskSide(program, outputs),
                     .height = placement.sent.height,
                     .width = placement.sent.width};
+  // Best first.
+  const bool has_probabilities = result.items.empty() || IsProbability(result.items.front().score);
+  if (!has_probabilities) return NoProbability("scores", result.items.front().score);
   const ToSent to_sent(program, placement);
   for (Detection& one : result.items) {
     if (one.label >= classes) {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
+#include <span>
 
 #include "models/api/error.h"
 #include "models/described/detection_heads.h"
+#include "models/described/probability.h"
 #include "models/described/prototype_masks.h"
 #include "models/tasks/finite.h"
 #include "models/tasks/segment.h"
@@ -127,17 +130,25 @@ int64_t GridClasses(const PictureProgram& program, const PictureOutputs& outputs
   return classes;
 }
 
+// The logarithm of p / (1 - p), whose sigmoid gives the probability back.
+float LogOdds(float probability) {
+  constexpr float kLeast = 1e-30F;
+  return std::log(std::max(probability, kLeast)) - std::log(std::max(1 - probability, kLeast));
+}
+
 TaskResult ReadClasses(const PictureProgram& program, const at::Tensor& output) {
   const at::Tensor flat = output.reshape({-1});
   const auto* values = flat.const_data_ptr<float>();
+  const Activation activation = program.head.activation;
+  // Probabilities stay as they are: they need not sum up to 1.
   Classification result{.logits = {values, values + flat.numel()},
-                        .independent = program.head.activation == Activation::kSigmoid};
-  if (program.head.activation == Activation::kNone) {
-    // Logarithms, whose softmax gives the probabilities back.
-    constexpr float kLeast = 1e-30F;
-    for (float& value : result.logits) value = std::log(std::max(value, kLeast));
-  }
+                        .independent = activation != Activation::kSoftmax};
   if (!AllFinite(result.logits)) return NotFiniteOutput("the program", "a logit");
+  if (activation != Activation::kNone) return result;
+  for (float& value : result.logits) {
+    if (!IsProbability(value)) return NoProbability("logits", value);
+    value = LogOdds(value);
+  }
   return result;
 }
 
@@ -198,6 +209,20 @@ int64_t ClassesOf(const PictureProgram& program, const PictureOutputs& outputs, 
   constexpr int64_t kMaxValues = int64_t{1} << 20;
   check.Require(first.numel() >= 1 && first.numel() <= kMaxValues, 0, "1 to 1048576 values");
   return 0;
+}
+
+std::string RemarkOn(const PictureProgram& program, const PictureOutputs& outputs) {
+  if (program.head.kind != HeadKind::kClasses || program.head.activation != Activation::kSoftmax) return "";
+  // In float16, a thousand probabilities sum up to 1 within less.
+  constexpr double kRounding = 0.01;
+  const at::Tensor flat = outputs[0].reshape({-1});
+  const std::span values(flat.const_data_ptr<float>(), static_cast<size_t>(flat.numel()));
+  const bool positive = std::all_of(values.begin(), values.end(), [](float value) { return value >= 0; });
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  if (values.size() < 2 || !positive || !(std::abs(sum - 1) <= kRounding)) return "";
+  return "output '" + program.outputs[0].name +
+         "' sums up to 1, as probabilities do, of which head.activation \"softmax\" makes nearly equal ones; "
+         "set it to \"none\" if the network ends in a softmax";
 }
 
 TaskResult ReadHead(const PictureProgram& program, const PictureOutputs& outputs, int64_t classes,

@@ -21,6 +21,10 @@ using PictureOutputs = std::vector<at::Tensor>;
 // wants. `input` is the size of the network's input that the outputs are for.
 int64_t ClassesOf(const PictureProgram& program, const PictureOutputs& outputs, Size input);
 
+// Returns what the outputs for a picture tell against the description, for people; empty if nothing does.
+// REQUIRES: ClassesOf() did not throw.
+std::string RemarkOn(const PictureProgram& program, const PictureOutputs& outputs);
+
 // REQUIRES: ClassesOf() did not throw for these shapes. `classes` is the model's number of classes. Numbers
 // that are not finite, and labels beyond the classes, give a Failure.
 TaskResult ReadHead(const PictureProgram& program, const PictureOutputs& outputs, int64_t classes,

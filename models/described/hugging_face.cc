@@ -37,12 +37,23 @@ const char* OutputName(Role role) {
   return role == Role::kEmbedding ? "pooler_output" : "logits";
 }
 
-// The detectors whose scores are sigmoids, without a class for no object.
+// Whether a detector's scores are sigmoids, without a class for no object, or else a softmax whose last class
+// stands for none. Nothing in the folder says it.
 bool IsSigmoidDetector(const std::string& architecture) {
-  constexpr std::array<std::string_view, 6> kNames = {"Deformable", "ConditionalDetr", "RTDetr",
-                                                      "RtDetr",     "DFine",           "DabDetr"};
-  return std::any_of(kNames.begin(), kNames.end(),
-                     [&](std::string_view name) { return architecture.find(name) != std::string::npos; });
+  constexpr std::array<std::string_view, 3> kSoftmax = {"Detr", "TableTransformer", "Yolos"};
+  constexpr std::array<std::string_view, 9> kSigmoid = {"ConditionalDetr", "DabDetr", "DeformableDetr",
+                                                        "DFine",           "LwDetr",  "RTDetr",
+                                                        "RTDetrV2",        "RtDetr",  "RtDetrV2"};
+  const auto is_one_of = [&](const auto& names) {
+    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+      return architecture == std::string(name) + "ForObjectDetection";
+    });
+  };
+  if (is_one_of(kSigmoid)) return true;
+  if (is_one_of(kSoftmax)) return false;
+  Fail("config.json: the architecture is " + Quote(architecture) +
+       ", and it is not known whether its scores are sigmoids or a softmax; write a saccade.json with "
+       "head.activation");
 }
 
 std::string ArchitectureOf(const JsonValue& config) {
@@ -66,6 +77,17 @@ std::vector<std::string> LabelsOf(const JsonValue& config) {
     labels.push_back(label->text);
   }
   return labels;
+}
+
+// As transformers' own pipeline has it: the softmax of a single class would always be 1.
+Activation ActivationOfClasses(const JsonValue& config, size_t labels) {
+  const JsonValue* problem = config.Find("problem_type");
+  const std::string text = problem == nullptr ? "" : problem->text;
+  if (text == "regression")
+    Fail(
+        "config.json: problem_type is 'regression', whose outputs are no classes; serve the network as a "
+        "program that takes tensors");
+  return text == "multi_label_classification" || labels == 1 ? Activation::kSigmoid : Activation::kSoftmax;
 }
 
 }  // namespace
@@ -107,13 +129,10 @@ PictureProgram ReadHuggingFace(std::string_view config_text, std::string_view pr
     program.head.normalized = true;
     program.head.score_threshold = 0.05F;
   }
-  if (found->kind == HeadKind::kClasses) {
-    const JsonValue* problem = config.Find("problem_type");
-    if (problem != nullptr && problem->text == "multi_label_classification")
-      program.head.activation = Activation::kSigmoid;
-  }
   const bool has_classes = found->kind != HeadKind::kEmbedding && found->kind != HeadKind::kDepth;
   if (has_classes) program.labels = LabelsOf(config);
+  if (found->kind == HeadKind::kClasses)
+    program.head.activation = ActivationOfClasses(config, program.labels.size());
   return program;
 }
 

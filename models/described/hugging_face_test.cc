@@ -237,6 +237,39 @@ TEST(HuggingFace, EveryClassHasALabel) {
   }
 }
 
+TEST(HuggingFace, ScoresAreSigmoidsOrASoftmaxByTheArchitecture) {
+  const auto head = [](const std::string& architecture) {
+    return Read("DeformableDetrImageProcessor", "", architecture + "ForObjectDetection").head;
+  };
+  for (const char* name : {"ConditionalDetr", "DeformableDetr", "DFine", "LwDetr", "RTDetr", "RTDetrV2"}) {
+    EXPECT_EQ(head(name).activation, Activation::kSigmoid) << name;
+    EXPECT_FALSE(head(name).no_object) << name;
+  }
+  for (const char* name : {"Detr", "TableTransformer", "Yolos"}) {
+    EXPECT_EQ(head(name).activation, Activation::kSoftmax) << name;
+    EXPECT_TRUE(head(name).no_object) << name;
+  }
+  EXPECT_THAT(ErrorOf("DeformableDetrImageProcessor", "", "DetaForObjectDetection"),
+              AllOf(HasSubstr("'DetaForObjectDetection'"), HasSubstr("sigmoids or a softmax"),
+                    HasSubstr("saccade.json")));
+}
+
+TEST(HuggingFace, ClassesOfTheirOwnHaveSigmoids) {
+  const auto activation = [](const std::string& members) {
+    return ReadHuggingFace(R"({"architectures": ["ViTForImageClassification"])" + members + "}",
+                           R"({"image_processor_type": "ViTImageProcessor"})")
+        .head.activation;
+  };
+  EXPECT_EQ(activation(""), Activation::kSoftmax);
+  EXPECT_EQ(activation(R"(, "problem_type": "single_label_classification")"), Activation::kSoftmax);
+  EXPECT_EQ(activation(R"(, "problem_type": "multi_label_classification")"), Activation::kSigmoid);
+  EXPECT_EQ(activation(R"(, "problem_type": null, "id2label": {"0": "cat", "1": "dog"})"),
+            Activation::kSoftmax);
+  EXPECT_EQ(activation(R"(, "id2label": {"0": "cat"})"), Activation::kSigmoid)
+      << "the softmax of one class is always 1";
+  EXPECT_THROW(activation(R"(, "problem_type": "regression")"), LoadError);
+}
+
 TEST(HuggingFace, ACropDoesNotGoWithPositions) {
   EXPECT_THAT(ErrorOf("MobileViTImageProcessor", R"("size": 544, "crop_size": 512)",
                       "MobileViTForSemanticSegmentation"),

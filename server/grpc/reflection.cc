@@ -48,20 +48,41 @@ void AddError(const absl::Status& status, ServerReflectionResponse& response) {
   response.mutable_error_response()->set_error_message(std::string(status.message()));
 }
 
-void AddNotFound(absl::string_view what, absl::string_view name, ServerReflectionResponse& response) {
+// What a request asks about. Without a name for a request that asks about none.
+struct Subject {
+  absl::string_view what;
+  std::string name;
+};
+
+Subject SubjectOf(const ServerReflectionRequest& request) {
+  switch (request.message_request_case()) {
+    case ServerReflectionRequest::kFileByFilename:
+      return {"file", request.file_by_filename()};
+    case ServerReflectionRequest::kFileContainingSymbol:
+      return {"symbol", request.file_containing_symbol()};
+    case ServerReflectionRequest::kFileContainingExtension:
+      return {"extension of", request.file_containing_extension().containing_type()};
+    case ServerReflectionRequest::kAllExtensionNumbersOfType:
+      return {"message type", request.all_extension_numbers_of_type()};
+    case ServerReflectionRequest::kListServices:
+    case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
+      break;
+  }
+  return {};
+}
+
+void AddNotFound(const Subject& subject, ServerReflectionResponse& response) {
+  const absl::string_view name = subject.name;
   const std::string shown =
       name.size() > kMaxNameBytes ? absl::StrCat(name.substr(0, kShownBytes), "...") : std::string(name);
-  AddError(absl::NotFoundError(absl::StrCat("this server knows no ", what, " '", shown, "'")), response);
+  AddError(absl::NotFoundError(absl::StrCat("this server knows no ", subject.what, " '", shown, "'")),
+           response);
 }
 
 // Whether a name is so long, or has so many parts, that it can only be made to cost time: to look for a name,
 // the pool copies everything before each of its dots.
 bool IsNoName(absl::string_view name) {
   return name.size() > kMaxNameBytes || std::count(name.begin(), name.end(), '.') > kMaxNameParts;
-}
-
-const Descriptor* FindType(const DescriptorPool& pool, const std::string& name) {
-  return IsNoName(name) ? nullptr : pool.FindMessageTypeByName(name);
 }
 
 // Serialized once for each file: anybody may ask, as often as they like.
@@ -91,20 +112,20 @@ void AddFile(const FileDescriptor* file, SentFiles& sent, ServerReflectionRespon
   AddFileAndDependencies(file, sent, response);
 }
 
-void AddExtensionNumbers(const DescriptorPool& pool, const std::string& type,
+void AddExtensionNumbers(const DescriptorPool& pool, const Descriptor* type,
                          ServerReflectionResponse& response) {
-  const Descriptor* const message = FindType(pool, type);
-  if (message == nullptr) return AddNotFound("message type", type, response);
   std::vector<const FieldDescriptor*> extensions;
-  pool.FindAllExtensions(message, &extensions);
+  pool.FindAllExtensions(type, &extensions);
   auto* const numbers = response.mutable_all_extension_numbers_response();
-  numbers->set_base_type_name(type);
+  numbers->set_base_type_name(std::string(type->full_name()));
   for (const FieldDescriptor* extension : extensions) numbers->add_extension_number(extension->number());
 }
 
 void AddAnswer(const ServerReflectionRequest& request, const std::vector<std::string>& services,
                SentFiles& sent, ServerReflectionResponse& response) {
   const DescriptorPool& pool = *DescriptorPool::generated_pool();
+  const Subject subject = SubjectOf(request);
+  if (IsNoName(subject.name)) return AddNotFound(subject, response);
   switch (request.message_request_case()) {
     case ServerReflectionRequest::kListServices:
       for (const std::string& service : services) {
@@ -112,27 +133,28 @@ void AddAnswer(const ServerReflectionRequest& request, const std::vector<std::st
       }
       return;
     case ServerReflectionRequest::kFileByFilename: {
-      const std::string& name = request.file_by_filename();
-      const FileDescriptor* const file = IsNoName(name) ? nullptr : pool.FindFileByName(name);
-      if (file == nullptr) return AddNotFound("file", name, response);
+      const FileDescriptor* const file = pool.FindFileByName(subject.name);
+      if (file == nullptr) return AddNotFound(subject, response);
       return AddFile(file, sent, response);
     }
     case ServerReflectionRequest::kFileContainingSymbol: {
-      const std::string& name = request.file_containing_symbol();
-      const FileDescriptor* const file = IsNoName(name) ? nullptr : pool.FindFileContainingSymbol(name);
-      if (file == nullptr) return AddNotFound("symbol", name, response);
+      const FileDescriptor* const file = pool.FindFileContainingSymbol(subject.name);
+      if (file == nullptr) return AddNotFound(subject, response);
       return AddFile(file, sent, response);
     }
     case ServerReflectionRequest::kFileContainingExtension: {
-      const auto& wanted = request.file_containing_extension();
-      const Descriptor* const type = FindType(pool, wanted.containing_type());
+      const Descriptor* const type = pool.FindMessageTypeByName(subject.name);
+      const int number = request.file_containing_extension().extension_number();
       const FieldDescriptor* const field =
-          type == nullptr ? nullptr : pool.FindExtensionByNumber(type, wanted.extension_number());
-      if (field == nullptr) return AddNotFound("extension of", wanted.containing_type(), response);
+          type == nullptr ? nullptr : pool.FindExtensionByNumber(type, number);
+      if (field == nullptr) return AddNotFound(subject, response);
       return AddFile(field->file(), sent, response);
     }
-    case ServerReflectionRequest::kAllExtensionNumbersOfType:
-      return AddExtensionNumbers(pool, request.all_extension_numbers_of_type(), response);
+    case ServerReflectionRequest::kAllExtensionNumbersOfType: {
+      const Descriptor* const type = pool.FindMessageTypeByName(subject.name);
+      if (type == nullptr) return AddNotFound(subject, response);
+      return AddExtensionNumbers(pool, type, response);
+    }
     case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
       break;
   }

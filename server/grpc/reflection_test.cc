@@ -104,13 +104,26 @@ TEST_P(ReflectionTest, TellsWhatItDoesNotKnow) {
 }
 
 TEST_P(ReflectionTest, NamesThatAreLongAreNotLookedFor) {
-  ServerReflectionRequest symbol;
-  symbol.set_file_containing_symbol(std::string(4000, '.'));
-  const std::string said = Ask(symbol).error_response().error_message();
-  EXPECT_THAT(said, HasSubstr("knows no symbol '....")) << "the beginning is told";
-  EXPECT_LT(said.size(), 200);
-  symbol.set_file_containing_symbol(std::string(33, '.'));
-  EXPECT_EQ(Ask(symbol).error_response().error_code(), 5);
+  for (const std::string& name : {std::string(4000, '.'), std::string(513, 'a'), std::string(33, '.')}) {
+    ServerReflectionRequest file;
+    file.set_file_by_filename(name);
+    ServerReflectionRequest symbol;
+    symbol.set_file_containing_symbol(name);
+    ServerReflectionRequest extension;
+    extension.mutable_file_containing_extension()->set_containing_type(name);
+    ServerReflectionRequest numbers;
+    numbers.set_all_extension_numbers_of_type(name);
+    const std::pair<ServerReflectionRequest, const char*> kinds[] = {
+        {file, "file"}, {symbol, "symbol"}, {extension, "extension of"}, {numbers, "message type"}};
+    for (const auto& [request, what] : kinds) {
+      const auto error = Ask(request).error_response();
+      EXPECT_EQ(error.error_code(), 5);
+      EXPECT_THAT(error.error_message(),
+                  HasSubstr(std::string("knows no ") + what + " '" + name.substr(0, 33)))
+          << "the beginning is told";
+      EXPECT_LT(error.error_message().size(), 200);
+    }
+  }
 }
 
 TEST_P(ReflectionTest, EndsWithTheStream) {

@@ -51,6 +51,27 @@ class Nhwc(Classes):
         return self.body(x).mean((2, 3)).softmax(1)
 
 
+class Tags(Classes):
+    """Ends in the sigmoids of its classes, as exported taggers do."""
+
+    def forward(self, x):
+        return super().forward(x).sigmoid()
+
+
+class Probabilities(Classes):
+    """Ends in a softmax, as exported classifiers do."""
+
+    def forward(self, x):
+        return super().forward(x).softmax(1)
+
+
+class Large(Classes):
+    """Its last layer is no activation."""
+
+    def forward(self, x):
+        return 2 + super().forward(x)
+
+
 class Sets(torch.nn.Module):
     """Queries whose boxes and logits depend on the picture."""
 
@@ -97,6 +118,14 @@ class Decoded(Grid):
         found = super().forward(x).transpose(1, 2)
         centre, half = found[..., :2], found[..., 2:4] / 2
         return torch.cat((centre - half, centre + half), 2), found[..., 4:]
+
+
+class Unscaled(Decoded):
+    """Its scores lack their sigmoid."""
+
+    def forward(self, x):
+        boxes, scores = super().forward(x)
+        return boxes, 2 + scores.logit()
 
 
 class Labelled(Decoded):
@@ -152,6 +181,7 @@ def networks():
         "classes": Classes(), "sigmoid": Classes(), "bytes": Nhwc(), "sets": Sets(), "focal": Sets(classes=3), "grid": Grid(),
         "points": Grid(points=2), "decoded": Decoded(), "labelled": Labelled(), "semantic": Semantic(), "depth": Depth(),
         "embedding": Classes(32), "folder": Semantic(), "down": Classes(), "squeezed": Classes(), "either": Depth(), "multiples": Sets(),
+        "tags": Tags(), "twice": Probabilities(), "large": Large(), "unscaled": Unscaled(),
     }  # fmt: skip
 
 
@@ -167,6 +197,11 @@ def daemon(networks, tmp_path_factory):
     add("sigmoid", {"input": {**EXACT, "colour": "bgr"}, "head": {"kind": "classes", "activation": "sigmoid"}})
     taken = {"resize": "exact", "size": [96, 128], "scale": 1, "layout": "nhwc", "type": "UINT8"}
     add("bytes", {"input": taken, "head": {"kind": "classes", "activation": "none"}}, example=torch.zeros(1, 96, 128, 3, dtype=torch.uint8))
+    add("tags", {"input": EXACT, "head": {"kind": "classes", "activation": "none"}})
+    add("large", {"input": EXACT, "head": {"kind": "classes", "activation": "none"}})
+    add("twice", {"input": EXACT, "head": {"kind": "classes"}})
+    add("unscaled", {"input": LETTERBOX, "head": {"kind": "boxes", **BOXES}, "labels": LABELS,
+                     "outputs": {"boxes": "OUTPUT__0", "scores": "OUTPUT__1"}}, example=torch.zeros(1, 3, 192, 256))
     add("down", {"input": {**crop, "rounding": "down"}, "head": {"kind": "classes"}})
     add("sets", {"input": EXACT, "head": {"kind": "sets", "score_threshold": 0.2}, "labels": LABELS})
     add("focal", {"input": EXACT, "head": {"kind": "sets", "activation": "sigmoid", "max_detections": 9}, "labels": LABELS})
@@ -260,6 +295,28 @@ def test_bytes_in_rows_of_pixels_are_taken_as_well(daemon, networks):
         expected = networks["bytes"]((255 * resized).round().byte().permute(1, 2, 0)[None])[0]
     found = {one.index: one.probability for one in ask(daemon, "bytes", file).classification.classes}
     assert [found[n] for n in range(5)] == pytest.approx(expected.tolist(), abs=1e-3)
+
+
+def test_probabilities_stay_as_they_are_and_need_not_sum_up_to_one(daemon, networks):
+    file = encoded(picture(300, 200, 2))
+    with torch.inference_mode():
+        expected = networks["tags"](exact(decoded(file)))[0]
+    assert abs(float(expected.sum()) - 1) > 0.5
+    found = {one.index: one.probability for one in ask(daemon, "tags", file).classification.classes}
+    assert [found[n] for n in range(5)] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("model, role", [("large", "logits"), ("unscaled", "scores")])
+def test_values_beyond_one_are_no_probabilities(daemon, model, role):
+    with pytest.raises(grpc.RpcError) as failure:
+        ask(daemon, model, encoded(picture(300, 200, 2)))
+    told = failure.value.details()
+    assert f"the program's {role} have the value" in told and "no probability" in told and '"sigmoid" or "softmax"' in told
+
+
+def test_a_softmax_over_a_softmax_is_told(daemon):
+    notes = [line for line in daemon.log().splitlines() if "sums up to 1" in line]
+    assert len(notes) == 1 and "model=twice" in notes[0] and "head.activation" in notes[0], daemon.log()
 
 
 def boxes_of(answer):

@@ -327,13 +327,13 @@ def test_care(types, opened, tmp_path):
 
 
 def detected(types, *found):
-    from saccade.masks import Mask, encode
+    from saccade.masks import Mask, encode_values
 
     rows = []
     for index, score, (left, top, right, bottom) in found:
         inside = numpy.zeros((64, 96), bool)
         inside[top:bottom, left:right] = True
-        mask = Mask(64, 96, encode(inside), int(inside.sum()))
+        mask = Mask(64, 96, encode_values(inside)[True], int(inside.sum()))
         rows.append(types.Detection(types.Box(left, top, right, bottom), score, index, "", mask))
     return folders.answer(types.Detections, types, height=64, width=96, detections=tuple(rows))
 

@@ -172,7 +172,7 @@ def test_nothing_on_both_sides_is_no_comparison(in_process, shown, capsys):
         differences = comparing.Differences()
         for _ in files:
             nothing = Found(numpy.zeros((0, 4)), numpy.zeros(0), numpy.zeros(0, int))
-            comparing.add_detections(differences, nothing, nothing, 100, tolerance)
+            comparing.add_detections(differences, nothing, nothing, 100, 0.05, tolerance)
         return differences
 
     assert in_process(compare, shown) == 1
@@ -180,6 +180,37 @@ def test_nothing_on_both_sides_is_no_comparison(in_process, shown, capsys):
     assert "0 results compared" in said and "neither side found anything" in said
     assert in_process(compare, shown, "--json") == 1
     assert json.loads(capsys.readouterr().out)["within"] is False
+
+
+@pytest.mark.parametrize("scores, others, most, unmatched", [
+    ([0.9, 0.8], [0.9], 2, 1),  # the lowest, but the other list has room for it
+    ([0.99], [], 2, 1),
+    ([0.9, 0.0505], [0.9], 2, 0),  # at the threshold
+    ([0.9, 0.052], [0.9], 2, 1),
+    ([0.9, 0.8], [0.9, None], 2, 0),  # the other list is full, and its last scores as much
+    ([0.9, 0.8005], [0.9, None], 2, 0),
+    ([0.9, 0.802], [0.9, None], 2, 1),
+])  # fmt: skip
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_detection_that_one_side_lacks_is_a_difference_unless_it_is_at_the_end_of_the_list(saccade, scores, others, most, unmatched, swapped):
+    """None stands for a detection of 0.8 elsewhere, which is at the end of the list as well."""
+    from saccade.imports import comparing
+    from saccade.imports.network import Found
+
+    def listed(values):
+        left = [100.0 * n if value is not None else 1000.0 for n, value in enumerate(values)]
+        boxes = numpy.array([[x, 0, x + 10, 10] for x in left], numpy.float32).reshape(-1, 4)
+        return Found(boxes, numpy.array([value or 0.8 for value in values], numpy.float32), numpy.zeros(len(values), int))
+
+    found, expected = (listed(values) for values in ((others, scores) if swapped else (scores, others)))
+    differences = comparing.Differences()
+    comparing.add_detections(differences, found, expected, most, 0.05, comparing.Tolerance())
+    assert differences.unmatched == unmatched and differences.compared == min(1, len(others))
+
+
+def test_a_detectors_list_ends_where_the_network_ends_it(imported):
+    head = json.loads((imported("fasterrcnn_mobilenet_v3_large_320_fpn") / "saccade.json").read_text())["head"]
+    assert head == {"kind": "boxes", "score_threshold": 0.05, "max_detections": 100}
 
 
 @pytest.mark.parametrize("described", [

@@ -101,13 +101,6 @@ def decode(counts: str, height: int, width: int) -> NDArray[numpy.bool_]:
     return numpy.repeat(inside, runs).reshape(width, height).T
 
 
-def encode(inside: NDArray[numpy.bool_]) -> str:
-    """Returns the compressed run lengths of a mask [height, width], the opposite of `decode`."""
-    mask = numpy.asarray(inside, bool)
-    found = encode_values(mask)
-    return found[True] if True in found else _texts(numpy.array([mask.size]), numpy.array([0]))[0]
-
-
 def encode_values(values: NDArray[Any]) -> dict[Any, str]:
     """Returns for each value of a map [height, width] the compressed run lengths of the mask of its pixels. Its time
     hardly depends on how many values there are."""

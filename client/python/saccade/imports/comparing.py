@@ -34,7 +34,7 @@ class Differences:
     mask: float | None = None
     pixels: float | None = None
     depth: float | None = None
-    # Detections that only one side has, whose score is not at the bound below which both omit them.
+    # Detections that only one side has, and that are not at the end of the other side's list.
     unmatched: int = 0
     compared: int = 0
 
@@ -78,7 +78,19 @@ def _pairs(found: Found, expected: Found) -> dict[int, int]:
     return pairs
 
 
-def add_detections(into: Differences, found: Found, expected: Found, max_detections: int, tolerance: Tolerance) -> None:
+def _at_end(one: Found, other: Found, max_detections: int, score_threshold: float, tolerance: Tolerance) -> NDArray[Any]:
+    """Tells for each detection of `one` whether a score that is smaller by the tolerance would have kept it out of `other`'s list:
+    it is at the threshold, or that list is full and its last scores as much."""
+    end = score_threshold
+    if len(other.scores) >= max_detections:
+        end = max(end, float(other.scores.min()))
+    return one.scores <= end + tolerance.score
+
+
+def add_detections(
+    into: Differences, found: Found, expected: Found, max_detections: int, score_threshold: float, tolerance: Tolerance
+) -> None:
+    """Both sides list at most `max_detections`, the best, whose scores are above `score_threshold`."""
     into.add(box=0.0, score=0.0)
     pairs = _pairs(found, expected)
     for i, j in pairs.items():
@@ -89,11 +101,9 @@ def add_detections(into: Differences, found: Found, expected: Found, max_detecti
             differ = (expected.masks[i] ^ found.masks[j]).sum()
             into.add(mask=float(differ / max(1, either)))
     into.compared += len(pairs)
-    for one, matched in ((expected, set(pairs)), (found, set(pairs.values()))):
-        # Where the list is full or at the threshold, a score's rounding decides what is the last.
-        last = float(min((float(score) for score in one.scores), default=0.0)) + 2 * tolerance.score
-        at_bound = last
-        into.unmatched += sum(1 for i in range(len(one.scores)) if i not in matched and one.scores[i] > at_bound)
+    for one, other, matched in ((expected, found, set(pairs)), (found, expected, set(pairs.values()))):
+        at_end = _at_end(one, other, max_detections, score_threshold, tolerance)
+        into.unmatched += sum(1 for i in range(len(one.scores)) if i not in matched and not at_end[i])
 
 
 def add_probabilities(into: Differences, found: NDArray[Any], expected: NDArray[Any]) -> None:

@@ -24,7 +24,9 @@ def _text(path: pathlib.Path) -> str:
 
 
 def read_labels(path: pathlib.Path) -> list[str]:
-    return [line for line in _text(path).splitlines() if line]
+    """Returns a name for each line, as the daemon reads the file: an empty line is a class without a name."""
+    text = _text(path).removeprefix("\ufeff").rstrip()
+    return [line.removesuffix("\r") for line in text.split("\n")] if text else []
 
 
 def _external_data(program: pathlib.Path) -> list[pathlib.Path]:

@@ -1,4 +1,4 @@
-"""Classifiers of timm by their names."""
+"""Networks of timm by their names: classifiers, and networks without classes, whose features are embeddings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ from saccade.imports.failures import ImportFailure
 from saccade.imports.network import Author, Network
 
 
-class Classifier(Author):
-    def __init__(self, network: nn.Module, transform: Any) -> None:
-        self.network, self.transform = network, transform
+# Parts of the names of CLIP's networks and of the Perception Encoder's.
+_EMBEDDING = ("clip", "vit_pe_core")
+
+
+class Whole(Author):
+    """timm's transform, and the network."""
+
+    def __init__(self, network: nn.Module, transform: Any, classes: int) -> None:
+        self.network, self.transform, self.classes = network, transform, classes
 
     def __call__(self, picture: Tensor) -> Any:
         for step in self.transform.transforms:
@@ -25,7 +31,8 @@ class Classifier(Author):
             if type(step).__name__ == "Resize":
                 # As with 8-bit pictures: a bicubic filter overshoots.
                 picture = picture.clamp(0, 1)
-        return self.network(picture[None])[0].softmax(0).numpy()
+        found = self.network(picture[None])[0]
+        return (found.softmax(0) if self.classes else found).numpy()
 
 
 def _prepares(name: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -46,6 +53,18 @@ def _prepares(name: str, config: dict[str, Any]) -> dict[str, Any]:
             "crop_mode center and a square, or squash without a crop"
         )
     return {"resize": "shorter", "size": math.floor(height / kept), "crop": height} | taken
+
+
+def _classes(network: Any) -> int:
+    """Returns the number of classes; 0 if the outputs are features."""
+    config = network.pretrained_cfg
+    tag = config.get("tag") or ""
+    name = f"{config.get('architecture') or ''}.{tag}"
+    # The part of CLIP that sees pictures has the length of its embedding as the number of its classes, unless it was trained further
+    # for ImageNet's.
+    if any(part in name for part in _EMBEDDING) and "ft_in" not in tag:
+        return 0
+    return int(network.num_classes)
 
 
 def _labels(network: Any, classes: int) -> list[str]:
@@ -71,16 +90,21 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
         torch.manual_seed(seed)
     network: Any = timm.create_model(name, pretrained=seed is None).eval()
     config = resolve_model_data_config(network)
-    description = {"input": _prepares(name, config), "head": {"kind": "classes"}}
+    classes = _classes(network)
+    description = {"input": _prepares(name, config), "head": {"kind": "classes" if classes else "embedding"}}
     _, height, width = config["input_size"]
     if seed is not None:
         seen = random_weights.normalised(4, height, width, seed)
         random_weights.settle(network, seen)
         random_weights.spread(network, seen)
     example = (random_weights.normalised(2, height, width, seed=1),)
+    with torch.inference_mode():
+        shape = list(network(example[0][:1]).shape[1:])
+    if len(shape) != 1:
+        raise ImportFailure(f"timm:{name} returns {shape} for each picture; expected one list of scores or features")
     made = Network(
-        f"timm:{name}", programs.Classes(network), description, _labels(network, network.num_classes),
-        Classifier(network, create_transform(**config, is_training=False)), example,
+        f"timm:{name}", programs.Classes(network), description, _labels(network, classes) if classes else [],
+        Whole(network, create_transform(**config, is_training=False), classes), example,
     )
     made.notes.append(f"random weights from seed {seed}" if seed is not None else "timm's weights")
     return made

@@ -106,12 +106,12 @@ def _segmenter(name: str, network: nn.Module, weights: Any) -> Network:
     )
 
 
-def _rows(network: nn.Module) -> int:
-    """Returns the largest number of detections that the network returns."""
+def _of_detector(network: nn.Module, name: str) -> float:
+    """Returns a setting of the last step, which some detectors have in their heads."""
     for holder in (network, getattr(network, "roi_heads", None)):
-        if hasattr(holder, "detections_per_img"):
-            return int(holder.detections_per_img)  # type: ignore[union-attr]
-    raise ImportFailure(f"{type(network).__name__} does not tell how many detections it returns (detections_per_img)")
+        if hasattr(holder, name):
+            return float(getattr(holder, name))
+    raise ImportFailure(f"{type(network).__name__} does not tell its {name}; expected a detector with detections_per_img and score_thresh")
 
 
 def _prepares(transform: Any) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _prepares(transform: Any) -> dict[str, Any]:
 
 def _detector(name: str, network: nn.Module, weights: Any) -> Network:
     transform: Any = network.transform
-    rows = _rows(network)
+    rows = int(_of_detector(network, "detections_per_img"))
     served = copy.deepcopy(network)
     served.transform = programs.Prepared(int(transform.size_divisible))
     # The scripted network would write to it with the first picture.
@@ -138,7 +138,8 @@ def _detector(name: str, network: nn.Module, weights: Any) -> Network:
     roles = ["boxes", "scores", "labels", *(["masks"] if masks else [])]
     description = {
         "input": _prepares(transform),
-        "head": {"kind": "boxes", "score_threshold": 0, "max_detections": rows},
+        # The network omits the scores below its threshold itself; verify has to know where the list ends.
+        "head": {"kind": "boxes", "score_threshold": _of_detector(network, "score_thresh"), "max_detections": rows},
         "outputs": {role: role for role in roles},
         "max_batch_size": 4,
     }

@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from saccade.imports import processors, random_weights
+from saccade.imports import processors, random_weights, readings
 from saccade.imports.failures import ImportFailure
 from saccade.imports.network import Author, Found, Network
 
@@ -22,9 +22,6 @@ _KINDS: dict[str, tuple[str, str, dict[str, str]]] = {
     "ForDepthEstimation": ("AutoModelForDepthEstimation", "depth", {"depth": "predicted_depth"}),
     "Model": ("AutoModel", "embedding", {"embedding": "pooler_output"}),
 }
-# Detectors whose scores are sigmoids, without a class for no object.
-_SIGMOID = ("Deformable", "ConditionalDetr", "RTDetr", "RtDetr", "DFine", "DabDetr")
-_SCORE_THRESHOLD = 0.05
 
 
 class Outputs(nn.Module):
@@ -43,25 +40,27 @@ class Outputs(nn.Module):
 class OneByOne(Author):
     """The processor and the network, and the processor's own reading of what the network returns."""
 
-    def __init__(self, network: nn.Module, processor: Any, kind: str, sigmoid: bool) -> None:
-        self.network, self.processor, self.kind, self.sigmoid = network, processor, kind, sigmoid
+    def __init__(self, network: nn.Module, processor: Any, head: dict[str, Any]) -> None:
+        self.network, self.processor, self.head = network, processor, head
 
     def __call__(self, picture: Tensor) -> Any:
         size = tuple(picture.shape[1:])
         # As floating-point numbers, which the processor does not round after it has scaled the picture.
         inputs = self.processor(images=picture * 255, return_tensors="pt")
         outputs: Any = self.network(pixel_values=inputs["pixel_values"])
-        if self.kind == "classes":
-            return outputs.logits[0].softmax(0).numpy()
-        if self.kind == "sets":
-            found = self.processor.post_process_object_detection(outputs, _SCORE_THRESHOLD, target_sizes=[size])[0]
+        kind = self.head["kind"]
+        if kind == "classes":
+            logits = outputs.logits[0]
+            return (logits.sigmoid() if self.head["activation"] == "sigmoid" else logits.softmax(0)).numpy()
+        if kind == "sets":
+            found = self.processor.post_process_object_detection(outputs, readings.SCORE_THRESHOLD, target_sizes=[size])[0]
             height, width = size
             boxes = found["boxes"].clamp(min=0).minimum(torch.tensor([width, height, width, height]))
             order = found["scores"].argsort(descending=True)[:100]
             return Found(boxes[order].numpy(), found["scores"][order].numpy(), found["labels"][order].numpy())
-        if self.kind == "semantic":
+        if kind == "semantic":
             return self.processor.post_process_semantic_segmentation(outputs, target_sizes=[size])[0].numpy()
-        if self.kind == "depth":
+        if kind == "depth":
             depth = nn.functional.interpolate(outputs.predicted_depth[None], size, mode="bilinear")
             return depth[0, 0].clamp(min=0).numpy()
         return outputs.pooler_output[0].flatten().numpy()
@@ -85,6 +84,34 @@ def _kind(folder: pathlib.Path) -> tuple[str, str]:
     )
 
 
+def _head(kind: str, config: Any, processor: Any, source: str) -> dict[str, Any]:
+    if kind == "classes":
+        return readings.classes(config, source)
+    return readings.sets(processor, source) if kind == "sets" else {"kind": kind}
+
+
+def _trained(made: Any, folder: pathlib.Path, config: Any) -> Any:
+    """Loads the network with the folder's weights, as float32, in which the daemon computes."""
+    network, info = made.from_pretrained(str(folder), config=config, local_files_only=True, output_loading_info=True)
+    # The count of batches that a batch norm has seen is for training alone.
+    missing = sorted(one for one in info["missing_keys"] if not one.endswith("num_batches_tracked"))
+    if missing:
+        others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
+        raise ImportFailure(
+            f"transformers:{folder}: the weights lack '{missing[0]}'{others} of {type(network).__name__}, which would be random numbers; "
+            "expected all weights of the network that config.json names"
+        )
+    return network.float().eval()
+
+
+def _labels(config: Any, folder: pathlib.Path) -> list[str]:
+    count = len(config.id2label)
+    for index in range(count):
+        if index not in config.id2label:
+            raise ImportFailure(f"transformers:{folder}: id2label has {count} names, but none for {index}; expected one for each class")
+    return [str(config.id2label[index]) for index in range(count)]
+
+
 def build(name: str, weights_name: str | None, seed: int | None) -> Network:
     """Builds the network of a folder with its weights, or with random ones."""
     if weights_name is not None:
@@ -96,19 +123,14 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
     config = transformers.AutoConfig.from_pretrained(str(folder))
     # Other kernels of attention depend on the picture's size in ways that cannot be traced.
     config._attn_implementation = "eager"
+    head = _head(kind, config, processor, f"transformers:{name}")
     made: Any = getattr(transformers, loader)
     if seed is not None:
         torch.manual_seed(seed)
         network = made.from_config(config).eval()
     else:
-        network = made.from_pretrained(str(folder), config=config, local_files_only=True).eval()
+        network = _trained(made, folder, config)
     prepared, (height, width) = processors.prepares(processor)
-    sigmoid = any(part in architecture for part in _SIGMOID)
-    head: dict[str, Any] = {"kind": kind}
-    if kind == "sets":
-        head |= {"activation": "sigmoid" if sigmoid else "softmax", "score_threshold": _SCORE_THRESHOLD}
-    if kind == "classes" and getattr(config, "problem_type", None) == "multi_label_classification":
-        head["activation"] = "sigmoid"
     description = {"input": prepared, "head": head, "outputs": outputs}
     if seed is not None:
         seen = random_weights.normalised(2, height, width, seed)
@@ -116,10 +138,10 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
         random_weights.spread(network, seen)
     labels = []
     if kind in ("classes", "sets", "semantic"):
-        labels = [str(config.id2label[index]) for index in range(len(config.id2label))]
+        labels = _labels(config, folder)
     made_network = Network(
         f"transformers:{name}", Outputs(network, list(outputs.values())), description, labels,
-        OneByOne(network, processor, kind, sigmoid), (random_weights.normalised(2, height, width, seed=1),),
+        OneByOne(network, processor, head), (random_weights.normalised(2, height, width, seed=1),),
         scripted=False,
     )
     made_network.notes.append(f"{architecture}, " + (f"random weights from seed {seed}" if seed is not None else f"the weights in {folder}"))

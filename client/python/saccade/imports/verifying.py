@@ -22,6 +22,9 @@ from saccade.imports.network import Found
 _SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
 _LOOK_SECONDS = 0.1
 _IN_FLIGHT = 8
+# What the daemon takes where a head does not say them.
+_MAX_DETECTIONS = 100
+_SCORE_THRESHOLD = 0.05
 
 
 def pictures_in(place: pathlib.Path) -> list[pathlib.Path]:
@@ -100,8 +103,8 @@ def _found(answer: saccade.Detections) -> Found:
     return Found(answer.boxes, answer.scores, answer.class_indices, numpy.array(masks) if masks else None)
 
 
-def _compare(into: comparing.Differences, kind: str, answer: Any, expected: Any, most: int,
-             tolerance: comparing.Tolerance) -> None:
+def _compare(into: comparing.Differences, head: dict[str, Any], answer: Any, expected: Any, tolerance: comparing.Tolerance) -> None:
+    kind = head["kind"]
     if kind == "classes":
         served = numpy.zeros(len(expected), numpy.float32)
         for one in answer.classes:
@@ -114,7 +117,8 @@ def _compare(into: comparing.Differences, kind: str, answer: Any, expected: Any,
     elif kind == "embedding":
         comparing.add_embedding(into, answer.values, expected)
     else:
-        comparing.add_detections(into, _found(answer), expected, most, tolerance)
+        most, threshold = int(head.get("max_detections", _MAX_DETECTIONS)), float(head.get("score_threshold", _SCORE_THRESHOLD))
+        comparing.add_detections(into, _found(answer), expected, most, threshold, tolerance)
 
 
 def compare(
@@ -139,5 +143,5 @@ def compare(
             if item.error is not None:
                 raise ImportFailure(f"{path}: the daemon answered with an error: {item.error}")
             expected = author(decoded(file))
-            _compare(differences, head["kind"], item.answer, expected, int(head.get("max_detections", 100)), tolerance)
+            _compare(differences, head, item.answer, expected, tolerance)
     return differences

@@ -1,0 +1,221 @@
+"""What `python -m saccade import` makes of networks of timm and transformers, of which stand-ins are read here. ./dev verify-zoo reads the
+libraries themselves."""
+
+import importlib
+import json
+import sys
+import types
+
+import pytest
+import torch
+from torchvision.ops import box_convert
+
+from stand_ins import named
+
+WHOLE = {"problem_type": None, "num_labels": 5, "id2label": {n: f"c{n}" for n in range(5)}}
+
+
+class Outputs(dict):
+    __getattr__ = dict.__getitem__
+
+
+class Classes(torch.nn.Module):
+    def __init__(self, classes=5):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, classes, 8, stride=8)
+
+    def forward(self, pixel_values):
+        return Outputs(logits=self.body(pixel_values).mean((2, 3)))
+
+
+@pytest.fixture
+def imported(saccade, monkeypatch):
+    """imported(name, **libraries): the module of saccade.imports, with these modules as the libraries that it imports."""
+    names = set()
+
+    def get(name, **libraries):
+        for library, module in libraries.items():
+            monkeypatch.setitem(sys.modules, library.replace("_", "."), module)
+        names.add(f"saccade.imports.{name}")
+        sys.modules.pop(f"saccade.imports.{name}", None)
+        return importlib.import_module(f"saccade.imports.{name}")
+
+    yield get
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def transformers(imported, tmp_path):
+    """Builds the network of a folder, whose processor and weights are given."""
+
+    def build(architecture, network, processor=None, missing=(), **config):
+        made = {"AutoConfig": types.SimpleNamespace(**WHOLE | config), "AutoImageProcessor": processor or named("ViTImageProcessor")}
+        made |= dict.fromkeys(("AutoModel", "AutoModelForImageClassification", "AutoModelForObjectDetection"),
+                              (network, {"missing_keys": set(missing)}))
+        library = types.ModuleType("transformers")
+        for name, loaded in made.items():
+            setattr(library, name, types.SimpleNamespace(from_pretrained=lambda *_, loaded=loaded, **__: loaded))
+        (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
+        return imported("transformers_networks", transformers=library).build(str(tmp_path), None, None)
+
+    return build
+
+
+@pytest.fixture
+def failure(saccade):
+    from saccade.imports.failures import ImportFailure
+
+    return ImportFailure
+
+
+@pytest.mark.parametrize("classes, problem, activation", [
+    (5, None, "softmax"), (5, "single_label_classification", "softmax"), (5, "multi_label_classification", "sigmoid"), (1, None, "sigmoid"),
+])  # fmt: skip
+def test_classes_are_activated_as_the_pipeline_does_on_both_sides(transformers, classes, problem, activation):
+    torch.manual_seed(1)
+    network, processor = Classes(classes), named("ViTImageProcessor")
+    labels = {n: f"c{n}" for n in range(classes)}
+    made = transformers("ViTForImageClassification", network, processor, num_labels=classes, id2label=labels, problem_type=problem)
+    assert made.description["head"] == {"kind": "classes", "activation": activation}
+    picture = torch.rand(3, 100, 120)
+    with torch.inference_mode():
+        logits = network(processor(picture * 255, "pt")["pixel_values"]).logits[0]
+        found = made.author(picture)
+    expected = logits.sigmoid() if activation == "sigmoid" else logits.softmax(0)
+    assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_numbers_are_no_classes(transformers, failure):
+    with pytest.raises(failure, match="problem_type is 'regression', whose outputs are no classes"):
+        transformers("ViTForImageClassification", Classes(), problem_type="regression")
+
+
+def test_weights_that_a_folder_lacks_are_not_made_up(transformers, failure):
+    counts = ["norm.num_batches_tracked"]
+    assert transformers("ViTForImageClassification", Classes(), missing=counts)
+    with pytest.raises(failure, match="the weights lack 'pooler.dense.bias' and 1 others of Classes, which would be random numbers"):
+        transformers("ViTModel", Classes(), missing=["pooler.dense.weight", "pooler.dense.bias", *counts])
+
+
+def test_weights_in_half_precision_are_computed_in_float32(transformers):
+    made = transformers("ViTForImageClassification", Classes().bfloat16())
+    assert {one.dtype for one in made.program.parameters()} == {torch.float32}
+    with torch.inference_mode():
+        assert made.program(*made.example).dtype == torch.float32
+
+
+def test_every_class_has_a_name(transformers, failure):
+    with pytest.raises(failure, match="id2label has 2 names, but none for 1"):
+        transformers("ViTForImageClassification", Classes(2), num_labels=2, id2label={0: "cat", 2: "dog"})
+
+
+def rows(outputs, scores, labels, queries, threshold, sizes):
+    (height, width), = sizes
+    boxes = box_convert(outputs.pred_boxes[0], "cxcywh", "xyxy")[queries] * torch.tensor([width, height, width, height])
+    kept = scores > threshold
+    return [{"scores": scores[kept], "labels": labels[kept], "boxes": boxes[kept]}]
+
+
+def detr(outputs, threshold, target_sizes):
+    scores, labels = outputs.logits[0].softmax(1)[:, :-1].max(1)
+    return rows(outputs, scores, labels, torch.arange(len(scores)), threshold, target_sizes)
+
+
+def deformable(outputs, threshold, target_sizes):
+    scores, pairs = outputs.logits[0].sigmoid().flatten().topk(100)
+    classes = outputs.logits.shape[2]
+    return rows(outputs, scores, pairs % classes, pairs // classes, threshold, target_sizes)
+
+
+def background_first(outputs, threshold, target_sizes):
+    scores, labels = outputs.logits[0].softmax(1)[:, 1:].max(1)
+    return rows(outputs, scores, labels, torch.arange(len(scores)), threshold, target_sizes)
+
+
+def of_detector(post_process):
+    processor = named("DeformableDetrImageProcessor")
+    processor.post_process_object_detection = post_process
+    return processor
+
+
+# What the architecture is called does not matter.
+@pytest.mark.parametrize("post_process, activation", [(detr, "softmax"), (deformable, "sigmoid")])
+def test_a_detectors_scores_are_read_as_its_processor_reads_them(transformers, post_process, activation):
+    made = transformers("LwDetrForObjectDetection", Classes(), of_detector(post_process))
+    assert made.description["head"] == {"kind": "sets", "activation": activation, "score_threshold": 0.05}
+
+
+def test_a_detector_whose_processor_reads_otherwise_is_an_error(transformers, failure):
+    with pytest.raises(failure, match="reads boxes and scores otherwise than .* write a saccade.json"):
+        transformers("OtherForObjectDetection", Classes(), of_detector(background_first))
+    with pytest.raises(failure, match="does not read logits and boxes alone .*'order'"):
+        transformers("OtherForObjectDetection", Classes(), of_detector(lambda outputs, **_: outputs.order))
+    with pytest.raises(failure, match="has no post_process_object_detection"):
+        transformers("OtherForObjectDetection", Classes())
+
+
+class Features(torch.nn.Module):
+    def __init__(self, classes, **config):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, 7, 8, stride=8)
+        self.num_classes, self.pretrained_cfg = classes, config
+
+    def forward(self, x):
+        return self.body(x).mean((2, 3))
+
+
+class Map(Features):
+    def forward(self, x):
+        return self.body(x)
+
+
+@pytest.fixture
+def timm(imported):
+    def build(network):
+        config = {"input_size": (3, 64, 64), "interpolation": "bilinear", "mean": (0, 0, 0), "std": (1, 1, 1), "crop_pct": 1.0}
+        data = types.ModuleType("timm.data")
+        data.resolve_model_data_config = lambda _: config
+        data.create_transform = lambda **_: types.SimpleNamespace(transforms=[])
+        library = types.ModuleType("timm")
+        library.is_model, library.create_model = lambda _: True, lambda *_, **__: network
+        return imported("timm_networks", timm=library, timm_data=data).build("net", None, None)
+
+    return build
+
+
+@pytest.mark.parametrize("classes, config, kind", [
+    (7, {}, "classes"),
+    (0, {}, "embedding"),
+    (7, {"architecture": "vit_base_patch16_clip_224", "tag": "openai"}, "embedding"),
+    (7, {"architecture": "convnext_base", "tag": "clip_laion2b"}, "embedding"),
+    (7, {"architecture": "convnext_large_mlp", "tag": "clip_laion2b_ft_320"}, "embedding"),
+    (7, {"architecture": "vit_pe_core_base_patch16_224", "tag": "fb"}, "embedding"),
+    (7, {"architecture": "vit_base_patch16_clip_224", "tag": "openai_ft_in1k"}, "classes"),
+])  # fmt: skip
+def test_networks_of_timm_without_classes_are_embeddings(timm, classes, config, kind):
+    torch.manual_seed(1)
+    network = Features(classes, **config)
+    made = timm(network)
+    assert made.description["head"] == {"kind": kind} and len(made.labels) == (7 if kind == "classes" else 0)
+    picture = torch.rand(3, 64, 64)
+    with torch.inference_mode():
+        expected = network(picture[None])[0]
+        found = made.author(picture)
+    expected = expected.softmax(0) if kind == "classes" else expected
+    assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_a_network_of_timm_that_gives_a_map_is_an_error(timm, failure):
+    with pytest.raises(failure, match=r"returns \[7, 8, 8\] for each picture"):
+        timm(Map(0))
+
+
+@pytest.mark.parametrize("text, labels", [
+    ("a\n\nc\n", ["a", "", "c"]), ("\ufeffa\r\nb", ["a", "b"]), ("a\u2028b\n", ["a\u2028b"]), ("", []),
+])  # fmt: skip
+def test_labels_are_read_as_the_daemon_reads_them(saccade, tmp_path, text, labels):
+    from saccade.imports import files
+
+    (tmp_path / "labels.txt").write_bytes(text.encode())
+    assert files.read_labels(tmp_path / "labels.txt") == labels
