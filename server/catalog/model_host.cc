@@ -110,12 +110,21 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
     table_->SetLabels(settings.name, settings.version_labels);
     DropLeftOut(entry, &model);
   }
-  for (const auto& [number, version] : model.versions) {
-    const std::shared_ptr<Shadow> trial = version.loaded->model->shadow();
-    if (trial != nullptr) trial->Adopt(settings.shadow ? settings.shadow->decided : std::nullopt);
-  }
+  AdoptDecision(settings, model);
   if (model.versions.empty()) hosted_.erase(settings.name);
   return first;
+}
+
+void ModelHost::AdoptDecision(const ModelSettings& settings, const Model& model) {
+  if (!settings.shadow) return;
+  const auto shadow = model.versions.find(settings.shadow->version);
+  // A promoted version goes on to answer if its new files could not be loaded. It is not compared.
+  if (shadow == model.versions.end() || !shadow->second.loaded->model->is_shadow()) return;
+  const std::shared_ptr<const ModelIdentity> load = shadow->second.loaded->model->identity();
+  for (const auto& [number, version] : model.versions) {
+    const std::shared_ptr<Shadow> trial = version.loaded->model->shadow();
+    if (trial != nullptr) trial->Adopt(settings.shadow->decided, load);
+  }
 }
 
 bool ModelHost::IsFrom(const Model& model, int64_t version, const ModelStamp& stamp) {

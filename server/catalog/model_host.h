@@ -243,6 +243,9 @@ class ModelHost {
   void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why,
                    const Model& model);
   void Free(Leaving left);
+  // Tells the versions that are compared with a shadow version which load of it serves, and what was decided
+  // about its files.
+  static void AdoptDecision(const ModelSettings& settings, const Model& model);
   void DropLeftOut(const ModelEntry& entry, Model* model);
   std::vector<std::shared_ptr<Held>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
 
