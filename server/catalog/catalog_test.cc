@@ -46,17 +46,23 @@ struct Told {
 class CatalogTest : public testing::Test {
  protected:
   void Write(absl::string_view model, int version, absl::string_view config = "") const {
-    repository_.Write(absl::StrCat(model, "/config.pbtxt"), absl::StrCat(kIdentity, config));
-    repository_.Write(absl::StrCat(model, "/", version, "/weights.safetensors"), "");
+    WriteTo(repository_, model, version, config);
+  }
+  static void WriteTo(const TestRepository& repository, absl::string_view model, int version,
+                      absl::string_view config = "") {
+    repository.Write(absl::StrCat(model, "/config.pbtxt"), absl::StrCat(kIdentity, config));
+    repository.Write(absl::StrCat(model, "/", version, "/weights.safetensors"), "");
   }
 
   // Starts the catalog and returns the first failure of the initial load.
   absl::Status Start(ModelControl control, std::vector<std::string> load_at_start = {}) {
-    catalog_.emplace(CatalogOptions{.repositories = {repository_.string()},
-                                    .control = control,
-                                    .load_at_start = std::move(load_at_start),
-                                    .cores = 2},
-                     &clock_, &metrics_);
+    return Start({.repositories = {repository_.string()},
+                  .control = control,
+                  .load_at_start = std::move(load_at_start),
+                  .cores = 2});
+  }
+  absl::Status Start(CatalogOptions options) {
+    catalog_.emplace(std::move(options), &clock_, &metrics_);
     if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
     Told loaded;
     catalog_->Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
@@ -244,6 +250,45 @@ TEST_F(CatalogTest, PollingTakesUpNewModelsAndLetsThoseGoThatLeave) {
   std::filesystem::remove_all(repository_.path() / "m");
   Eventually([&] { return catalog_->FindReady("m", 0).status().code() == absl::StatusCode::kNotFound; });
   EXPECT_EQ(Served("n"), 1);
+}
+
+TEST_F(CatalogTest, AModelThatMovesToAnotherRepositoryIsLoadedFromThere) {
+  const TestRepository other;
+  Write("m", 1);
+  // A repository without models counts as one that cannot be read.
+  Write("stays", 1);
+  WriteTo(other, "stays_too", 1);
+  ASSERT_TRUE(Start({.repositories = {repository_.string(), other.string()},
+                     .control = ModelControl::kPoll,
+                     .cores = 2})
+                  .ok());
+  const auto is_from = [&](const TestRepository& repository) {
+    const auto found = catalog_->FindReady("m", 0);
+    return found.ok() && (*found)->settings().repository == repository.string();
+  };
+  EXPECT_TRUE(is_from(repository_));
+  std::filesystem::rename(repository_.path() / "m", other.path() / "m");
+  Eventually([&] { return is_from(other); });
+  // The repository that has it now is scanned before the one that it leaves.
+  std::filesystem::rename(other.path() / "m", repository_.path() / "m");
+  Eventually([&] { return is_from(repository_); });
+}
+
+TEST_F(CatalogTest, ACopyInAnotherRepositoryMayLeave) {
+  const TestRepository other;
+  Write("m", 1);
+  WriteTo(other, "stays", 1);
+  ASSERT_TRUE(Start({.repositories = {repository_.string(), other.string()},
+                     .control = ModelControl::kPoll,
+                     .cores = 2})
+                  .ok());
+  WriteTo(other, "m", 1);
+  WriteTo(other, "n", 1);
+  Eventually([&] { return Served("n") == 1; });
+  std::filesystem::remove_all(other.path() / "m");
+  WriteTo(other, "o", 1);
+  Eventually([&] { return Served("o") == 1; });
+  EXPECT_EQ(Served("m"), 1);
 }
 
 TEST_F(CatalogTest, AVanishedRepositoryKeepsWhatIsLoaded) {
@@ -464,6 +509,29 @@ TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
   ASSERT_TRUE(Load("m").ok());
   EXPECT_EQ(Served("m"), 2);
   EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), nullptr);
+}
+
+TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
+  Write("m", 1);
+  Write("m", 2,
+        "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" "
+        "} } parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }");
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  EXPECT_EQ(Served("m"), 1);
+  const std::shared_ptr<Shadow> trial = (*catalog_->FindReady("m", 1))->shadow();
+  ASSERT_NE(trial, nullptr);
+  const ComparedAnswer answer = {.results = {models::Classification{.logits = {0, 1}}}, .outputs = {}};
+  trial->EndAnswered({.shadow = (*catalog_->FindReady("m", 2))->identity()}, answer, answer, {},
+                     clock_.Now());
+  Eventually([&] {
+    catalog_->Sweep();
+    return Served("m") == 2;
+  });
+  EXPECT_FALSE(trial->Wants(/*waiting=*/false));
+  repository_.Write("m/2/weights.safetensors", "new");
+  Eventually([&] { return trial->Wants(/*waiting=*/false); });
+  EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), trial) << "only the shadow version was loaded again";
+  Eventually([&] { return Served("m") == 1; });
 }
 
 TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {
