@@ -13,6 +13,7 @@
 #include "models/device/gpu_memory.h"
 #include "server/catalog/room.h"
 #include "server/core/free_memory.h"
+#include "server/core/usable_cores.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -71,7 +72,8 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       kinds_(kinds_file_.Load(), [this](const auto& kinds) { kinds_file_.Save(kinds); }),
       cores_({.cores = options->cores}, clock, LogQueueError),
       gpus_({.cores = kPassesOfGpu}, clock, LogQueueError),
-      idle_cores_({.cores = options->cores}, clock, LogQueueError) {}
+      idle_cores_({.cores = options->cores}, clock, LogQueueError),
+      pinned_cores_(std::max(1, static_cast<int>(AllowedProcessors().size()))) {}
 
 ModelHost::~ModelHost() { Close(); }
 
@@ -395,7 +397,7 @@ void ModelHost::AwaitAhead() {
 }
 
 ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const ModelVersion& version,
-                                        Model* model) {
+                                        const Model* model) {
   ServedModelOptions options;
   options.settings = configured;
   PlaceOnEveryGpu(options_.gpus, &options.settings);
@@ -419,21 +421,21 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
       options.threads_per_instance = std::min(options.threads_per_instance, CoresOfNode(options_));
   }
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
-  if (settings.pin) {
-    // A successor reuses the cores of its predecessor if they suffice.
-    const int wanted = settings.instances * options.threads_per_instance;
-    if (model->cores.second < wanted) {
-      model->cores = {next_core_, wanted};
-      next_core_ += wanted;
-    }
-    options.first_core = model->cores.first;
-  }
+  if (settings.pin) options.pinned_to = CoresFor(*model, settings.instances * options.threads_per_instance);
   options.default_max_queue_size =
       std::max<int64_t>(options_.default_max_queue_size, settings.batching.max_batch_size);
   options.warm_up = options_.warm_up;
   options.permissions = options_.permissions;
   options.version = version;
   return options;
+}
+
+std::shared_ptr<const CoreRange> ModelHost::CoresFor(const Model& model, int count) {
+  for (const auto& [number, version] : model.versions) {
+    const std::shared_ptr<const CoreRange>& held = version.loaded->model->pinned_to();
+    if (held != nullptr && held->count >= count) return held;
+  }
+  return pinned_cores_.Take(count);
 }
 
 void ModelHost::TakeNode(ServedModelOptions* options) {

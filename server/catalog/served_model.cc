@@ -81,7 +81,7 @@ void ServedModel::StartInstances() {
 void ServedModel::KeepToOwnCores(int index) const {
   const int threads = options_.threads_per_instance;
   const std::vector<int> cores =
-      CoresFrom(AllowedProcessors(), options_.first_core + index * threads, threads);
+      CoresFrom(AllowedProcessors(), options_.pinned_to->first + index * threads, threads);
   if (absl::Status kept = KeepToCores(cores); !kept.ok()) {
     Log(LogLevel::kWarning, "instance not pinned",
         {{"model", name()}, {"instance", index}, {"reason", std::string(kept.message())}});
