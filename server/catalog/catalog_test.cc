@@ -110,6 +110,21 @@ class CatalogTest : public testing::Test {
     return told.Await();
   }
 
+  // Compares a request of model "m" with its shadow version, and returns once that was promoted. Its rule
+  // wants one request.
+  std::shared_ptr<Shadow> PromoteSecondVersion() {
+    EXPECT_EQ(Served("m"), 1);
+    std::shared_ptr<Shadow> trial = (*catalog_->FindReady("m", 1))->shadow();
+    const ComparedAnswer answer = {.results = {models::Classification{.logits = {0, 1}}}, .outputs = {}};
+    trial->EndAnswered({.shadow = (*catalog_->FindReady("m", 2))->identity()}, answer, answer, {},
+                       clock_.Now());
+    Eventually([&] {
+      catalog_->Sweep();
+      return Served("m") == 2;
+    });
+    return trial;
+  }
+
   TestRepository repository_;
   FakeClock clock_;
   Metrics metrics_{"test"};
@@ -517,21 +532,26 @@ TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
         "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" "
         "} } parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }");
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
-  EXPECT_EQ(Served("m"), 1);
-  const std::shared_ptr<Shadow> trial = (*catalog_->FindReady("m", 1))->shadow();
-  ASSERT_NE(trial, nullptr);
-  const ComparedAnswer answer = {.results = {models::Classification{.logits = {0, 1}}}, .outputs = {}};
-  trial->EndAnswered({.shadow = (*catalog_->FindReady("m", 2))->identity()}, answer, answer, {},
-                     clock_.Now());
-  Eventually([&] {
-    catalog_->Sweep();
-    return Served("m") == 2;
-  });
+  const std::shared_ptr<Shadow> trial = PromoteSecondVersion();
   EXPECT_FALSE(trial->Wants(/*waiting=*/false));
   repository_.Write("m/2/weights.safetensors", "new");
   Eventually([&] { return trial->Wants(/*waiting=*/false); });
   EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), trial) << "only the shadow version was loaded again";
   Eventually([&] { return Served("m") == 1; });
+}
+
+TEST_F(CatalogTest, APromotionKeepsAConfigurationThatCameWithAnOrder) {
+  Write("m", 1);
+  Write("m", 2);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  ASSERT_TRUE(Load("m", R"({"max_batch_size": 5, "version_policy": {"all": {}}, "parameters": {
+                           "architecture": {"string_value": "identity"},
+                           "shadow": {"string_value": "version=2,share=1"},
+                           "promote": {"string_value": "agreement >= 0.5 after 1 requests"}}})")
+                  .ok());
+  PromoteSecondVersion();
+  EXPECT_EQ((*catalog_->FindReady("m", 0))->max_batch_size(), 5);
+  EXPECT_EQ(Served("m", 1), 1);
 }
 
 TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {
