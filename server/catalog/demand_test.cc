@@ -15,6 +15,9 @@ namespace {
 using ::testing::HasSubstr;
 using State = ModelSnapshot::State;
 
+constexpr char kOrderedConfig[] =
+    R"({"max_batch_size": 5, "parameters": {"architecture": {"string_value": "identity"}}})";
+
 TEST_F(DemandTest, ARequestLoadsItsModel) {
   Write("a");
   Write("b");
@@ -95,9 +98,6 @@ TEST_F(DemandTest, AnIdleModelIsUnloadedAndLoadedAgain) {
   Eventually([&] { return Line("a").reason == "not loaded; a request loads it"; });
   EXPECT_TRUE(Ask("a").ok());
 }
-
-constexpr char kOrderedConfig[] =
-    R"({"max_batch_size": 5, "parameters": {"architecture": {"string_value": "identity"}}})";
 
 TEST_F(DemandTest, AConfigurationThatCameWithAnOrderHoldsWhileItsModelIsIdle) {
   Write("a");
