@@ -1,6 +1,7 @@
 #include "server/catalog/catalog.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
@@ -26,6 +27,11 @@ using State = ModelSnapshot::State;
 constexpr char kIdentity[] =
     "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n";
 
+// All versions serve, and version 2 is a shadow version.
+constexpr char kShadow[] =
+    "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" } "
+    "} ";
+
 // A status passed to a callback.
 struct Told {
   absl::Notification ended;
@@ -42,6 +48,27 @@ struct Told {
     return status;
   }
 };
+
+// Stops one thread at its next look at the clock, which a device does with its lock held.
+class StoppingClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    if (std::exchange(stops_here, false)) {
+      stopped.Notify();
+      released.WaitForNotification();
+    }
+    return Clock::Real()->Now();
+  }
+  bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
+    return Clock::Real()->AwaitUntil(mu, condition, deadline);
+  }
+
+  static thread_local bool stops_here;
+  absl::Notification stopped;
+  absl::Notification released;
+};
+
+thread_local bool StoppingClock::stops_here = false;
 
 class CatalogTest : public testing::Test {
  protected:
@@ -61,8 +88,9 @@ class CatalogTest : public testing::Test {
                   .load_at_start = std::move(load_at_start),
                   .cores = 2});
   }
-  absl::Status Start(CatalogOptions options) {
-    catalog_.emplace(std::move(options), &clock_, &metrics_);
+  absl::Status Start(CatalogOptions options) { return StartOn(&clock_, std::move(options)); }
+  absl::Status StartOn(Clock* clock, CatalogOptions options) {
+    catalog_.emplace(std::move(options), clock, &metrics_);
     if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
     Told loaded;
     catalog_->Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
@@ -110,6 +138,30 @@ class CatalogTest : public testing::Test {
     return told.Await();
   }
 
+  // Runs `action` on another thread while a request holds the lock of the devices of this version of model
+  // "m". Returns whether it ends. REQUIRES: the catalog's clock is `stopping_`. Called once.
+  bool EndsWhileDevicesAreLocked(int64_t version, const std::function<void()>& action) {
+    const auto found = catalog_->FindReady("m", version);
+    EXPECT_TRUE(found.ok()) << found.status();
+    if (!found.ok()) return false;
+    std::thread request([&] {
+      StoppingClock::stops_here = true;
+      const std::vector<int64_t> buckets = {0};
+      EXPECT_TRUE((*found)->Consider({}, buckets).ok());
+    });
+    stopping_.stopped.WaitForNotification();
+    absl::Notification ended;
+    std::thread acting([&] {
+      action();
+      ended.Notify();
+    });
+    const bool ends = ended.WaitForNotificationWithTimeout(absl::Seconds(60));
+    stopping_.released.Notify();
+    request.join();
+    acting.join();
+    return ends;
+  }
+
   // Compares a request of model "m" with its shadow version, and returns once that was promoted. Its rule
   // wants one request.
   std::shared_ptr<Shadow> PromoteSecondVersion() {
@@ -127,56 +179,30 @@ class CatalogTest : public testing::Test {
 
   TestRepository repository_;
   FakeClock clock_;
+  StoppingClock stopping_;
   Metrics metrics_{"test"};
   std::optional<Catalog> catalog_;
 };
 
-// Stops one thread at its next look at the clock, which a device does with its lock held.
-class StoppingClock final : public Clock {
- public:
-  absl::Time Now() override {
-    if (std::exchange(stops_here, false)) {
-      stopped.Notify();
-      released.WaitForNotification();
-    }
-    return Clock::Real()->Now();
-  }
-  bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
-    return Clock::Real()->AwaitUntil(mu, condition, deadline);
-  }
-
-  static thread_local bool stops_here;
-  absl::Notification stopped;
-  absl::Notification released;
-};
-
-thread_local bool StoppingClock::stops_here = false;
-
 TEST_F(CatalogTest, AScrapeDoesNotWaitForTheLockOfTheDevices) {
   Write("m", 1);
-  StoppingClock clock;
-  Catalog catalog({.repositories = {repository_.string()}, .cores = 2}, &clock, &metrics_);
-  ASSERT_TRUE(catalog.Scan().ok());
-  Told loaded;
-  catalog.Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
-  ASSERT_TRUE(loaded.Await().ok());
-  const auto model = catalog.FindReady("m", 0);
-  ASSERT_TRUE(model.ok()) << model.status();
-  std::thread request([&] {
-    StoppingClock::stops_here = true;
-    const std::vector<int64_t> buckets = {0};
-    EXPECT_TRUE((*model)->Consider({}, buckets).ok());
-  });
-  clock.stopped.WaitForNotification();
-  absl::Notification scraped;
-  std::thread scrape([&] {
-    catalog.RefreshGauges();
-    scraped.Notify();
-  });
-  EXPECT_TRUE(scraped.WaitForNotificationWithTimeout(absl::Seconds(60)));
-  clock.released.Notify();
-  request.join();
-  scrape.join();
+  ASSERT_TRUE(StartOn(&stopping_, {.repositories = {repository_.string()}, .cores = 2}).ok());
+  EXPECT_TRUE(EndsWhileDevicesAreLocked(1, [&] { catalog_->RefreshGauges(); }));
+}
+
+// A shadow version's thread may hold the lock for long, because it runs only on idle cores.
+TEST_F(CatalogTest, NeitherADescriptionNorASweepWaitsForTheLockOfTheIdleCores) {
+  Write("m", 2);
+  Write("m", 1, kShadow);
+  ASSERT_TRUE(StartOn(&stopping_, {.repositories = {repository_.string()}, .cores = 2}).ok());
+  EXPECT_TRUE(EndsWhileDevicesAreLocked(2, [&] {
+    catalog_->Sweep();
+    const auto described = catalog_->Describe("m", 2);
+    ASSERT_TRUE(described.ok()) << described.status();
+    EXPECT_EQ(described->state, State::kReady);
+    EXPECT_FALSE(described->timing);
+  }));
+  EXPECT_TRUE(catalog_->Describe("m", 1)->timing);
 }
 
 TEST_F(CatalogTest, ServesWhatThePolicyChooses) {
@@ -505,11 +531,8 @@ TEST_F(CatalogTest, LabelsNameVersions) {
 }
 
 TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
-  const std::string all = "version_policy { all { } } ";
-  const std::string shadow =
-      all + "parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" } }";
   Write("m", 1);
-  Write("m", 2, shadow);
+  Write("m", 2, kShadow);
   ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
   EXPECT_EQ(Served("m"), 1);
   EXPECT_EQ(Served("m", 2), 2);
@@ -520,7 +543,7 @@ TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
   EXPECT_EQ((*(*primary)->FindShadow())->version(), 2);
   EXPECT_EQ((*catalog_->FindReady("m", 2))->shadow(), nullptr);
   // Without the parameter it is a version like others.
-  Write("m", 2, all);
+  Write("m", 2, "version_policy { all { } }");
   ASSERT_TRUE(Load("m").ok());
   EXPECT_EQ(Served("m"), 2);
   EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), nullptr);
@@ -529,8 +552,9 @@ TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
 TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
   Write("m", 1);
   Write("m", 2,
-        "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" "
-        "} } parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }");
+        absl::StrCat(
+            kShadow,
+            "parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }"));
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   const std::shared_ptr<Shadow> trial = PromoteSecondVersion();
   EXPECT_FALSE(trial->Wants(/*waiting=*/false));
@@ -555,9 +579,7 @@ TEST_F(CatalogTest, APromotionKeepsAConfigurationThatCameWithAnOrder) {
 }
 
 TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {
-  Write("m", 2,
-        "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" "
-        "} }");
+  Write("m", 2, kShadow);
   repository_.Write("m/1/nothing", "");
   EXPECT_FALSE(Start(ModelControl::kExplicit, {"m"}).ok());
   EXPECT_EQ(Served("m"), 0);

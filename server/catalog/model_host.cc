@@ -601,7 +601,7 @@ std::string ModelHost::LostModel() const {
 void ModelHost::Sweep() {
   cores_.Sweep();
   gpus_.Sweep();
-  idle_cores_.Sweep();
+  idle_cores_.TrySweep();
 }
 
 void ModelHost::CountDemand() { metrics_->AddDemand(cores_.TakeDemand(), gpus_.TakeDemand()); }

@@ -146,7 +146,7 @@ class ModelHost {
   absl::Duration BusyFor() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. The name of a model whose device is lost; empty if there is none.
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Any thread. Calls DeviceGroup::Sweep() of the cores and of the GPUs.
+  // Any thread. Calls DeviceGroup::Sweep() of the cores and of the GPUs, and TrySweep() of the idle cores.
   void Sweep();
   // Any thread. Adds the demand of all models since the last call (Scheduler::TakeDemand) to the metrics.
   void CountDemand();

@@ -305,7 +305,7 @@ std::optional<PromotionState> ServedModel::Promotion() const {
 }
 
 std::optional<ModelTiming> ServedModel::Timing() const {
-  if (!CheckReady().ok() || ensemble_ != nullptr) return std::nullopt;
+  if (!CheckReady().ok() || ensemble_ != nullptr || is_shadow()) return std::nullopt;
   ModelTiming timing;
   timing.buckets = queue_->Learned();
   timing.instances = static_cast<int>(devices_.size());

@@ -159,7 +159,7 @@ struct ModelSnapshot {
   ModelIdentity identity = {};
   // Set for the version that a shadow version is to replace, and for one that was promoted.
   std::optional<PromotionState> promotion = std::nullopt;
-  // Only where it was asked for, of a model that is ready and not an ensemble.
+  // Only where it was asked for; see ServedModel::Timing().
   std::optional<ModelTiming> timing = std::nullopt;
 };
 
@@ -188,7 +188,8 @@ class ServedModel final : public ReadyModel {
   // The version with its files.
   const ModelVersion& files() const { return options_.version; }
   ModelSnapshot Snapshot() const;
-  // Null unless the model is ready and not an ensemble.
+  // Null unless the model is ready, and neither an ensemble nor a shadow version, whose threads may hold the
+  // lock of its times for long without a core. Takes the lock of the model's devices.
   std::optional<ModelTiming> Timing() const;
 
   // OK once ready; UNAVAILABLE with the reason otherwise.
