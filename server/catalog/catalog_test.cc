@@ -167,6 +167,8 @@ class CatalogTest : public testing::Test {
   std::shared_ptr<Shadow> PromoteSecondVersion() {
     EXPECT_EQ(Served("m"), 1);
     std::shared_ptr<Shadow> trial = (*catalog_->FindReady("m", 1))->shadow();
+    EXPECT_NE(trial, nullptr);
+    if (trial == nullptr) return trial;
     const ComparedAnswer answer = {.results = {models::Classification{.logits = {0, 1}}}, .outputs = {}};
     trial->EndAnswered({.shadow = (*catalog_->FindReady("m", 2))->identity()}, answer, answer, {},
                        clock_.Now());
@@ -557,6 +559,7 @@ TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
             "parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }"));
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   const std::shared_ptr<Shadow> trial = PromoteSecondVersion();
+  ASSERT_NE(trial, nullptr);
   EXPECT_FALSE(trial->Wants(/*waiting=*/false));
   repository_.Write("m/2/weights.safetensors", "new");
   Eventually([&] { return trial->Wants(/*waiting=*/false); });
@@ -573,7 +576,7 @@ TEST_F(CatalogTest, APromotionKeepsAConfigurationThatCameWithAnOrder) {
                            "shadow": {"string_value": "version=2,share=1"},
                            "promote": {"string_value": "agreement >= 0.5 after 1 requests"}}})")
                   .ok());
-  PromoteSecondVersion();
+  ASSERT_NE(PromoteSecondVersion(), nullptr);
   EXPECT_EQ((*catalog_->FindReady("m", 0))->max_batch_size(), 5);
   EXPECT_EQ(Served("m", 1), 1);
 }
