@@ -48,10 +48,28 @@ void DeviceGroup::Sweep() {
   Dropped dropped;
   {
     absl::MutexLock lock(&mutex_);
-    scheduler_.Sweep(clock_->Now(), &dropped);
-    EndDrained();
+    SweepInto(&dropped);
   }
   RejectAll(std::move(dropped));
+}
+
+// The analysis does not see that the cleanup unlocks.
+void DeviceGroup::TrySweep() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Dropped dropped;
+  {
+    if (!mutex_.TryLock()) return;
+    const absl::Cleanup unlock = [this] {
+      mutex_.AssertHeld();
+      mutex_.Unlock();
+    };
+    SweepInto(&dropped);
+  }
+  RejectAll(std::move(dropped));
+}
+
+void DeviceGroup::SweepInto(Dropped* dropped) {
+  scheduler_.Sweep(clock_->Now(), dropped);
+  EndDrained();
 }
 
 void DeviceGroup::RejectAll(Dropped dropped) const {

@@ -57,6 +57,9 @@ class DeviceGroup {
   // Rejects queued tasks that are cancelled or late, even if every instance is busy or hangs. Call it
   // periodically.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same, but does nothing while another thread holds the lock. For devices whose threads run only on
+  // idle cores: one of them may hold the lock for long without a core.
+  void TrySweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Hands out what is due, and returns when the next batch is; nullopt if the group is being destroyed.
   // Called by the timer's thread, in a loop.
@@ -82,6 +85,8 @@ class DeviceGroup {
   // Instances keep their addresses while their model exists.
   using Instances = std::vector<std::unique_ptr<Instance>>;
 
+  // Sweep() without rejecting what is dropped.
+  void SweepInto(Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A task whose Reject() throws is destroyed; the others are rejected all the same.
   void RejectAll(Dropped dropped) const;
   void Tell(const char* error) const {

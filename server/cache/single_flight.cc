@@ -30,6 +30,7 @@ class SingleFlight::Flight {
   Place place;
   int priority = 0;
   absl::Time deadline;
+  int64_t turn = 0;
   std::vector<Waiter> waiters;
   bool has_landed = false;
   // The number of waiters that were resumed, once the flight has landed.
@@ -40,17 +41,19 @@ std::shared_ptr<SingleFlight::Flight> SingleFlight::Join(const void* scope, cons
                                                          Waiter& waiter) {
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<Flight>& joinable = joinable_[{scope, key}];
-  if (joinable != nullptr && joinable->priority >= waiter.priority && joinable->deadline <= waiter.deadline) {
+  if (joinable != nullptr && joinable->priority >= waiter.priority && joinable->deadline <= waiter.deadline &&
+      joinable->turn <= waiter.turn) {
     if (joinable->waiters.empty()) waited_for_.push_back(joinable);
     joinable->waiters.push_back(std::move(waiter));
     ++waiting_;
     return nullptr;
   }
-  // A more urgent request takes the place of one that is being computed; that one keeps its waiters.
+  // Otherwise this request takes the place of one that is being computed; that one keeps its waiters.
   joinable = std::make_shared<Flight>();
   joinable->place = {scope, key};
   joinable->priority = waiter.priority;
   joinable->deadline = waiter.deadline;
+  joinable->turn = waiter.turn;
   return joinable;
 }
 

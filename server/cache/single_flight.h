@@ -37,12 +37,14 @@ class SingleFlight {
   struct Waiter {
     int priority = 0;
     absl::Time deadline = absl::InfiniteFuture();
+    // AnswerOrder::Turn::number(); the same for all requests if answers keep no order.
+    int64_t turn = 0;
     // Returns CANCELLED or DEADLINE_EXCEEDED if the answer is no longer needed. Called by Sweep(), with the
     // lock held.
     std::function<absl::Status(absl::Time now)> check = nullptr;
     // Called once, on the thread of Land() or Sweep(), or by Land()'s `elsewhere`. The error is OK except for
     // kExpired. Must not block.
-    absl::AnyInvocable<void(Event, absl::Status) &&> resume = nullptr;
+    absl::AnyInvocable<void(Event, absl::Status)&&> resume = nullptr;
   };
 
   class Flight;
@@ -60,9 +62,10 @@ class SingleFlight {
   SingleFlight& operator=(const SingleFlight&) = delete;
 
   // If an equal request is being computed that is at least as urgent (its priority is not lower, and its
-  // deadline not later), takes `waiter` and returns null. Otherwise the caller computes its request: `waiter`
-  // is unchanged, and the flight must be passed to Land() when the request has ended. `scope` is the model
-  // version; it must not be reused for another before the flight has landed.
+  // deadline not later), and whose turn is not later, takes `waiter` and returns null. A leader with a later
+  // turn could not be answered before the waiter, and so would never land. Otherwise the caller computes its
+  // request: `waiter` is unchanged, and the flight must be passed to Land() when the request has ended.
+  // `scope` is the model version; it must not be reused for another before the flight has landed.
   std::shared_ptr<Flight> Join(const void* scope, const CacheKey& key, Waiter& waiter);
 
   // Ends a flight with the status of its leader's answer, unless it has ended, and resumes the waiters: many

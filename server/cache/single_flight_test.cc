@@ -30,10 +30,11 @@ class SingleFlightTest : public ::testing::Test {
  protected:
   // A request that notes how it is resumed.
   std::shared_ptr<SingleFlight::Flight> Join(const std::string& name, int deadline = 100, int priority = 0,
-                                             int key = 1) {
+                                             int key = 1, int64_t turn = 0) {
     SingleFlight::Waiter waiter = {
         .priority = priority,
         .deadline = At(deadline),
+        .turn = turn,
         .check = [this, name, deadline](absl::Time now) -> absl::Status {
           if (cancelled_ == name) return absl::CancelledError("the client left");
           return now < At(deadline) ? absl::OkStatus() : absl::DeadlineExceededError("late");
@@ -98,6 +99,18 @@ TEST_F(SingleFlightTest, AMoreUrgentRequestDoesNotWait) {
   EXPECT_EQ(Join("last", 30, 0), nullptr);
   flights_.Land(first, absl::OkStatus());
   EXPECT_EQ(resumed_.back(), (std::pair<std::string, Event>{"last", Event::kAnswered}));
+}
+
+// The leader's answer would wait for the earlier request, which would wait for the answer.
+TEST_F(SingleFlightTest, ARequestWithAnEarlierTurnDoesNotWait) {
+  const auto later = Join("later", 100, 0, 1, /*turn=*/5);
+  const auto earlier = Join("earlier", 100, 0, 1, /*turn=*/3);
+  ASSERT_NE(earlier, nullptr);
+  EXPECT_EQ(Join("between", 100, 0, 1, /*turn=*/4), nullptr) << "it joins the earlier one";
+  flights_.Land(later, absl::OkStatus());
+  EXPECT_TRUE(resumed_.empty());
+  flights_.Land(earlier, absl::OkStatus());
+  EXPECT_EQ(resumed_, (Resumed{{"between", Event::kAnswered}}));
 }
 
 TEST_F(SingleFlightTest, IfTheLeaderLeavesAnotherLeadsAndTheRestWait) {

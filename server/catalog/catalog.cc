@@ -322,7 +322,7 @@ absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std:
     host_.DropAhead(name);
     return absl::OkStatus();
   }
-  absl::Status applied = Apply(repository, name, std::move(files), false, {i + 1, wanted.size()}, 0);
+  absl::Status applied = Apply(repository, name, std::move(files), std::nullopt, {i + 1, wanted.size()}, 0);
   if (!applied.ok()) has_failed_at_start_ = true;
   host_.DropAhead(name);
   PlanRetry(repository, name, applied);

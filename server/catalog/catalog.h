@@ -73,9 +73,12 @@ class Catalog final : public ModelFinder {
   void Start(Events events);
 
   // Reads the model again, with `config_json` instead of its config.pbtxt if given, and loads what has
-  // changed. For an ensemble, first loads those of its models that are not loaded. `done` is called with OK
-  // once the model serves. Errors include FAILED_PRECONDITION if the control mode is not kExplicit or the
-  // model could not be loaded, and RESOURCE_EXHAUSTED if too many loads and unloads are pending.
+  // changed. That configuration applies until another order loads or unloads the model, or config.pbtxt or
+  // another file that the versions share changes and the model is read again; also if the model is unloaded
+  // meanwhile because it is idle. For an ensemble, first loads those of its models that are not loaded.
+  // `done` is called with OK once the model serves. Errors include FAILED_PRECONDITION if the control mode is
+  // not kExplicit or the model could not be loaded, and RESOURCE_EXHAUSTED if too many loads and unloads are
+  // pending.
   void Load(const std::string& name, std::optional<std::string> config_json, Done done);
 
   // Hides the model from new requests at once. `done` is called with OK once earlier requests are answered
@@ -210,6 +213,7 @@ class Catalog final : public ModelFinder {
   struct Loading {
     std::string repository;
     std::string name;
+    // The configuration that came with an order, this one or an earlier one; nullopt for the repository's.
     std::optional<std::string> config_json;
     // Called with the result.
     Done ended;
@@ -229,24 +233,26 @@ class Catalog final : public ModelFinder {
   ReadFiles Read(const std::string& repository, const std::string& name,
                  const std::optional<std::string>& config_json) const;
   absl::StatusOr<std::string> RepositoryOf(const std::string& name) const;
-  // `depth` is the number of ensembles around the model. `overridden` is true if the configuration comes from
-  // a request and not from the repository.
-  absl::Status Apply(const std::string& repository, const std::string& name, ReadFiles files, bool overridden,
-                     ModelHost::Progress progress, int depth);
+  // `depth` is the number of ensembles around the model. `config_json` as in Loading.
+  absl::Status Apply(const std::string& repository, const std::string& name, ReadFiles files,
+                     const std::optional<std::string>& config_json, ModelHost::Progress progress, int depth);
   // Notes which files of the model are applied. Returns the error of reading them, which it reports.
   absl::Status Note(const std::string& repository, const std::string& name, const ReadFiles& files);
   // Lists the model as unavailable, with the reason, and logs that.
   void ReportUnavailable(const std::string& name, const absl::Status& why);
-  // Whether all files of the model count as changed. A configuration from a request applies until the model
-  // is loaded without one.
-  bool IsAnew(const std::string& name, bool overridden) const {
-    return overridden || overridden_.count(name) > 0;
+  // Whether all files of the model count as changed, because they do not reflect its configuration.
+  bool IsAnew(const std::string& name, const std::optional<std::string>& config_json) const {
+    return config_json.has_value() || overridden_.count(name) > 0;
   }
+  // The configuration of a load without an order: the one that came with the last order, if it still applies
+  // (Load), or nullopt for the repository's. Blocks on the file system.
+  std::optional<std::string> OrderedConfig(const std::string& name) const;
   // Makes the files the served state of the model, for which there is room.
-  absl::Status Host(const std::string& name, ReadFiles files, bool overridden, ModelHost::Progress progress);
+  absl::Status Host(const std::string& name, ReadFiles files, const std::optional<std::string>& config_json,
+                    ModelHost::Progress progress);
   absl::Status Apply(const std::string& repository, const std::string& name,
                      const std::optional<std::string>& config_json, ModelHost::Progress progress, int depth);
-  absl::Status LoadByName(const std::string& name, const std::optional<std::string>& config_json, int depth);
+  absl::Status LoadByName(const std::string& name, int depth);
   absl::Status LoadParts(const ModelSettings& settings, int depth);
   void DoUnload(const std::string& name, bool with_dependents, Done done);
   std::vector<std::string> WithDependents(const std::string& name) const;
@@ -342,8 +348,15 @@ class Catalog final : public ModelFinder {
   Promotions promotions_;
   // By model, the files that a shadow version and the version that it may replace were loaded from.
   std::map<std::string, ModelStamp> tried_files_;
-  // Models loaded with a configuration from a request, which the files do not reflect.
-  std::set<std::string> overridden_;
+  // A configuration that came with an order.
+  struct Ordered {
+    std::string config_json;
+    // ModelStamp::shared of the files at that time.
+    std::string shared_stamp;
+  };
+  // By model, of which a version was loaded with a configuration from an order: the last that was loaded
+  // without a failure, nullopt if there is none.
+  std::map<std::string, std::optional<Ordered>> overridden_;
   // Repositories that can no longer be read.
   std::set<std::string> vanished_;
   Metrics* const metrics_;

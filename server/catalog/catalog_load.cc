@@ -49,12 +49,12 @@ Catalog::ReadFiles Catalog::Read(const std::string& repository, const std::strin
 absl::Status Catalog::Apply(const std::string& repository, const std::string& name,
                             const std::optional<std::string>& config_json, ModelHost::Progress progress,
                             int depth) {
-  return Apply(repository, name, Read(repository, name, config_json), config_json.has_value(), progress,
-               depth);
+  return Apply(repository, name, Read(repository, name, config_json), config_json, progress, depth);
 }
 
 absl::Status Catalog::Apply(const std::string& repository, const std::string& name, ReadFiles files,
-                            bool overridden, ModelHost::Progress progress, int depth) {
+                            const std::optional<std::string>& config_json, ModelHost::Progress progress,
+                            int depth) {
   if (depth == 0) AwaitLoads();
   applied_here_ = true;
   if (absl::Status read = Note(repository, name, files); !read.ok()) return read;
@@ -63,12 +63,12 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
     return parts;
   }
   const ModelStamp stamp = files.stamp.ok() ? *files.stamp : ModelStamp();
-  const int64_t bytes = host_.ExpectedBytes(*files.entry, stamp, IsAnew(name, overridden));
+  const int64_t bytes = host_.ExpectedBytes(*files.entry, stamp, IsAnew(name, config_json));
   if (absl::Status room = MakeRoom(name, bytes); !room.ok()) {
     ReportUnavailable(name, room);
     return absl::Status(room.code(), absl::StrCat("model '", name, "': ", room.message()));
   }
-  return Host(name, std::move(files), overridden, progress);
+  return Host(name, std::move(files), config_json, progress);
 }
 
 absl::Status Catalog::Note(const std::string& repository, const std::string& name, const ReadFiles& files) {
@@ -86,17 +86,27 @@ void Catalog::ReportUnavailable(const std::string& name, const absl::Status& why
   Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", reason}});
 }
 
-absl::Status Catalog::Host(const std::string& name, ReadFiles files, bool overridden,
-                           ModelHost::Progress progress) {
+std::optional<std::string> Catalog::OrderedConfig(const std::string& name) const {
+  const auto found = overridden_.find(name);
+  const auto from = applied_from_.find(name);
+  if (found == overridden_.end() || !found->second || from == applied_from_.end()) return std::nullopt;
+  const auto stamp = StampModel(from->second, name);
+  if (!stamp.ok() || stamp->shared != found->second->shared_stamp) return std::nullopt;
+  return found->second->config_json;
+}
+
+absl::Status Catalog::Host(const std::string& name, ReadFiles files,
+                           const std::optional<std::string>& config_json, ModelHost::Progress progress) {
   auto& [stamp, entry] = files;
-  const bool anew = IsAnew(name, overridden);
+  const bool anew = IsAnew(name, config_json);
   const std::optional<ShadowRule> rule = entry->settings.shadow;
   absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
   // A shadow version that fails to load leaves the earlier one in its place, which is compared further.
   if (rule && rule->promote && stamp.ok() && host_.IsLoadedFrom(name, rule->version, *stamp))
     tried_files_[name] = *stamp;
-  if (overridden) {
-    overridden_.insert(name);
+  if (config_json) {
+    std::optional<Ordered>& ordered = overridden_[name];
+    if (applied.ok()) ordered = Ordered{*config_json, stamp.ok() ? stamp->shared : ""};
   } else if (applied.ok()) {
     overridden_.erase(name);
   }
@@ -106,11 +116,10 @@ absl::Status Catalog::Host(const std::string& name, ReadFiles files, bool overri
   return applied;
 }
 
-absl::Status Catalog::LoadByName(const std::string& name, const std::optional<std::string>& config_json,
-                                 int depth) {
+absl::Status Catalog::LoadByName(const std::string& name, int depth) {
   const auto repository = RepositoryOf(name);
   if (!repository.ok()) return repository.status();
-  return Apply(*repository, name, config_json, {}, depth);
+  return Apply(*repository, name, OrderedConfig(name), {}, depth);
 }
 
 // Loads the models of an ensemble's steps before the ensemble itself.
@@ -121,7 +130,7 @@ absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
       return absl::FailedPreconditionError(absl::StrCat(
           "model '", settings.name, "': ensembles are nested deeper than ", kMaxDepth, ", or form a cycle"));
     }
-    if (absl::Status part = LoadByName(step.model, std::nullopt, depth + 1); !part.ok()) {
+    if (absl::Status part = LoadByName(step.model, depth + 1); !part.ok()) {
       return absl::FailedPreconditionError(
           absl::StrCat("model '", settings.name, "' needs another model: ", part.message()));
     }

@@ -50,13 +50,14 @@ void Catalog::LookAt(const std::string& repository) {
   if (!changed.empty()) AwaitLoads();
   for (size_t i = 0; i < changed.size() && !refusing(); ++i) {
     const std::string& name = changed[i];
+    const auto from = applied_from_.find(name);
+    const bool is_from_another = from != applied_from_.end() && from->second != repository;
     if (seen.count(name) == 0) {
       settling.Forget(name);
-      Remove(name);
+      if (!is_from_another) Remove(name);
       continue;
     }
-    const auto from = applied_from_.find(name);
-    if (from != applied_from_.end() && from->second != repository) {
+    if (is_from_another) {
       settling.Applied(name, seen[name]);
       Log(LogLevel::kError, "model is in more than one --model-repository; serving the first one found",
           {{"model", absl::CHexEscape(name)}, {"repository", from->second}});
@@ -73,6 +74,8 @@ void Catalog::Remove(const std::string& name) {
   Log(LogLevel::kInfo, "model was removed from the repository; unloading it",
       {{"model", absl::CHexEscape(name)}});
   applied_from_.erase(name);
+  // Another repository may have the model now. The next scans load it from there.
+  for (auto& [repository, settling] : settling_) settling.Forget(name);
   StopRetrying(name);
   host_.Dismiss(absl::CHexEscape(name), /*listed_as=*/std::nullopt, absl::InfiniteFuture(),
                 [](const absl::Status&) {});

@@ -67,7 +67,7 @@ bool Catalog::PickRetry() {
   next_.emplace(Loading{
       .repository = repository,
       .name = name,
-      .config_json = std::nullopt,
+      .config_json = OrderedConfig(name),
       .ended = [this, repository, name](const absl::Status& loaded) { PlanRetry(repository, name, loaded); },
       .is_retry = true});
   return true;
@@ -93,7 +93,7 @@ bool Catalog::PickWanted() {
     load_queue_->Loaded(*name, absl::ZeroDuration());
     return true;
   }
-  Choose(*name, std::nullopt, [this, name = *name](const absl::Status& loaded) {
+  Choose(*name, OrderedConfig(*name), [this, name = *name](const absl::Status& loaded) {
     if (loaded.ok()) return;
     if (table_.IsCold(name)) {
       load_queue_->Failed(name, loaded);
@@ -166,7 +166,7 @@ bool Catalog::LoadsNothing(const Loading& loading) const {
   if (!entry.ok()) return true;
   // An ensemble may need models that are not loaded.
   return stamp.ok() && entry->settings.ensemble.empty() &&
-         host_.IsUnchanged(*entry, *stamp, IsAnew(loading.name, loading.config_json.has_value()));
+         host_.IsUnchanged(*entry, *stamp, IsAnew(loading.name, loading.config_json));
 }
 
 void Catalog::EndAtOnce(Loading loading) {
@@ -174,7 +174,7 @@ void Catalog::EndAtOnce(Loading loading) {
   absl::Status ended = FailureWithoutText();
   Try([&] {
     ended = Note(loading.repository, loading.name, loading.files);
-    if (ended.ok()) ended = Host(loading.name, std::move(loading.files), /*overridden=*/false, {});
+    if (ended.ok()) ended = Host(loading.name, std::move(loading.files), std::nullopt, {});
   });
   Report(std::move(loading), ended);
 }
@@ -211,8 +211,7 @@ void Catalog::LoadAlone(Loading loading) {
   Try([&] {
     running_.Begin(loading.name, 0, /*alone=*/true);
     load_queue_->Begin(loading.name, /*alone=*/true);
-    loaded = Apply(loading.repository, loading.name, std::move(loading.files),
-                   loading.config_json.has_value(), {}, 0);
+    loaded = Apply(loading.repository, loading.name, std::move(loading.files), loading.config_json, {}, 0);
   });
   running_.End(loading.name);
   Report(std::move(loading), loaded);
@@ -264,7 +263,7 @@ void Catalog::EndLoad(const std::string& name) {
   running_.End(loading.name);
   const LogCallScope scope(std::move(loading.call));
   absl::Status loaded = FailureWithoutText();
-  Try([&] { loaded = Host(loading.name, std::move(loading.files), loading.config_json.has_value(), {}); });
+  Try([&] { loaded = Host(loading.name, std::move(loading.files), loading.config_json, {}); });
   Try([&] { host_.DropAhead(loading.name); });
   Report(std::move(loading), loaded);
 }

@@ -51,7 +51,7 @@ void Catalog::ApplyDecision(const ServedModel& replaced, GateDecision decision) 
     return;
   }
   const std::string repository = from->second;
-  PlanRetry(repository, name, Apply(repository, name, std::nullopt, {}, 0));
+  PlanRetry(repository, name, Apply(repository, name, OrderedConfig(name), {}, 0));
 }
 
 }  // namespace saccade::server

@@ -1,6 +1,7 @@
 #include "server/catalog/catalog.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
@@ -26,6 +27,11 @@ using State = ModelSnapshot::State;
 constexpr char kIdentity[] =
     "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n";
 
+// All versions serve, and version 2 is a shadow version.
+constexpr char kShadow[] =
+    "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" } "
+    "} ";
+
 // A status passed to a callback.
 struct Told {
   absl::Notification ended;
@@ -43,20 +49,48 @@ struct Told {
   }
 };
 
+// Stops one thread at its next look at the clock, which a device does with its lock held.
+class StoppingClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    if (std::exchange(stops_here, false)) {
+      stopped.Notify();
+      released.WaitForNotification();
+    }
+    return Clock::Real()->Now();
+  }
+  bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
+    return Clock::Real()->AwaitUntil(mu, condition, deadline);
+  }
+
+  static thread_local bool stops_here;
+  absl::Notification stopped;
+  absl::Notification released;
+};
+
+thread_local bool StoppingClock::stops_here = false;
+
 class CatalogTest : public testing::Test {
  protected:
   void Write(absl::string_view model, int version, absl::string_view config = "") const {
-    repository_.Write(absl::StrCat(model, "/config.pbtxt"), absl::StrCat(kIdentity, config));
-    repository_.Write(absl::StrCat(model, "/", version, "/weights.safetensors"), "");
+    WriteTo(repository_, model, version, config);
+  }
+  static void WriteTo(const TestRepository& repository, absl::string_view model, int version,
+                      absl::string_view config = "") {
+    repository.Write(absl::StrCat(model, "/config.pbtxt"), absl::StrCat(kIdentity, config));
+    repository.Write(absl::StrCat(model, "/", version, "/weights.safetensors"), "");
   }
 
   // Starts the catalog and returns the first failure of the initial load.
   absl::Status Start(ModelControl control, std::vector<std::string> load_at_start = {}) {
-    catalog_.emplace(CatalogOptions{.repositories = {repository_.string()},
-                                    .control = control,
-                                    .load_at_start = std::move(load_at_start),
-                                    .cores = 2},
-                     &clock_, &metrics_);
+    return Start({.repositories = {repository_.string()},
+                  .control = control,
+                  .load_at_start = std::move(load_at_start),
+                  .cores = 2});
+  }
+  absl::Status Start(CatalogOptions options) { return StartOn(&clock_, std::move(options)); }
+  absl::Status StartOn(Clock* clock, CatalogOptions options) {
+    catalog_.emplace(std::move(options), clock, &metrics_);
     if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
     Told loaded;
     catalog_->Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
@@ -104,58 +138,73 @@ class CatalogTest : public testing::Test {
     return told.Await();
   }
 
+  // Runs `action` on another thread while a request holds the lock of the devices of this version of model
+  // "m". Returns whether it ends. REQUIRES: the catalog's clock is `stopping_`. Called once.
+  bool EndsWhileDevicesAreLocked(int64_t version, const std::function<void()>& action) {
+    const auto found = catalog_->FindReady("m", version);
+    EXPECT_TRUE(found.ok()) << found.status();
+    if (!found.ok()) return false;
+    std::thread request([&] {
+      StoppingClock::stops_here = true;
+      const std::vector<int64_t> buckets = {0};
+      EXPECT_TRUE((*found)->Consider({}, buckets).ok());
+    });
+    stopping_.stopped.WaitForNotification();
+    absl::Notification ended;
+    std::thread acting([&] {
+      action();
+      ended.Notify();
+    });
+    const bool ends = ended.WaitForNotificationWithTimeout(absl::Seconds(60));
+    stopping_.released.Notify();
+    request.join();
+    acting.join();
+    return ends;
+  }
+
+  // Compares a request of model "m" with its shadow version, and returns once that was promoted. Its rule
+  // wants one request.
+  std::shared_ptr<Shadow> PromoteSecondVersion() {
+    EXPECT_EQ(Served("m"), 1);
+    std::shared_ptr<Shadow> trial = (*catalog_->FindReady("m", 1))->shadow();
+    EXPECT_NE(trial, nullptr);
+    if (trial == nullptr) return trial;
+    const ComparedAnswer answer = {.results = {models::Classification{.logits = {0, 1}}}, .outputs = {}};
+    trial->EndAnswered({.shadow = (*catalog_->FindReady("m", 2))->identity()}, answer, answer, {},
+                       clock_.Now());
+    Eventually([&] {
+      catalog_->Sweep();
+      return Served("m") == 2;
+    });
+    return trial;
+  }
+
   TestRepository repository_;
   FakeClock clock_;
+  StoppingClock stopping_;
   Metrics metrics_{"test"};
   std::optional<Catalog> catalog_;
 };
 
-// Stops one thread at its next look at the clock, which a device does with its lock held.
-class StoppingClock final : public Clock {
- public:
-  absl::Time Now() override {
-    if (std::exchange(stops_here, false)) {
-      stopped.Notify();
-      released.WaitForNotification();
-    }
-    return Clock::Real()->Now();
-  }
-  bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
-    return Clock::Real()->AwaitUntil(mu, condition, deadline);
-  }
-
-  static thread_local bool stops_here;
-  absl::Notification stopped;
-  absl::Notification released;
-};
-
-thread_local bool StoppingClock::stops_here = false;
-
 TEST_F(CatalogTest, AScrapeDoesNotWaitForTheLockOfTheDevices) {
   Write("m", 1);
-  StoppingClock clock;
-  Catalog catalog({.repositories = {repository_.string()}, .cores = 2}, &clock, &metrics_);
-  ASSERT_TRUE(catalog.Scan().ok());
-  Told loaded;
-  catalog.Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
-  ASSERT_TRUE(loaded.Await().ok());
-  const auto model = catalog.FindReady("m", 0);
-  ASSERT_TRUE(model.ok()) << model.status();
-  std::thread request([&] {
-    StoppingClock::stops_here = true;
-    const std::vector<int64_t> buckets = {0};
-    EXPECT_TRUE((*model)->Consider({}, buckets).ok());
-  });
-  clock.stopped.WaitForNotification();
-  absl::Notification scraped;
-  std::thread scrape([&] {
-    catalog.RefreshGauges();
-    scraped.Notify();
-  });
-  EXPECT_TRUE(scraped.WaitForNotificationWithTimeout(absl::Seconds(60)));
-  clock.released.Notify();
-  request.join();
-  scrape.join();
+  ASSERT_TRUE(StartOn(&stopping_, {.repositories = {repository_.string()}, .cores = 2}).ok());
+  EXPECT_TRUE(EndsWhileDevicesAreLocked(1, [&] { catalog_->RefreshGauges(); }));
+}
+
+// A shadow version's thread may hold the lock for long, because it runs only on idle cores.
+TEST_F(CatalogTest, NeitherADescriptionNorASweepWaitsForTheLockOfTheIdleCores) {
+  Write("m", 2);
+  Write("m", 1, kShadow);
+  ASSERT_TRUE(StartOn(&stopping_, {.repositories = {repository_.string()}, .cores = 2}).ok());
+  EXPECT_TRUE(EndsWhileDevicesAreLocked(2, [&] {
+    catalog_->Sweep();
+    const auto described = catalog_->Describe("m", 2);
+    ASSERT_TRUE(described.ok()) << described.status();
+    EXPECT_EQ(described->state, State::kReady);
+    EXPECT_FALSE(described->timing);
+  }));
+  EXPECT_TRUE(catalog_->Describe("m", 1)->timing);
 }
 
 TEST_F(CatalogTest, ServesWhatThePolicyChooses) {
@@ -244,6 +293,45 @@ TEST_F(CatalogTest, PollingTakesUpNewModelsAndLetsThoseGoThatLeave) {
   std::filesystem::remove_all(repository_.path() / "m");
   Eventually([&] { return catalog_->FindReady("m", 0).status().code() == absl::StatusCode::kNotFound; });
   EXPECT_EQ(Served("n"), 1);
+}
+
+TEST_F(CatalogTest, AModelThatMovesToAnotherRepositoryIsLoadedFromThere) {
+  const TestRepository other;
+  Write("m", 1);
+  // A repository without models counts as one that cannot be read.
+  Write("stays", 1);
+  WriteTo(other, "stays_too", 1);
+  ASSERT_TRUE(Start({.repositories = {repository_.string(), other.string()},
+                     .control = ModelControl::kPoll,
+                     .cores = 2})
+                  .ok());
+  const auto is_from = [&](const TestRepository& repository) {
+    const auto found = catalog_->FindReady("m", 0);
+    return found.ok() && (*found)->settings().repository == repository.string();
+  };
+  EXPECT_TRUE(is_from(repository_));
+  std::filesystem::rename(repository_.path() / "m", other.path() / "m");
+  Eventually([&] { return is_from(other); });
+  // The repository that has it now is scanned before the one that it leaves.
+  std::filesystem::rename(other.path() / "m", repository_.path() / "m");
+  Eventually([&] { return is_from(repository_); });
+}
+
+TEST_F(CatalogTest, ACopyInAnotherRepositoryMayLeave) {
+  const TestRepository other;
+  Write("m", 1);
+  WriteTo(other, "stays", 1);
+  ASSERT_TRUE(Start({.repositories = {repository_.string(), other.string()},
+                     .control = ModelControl::kPoll,
+                     .cores = 2})
+                  .ok());
+  WriteTo(other, "m", 1);
+  WriteTo(other, "n", 1);
+  Eventually([&] { return Served("n") == 1; });
+  std::filesystem::remove_all(other.path() / "m");
+  WriteTo(other, "o", 1);
+  Eventually([&] { return Served("o") == 1; });
+  EXPECT_EQ(Served("m"), 1);
 }
 
 TEST_F(CatalogTest, AVanishedRepositoryKeepsWhatIsLoaded) {
@@ -445,11 +533,8 @@ TEST_F(CatalogTest, LabelsNameVersions) {
 }
 
 TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
-  const std::string all = "version_policy { all { } } ";
-  const std::string shadow =
-      all + "parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" } }";
   Write("m", 1);
-  Write("m", 2, shadow);
+  Write("m", 2, kShadow);
   ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
   EXPECT_EQ(Served("m"), 1);
   EXPECT_EQ(Served("m", 2), 2);
@@ -460,16 +545,44 @@ TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
   EXPECT_EQ((*(*primary)->FindShadow())->version(), 2);
   EXPECT_EQ((*catalog_->FindReady("m", 2))->shadow(), nullptr);
   // Without the parameter it is a version like others.
-  Write("m", 2, all);
+  Write("m", 2, "version_policy { all { } }");
   ASSERT_TRUE(Load("m").ok());
   EXPECT_EQ(Served("m"), 2);
   EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), nullptr);
 }
 
-TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {
+TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
+  Write("m", 1);
   Write("m", 2,
-        "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" "
-        "} }");
+        absl::StrCat(
+            kShadow,
+            "parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }"));
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  const std::shared_ptr<Shadow> trial = PromoteSecondVersion();
+  ASSERT_NE(trial, nullptr);
+  EXPECT_FALSE(trial->Wants(/*waiting=*/false));
+  repository_.Write("m/2/weights.safetensors", "new");
+  Eventually([&] { return trial->Wants(/*waiting=*/false); });
+  EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), trial) << "only the shadow version was loaded again";
+  Eventually([&] { return Served("m") == 1; });
+}
+
+TEST_F(CatalogTest, APromotionKeepsAConfigurationThatCameWithAnOrder) {
+  Write("m", 1);
+  Write("m", 2);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  ASSERT_TRUE(Load("m", R"({"max_batch_size": 5, "version_policy": {"all": {}}, "parameters": {
+                           "architecture": {"string_value": "identity"},
+                           "shadow": {"string_value": "version=2,share=1"},
+                           "promote": {"string_value": "agreement >= 0.5 after 1 requests"}}})")
+                  .ok());
+  ASSERT_NE(PromoteSecondVersion(), nullptr);
+  EXPECT_EQ((*catalog_->FindReady("m", 0))->max_batch_size(), 5);
+  EXPECT_EQ(Served("m", 1), 1);
+}
+
+TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {
+  Write("m", 2, kShadow);
   repository_.Write("m/1/nothing", "");
   EXPECT_FALSE(Start(ModelControl::kExplicit, {"m"}).ok());
   EXPECT_EQ(Served("m"), 0);

@@ -15,6 +15,9 @@ namespace {
 using ::testing::HasSubstr;
 using State = ModelSnapshot::State;
 
+constexpr char kOrderedConfig[] =
+    R"({"max_batch_size": 5, "parameters": {"architecture": {"string_value": "identity"}}})";
+
 TEST_F(DemandTest, ARequestLoadsItsModel) {
   Write("a");
   Write("b");
@@ -96,6 +99,49 @@ TEST_F(DemandTest, AnIdleModelIsUnloadedAndLoadedAgain) {
   EXPECT_TRUE(Ask("a").ok());
 }
 
+TEST_F(DemandTest, AConfigurationThatCameWithAnOrderHoldsWhileItsModelIsIdle) {
+  Write("a");
+  ASSERT_TRUE(StartOnDemand({.idle_unload = absl::Seconds(30)}).ok());
+  const auto unloads = [&] {
+    Eventually([&] { return Line("a").reason == "not loaded; a request loads it"; }, absl::Seconds(5));
+  };
+  const auto size = [&] { return (*catalog_->FindReady("a", 0))->max_batch_size(); };
+  Pending loaded;
+  catalog_->Load("a", kOrderedConfig, EndOf(loaded));
+  ASSERT_TRUE(loaded.Await().ok()) << loaded.status;
+  for (int i = 0; i < 2; ++i) {
+    unloads();
+    ASSERT_TRUE(Ask("a").ok());
+    EXPECT_EQ(size(), 5) << i;
+  }
+  Pending failed;
+  catalog_->Load("a", "{}", EndOf(failed));
+  EXPECT_FALSE(failed.Await().ok());
+  unloads();
+  ASSERT_TRUE(Ask("a").ok());
+  EXPECT_EQ(size(), 5) << "an order that fails changes nothing";
+  unloads();
+  Write("a",
+        "max_batch_size: 30 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+  ASSERT_TRUE(Ask("a").ok());
+  EXPECT_EQ(size(), 30) << "the file has changed since";
+}
+
+TEST_F(DemandTest, AnEnsemblesPartHasTheConfigurationOfItsOrder) {
+  Write("part");
+  Write("e", kEnsemble);
+  ASSERT_TRUE(
+      StartOnDemand({.idle_unload = absl::Seconds(30),
+                     .check_ensemble = [](const Ensemble&, const Catalog&) { return absl::OkStatus(); }})
+          .ok());
+  Pending loaded;
+  catalog_->Load("part", kOrderedConfig, EndOf(loaded));
+  ASSERT_TRUE(loaded.Await().ok()) << loaded.status;
+  Eventually([&] { return !Serves("part"); }, absl::Seconds(5));
+  ASSERT_TRUE(Ask("e").ok());
+  EXPECT_EQ((*catalog_->FindReady("part", 0))->max_batch_size(), 5);
+}
+
 // An ensemble is checked while it is loaded, so its check decides how long that takes: ten seconds.
 TEST_F(DemandTest, ARequestDuringALoadWaitsForTheRestOfIt) {
   Write("part");
@@ -174,9 +220,7 @@ TEST_F(DemandTest, AConfigurationThatCameWithAnOrderIsNotReplacedByARetry) {
   EXPECT_FALSE(Start({.control = ModelControl::kExplicit, .load_at_start = {"a"}}).ok());
   Eventually([&] { return Line("a").reason.find("attempt 2 of 9 follows") != std::string::npos; });
   Pending loaded;
-  catalog_->Load("a",
-                 R"({"max_batch_size": 5, "parameters": {"architecture": {"string_value": "identity"}}})",
-                 EndOf(loaded));
+  catalog_->Load("a", kOrderedConfig, EndOf(loaded));
   ASSERT_TRUE(loaded.Await().ok()) << loaded.status;
   Write("a");
   for (int i = 0; i < 20; ++i) {

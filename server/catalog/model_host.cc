@@ -1,18 +1,15 @@
 #include "server/catalog/model_host.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/device/gpu_memory.h"
-#include "server/catalog/room.h"
 #include "server/core/free_memory.h"
+#include "server/core/usable_cores.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -71,7 +68,8 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       kinds_(kinds_file_.Load(), [this](const auto& kinds) { kinds_file_.Save(kinds); }),
       cores_({.cores = options->cores}, clock, LogQueueError),
       gpus_({.cores = kPassesOfGpu}, clock, LogQueueError),
-      idle_cores_({.cores = options->cores}, clock, LogQueueError) {}
+      idle_cores_({.cores = options->cores}, clock, LogQueueError),
+      pinned_cores_(std::max(1, static_cast<int>(AllowedProcessors().size()))) {}
 
 ModelHost::~ModelHost() { Close(); }
 
@@ -110,12 +108,21 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
     table_->SetLabels(settings.name, settings.version_labels);
     DropLeftOut(entry, &model);
   }
-  for (const auto& [number, version] : model.versions) {
-    const std::shared_ptr<Shadow> trial = version.loaded->model->shadow();
-    if (trial != nullptr) trial->Adopt(settings.shadow ? settings.shadow->decided : std::nullopt);
-  }
+  AdoptDecision(settings, model);
   if (model.versions.empty()) hosted_.erase(settings.name);
   return first;
+}
+
+void ModelHost::AdoptDecision(const ModelSettings& settings, const Model& model) {
+  if (!settings.shadow) return;
+  const auto shadow = model.versions.find(settings.shadow->version);
+  // A promoted version goes on to answer if its new files could not be loaded. It is not compared.
+  if (shadow == model.versions.end() || !shadow->second.loaded->model->is_shadow()) return;
+  const std::shared_ptr<const ModelIdentity> load = shadow->second.loaded->model->identity();
+  for (const auto& [number, version] : model.versions) {
+    const std::shared_ptr<Shadow> trial = version.loaded->model->shadow();
+    if (trial != nullptr) trial->Adopt(settings.shadow->decided, load);
+  }
 }
 
 bool ModelHost::IsFrom(const Model& model, int64_t version, const ModelStamp& stamp) {
@@ -286,15 +293,6 @@ std::optional<MeasuredKind> ModelHost::KnownKind(const ModelSettings& settings, 
   return kind.empty() ? std::nullopt : kinds_.Find(kind);
 }
 
-bool ModelHost::CanLoadAhead(const ModelEntry& entry) {
-  if (IsHosted(entry.settings.name) || !entry.settings.gpus.empty()) return false;
-  // Each version takes a thread.
-  if (entry.versions.size() > 1) return false;
-  return std::all_of(entry.versions.begin(), entry.versions.end(), [&](const ModelVersion& version) {
-    return !version.status.ok() || KnownKind(entry.settings, version).has_value();
-  });
-}
-
 int64_t ModelHost::ExpectedBytes(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) {
   const auto model = hosted_.find(entry.settings.name);
   int64_t bytes = 0;
@@ -306,87 +304,8 @@ int64_t ModelHost::ExpectedBytes(const ModelEntry& entry, const ModelStamp& stam
   return bytes;
 }
 
-bool ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int64_t* skipped_bytes) {
-  const ModelSettings& settings = entry.settings;
-  if (IsHosted(settings.name)) return true;
-  for (const ModelVersion& version : entry.versions) {
-    const std::pair<std::string, int64_t> key(settings.name, version.version);
-    if (!version.status.ok() || ahead_.count(key) > 0) continue;
-    const auto known = KnownKind(settings, version);
-    const int64_t bytes = ExpectedOf(version, known);
-    if (!known || !settings.gpus.empty()) {
-      *skipped_bytes += bytes;
-      continue;
-    }
-    const int64_t held = MemoryInUse() + MemoryAhead() + *skipped_bytes;
-    if (options_.max_model_bytes > 0 && held + bytes > options_.max_model_bytes) return false;
-    if (ahead_.size() >= MaxLoads(options_.cores)) return false;
-    ServedModelOptions options = OptionsOf(settings, version, nullptr);
-    TakeNode(&options);
-    auto ahead = std::make_unique<Ahead>();
-    ahead->bytes = bytes;
-    ahead->stamp = stamp;
-    DeviceGroup* const devices = DevicesOf(options);
-    ahead->served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
-    Ahead* const loads = (ahead_[key] = std::move(ahead)).get();
-    try {
-      loads->thread = std::thread([loads, ended = hooks_.ended_ahead, call = CurrentLogCall()]() mutable {
-        pthread_setname_np(pthread_self(), "load");
-        const LogCallScope scope(std::move(call));
-        loads->status = Safely([loads] { return loads->served->Load(); });
-        loads->has_ended = true;
-        if (ended) ended();
-      });
-    } catch (const std::exception&) {
-      // The system has no thread left, or no memory. The model is loaded in its turn.
-      ahead_.erase(key);
-      return false;
-    }
-  }
-  return true;
-}
-
-std::vector<int64_t> ModelHost::AheadOf(const std::string& name) const {
-  std::vector<int64_t> versions;
-  for (const auto& [key, ahead] : ahead_) {
-    if (key.first == name) versions.push_back(key.second);
-  }
-  return versions;
-}
-
-int64_t ModelHost::MemoryAhead(const std::string& except) const {
-  int64_t bytes = 0;
-  for (const auto& [key, ahead] : ahead_) bytes += key.first == except ? 0 : ahead->bytes;
-  return bytes;
-}
-
-bool ModelHost::HasEndedAhead(const std::string& name) const {
-  return std::all_of(ahead_.begin(), ahead_.end(),
-                     [&](const auto& ahead) { return ahead.first.first != name || ahead.second->has_ended; });
-}
-
-void ModelHost::DropAhead(const std::string& name) {
-  for (auto found = ahead_.lower_bound({name, 0}); found != ahead_.end() && found->first.first == name;
-       found = ahead_.erase(found)) {
-    if (found->second->thread.joinable()) found->second->thread.join();
-  }
-}
-
-void ModelHost::DropAllAhead(const std::string& except) {
-  std::set<std::string> names;
-  for (const auto& [key, ahead] : ahead_) names.insert(key.first);
-  names.erase(except);
-  for (const std::string& name : names) DropAhead(name);
-}
-
-void ModelHost::AwaitAhead() {
-  for (const auto& [key, ahead] : ahead_) {
-    if (ahead->thread.joinable()) ahead->thread.join();
-  }
-}
-
 ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const ModelVersion& version,
-                                        Model* model) {
+                                        const Model* model) {
   ServedModelOptions options;
   options.settings = configured;
   PlaceOnEveryGpu(options_.gpus, &options.settings);
@@ -410,21 +329,21 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
       options.threads_per_instance = std::min(options.threads_per_instance, CoresOfNode(options_));
   }
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
-  if (settings.pin) {
-    // A successor reuses the cores of its predecessor if they suffice.
-    const int wanted = settings.instances * options.threads_per_instance;
-    if (model->cores.second < wanted) {
-      model->cores = {next_core_, wanted};
-      next_core_ += wanted;
-    }
-    options.first_core = model->cores.first;
-  }
+  if (settings.pin) options.pinned_to = CoresFor(*model, settings.instances * options.threads_per_instance);
   options.default_max_queue_size =
       std::max<int64_t>(options_.default_max_queue_size, settings.batching.max_batch_size);
   options.warm_up = options_.warm_up;
   options.permissions = options_.permissions;
   options.version = version;
   return options;
+}
+
+std::shared_ptr<const CoreRange> ModelHost::CoresFor(const Model& model, int count) {
+  for (const auto& [number, version] : model.versions) {
+    const std::shared_ptr<const CoreRange>& held = version.loaded->model->pinned_to();
+    if (held != nullptr && held->count >= count) return held;
+  }
+  return pinned_cores_.Take(count);
 }
 
 void ModelHost::TakeNode(ServedModelOptions* options) {
@@ -590,7 +509,7 @@ std::string ModelHost::LostModel() const {
 void ModelHost::Sweep() {
   cores_.Sweep();
   gpus_.Sweep();
-  idle_cores_.Sweep();
+  idle_cores_.TrySweep();
 }
 
 void ModelHost::CountDemand() { metrics_->AddDemand(cores_.TakeDemand(), gpus_.TakeDemand()); }

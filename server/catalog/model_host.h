@@ -25,6 +25,7 @@
 #include "server/catalog/instance_trial.h"
 #include "server/catalog/kinds_file.h"
 #include "server/catalog/model_table.h"
+#include "server/catalog/pinned_cores.h"
 #include "server/catalog/served_model.h"
 #include "server/core/clock.h"
 #include "server/logging/log_once.h"
@@ -145,7 +146,7 @@ class ModelHost {
   absl::Duration BusyFor() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. The name of a model whose device is lost; empty if there is none.
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Any thread. Calls DeviceGroup::Sweep() of the cores and of the GPUs.
+  // Any thread. Calls DeviceGroup::Sweep() of the cores and of the GPUs, and TrySweep() of the idle cores.
   void Sweep();
   // Any thread. Adds the demand of all models since the last call (Scheduler::TakeDemand) to the metrics.
   void CountDemand();
@@ -172,8 +173,6 @@ class ModelHost {
   struct Model {
     std::map<int64_t, Version> versions;
     std::vector<std::string> parts;
-    // Cores of pinned instances: the first core, and their number.
-    std::pair<int, int> cores = {0, 0};
   };
   // A dismissal that waits until all versions of the model are freed.
   struct Dismissal {
@@ -231,8 +230,12 @@ class ModelHost {
   static absl::Status Safely(absl::FunctionRef<absl::Status()> load);
   // A version that is made of the options and loaded.
   absl::StatusOr<std::unique_ptr<ServedModel>> Made(ServedModelOptions options);
-  // Everything but the node, which TakeNode() sets.
-  ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
+  // Everything but the node, which TakeNode() sets. `model` may be null unless settings.pin.
+  ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version,
+                               const Model* model);
+  // The cores of `count` pinned instances' threads. A version of `model` that serves shares its cores, if
+  // they suffice.
+  std::shared_ptr<const CoreRange> CoresFor(const Model& model, int count);
   // Models take turns on the nodes, so call it only for a model that is then loaded with these options.
   void TakeNode(ServedModelOptions* options);
   std::shared_ptr<Held> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -243,6 +246,9 @@ class ModelHost {
   void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why,
                    const Model& model);
   void Free(Leaving left);
+  // Tells the versions that are compared with a shadow version which load of it serves, and what was decided
+  // about its files.
+  static void AdoptDecision(const ModelSettings& settings, const Model& model);
   void DropLeftOut(const ModelEntry& entry, Model* model);
   std::vector<std::shared_ptr<Held>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -266,8 +272,7 @@ class ModelHost {
   std::vector<Leaving> leaving_;
   // Metrics, marked not ready, of versions that failed to load while no older load of them served.
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> failed_;
-  // The first core not assigned to a pinned instance.
-  int next_core_ = 0;
+  PinnedCores pinned_cores_;
   // The node of the next model, modulo their number.
   int next_node_ = 0;
   // All models that serve or have been dismissed but not freed.

@@ -27,10 +27,12 @@ struct Files {
 // is measured needs as much.
 class ModelHostTest : public testing::Test {
  protected:
-  Files Write(const std::string& model, int64_t mib) const {
+  Files Write(const std::string& model, int64_t mib, const std::string& config = "") const {
     repository_.Write(
         absl::StrCat(model, "/config.pbtxt"),
-        "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+        absl::StrCat(
+            "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n",
+            config));
     repository_.Write(absl::StrCat(model, "/1/weights.safetensors"), "");
     std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors",
                                  static_cast<uintmax_t>(mib * kMiB));
@@ -221,6 +223,29 @@ TEST_F(ModelHostTest, WhatHasNoRoomOrOtherFilesIsNotTried) {
   // The clock stands still, so that all numbers are equally good, and the first one is kept.
   EXPECT_FALSE(host_->TryThreads(files.stamp, &trial));
   EXPECT_EQ(Trials("kept"), 1);
+}
+
+TEST_F(ModelHostTest, CoresOfPinnedInstancesAreGivenBackWithTheirModel) {
+  Start(0);
+  const auto pinned = [](int threads) {
+    return absl::StrCat("parameters { key: \"pin\" value { string_value: \"true\" } }\n",
+                        "parameters { key: \"threads\" value { string_value: \"", threads, "\" } }\n");
+  };
+  const auto first_core = [&](const std::string& model) {
+    const auto serving = table_.FindReady(model, 0);
+    EXPECT_TRUE(serving.ok()) << serving.status();
+    return serving.ok() ? (*serving)->pinned_to()->first : -1;
+  };
+  for (const char* model : {"a", "b"}) ASSERT_TRUE(Apply(Write(model, 1, pinned(1))).ok());
+  EXPECT_EQ(first_core("a"), 0);
+  const int of_b = first_core("b");
+  ASSERT_TRUE(Apply(Write("b", 2, pinned(1))).ok());
+  EXPECT_EQ(first_core("b"), of_b) << "it takes the place of the version that it replaces";
+  host_->Dismiss("a", std::nullopt, absl::InfiniteFuture(), [](const absl::Status&) {});
+  host_->FreeUnused();
+  ASSERT_TRUE(Apply(Write("c", 1, pinned(1))).ok());
+  EXPECT_EQ(first_core("c"), 0);
+  EXPECT_EQ((*table_.FindReady("first", 0))->pinned_to(), nullptr);
 }
 
 }  // namespace

@@ -109,13 +109,20 @@ absl::StatusOr<ModelTable::Handle> ModelTable::FindReady(absl::string_view name,
 }
 
 absl::StatusOr<ModelSnapshot> ModelTable::Describe(absl::string_view name, int64_t version) const {
-  absl::ReaderMutexLock lock(&mutex_);
-  const auto model = Find(name);
-  if (!model.ok()) return model.status();
-  const auto chosen = Choose((*model)->first, (*model)->second, version);
-  if (!chosen.ok()) return chosen.status();
-  ModelSnapshot snapshot = SnapshotOf((*model)->first, (*model)->second, *chosen);
-  if (*chosen != nullptr && (*chosen)->serving != nullptr) snapshot.timing = (*chosen)->serving->Timing();
+  Handle serving;
+  ModelSnapshot snapshot;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const auto model = Find(name);
+    if (!model.ok()) return model.status();
+    const auto chosen = Choose((*model)->first, (*model)->second, version);
+    if (!chosen.ok()) return chosen.status();
+    snapshot = SnapshotOf((*model)->first, (*model)->second, *chosen);
+    if (*chosen != nullptr) serving = (*chosen)->serving;
+  }
+  // Waits for the lock of the model's devices. The table's lock must not wait with it, because requests need
+  // it.
+  if (serving != nullptr) snapshot.timing = serving->Timing();
   return snapshot;
 }
 

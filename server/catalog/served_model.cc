@@ -81,7 +81,7 @@ void ServedModel::StartInstances() {
 void ServedModel::KeepToOwnCores(int index) const {
   const int threads = options_.threads_per_instance;
   const std::vector<int> cores =
-      CoresFrom(AllowedProcessors(), options_.first_core + index * threads, threads);
+      CoresFrom(AllowedProcessors(), options_.pinned_to->first + index * threads, threads);
   if (absl::Status kept = KeepToCores(cores); !kept.ok()) {
     Log(LogLevel::kWarning, "instance not pinned",
         {{"model", name()}, {"instance", index}, {"reason", std::string(kept.message())}});
@@ -305,7 +305,7 @@ std::optional<PromotionState> ServedModel::Promotion() const {
 }
 
 std::optional<ModelTiming> ServedModel::Timing() const {
-  if (!CheckReady().ok() || ensemble_ != nullptr) return std::nullopt;
+  if (!CheckReady().ok() || ensemble_ != nullptr || is_shadow()) return std::nullopt;
   ModelTiming timing;
   timing.buckets = queue_->Learned();
   timing.instances = static_cast<int>(devices_.size());

@@ -22,6 +22,7 @@
 #include "server/cache/response_cache.h"
 #include "server/catalog/instance_trial.h"
 #include "server/catalog/model_kinds.h"
+#include "server/catalog/pinned_cores.h"
 #include "server/catalog/thread_trial.h"
 #include "server/core/clock.h"
 #include "server/core/numa_nodes.h"
@@ -83,8 +84,8 @@ struct ServedModelOptions {
   std::optional<InstanceSplit> split = std::nullopt;
   // Chosen by an earlier load of the same files; without it, Load() chooses.
   std::optional<PrecisionChoice> precision = std::nullopt;
-  // For pinned instances: the first core of the first instance, as an index into the cores available.
-  int first_core = 0;
+  // The cores of pinned instances, one instance after the other. REQUIRES: set if settings.pin.
+  std::shared_ptr<const CoreRange> pinned_to = nullptr;
   // Where instances that are not pinned run: all on the node of this index (modulo their number) if they fit
   // there, or else one after the other on the following ones. Fewer than two nodes: anywhere.
   std::vector<NumaNode> nodes = {};
@@ -158,7 +159,7 @@ struct ModelSnapshot {
   ModelIdentity identity = {};
   // Set for the version that a shadow version is to replace, and for one that was promoted.
   std::optional<PromotionState> promotion = std::nullopt;
-  // Only where it was asked for, of a model that is ready and not an ensemble.
+  // Only where it was asked for; see ServedModel::Timing().
   std::optional<ModelTiming> timing = std::nullopt;
 };
 
@@ -187,7 +188,8 @@ class ServedModel final : public ReadyModel {
   // The version with its files.
   const ModelVersion& files() const { return options_.version; }
   ModelSnapshot Snapshot() const;
-  // Null unless the model is ready and not an ensemble.
+  // Null unless the model is ready, and neither an ensemble nor a shadow version, whose threads may hold the
+  // lock of its times for long without a core. Takes the lock of the model's devices.
   std::optional<ModelTiming> Timing() const;
 
   // OK once ready; UNAVAILABLE with the reason otherwise.
@@ -241,6 +243,8 @@ class ServedModel final : public ReadyModel {
 
   // ServedModelOptions::first_node.
   int first_node() const { return options_.first_node; }
+  // ServedModelOptions::pinned_to.
+  const std::shared_ptr<const CoreRange>& pinned_to() const { return options_.pinned_to; }
 
   // When the last pass began; the time of loading if there was none.
   absl::Time last_used() const { return absl::FromUnixNanos(last_used_.load(std::memory_order_relaxed)); }

@@ -582,7 +582,11 @@ TEST_F(FillingTest, WhatWasConfiguredIsKept) {
   const ModelTiming configured = Loaded(4, [](auto* options) { options->settings.has_instances = true; });
   EXPECT_EQ(configured.threads, 1);
   EXPECT_EQ(configured.instances, 1);
-  EXPECT_EQ(Loaded(4, [](auto* options) { options->settings.pin = true; }).instances, 1);
+  const auto pin = [](auto* options) {
+    options->settings.pin = true;
+    options->pinned_to = PinnedCores(1).Take(1);
+  };
+  EXPECT_EQ(Loaded(4, pin).instances, 1);
   EXPECT_EQ(Loaded(4, [](auto* options) { options->fewer_threads = false; }).instances, 1);
 }
 

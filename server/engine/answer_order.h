@@ -34,6 +34,9 @@ class AnswerOrder {
     // Gives up the turn; later answers no longer wait for it.
     void Skip();
 
+    // Higher than that of all earlier turns.
+    int64_t number() const { return number_; }
+
    private:
     friend class AnswerOrder;
     Turn(AnswerOrder* order, int64_t number) : order_(order), number_(number) {}

@@ -81,7 +81,9 @@ absl::Status Pipeline::CheckAdmission(const Request& request, int64_t bytes) {
   if (status.ok()) status = deps_.admission->CheckAdmission(ApplicantOf(request, bytes, **model));
   if (status.ok()) return status;
   // Counted like a call that arrived with its input.
-  PredictCall(request, [](const absl::StatusOr<Response>&) {}, DepsOfCall(*model)).Refuse(status);
+  PredictCall(
+      request, [](const absl::StatusOr<Response>&) {}, DepsOfCall(*model))
+      .Refuse(status);
   return status;
 }
 
@@ -101,7 +103,7 @@ void Pipeline::Predict(Request request, PredictDone done) {
 }
 
 void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Request request, PredictDone done,
-                         std::shared_ptr<Admission::Ticket> ticket) {
+                         std::shared_ptr<Admission::Ticket> ticket, std::optional<AnswerOrder::Turn> turn) {
   if (found.ok() && (*found)->is_ensemble()) found = NotForEnsembles(**found);
   if (!found.ok()) {
     CountNotFound(request.protocol, found.status());
@@ -124,7 +126,8 @@ void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Requ
     ticket = *std::move(admitted);
   }
   call->UseTicket(std::move(ticket));
-  if (AnswerOrder* order = model->answer_order(); order != nullptr) call->KeepOrder(order->Enter());
+  if (AnswerOrder* order = model->answer_order(); order != nullptr)
+    call->KeepOrder(turn ? *std::move(turn) : order->Enter());
   if (IsReady(call->request())) {
     Prepare(*model, std::move(call));
     return;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "server/core/request.h"
 #include "server/decode/decode_pool.h"
 #include "server/decode/decoder.h"
+#include "server/engine/answer_order.h"
 #include "server/engine/predict_call.h"
 #include "server/engine/ready_model.h"
 #include "server/metrics/metrics.h"
@@ -54,9 +56,10 @@ class Pipeline {
   void Predict(Request request, PredictDone done);
   // The same for a model that the caller has found, or the error of looking for it: no version that has
   // become ready since then computes the request instead. A request that was admitted already shares its
-  // ticket, which is null for others.
+  // ticket, which is null for others, and passes its turn if the model keeps the order of answers.
   void PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Request request, PredictDone done,
-                 std::shared_ptr<Admission::Ticket> ticket);
+                 std::shared_ptr<Admission::Ticket> ticket,
+                 std::optional<AnswerOrder::Turn> turn = std::nullopt);
 
   // For a request whose input, of `bytes` bytes, is still to arrive: checks that its model is ready and
   // accepts it, and that it would be admitted now. Holds nothing afterwards. Rejected requests are counted.

@@ -56,10 +56,18 @@ struct CachedInference::Call {
   std::vector<Tensor> older = {};
   // True if an equal call was computed for this one.
   bool joined = false;
+  // Set if the model keeps the order of answers. Destroyed before `model`, which owns the order.
+  std::optional<AnswerOrder::Turn> turn = std::nullopt;
 
+  // At once, like all errors from before a call was computed.
   void Fail(absl::Status why) {
     counted.End(why.code(), /*computed=*/false);
     std::move(done)(std::move(why));
+    turn.reset();
+  }
+  void Leave(TensorAnswer answer) {
+    counted.End(absl::StatusCode::kOk, /*computed=*/false);
+    std::move(done)(std::move(answer));
   }
 };
 
@@ -73,6 +81,7 @@ void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call,
   absl::Status status = CheckPriorityLevel(made->call.priority, settings.name, settings.batching);
   if (status.ok()) status = made->counted.Enter(made->call, settings.name, settings.max_inflight);
   if (!status.ok()) return made->Fail(std::move(status));
+  if (AnswerOrder* order = made->model->answer_order(); order != nullptr) made->turn.emplace(order->Enter());
   if (BytesOf(made->call) <= kMaxHashedHere && !IsClassified(made->call)) return LookUp(made);
   const DecodeQueue::Order order = {.model = settings.name,
                                     .weight = settings.batching.weight,
@@ -81,7 +90,8 @@ void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call,
                                     .done_in_any_case = true};
   // Too many pictures wait for the pool. The call needs no decoding, so it is computed as without a cache.
   const auto compute = [this, made](const absl::Status& /*full*/) {
-    compute_(made->model, std::move(made->call), std::move(made->done), nullptr, made->counted.TakeTicket());
+    compute_(made->model, std::move(made->call), std::move(made->done), nullptr, made->counted.TakeTicket(),
+             std::move(made->turn));
   };
   const absl::Status scheduled =
       pipeline_.deps().decode_pool->Schedule([this, made] { LookUp(made); }, order, compute);
@@ -109,8 +119,9 @@ void CachedInference::Try(const std::shared_ptr<Call>& call, bool may_join) {
     kept->outputs = **std::move(cut);
     // The cache may drop the entry while the answer is sent.
     kept->charge = call->counted.ForAnswer(BytesOf(kept->outputs));
-    call->counted.End(absl::StatusCode::kOk, /*computed=*/false);
-    return std::move(call->done)(*std::move(kept));
+    if (!call->turn) return call->Leave(*std::move(kept));
+    return call->turn->Answer(
+        [call, answer = *std::move(kept)]() mutable { call->Leave(std::move(answer)); });
   }
   // What of the entry this request did not ask for stays in it.
   if (kept) call->older = std::move(kept->outputs);
@@ -118,6 +129,7 @@ void CachedInference::Try(const std::shared_ptr<Call>& call, bool may_join) {
   SingleFlight::Waiter waiter = {
       .priority = call->call.priority,
       .deadline = call->call.deadline,
+      .turn = call->turn ? call->turn->number() : 0,
       .check =
           [call](absl::Time now) {
             return CheckAlive({.arrival = call->call.arrival,
@@ -195,7 +207,8 @@ void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<Si
     std::move(done)(std::move(answer));
     if (flight != nullptr) flights_.Land(flight, outcome, elsewhere);
   };
-  compute_(call->model, std::move(call->call), std::move(done), std::move(keep), call->counted.TakeTicket());
+  compute_(call->model, std::move(call->call), std::move(done), std::move(keep), call->counted.TakeTicket(),
+           std::move(call->turn));
 }
 
 }  // namespace saccade::server

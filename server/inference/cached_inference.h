@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/functional/any_invocable.h"
 #include "server/cache/single_flight.h"
 #include "server/catalog/served_model.h"
 #include "server/core/tensor_call.h"
+#include "server/engine/answer_order.h"
 #include "server/engine/pipeline.h"
 
 namespace saccade::server {
@@ -17,16 +19,18 @@ class CachedInference {
  public:
   // Called with an answer that was computed, before outputs are cut from it.
   using Keep = absl::AnyInvocable<void(const TensorAnswer&)>;
-  // Computes a call that has been admitted with this ticket.
+  // Computes a call that has been admitted with this ticket, and has this turn if the model keeps the order
+  // of answers.
   using Compute = std::function<void(std::shared_ptr<ServedModel>, TensorCall, TensorDone, Keep,
-                                     std::shared_ptr<Admission::Ticket>)>;
+                                     std::shared_ptr<Admission::Ticket>, std::optional<AnswerOrder::Turn>)>;
 
   // `pipeline` must outlive this object, and this object must outlive every call.
   CachedInference(Pipeline* pipeline, Compute compute) : pipeline_(*pipeline), compute_(std::move(compute)) {}
 
   // Admits the call, hashes its input (on the decode pool, unless it is small and no output is classified),
   // and answers it from the cache, or with the answer of an equal call that is being computed, or computes
-  // it. REQUIRES: model->cached_answers() is not null.
+  // it. Whichever it is, the answer leaves at the call's turn if the model keeps the order of answers.
+  // REQUIRES: model->cached_answers() is not null.
   void Infer(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
 
   // Ends calls that wait for equal ones and are cancelled or late. Call it periodically.

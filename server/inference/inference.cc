@@ -145,8 +145,10 @@ Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMem
       ensembles_(pipeline, StepsIn(catalog),
                  [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }),
       cached_(pipeline, [this](std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done,
-                               CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket) {
-        Compute(std::move(model), std::move(call), std::move(done), std::move(keep), std::move(ticket));
+                               CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket,
+                               std::optional<AnswerOrder::Turn> turn) {
+        Compute(std::move(model), std::move(call), std::move(done), std::move(keep), std::move(ticket),
+                std::move(turn));
       }) {}
 
 void Inference::Infer(TensorCall call, TensorDone done) {
@@ -200,11 +202,12 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
   if ((*model)->cached_answers() != nullptr) {
     return cached_.Infer(*std::move(model), std::move(call), std::move(done));
   }
-  Compute(*std::move(model), std::move(call), std::move(done), nullptr, nullptr);
+  Compute(*std::move(model), std::move(call), std::move(done), nullptr, nullptr, std::nullopt);
 }
 
 void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done,
-                        CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket) {
+                        CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket,
+                        std::optional<AnswerOrder::Turn> turn) {
   Request request;
   static_cast<CallHead&>(request) = call;
   if (absl::Status taken = TakeInput(call, model->settings(), &request); !taken.ok()) {
@@ -230,7 +233,7 @@ void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, Ten
       [kept = std::move(pending)](const absl::StatusOr<Response>& response) mutable {
         std::move(kept->done)(ToAnswer(response, *kept));
       },
-      std::move(ticket));
+      std::move(ticket), std::move(turn));
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> Inference::FindReady(absl::string_view model,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
@@ -58,9 +59,10 @@ class Inference {
   // Infer() with a model that was found, or the error of looking for it.
   void InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, TensorCall call, TensorDone done);
   // Calls `keep` with the answer before outputs are cut from it, unless it is null. A call without a ticket
-  // is admitted first.
+  // is admitted first, and one without a turn takes the next if the model keeps the order of answers.
   void Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done,
-               CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket);
+               CachedInference::Keep keep, std::shared_ptr<Admission::Ticket> ticket,
+               std::optional<AnswerOrder::Turn> turn);
   // Finds a ready model; for an ensemble, the models of its steps must be ready too.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view model, int64_t version) const;
 

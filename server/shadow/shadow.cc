@@ -60,7 +60,7 @@ void Shadow::EndAnswered(const Original& original, const ComparedAnswer& answer,
   bool decided = false;
   {
     absl::MutexLock lock(&mutex_);
-    StartReport(original);
+    StartReport(original.shadow);
     ++report_.compared;
     report_.task = comparison.task;
     const int64_t timed_before = times_.size();
@@ -93,7 +93,7 @@ void Shadow::EndFailed(const Original& original, const absl::Status& why, absl::
   bool decided = false;
   {
     absl::MutexLock lock(&mutex_);
-    StartReport(original);
+    StartReport(original.shadow);
     ++report_.compared;
     ++report_.failed;
     NoteDisagreement(original, {.at = now, .error = std::string(why.message())});
@@ -120,7 +120,7 @@ ShadowReport Shadow::Report() const {
       report.p50 = times_.RatioAt(kMedian);
       report.p99 = times_.RatioAt(kSlowest);
     }
-    if (!report.decision) report.decision = adopted_;
+    report.decision = Decision();
   }
   report.in_flight = in_flight_;
   report.in_flight_bytes = in_flight_bytes_;
@@ -133,15 +133,15 @@ void Shadow::Leave(int64_t bytes, int64_t requests) {
   in_flight_bytes_ -= bytes;
 }
 
-void Shadow::StartReport(const Original& original) {
-  if (original.shadow == compared_with_) return;
+void Shadow::StartReport(const std::shared_ptr<const ModelIdentity>& shadow) {
+  if (shadow == compared_with_) return;
   // The adopted decision is about the load that was compared first. Another load is decided anew.
   if (compared_with_ != nullptr) adopted_.reset();
   report_ = {.rule = rule_};
   times_ = {};
   differing_ = {};
   untold_ = false;
-  compared_with_ = original.shadow;
+  compared_with_ = shadow;
   if (rule_.promote && metrics_ != nullptr && !adopted_) metrics_->SetDecision(std::nullopt);
 }
 
@@ -180,19 +180,22 @@ bool Shadow::DecideIfDue(absl::Time now) {
   return true;
 }
 
-void Shadow::Adopt(std::optional<GateDecision> earlier) {
+void Shadow::Adopt(std::optional<GateDecision> earlier, const std::shared_ptr<const ModelIdentity>& shadow) {
   absl::MutexLock lock(&mutex_);
+  StartReport(shadow);
   adopted_ = std::move(earlier);
+  const std::optional<GateDecision>& decision = Decision();
+  const std::optional<bool> promoted = decision ? std::optional(decision->promoted) : std::nullopt;
+  promoted_ = promoted.value_or(false);
   ShowPromotion();
-  if (!rule_.promote || report_.decision || metrics_ == nullptr) return;
-  metrics_->SetDecision(adopted_ ? std::optional<bool>(adopted_->promoted) : std::nullopt);
+  if (rule_.promote && metrics_ != nullptr) metrics_->SetDecision(promoted);
 }
 
 void Shadow::ShowPromotion() {
   if (!rule_.promote) return;
   shown_compared_ = report_.compared;
   shown_timed_ = times_.size();
-  const std::optional<GateDecision>& decision = report_.decision ? report_.decision : adopted_;
+  const std::optional<GateDecision>& decision = Decision();
   const GateDecision* const shown = shown_decision_;
   if (!decision) {
     shown_decision_ = nullptr;

@@ -95,7 +95,8 @@ class Shadow {
 
   // Decides at random whether to copy a request that was just answered, or all `requests` of a pass.
   // `waiting` is true if requests of the answering version wait for a pass: chosen requests are then counted
-  // as dropped, and the result is false. Always false once the shadow version was promoted.
+  // as dropped, and the result is false. Always false while the decision is that the shadow version is
+  // promoted.
   bool Wants(bool waiting, int64_t requests = 1);
 
   // Whether copied requests keep their pictures, which are shown if the answers differ.
@@ -124,17 +125,24 @@ class Shadow {
   std::optional<PromotionState> Promotion() const;
 
   // Sets the decision that was made earlier about the same files, so that no new one is made; nullopt if
-  // there is none. Called whenever the model's versions were loaded or its files were read again.
-  void Adopt(std::optional<GateDecision> earlier) ABSL_LOCKS_EXCLUDED(mutex_);
+  // there is none. Called whenever the model's versions were loaded or its files were read again, and the
+  // rule applies. If `shadow`, the load of the shadow version, is another one than was compared before, the
+  // trial begins anew, also after a promotion.
+  void Adopt(std::optional<GateDecision> earlier, const std::shared_ptr<const ModelIdentity>& shadow)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the decision that this object made, on the first call after it was made; nullopt otherwise.
   std::optional<GateDecision> TakeDecision() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Begins a new report if the shadow version was loaded again since the last copy.
-  void StartReport(const Original& original) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Begins a new report if `shadow` is another load of the shadow version than the one compared before.
+  void StartReport(const std::shared_ptr<const ModelIdentity>& shadow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records a request whose answers do not agree.
   void NoteDisagreement(const Original& original, Disagreement found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   GateMeasures Measures() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The decision that was made or adopted.
+  const std::optional<GateDecision>& Decision() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return report_.decision ? report_.decision : adopted_;
+  }
   // Makes the decision if there is a rule, enough was compared and timed, and no decision was made before.
   // Returns whether it made one.
   bool DecideIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -145,6 +153,7 @@ class Shadow {
   const bool copies_passes_;
   const std::unique_ptr<ShadowMetrics> metrics_;
   const std::function<void()> decided_;
+  // Whether no requests are copied because the shadow version was promoted.
   std::atomic<bool> promoted_{false};
   std::atomic<int64_t> in_flight_{0};
   std::atomic<int64_t> in_flight_bytes_{0};

@@ -264,7 +264,7 @@ TEST_F(ShadowGateTest, ShowsWhatTheRuleHasComeTo) {
   loaded_ = std::make_shared<const ModelIdentity>();
   Compare(gated_, 0);
   EXPECT_EQ(gated_.Promotion()->reason, "compared 1 of 10, timed 1 of 10 passes") << "another load";
-  gated_.Adopt(GateDecision{.promoted = false, .reason = "earlier"});
+  gated_.Adopt(GateDecision{.promoted = false, .reason = "earlier"}, loaded_);
   EXPECT_EQ(gated_.Promotion()->reason, "earlier");
 }
 
@@ -293,7 +293,7 @@ TEST_F(ShadowGateTest, AnotherLoadIsTriedAnew) {
 }
 
 TEST_F(ShadowGateTest, AnEarlierRefusalOfTheSameFilesHolds) {
-  gated_.Adopt(GateDecision{.promoted = false, .reason = "earlier"});
+  gated_.Adopt(GateDecision{.promoted = false, .reason = "earlier"}, loaded_);
   for (int i = 0; i < 20; ++i) Compare(gated_, 0);
   EXPECT_EQ(State(gated_), "refused");
   EXPECT_EQ(gated_.Report().decision->reason, "earlier");
@@ -303,6 +303,34 @@ TEST_F(ShadowGateTest, AnEarlierRefusalOfTheSameFilesHolds) {
   loaded_ = std::make_shared<const ModelIdentity>();
   for (int i = 0; i < 10; ++i) Compare(gated_, 0);
   EXPECT_EQ(State(gated_), "promoted");
+}
+
+TEST_F(ShadowGateTest, AfterAPromotionAnotherLoadIsTriedAnew) {
+  for (int i = 0; i < 10; ++i) Compare(gated_, 0);
+  ASSERT_TRUE(gated_.TakeDecision());
+  loaded_ = std::make_shared<const ModelIdentity>();
+  gated_.Adopt(std::nullopt, loaded_);
+  EXPECT_EQ(State(gated_), "measuring");
+  EXPECT_EQ(gated_.Promotion()->reason, "compared 0 of 10, timed 0 of 10 passes");
+  EXPECT_TRUE(gated_.Wants(false));
+  EXPECT_THAT(
+      metrics_.Exposition(),
+      HasSubstr("saccade_shadow_promotion{model=\"m\",shadow=\"4\",state=\"measuring\",version=\"3\"} 1"));
+  for (int i = 0; i < 10; ++i) Compare(gated_, 1);
+  EXPECT_EQ(State(gated_), "refused");
+  EXPECT_EQ(reported_, 2);
+}
+
+// The model's files were read again for another reason, such as a new version.
+TEST_F(ShadowGateTest, WhatWasComparedWithTheSameLoadStays) {
+  for (int i = 0; i < 9; ++i) Compare(gated_, 0);
+  gated_.Adopt(std::nullopt, loaded_);
+  EXPECT_EQ(gated_.Report().compared, 9);
+  Compare(gated_, 0);
+  gated_.Adopt(std::nullopt, loaded_);
+  EXPECT_EQ(State(gated_), "promoted");
+  EXPECT_FALSE(gated_.Wants(false));
+  EXPECT_TRUE(gated_.TakeDecision()) << "it was not taken yet";
 }
 
 TEST_F(ShadowGateTest, WithoutARuleNothingIsKeptOrDecided) {

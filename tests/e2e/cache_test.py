@@ -11,13 +11,7 @@ from tritonclient.utils import InferenceServerException
 
 from harness import eventually, run_to_end
 from messages import infer_request
-from tiny_models import Identity, assert_close, write_model
-
-
-def write_cached(root, name, model, **config):
-    write_model(root, name, model, **config)
-    with open(root / name / "config.pbtxt", "a") as file:
-        file.write("response_cache { enable: true }\n")
+from tiny_models import Identity, assert_close, write_cached, write_model
 
 
 @pytest.fixture

@@ -150,6 +150,14 @@ class Identity:
         return {}
 
 
+def write_cached(root, name, model, **config):
+    """Like write_model(), with a response cache."""
+    weights = write_model(root, name, model, **config)
+    with open(root / name / "config.pbtxt", "a") as file:
+        file.write("response_cache { enable: true }\n")
+    return weights
+
+
 def assert_close(found, expected):
     """Checks that the values agree within 1e-4 of the largest expected value, which the project guarantees for fp32."""
     found, expected = numpy.asarray(found), numpy.asarray(expected)

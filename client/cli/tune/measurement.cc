@@ -97,8 +97,8 @@ absl::StatusOr<Measurement> Measure(Client& client, const std::string& model, in
   if (!described->timing)
     return absl::FailedPreconditionError(absl::StrCat("the daemon tells no latencies of model '", model,
                                                       "': it is an ensemble, which computes nothing itself "
-                                                      "(tune the models of its steps), or the daemon is "
-                                                      "older than this program"));
+                                                      "(tune the models of its steps), or a shadow version, "
+                                                      "or the daemon is older than this program"));
   Measurement made = {.model = described->name,
                       .version = described->version,
                       .precision = described->precision,
