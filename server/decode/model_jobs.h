@@ -83,8 +83,8 @@ class ModelJobs {
   void Done(const std::string& client, double seconds);
 
   // The job that makes room for others: of those with the lowest priority, the last one of the client that
-  // has the most jobs. `added`, which may be null, is one that is to be inserted; returns nullopt if it is that
-  // one, or if there is none. Takes a time that is linear in the clients.
+  // has the most jobs. `added`, which may be null, is one that is to be inserted; returns nullopt if it is
+  // that one, or if there is none. Takes a time that is linear in the clients.
   std::optional<Key> FindLast(const Key* added) const;
   // REQUIRES: there is such a job.
   const Waiting& At(const Key& key) const;

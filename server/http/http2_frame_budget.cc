@@ -12,8 +12,8 @@ constexpr double kMaxRefusedPerSecond = 500;
 constexpr double kMaxLateBytesPerSecond = 1 << 20;
 // What an ignored DATA frame costs at least, in bytes of others.
 constexpr uint64_t kMinLateCost = 64;
-// Bytes that a client may have on its way: the connection's window, and as much again that it gets back before
-// it hears of the end. Heads likewise.
+// Bytes that a client may have on its way: the connection's window, and as much again that it gets back
+// before it hears of the end. Heads likewise.
 constexpr uint64_t kMaxLateBytes = uint64_t{32} << 20;
 constexpr int kMaxLateHeads = 1024;
 // For the DATA frame that ends a stream, and may be empty.
@@ -86,8 +86,7 @@ FrameBudget::Verdict FrameBudget::TakeLateHead(const nghttp2_frame_hd& head, abs
     return {};
   }
   // nghttp2 does not tell of the CONTINUATION frames of a head that it ignores.
-  const double count =
-      is_whole ? 1 + static_cast<double>(head.length / kLateHeadUnit) : max_control_frames_;
+  const double count = is_whole ? 1 + static_cast<double>(head.length / kLateHeadUnit) : max_control_frames_;
   return Bounded(control_frames_, Refusal::kControlFrames, now, count);
 }
 

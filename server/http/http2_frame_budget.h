@@ -16,8 +16,9 @@ namespace saccade::server {
 
 // The frames of one connection. Not thread-safe. Times must not decrease.
 //
-// Frames are late if their stream has ended: nghttp2 ignores them. A client sends some before it hears that the
-// server has ended a stream, at most what it was allowed to send (ExpectLate()), so these are not bounded.
+// Frames are late if their stream has ended: nghttp2 ignores them. A client sends some before it hears that
+// the server has ended a stream, at most what it was allowed to send (ExpectLate()), so these are not
+// bounded.
 class FrameBudget {
  public:
   explicit FrameBudget(const HttpLimits& limits);

@@ -15,7 +15,8 @@ namespace saccade::server {
 // thread-safe.
 class FrameHeads {
  public:
-  // Takes the next bytes, and calls `found(const nghttp2_frame_hd&)` for each head that is complete with them.
+  // Takes the next bytes, and calls `found(const nghttp2_frame_hd&)` for each head that is complete with
+  // them.
   template <typename Found>
   void Take(std::string_view bytes, Found found) {
     while (!bytes.empty()) {
@@ -45,8 +46,7 @@ class FrameHeads {
     head.type = static_cast<uint8_t>(Byte(3));
     head.flags = static_cast<uint8_t>(Byte(4));
     // The first bit is reserved.
-    head.stream_id =
-        static_cast<int32_t>((Byte(5) & 0x7F) << 24 | Byte(6) << 16 | Byte(7) << 8 | Byte(8));
+    head.stream_id = static_cast<int32_t>((Byte(5) & 0x7F) << 24 | Byte(6) << 16 | Byte(7) << 8 | Byte(8));
     return head;
   }
 

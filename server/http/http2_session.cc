@@ -392,9 +392,7 @@ void Http2Session::ExpectLate(Http2Stream& stream) {
   budget_.ExpectLate(stream.window_left());
 }
 
-void Http2Session::TakeLateData() {
-  Apply(budget_.TakeLateData(std::exchange(late_cost_, 0), loop().Now()));
-}
+void Http2Session::TakeLateData() { Apply(budget_.TakeLateData(std::exchange(late_cost_, 0), loop().Now())); }
 
 int Http2Session::Apply(FrameBudget::Verdict verdict) {
   if (verdict.refusal) Count(*verdict.refusal);

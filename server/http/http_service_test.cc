@@ -476,8 +476,7 @@ TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
   const std::string large(2001, 'x');
   const absl::string_view pieces[] = {large};
   const auto coded = service_.Connect(), plain = service_.Connect(), brief = service_.Connect();
-  coded->Send(
-      Post("/quick", Encode(ContentCoding::kGzip, pieces), "Content-Encoding: gzip\r\n"));
+  coded->Send(Post("/quick", Encode(ContentCoding::kGzip, pieces), "Content-Encoding: gzip\r\n"));
   plain->Send(Post("/quick", large));
   brief->Send(Post("/quick", std::string(2000, 'x')));
   absl::Notification done;

@@ -27,7 +27,8 @@ bool IsClassified(const TensorCall& call) {
 constexpr int64_t kMaxHashedHere = 16 << 10;
 
 // Before the model's calls that wait to be looked up, because the answer is there.
-DecodeQueue::Order OrderOfComputed(const ModelSettings& settings, const std::string& client, absl::Time deadline) {
+DecodeQueue::Order OrderOfComputed(const ModelSettings& settings, const std::string& client,
+                                   absl::Time deadline) {
   return {.model = settings.name,
           .weight = settings.batching.weight,
           .client = client,

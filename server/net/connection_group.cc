@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "server/core/clock.h"
 #include "server/net/connection.h"
 
 namespace saccade::server {
@@ -11,6 +12,9 @@ namespace {
 
 // What one connection reads at once, so that it does not keep the others waiting.
 constexpr size_t kBuffer = size_t{256} << 10;
+// Time of a round for handshakes, so that they do not keep established connections waiting. One takes 0.3 ms
+// or more, depending on the certificate's key.
+constexpr absl::Duration kMaxHandshakeTime = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -76,6 +80,14 @@ void ConnectionGroup::SetRank(Connection* connection, Rank rank) {
   List& to = ListOf(rank);
   to.splice(to.end(), ListOf(entry.rank), entry.position);
   entry.rank = rank;
+}
+
+void ConnectionGroup::RunHandshake(absl::FunctionRef<void()> step) {
+  if (std::exchange(handshake_round_, loop_->Now()) != loop_->Now()) handshake_time_ = absl::ZeroDuration();
+  if (handshake_time_ >= kMaxHandshakeTime) return;
+  const absl::Time begun = Clock::Real()->Now();
+  const absl::Cleanup spend = [&] { handshake_time_ += Clock::Real()->Now() - begun; };
+  step();
 }
 
 void ConnectionGroup::Remove(Connection* connection) {

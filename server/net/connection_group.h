@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/net/client_socket.h"
@@ -73,6 +74,10 @@ class ConnectionGroup {
   // How Drain() was called, if it was.
   const std::optional<absl::Duration>& drain_grace() const { return drain_grace_; }
   void SetRank(Connection* connection, Rank rank);
+  // Runs a step of a TLS handshake, which may compute for long: up to a bound in each round of the loop, and
+  // at least one. If the round's time is used up, does nothing: epoll tells of the connection again in the
+  // next.
+  void RunHandshake(absl::FunctionRef<void()> step);
   // Destroys the connection.
   void Remove(Connection* connection);
 
@@ -94,6 +99,9 @@ class ConnectionGroup {
   std::vector<char> buffer_;
   std::optional<absl::Duration> drain_grace_;
   bool closing_ = false;
+  // The round in which a handshake went on last, and the time of that round's handshakes.
+  absl::Time handshake_round_ = absl::InfinitePast();
+  absl::Duration handshake_time_;
   absl::AnyInvocable<void() &&> done_;
 };
 

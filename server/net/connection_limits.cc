@@ -20,6 +20,15 @@ std::string LimitKeyOf(absl::string_view address) {
   return absl::StrCat(text.data(), "/64");
 }
 
+std::optional<Refusal> ConnectionLimits::BeginHandshake(absl::string_view address, bool is_loopback,
+                                                        absl::Time now) {
+  if (is_loopback) return std::nullopt;
+  const std::string key = LimitKeyOf(address);
+  absl::MutexLock lock(&mutex_);
+  if (handshakes_.Take(key, now)) return std::nullopt;
+  return Refusal::kHandshakes;
+}
+
 std::optional<Refusal> ConnectionLimits::Add(absl::string_view address, bool is_loopback) {
   std::string key = LimitKeyOf(address);
   absl::MutexLock lock(&mutex_);

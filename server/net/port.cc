@@ -145,6 +145,12 @@ void Port::Impl::OnEvents(uint32_t /*events*/) {
 }
 
 void Port::Impl::Admit(ClientSocket socket) {
+  if (options_->tls && options_->limits != nullptr) {
+    const Peer& peer = socket.peer();
+    const auto refusal =
+        options_->limits->BeginHandshake(peer.address, peer.is_loopback, accepting_loop()->Now());
+    if (refusal) return Count(*refusal);
+  }
   const auto refusal = socket.TakePlace(options_->limits);
   if (refusal == Refusal::kConnections) return BeginToMakeRoom(std::move(socket));
   if (refusal) return Count(*refusal);
