@@ -170,6 +170,8 @@ absl::StatusOr<std::unique_ptr<Port>> Front::OpenPort(const std::string& flag, c
                                                       ExchangeHandler* handler, const HttpLimits* limits,
                                                       ConnectionLimits* places, bool is_plain) {
   PortOptions options;
+  // Nothing takes long at the metrics port, so a probe need not wait for those who fill it.
+  options.replaces_busy = places == &metrics_places_;
   options.port_flag = flag;
   options.host = address.host;
   options.port = address.port;

@@ -46,6 +46,21 @@ Connection* ConnectionGroup::FindIdle() {
   return idle.empty() ? nullptr : idle.front().get();
 }
 
+Connection* ConnectionGroup::FindCrowded(absl::string_view address) {
+  if (closing_) return nullptr;
+  const ConnectionLimits& limits = *options_->limits;
+  size_t most = limits.open_of(address) + 1;
+  Connection* found = nullptr;
+  for (const auto& connection : ListOf(Rank::kBusy)) {
+    if (!connection->is_open()) continue;
+    const size_t open = limits.open_of(connection->peer().address);
+    if (open <= most) continue;
+    most = open;
+    found = connection.get();
+  }
+  return found;
+}
+
 size_t ConnectionGroup::open_requests() const {
   size_t sum = 0;
   for (const List& list : lists_) {

@@ -12,6 +12,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/net/client_socket.h"
@@ -60,6 +61,9 @@ class ConnectionGroup {
   // that has been idle longest. Null if all are busy,
   // or if the group is closed.
   Connection* FindIdle();
+  // The busy connection to close to make room for one from `address`, see PortOptions::replaces_busy. Null if
+  // there is none. Takes a time that is linear in the connections.
+  Connection* FindCrowded(absl::string_view address);
   size_t open_requests() const;
 
   void Drain(absl::Duration grace);

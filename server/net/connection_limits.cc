@@ -63,6 +63,13 @@ size_t ConnectionLimits::open() const {
   return open_;
 }
 
+size_t ConnectionLimits::open_of(absl::string_view address) const {
+  const std::string key = LimitKeyOf(address);
+  absl::MutexLock lock(&mutex_);
+  const auto found = by_address_.find(key);
+  return found == by_address_.end() ? 0 : found->second;
+}
+
 void ConnectionLimits::AddGroup(std::shared_ptr<ConnectionGroup> group) {
   absl::MutexLock lock(&mutex_);
   groups_.push_back(std::move(group));

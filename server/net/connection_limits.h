@@ -51,6 +51,8 @@ class ConnectionLimits {
   std::optional<Refusal> Replace(absl::string_view closed, absl::string_view address, bool is_loopback);
   void Remove(absl::string_view address);
   size_t open() const;
+  // Open connections of an address.
+  size_t open_of(absl::string_view address) const;
 
   // The connections that hold the places, wherever room may be made. Used by ports.
   void AddGroup(std::shared_ptr<ConnectionGroup> group);

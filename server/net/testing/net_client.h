@@ -45,6 +45,14 @@ class NetClient {
     connected_ = fd_ >= 0 && connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   }
 
+  // Connects from an address of this machine, in the network's byte order.
+  bool Bind(in_addr_t ip) const {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ip;
+    return bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+
   int fd() const { return fd_; }
   bool connected() const { return connected_; }
 
