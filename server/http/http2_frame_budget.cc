@@ -45,7 +45,7 @@ FrameBudget::Verdict FrameBudget::Take(const nghttp2_frame_hd& frame, bool is_fu
   switch (frame.type) {
     case NGHTTP2_HEADERS:
       // Trailers, of a stream that is open or has ended.
-      if (frame.stream_id <= last_stream_) {
+      if (!IsNew(frame.stream_id)) {
         unused_head_ = frame;
         return {};
       }

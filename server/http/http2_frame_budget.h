@@ -33,6 +33,9 @@ class FrameBudget {
   // opens another one is refused.
   Verdict Take(const nghttp2_frame_hd& frame, bool is_full, absl::Time now);
 
+  // Whether the client has not opened a stream of this number, or a higher one.
+  bool IsNew(int32_t stream) const { return stream > last_stream_; }
+
   // Judges a frame that nghttp2 has found to be invalid. Most of those end a stream, so they are bounded
   // together with the client's own resets.
   Verdict TakeInvalid(absl::Time now);

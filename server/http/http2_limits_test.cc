@@ -159,6 +159,10 @@ TEST_F(Http2SessionTest, RequestsThatADrainIgnoresAreFine) {
   }
   EXPECT_EQ(handler_.facts.begun, 1);
   EXPECT_FALSE(pipe_->lost());
+  std::string late;
+  for (int i = 0; i < 2000; ++i) late += Get(3, "/wait");
+  pipe_->Send(late);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm)) << "they are no new streams";
 }
 
 // As a client does whose calls all run into the server's bounds at once.

@@ -252,7 +252,7 @@ void Http2Session::Drain(absl::Duration grace) {
 int Http2Session::BeginFrame(const nghttp2_frame_hd& frame) {
   if (frame.type == NGHTTP2_DATA) late_cost_ -= FrameBudget::LateCost(frame);
   // A new stream and its body are ignored: the client has sent them before it heard that there will be none.
-  if (frame.type == NGHTTP2_HEADERS && state_ == State::kClosing)
+  if (frame.type == NGHTTP2_HEADERS && state_ == State::kClosing && budget_.IsNew(frame.stream_id))
     budget_.ExpectLate(Exchange::kFirstBodyBytes);
   return Apply(budget_.Take(frame, IsFull(), loop().Now()));
 }
