@@ -1,7 +1,8 @@
 #include "server/decode/decode_queue.h"
 
 #include <algorithm>
-#include <iterator>
+
+#include "absl/cleanup/cleanup.h"
 
 namespace saccade::server {
 namespace {
@@ -21,41 +22,41 @@ DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
   Model& model = *known;
   model.weight = order.weight;
   if (model.jobs.empty()) model.used = std::max(model.used, served_);
-  const Position position = {order.priority, order.deadline, pushed_++};
+  const ModelJobs::Key key = {order.client, order.may_be_long, {order.priority, order.deadline, pushed_++}};
   if (size_ >= max_jobs_ && !order.may_replace) {
     CountRejected(model, order.done_in_any_case);
     Forget(models_.find(order.model));
     return {.taken = false, .removed = std::move(job)};
   }
-  Waiting waiting = {
+  ModelJobs::Waiting waiting = {
       .job = std::move(job), .may_be_long = order.may_be_long, .done_in_any_case = order.done_in_any_case};
-  if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, position, std::move(waiting));
-  if (model.jobs.empty()) turns_.emplace(model.used, order.model);
-  Insert(model, position, std::move(waiting));
+  if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, key, std::move(waiting));
+  Insert(order.model, model, key, std::move(waiting));
   return {};
 }
 
-void DecodeQueue::Insert(Model& model, const Position& position, Waiting waiting) {
-  const bool may_be_long = waiting.may_be_long;
-  model.jobs.emplace(position, std::move(waiting));
+void DecodeQueue::Insert(const std::string& name, Model& model, const ModelJobs::Key& key,
+                         ModelJobs::Waiting waiting) {
+  std::optional<std::set<Turn>::iterator> listed;
+  if (model.jobs.empty()) listed = turns_.emplace(model.used, name).first;
+  absl::Cleanup undo = [&] {
+    if (listed) turns_.erase(*listed);
+  };
+  model.jobs.Insert(key.client, key.position, std::move(waiting));
+  std::move(undo).Cancel();
   ++size_;
-  if (!may_be_long) return;
-  ++model.long_jobs;
-  ++long_waiting_;
+  if (key.may_be_long) ++long_waiting_;
 }
 
-DecodeQueue::Waiting DecodeQueue::Remove(Model& model, Jobs::iterator job) {
-  Waiting removed = std::move(job->second);
-  model.jobs.erase(job);
+void DecodeQueue::CountRemoved(const std::string& name, const Model& model,
+                               const ModelJobs::Waiting& removed) {
   --size_;
-  if (!removed.may_be_long) return removed;
-  --model.long_jobs;
-  --long_waiting_;
-  return removed;
+  if (removed.may_be_long) --long_waiting_;
+  if (model.jobs.empty()) turns_.erase({model.used, name});
 }
 
 DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model& model,
-                                                 const Position& position, Waiting waiting) {
+                                                 const ModelJobs::Key& key, ModelJobs::Waiting waiting) {
   // There are as few models with jobs as there are jobs.
   Models::iterator most = models_.find(name);
   double crowding = model.crowding(1);
@@ -66,47 +67,41 @@ DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model&
     crowding = found->second->crowding();
   }
   Model& crowded = *most->second;
-  const bool own = &crowded == &model;
-  const auto last = crowded.jobs.empty() ? crowded.jobs.end() : std::prev(crowded.jobs.end());
-  if (last == crowded.jobs.end() || last->second.job.reject == nullptr || (own && last->first < position)) {
+  const auto last = crowded.jobs.FindLast(&crowded == &model ? &key : nullptr);
+  if (!last || crowded.jobs.At(*last).job.reject == nullptr) {
     CountRejected(model, waiting.done_in_any_case);
     Forget(models_.find(name));
     return {.taken = false, .removed = std::move(waiting.job)};
   }
-  CountRejected(crowded, last->second.done_in_any_case);
-  Waiting removed = Remove(crowded, last);
-  if (!own && crowded.jobs.empty()) turns_.erase({crowded.used, most->first});
-  if (model.jobs.empty() && !own) turns_.emplace(model.used, name);
-  Insert(model, position, std::move(waiting));
-  if (!own) Forget(most);
+  Insert(name, model, key, std::move(waiting));
+  ModelJobs::Waiting removed = crowded.jobs.Remove(*last);
+  CountRemoved(most->first, crowded, removed);
+  CountRejected(crowded, removed.done_in_any_case);
+  Forget(most);
   return {.taken = true, .removed = std::move(removed.job)};
 }
 
 std::optional<DecodeQueue::Taken> DecodeQueue::Pop() {
   for (const auto& [used, turn] : turns_) {
     Model& model = *models_.find(turn)->second;
-    auto first = model.jobs.begin();
-    if (!may_start_long()) {
-      if (model.long_jobs == model.jobs.size()) continue;
-      while (first->second.may_be_long) ++first;
-    }
+    if (!may_start_long() && model.jobs.all_long()) continue;
     // A copy, because the turn is erased.
     const std::string name = turn;
-    return Take(name, model, first);
+    return Take(name, model);
   }
   return std::nullopt;
 }
 
-DecodeQueue::Taken DecodeQueue::Take(const std::string& name, Model& model, Jobs::iterator job) {
+DecodeQueue::Taken DecodeQueue::Take(const std::string& name, Model& model) {
   served_ = std::max(served_, model.used);
-  Waiting removed = Remove(model, job);
-  Taken taken = {.job = std::move(removed.job),
+  ModelJobs::Taken removed = model.jobs.Take(may_start_long(), model.usual);
+  CountRemoved(name, model, removed.waiting);
+  Taken taken = {.job = std::move(removed.waiting.job),
                  .model = name,
+                 .client = std::move(removed.client),
                  .charged = absl::Seconds(model.usual),
-                 .may_be_long = removed.may_be_long};
-  ++model.running;
+                 .may_be_long = removed.waiting.may_be_long};
   if (taken.may_be_long) ++long_running_;
-  if (model.jobs.empty()) turns_.erase({model.used, name});
   Use(name, model, model.usual);
   return taken;
 }
@@ -114,13 +109,14 @@ DecodeQueue::Taken DecodeQueue::Take(const std::string& name, Model& model, Jobs
 void DecodeQueue::Done(const Taken& taken, absl::Duration took) {
   const auto found = models_.find(taken.model);
   Model& model = *found->second;
-  --model.running;
   if (taken.may_be_long) --long_running_;
   const double seconds = std::max(0.0, absl::ToDoubleSeconds(took));
   demand_ += seconds;
   Average(model.usual, seconds);
   Average(usual_, seconds);
-  Use(taken.model, model, seconds - absl::ToDoubleSeconds(taken.charged));
+  const double beyond = seconds - absl::ToDoubleSeconds(taken.charged);
+  model.jobs.Done(taken.client, beyond);
+  Use(taken.model, model, beyond);
   Forget(found);
 }
 
@@ -137,7 +133,7 @@ void DecodeQueue::Use(const std::string& name, Model& model, double seconds) {
 
 // A model that does nothing and is not ahead of the others is as good as a new one.
 void DecodeQueue::Forget(Models::iterator model) {
-  if (model->second->jobs.empty() && model->second->running == 0 && model->second->used <= served_)
+  if (model->second->jobs.empty() && model->second->jobs.running() == 0 && model->second->used <= served_)
     models_.erase(model);
 }
 

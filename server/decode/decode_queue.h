@@ -1,4 +1,4 @@
-// The order in which pictures are decoded: by deadline within a model, and models by their shares.
+// The order in which pictures are decoded: models by their shares, and clients within a model.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,24 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
-#include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/decode/model_jobs.h"
 
 namespace saccade::server {
 
 // Not thread-safe. Models with jobs share the threads' time by their weights. A model that had none for a
-// while begins at the level of the others: it is owed nothing. Jobs that may take long are bounded in number,
-// so that they do not keep all threads.
+// while begins at the level of the others: it is owed nothing. Within a model, see ModelJobs. Jobs that may
+// take long are bounded in number, so that they do not keep all threads.
 class DecodeQueue {
  public:
   struct Order {
     std::string model;
     // Share of the threads' time relative to other models' weights.
     double weight = 1;
+    // As CallHead::client. Clients take turns within the model.
+    std::string client = {};
     // Higher values go first, within the model.
     int priority = 0;
     absl::Time deadline = absl::InfiniteFuture();
@@ -38,11 +38,7 @@ class DecodeQueue {
     bool done_in_any_case = false;
   };
 
-  struct Job {
-    absl::AnyInvocable<void() &&> run = nullptr;
-    // Called in place of run if the job is removed for another one. Null: the job is never removed.
-    absl::AnyInvocable<void(absl::Status) &&> reject = nullptr;
-  };
+  using Job = DecodeJob;
 
   struct Pushed {
     // Whether the job was taken.
@@ -54,7 +50,8 @@ class DecodeQueue {
   struct Taken {
     Job job;
     std::string model;
-    // What the model was charged for the job.
+    std::string client;
+    // What the model and the client were charged for the job.
     absl::Duration charged;
     bool may_be_long = false;
   };
@@ -64,8 +61,8 @@ class DecodeQueue {
   explicit DecodeQueue(int64_t max_jobs, int64_t max_long_running = std::numeric_limits<int64_t>::max())
       : max_jobs_(max_jobs), max_long_running_(max_long_running) {}
 
-  // Adds a job. If there is no room, the last job of the model that has the most jobs for its weight is not
-  // kept. That may be the pushed one.
+  // Adds a job. If there is no room, a job of the model that has the most jobs for its weight is not kept
+  // (ModelJobs::FindLast()). That may be the pushed one.
   Pushed Push(const Order& order, Job job);
 
   // Number of jobs that may be taken now: without long ones while the maximum of these runs.
@@ -87,31 +84,13 @@ class DecodeQueue {
   absl::Duration TakeDemand() { return absl::Seconds(std::exchange(demand_, 0)); }
 
  private:
-  struct Position {
-    int priority = 0;
-    absl::Time deadline;
-    int64_t pushed = 0;
-    bool operator<(const Position& other) const {
-      return std::tuple(-int64_t{priority}, deadline, pushed) <
-             std::tuple(-int64_t{other.priority}, other.deadline, other.pushed);
-    }
-  };
-  struct Waiting {
-    Job job;
-    bool may_be_long = false;
-    bool done_in_any_case = false;
-  };
-  using Jobs = std::map<Position, Waiting>;
   struct Model {
-    Jobs jobs;
-    // How many of `jobs` may be long.
-    size_t long_jobs = 0;
+    ModelJobs jobs;
     double weight = 1;
     // Seconds of a thread that were used, divided by the weight.
     double used = 0;
     // Running average of a job's seconds.
     double usual = 0;
-    int running = 0;
 
     double crowding(int64_t more = 0) const { return static_cast<double>(jobs.size() + more) / weight; }
   };
@@ -120,14 +99,16 @@ class DecodeQueue {
   using Turn = std::pair<double, std::string>;
 
   bool may_start_long() const { return long_running_ < max_long_running_; }
-  // Both change only the model's jobs and the counts.
-  void Insert(Model& model, const Position& position, Waiting waiting);
-  Waiting Remove(Model& model, Jobs::iterator job);
-  Taken Take(const std::string& name, Model& model, Jobs::iterator job);
+  // Lists the model if it had no jobs. Changes nothing if it throws.
+  void Insert(const std::string& name, Model& model, const ModelJobs::Key& key, ModelJobs::Waiting waiting);
+  // Counts a job that was removed from the model, and takes the model off the list if it was the last.
+  void CountRemoved(const std::string& name, const Model& model, const ModelJobs::Waiting& removed);
+  Taken Take(const std::string& name, Model& model);
   void Forget(Models::iterator model);
   void Use(const std::string& name, Model& model, double seconds);
   void CountRejected(const Model& model, bool done_in_any_case);
-  Pushed PushWithoutRoom(const std::string& name, Model& model, const Position& position, Waiting waiting);
+  Pushed PushWithoutRoom(const std::string& name, Model& model, const ModelJobs::Key& key,
+                         ModelJobs::Waiting waiting);
 
   const int64_t max_jobs_;
   const int64_t max_long_running_;

@@ -71,6 +71,26 @@ TEST_F(DecodeQueueTest, ModelsShareTheTimeByWeight) {
   EXPECT_NEAR(absl::FDivDuration(used["heavy"], used["small"]), 3, 0.15);
 }
 
+// Many pictures of one client do not delay another client's of the same model.
+TEST_F(DecodeQueueTest, ClientsTakeTurnsWithinAModel) {
+  const auto push = [this](int number, const std::string& client) {
+    auto pushed = queue_.Push({.model = "m", .client = client},
+                              {.run = [this, number] { ran_.push_back(number); },
+                               .reject = [this, number](const absl::Status&) { ran_.push_back(-number); }});
+    if (pushed.removed) std::move(pushed.removed->reject)(absl::ResourceExhaustedError("full"));
+    return pushed.taken;
+  };
+  for (int i = 1; i <= 6; ++i) push(i, "many");
+  EXPECT_TRUE(push(10, "few")) << "it has its share of the room";
+  EXPECT_THAT(ran_, ElementsAre(-6));
+  EXPECT_FALSE(push(7, "many"));
+  EXPECT_TRUE(push(11, "few"));
+  ran_.clear();
+  while (!Run().empty()) {
+  }
+  EXPECT_THAT(ran_, ElementsAre(1, 10, 2, 11, 3, 4));
+}
+
 TEST_F(DecodeQueueTest, AnIdleModelIsOwedNothing) {
   Push(1, "idle");
   Run();

@@ -135,6 +135,7 @@ void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Requ
   const models::Medium medium = model->description().input.medium;
   const DecodeQueue::Order order = {.model = model->name(),
                                     .weight = model->settings().batching.weight,
+                                    .client = call->request().client,
                                     .priority = call->request().priority,
                                     .deadline = call->request().deadline,
                                     .may_be_long = medium != models::Medium::kPictures};

@@ -272,6 +272,7 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
   // Before the model's pictures that wait to be decoded, because this request has been computed.
   const DecodeQueue::Order order = {.model = deps_.model->name(),
                                     .weight = deps_.model->settings().batching.weight,
+                                    .client = request_.client,
                                     .priority = std::numeric_limits<int>::max(),
                                     .deadline = request_.deadline,
                                     .may_replace = false,

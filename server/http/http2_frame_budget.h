@@ -3,6 +3,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -14,6 +15,10 @@
 namespace saccade::server {
 
 // The frames of one connection. Not thread-safe. Times must not decrease.
+//
+// Frames are late if their stream has ended: nghttp2 ignores them. A client sends some before it hears that
+// the server has ended a stream, at most what it was allowed to send (ExpectLate()), so these are not
+// bounded.
 class FrameBudget {
  public:
   explicit FrameBudget(const HttpLimits& limits);
@@ -28,17 +33,47 @@ class FrameBudget {
   // opens another one is refused.
   Verdict Take(const nghttp2_frame_hd& frame, bool is_full, absl::Time now);
 
+  // Whether the client has not opened a stream of this number, or a higher one.
+  bool IsNew(int32_t stream) const { return stream > last_stream_; }
+
   // Judges a frame that nghttp2 has found to be invalid. Most of those end a stream, so they are bounded
   // together with the client's own resets.
   Verdict TakeInvalid(absl::Time now);
 
+  // Says that the head which Take() has judged last is of use. Otherwise the next call of Take() judges it as
+  // a late one.
+  void UseHead() { unused_head_.reset(); }
+
+  // Judges DATA frames that nghttp2 has ignored, by their cost: LateCost() of each.
+  Verdict TakeLateData(uint64_t cost, absl::Time now);
+  // Bytes of a DATA frame, short ones rounded up.
+  static uint64_t LateCost(const nghttp2_frame_hd& frame);
+
+  // Allows late frames of a stream that has ended before its request: `bytes` of DATA, and a head.
+  void ExpectLate(uint64_t bytes);
+
+  // Allows a PING with ACK, the answer to one that was sent.
+  void ExpectPong() { ++pongs_; }
+
  private:
+  Verdict TakeLateHead(const nghttp2_frame_hd& head, absl::Time now);
+
+  size_t max_head_bytes_;
+  int max_control_frames_;
   TokenBucket resets_;
   TokenBucket control_frames_;
   TokenBucket window_updates_;
   TokenBucket refused_streams_;
+  TokenBucket late_data_;
   // The highest number of a stream that the client has opened.
   int32_t last_stream_ = 0;
+  // See UseHead().
+  std::optional<nghttp2_frame_hd> unused_head_;
+  // See ExpectLate().
+  uint64_t late_bytes_ = 0;
+  int late_heads_ = 0;
+  // See ExpectPong().
+  int pongs_ = 0;
 };
 
 }  // namespace saccade::server

@@ -54,10 +54,58 @@ TEST_F(FrameBudgetTest, ControlFramesShareOneBound) {
 TEST_F(FrameBudgetTest, UsefulFramesAreNotBounded) {
   for (const nghttp2_frame_hd& frame :
        {Head(NGHTTP2_DATA, 1, 0, 1), Head(NGHTTP2_DATA, 1, NGHTTP2_FLAG_END_STREAM),
-        Head(NGHTTP2_CONTINUATION), Head(NGHTTP2_PING, 0, NGHTTP2_FLAG_ACK),
-        Head(NGHTTP2_SETTINGS, 0, NGHTTP2_FLAG_ACK)}) {
+        Head(NGHTTP2_CONTINUATION), Head(NGHTTP2_SETTINGS, 0, NGHTTP2_FLAG_ACK)}) {
     EXPECT_EQ(Allowed(frame, Refusal::kControlFrames), 100'000) << int{frame.type};
   }
+}
+
+TEST_F(FrameBudgetTest, PongsThatAnswerNothingAreControlFrames) {
+  const nghttp2_frame_hd pong = Head(NGHTTP2_PING, 0, NGHTTP2_FLAG_ACK);
+  for (int i = 0; i < 5; ++i) budget_.ExpectPong();
+  EXPECT_EQ(Allowed(pong, Refusal::kControlFrames), 5 + 10);
+}
+
+TEST_F(FrameBudgetTest, HeadsOfStreamsThatHaveEndedAreControlFrames) {
+  const nghttp2_frame_hd late = Head(NGHTTP2_HEADERS, 1, NGHTTP2_FLAG_END_HEADERS);
+  ASSERT_FALSE(budget_.Take(late, false, now_).refusal) << "it opens the stream";
+  budget_.UseHead();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_FALSE(budget_.Take(late, false, now_).refusal) << "trailers of an open stream";
+    budget_.UseHead();
+  }
+  for (int i = 0; i < 20; ++i) budget_.ExpectLate(0);
+  // Each is judged when the next frame comes.
+  EXPECT_EQ(Allowed(late, Refusal::kControlFrames), 20 + 10 + 1);
+}
+
+TEST_F(FrameBudgetTest, LargeLateHeadsCountAsMany) {
+  const auto allowed = [this](size_t length, uint8_t flags) {
+    budget_ = FrameBudget(limits_);
+    const nghttp2_frame_hd head = Head(NGHTTP2_HEADERS, 1, flags, length);
+    budget_.Take(head, false, now_);
+    budget_.UseHead();
+    return Allowed(head, Refusal::kControlFrames) - 1;
+  };
+  EXPECT_EQ(allowed(255, NGHTTP2_FLAG_END_HEADERS), 10);
+  EXPECT_EQ(allowed(1024, NGHTTP2_FLAG_END_HEADERS), 2);
+  EXPECT_EQ(allowed(0, 0), 1) << "frames that continue it are not seen";
+}
+
+TEST_F(FrameBudgetTest, LateDataIsExpectedAsFarAsItWasAllowed) {
+  const uint64_t small = FrameBudget::LateCost(Head(NGHTTP2_DATA, 1, 0, 1));
+  EXPECT_EQ(small, FrameBudget::LateCost(Head(NGHTTP2_DATA)));
+  EXPECT_EQ(FrameBudget::LateCost(Head(NGHTTP2_DATA, 1, 0, 5000)), 5000u);
+  for (int i = 0; i < 100; ++i) {
+    budget_.ExpectLate(100'000);
+    EXPECT_FALSE(budget_.TakeLateData(100'000 + small, now_).disconnect) << "with an empty one at the end";
+  }
+  EXPECT_FALSE(budget_.TakeLateData(1'000'000, now_).disconnect) << "some more are allowed";
+  const FrameBudget::Verdict verdict = budget_.TakeLateData(1'000'000, now_);
+  EXPECT_TRUE(verdict.disconnect);
+  EXPECT_EQ(verdict.refusal, Refusal::kControlFrames);
+  now_ += absl::Seconds(1);
+  for (int i = 0; i < 1000; ++i) budget_.ExpectLate(1'000'000);
+  EXPECT_TRUE(budget_.TakeLateData(40 << 20, now_).disconnect) << "more than can be on its way";
 }
 
 TEST_F(FrameBudgetTest, BucketsFillWithTime) {

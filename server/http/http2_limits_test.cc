@@ -106,8 +106,79 @@ INSTANTIATE_TEST_SUITE_P(
     Frames, FloodTest,
     ::testing::Values(Flood{"Ping", BytesOf({kPing, 0, 0, kPong})}, Flood{"Settings", SettingsFrame()},
                       Flood{"Priority", BytesOf({kPriority, 0, 1, std::string(5, '\1')})},
+                      Flood{"Pong", BytesOf({kPing, kAck, 0, kPong})},
                       Flood{"EmptyData", DataFrame(1, "", false)}, Flood{"Window", WindowFrame(0, 1)}),
     [](const auto& flood) { return std::string(flood.param.name); });
+
+// Frames of a stream whose request and answer are complete.
+class LateFloodTest : public Http2SessionTest, public ::testing::WithParamInterface<Flood> {};
+
+TEST_P(LateFloodTest, EndsTheConnection) {
+  Open();
+  pipe_->Send(Get(1));
+  Answers();
+  ASSERT_EQ(handler_.facts.answered, 1);
+  std::string bytes;
+  for (int i = 0; i < 50000; ++i) bytes += GetParam().frame;
+  pipe_->Send(bytes);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_EQ(refusals_.Of(Refusal::kControlFrames), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, LateFloodTest,
+                         ::testing::Values(Flood{"Head", Get(1)}, Flood{"Data", DataFrame(1, "x", false)},
+                                           Flood{"EmptyData", DataFrame(1, "", false)}),
+                         [](const auto& flood) { return std::string(flood.param.name); });
+
+// The client has sent all this before it hears that the answers are complete.
+TEST_F(Http2SessionTest, WhatAClientSendsBeforeItHearsOfTheEndIsFine) {
+  Open();
+  for (uint32_t stream = 1; stream < 800; stream += 2) {
+    pipe_->Send(Post(stream, "/early"));
+    std::string late;
+    for (int i = 0; i < 64; ++i) late += DataFrame(stream, std::string(1000, 'x'), false);
+    pipe_->Send(late + HeadersFrame(stream, {{"trailer", "yes"}}, kEndHeaders | kEndStream));
+  }
+  Answers();
+  pipe_->Send(Get(801));
+  EXPECT_EQ(handler_.facts.answered, 401);
+  EXPECT_FALSE(pipe_->lost());
+  EXPECT_EQ(refusals_.Of(Refusal::kControlFrames), 0);
+}
+
+TEST_F(Http2SessionTest, RequestsThatADrainIgnoresAreFine) {
+  Open();
+  pipe_->Send(Post(1, "/wait"));
+  pipe_->session()->Drain(absl::ZeroDuration());
+  loop_.RunUntilIdle();
+  for (uint32_t stream = 3; stream < 200; stream += 2) {
+    std::string body = Post(stream, "/wait");
+    for (int i = 0; i < 60; ++i) body += DataFrame(stream, std::string(1000, 'x'), i == 59);
+    pipe_->Send(body);
+  }
+  EXPECT_EQ(handler_.facts.begun, 1);
+  EXPECT_FALSE(pipe_->lost());
+  std::string late;
+  for (int i = 0; i < 2000; ++i) late += Get(3, "/wait");
+  pipe_->Send(late);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm)) << "they are no new streams";
+}
+
+// As a client does whose calls all run into the server's bounds at once.
+TEST_F(Http2SessionTest, BodiesOfRefusedStreamsAreFine) {
+  limits_.max_streams = 8;
+  Open();
+  std::string bytes;
+  for (uint32_t i = 0; i < 200; ++i) {
+    const uint32_t stream = 2 * i + 1;
+    bytes += Post(stream, "/wait");
+    for (int j = 0; j < 60; ++j) bytes += DataFrame(stream, std::string(1000, 'x'), j == 59);
+  }
+  pipe_->Send(bytes);
+  EXPECT_EQ(handler_.facts.begun, 8);
+  EXPECT_FALSE(pipe_->lost());
+}
 
 TEST_F(Http2SessionTest, ManyContinuationsEndTheConnection) {
   Open();

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "server/http/http2_callbacks.h"
 #include "server/http/http2_frame_budget.h"
+#include "server/http/http2_frame_heads.h"
 #include "server/http/http2_frames.h"
 #include "server/http/http2_stream.h"
 
@@ -81,6 +82,11 @@ class Http2Session final : public Session, public Http2Streams {
   // Gives nghttp2 what the stream has to send.
   void Submit(Http2Stream& stream);
 
+  // Says that the stream ends. What the client has sent before it hears of that is not held against it.
+  void ExpectLate(Http2Stream& stream);
+  // Judges the DATA frames that nghttp2 has ignored.
+  void TakeLateData();
+
   // Counts a refusal and disconnects the client if it has to be. Returns the result of nghttp2's callback.
   int Apply(FrameBudget::Verdict verdict);
   // Tells the client the error and ends the connection.
@@ -121,6 +127,9 @@ class Http2Session final : public Session, public Http2Streams {
   RefusalCounter* const refusals_;
   Http2Frames frames_;
   FrameBudget budget_;
+  FrameHeads heads_;
+  // Of DATA frames that were received, see FrameBudget::LateCost(), without those that nghttp2 has begun.
+  uint64_t late_cost_ = 0;
   State state_ = State::kOpen;
 
   Streams streams_;
@@ -188,6 +197,9 @@ void Http2Session::OnBytes(std::string_view bytes) {
   if (ignores_client()) return;
   last_received_ = loop().Now();
   ping_pending_ = false;
+  heads_.Take(bytes, [this](const nghttp2_frame_hd& head) {
+    if (head.type == NGHTTP2_DATA) late_cost_ += FrameBudget::LateCost(head);
+  });
   const int failed = frames_.Receive(bytes);
   if (failed != 0 && !ignores_client()) {
     const bool is_flood = failed == NGHTTP2_ERR_FLOODED || failed == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS;
@@ -202,7 +214,9 @@ void Http2Session::OnBytes(std::string_view bytes) {
   // Most heads come as a whole and need no timer.
   if (head_stream_ != nullptr && !head_timer_.is_set() && !ignores_client())
     head_timer_.Set(last_received_ + limits_.head_timeout);
+  // In this order, because nghttp2 ignores everything after an error that it has found.
   Pump();
+  if (!ignores_client()) TakeLateData();
 }
 
 void Http2Session::OnEnd() {
@@ -236,11 +250,16 @@ void Http2Session::Drain(absl::Duration grace) {
 }
 
 int Http2Session::BeginFrame(const nghttp2_frame_hd& frame) {
+  if (frame.type == NGHTTP2_DATA) late_cost_ -= FrameBudget::LateCost(frame);
+  // A new stream and its body are ignored: the client has sent them before it heard that there will be none.
+  if (frame.type == NGHTTP2_HEADERS && state_ == State::kClosing && budget_.IsNew(frame.stream_id))
+    budget_.ExpectLate(Exchange::kFirstBodyBytes);
   return Apply(budget_.Take(frame, IsFull(), loop().Now()));
 }
 
 int Http2Session::BeginHead(const nghttp2_frame& frame) {
   if (frame.hd.type != NGHTTP2_HEADERS) return 0;
+  budget_.UseHead();
   EndHead();
   field_bytes_ = 0;
   const int32_t id = frame.hd.stream_id;
@@ -250,6 +269,7 @@ int Http2Session::BeginHead(const nghttp2_frame& frame) {
   }
   // nghttp2 counts only streams that it has not closed; ours also live until their answers are written.
   if (IsFull()) {
+    budget_.ExpectLate(Exchange::kFirstBodyBytes);
     frames_.SubmitReset(id, NGHTTP2_REFUSED_STREAM);
     return 0;
   }
@@ -323,6 +343,7 @@ int Http2Session::CloseStream(int32_t id, uint32_t code) {
   if (stream == nullptr) return 0;
   if (stream == head_stream_) EndHead();
   stream->closed = true;
+  ExpectLate(*stream);
   const bool complete = stream->ended() && stream->queued() == 0 && !stream->was_reset;
   if (!complete || (code != NGHTTP2_NO_ERROR && stream->unsent() > 0)) {
     Finish(id, /*answered=*/false);
@@ -340,8 +361,9 @@ int Http2Session::SentFrame(const nghttp2_frame& frame) {
   if (!ends || (frame.hd.type != NGHTTP2_HEADERS && frame.hd.type != NGHTTP2_DATA)) return 0;
   Http2Stream* const stream = Find(frame.hd.stream_id);
   // The answer is complete although the request is not: the client need not send the rest.
-  if (stream != nullptr && !stream->request_ended())
-    frames_.SubmitReset(frame.hd.stream_id, NGHTTP2_NO_ERROR);
+  if (stream == nullptr || stream->request_ended()) return 0;
+  ExpectLate(*stream);
+  frames_.SubmitReset(frame.hd.stream_id, NGHTTP2_NO_ERROR);
   return 0;
 }
 
@@ -364,6 +386,13 @@ void Http2Session::Finish(int32_t id, bool answered) {
   BeginIdleTime();
   if (state_ == State::kClosing) SchedulePump();
 }
+
+void Http2Session::ExpectLate(Http2Stream& stream) {
+  if (std::exchange(stream.expects_late, true) || stream.request_ended()) return;
+  budget_.ExpectLate(stream.window_left());
+}
+
+void Http2Session::TakeLateData() { Apply(budget_.TakeLateData(std::exchange(late_cost_, 0), loop().Now())); }
 
 int Http2Session::Apply(FrameBudget::Verdict verdict) {
   if (verdict.refusal) Count(*verdict.refusal);
@@ -407,6 +436,7 @@ void Http2Session::GrantWindow(int32_t id, uint64_t bytes) {
 }
 
 void Http2Session::ResetStream(int32_t id, uint32_t code) {
+  if (Http2Stream* const stream = Find(id)) ExpectLate(*stream);
   Guard([&] { frames_.SubmitReset(id, code); });
   SchedulePump();
 }
@@ -535,6 +565,7 @@ void Http2Session::OnSilence() {
     return;
   }
   frames_.SubmitPing();
+  budget_.ExpectPong();
   ping_pending_ = true;
   silence_timer_.Set(now + limits_.keepalive_timeout);
   Pump();

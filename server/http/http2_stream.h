@@ -78,6 +78,8 @@ class Http2Stream final : public Exchange {
     received_ += bytes;
     return received_ <= allowed_;
   }
+  // Bytes of the body that the client may still send.
+  uint64_t window_left() const { return allowed_ > received_ ? allowed_ - received_ : 0; }
   // Delivers the request's end once.
   void EndRequest();
   bool request_ended() const { return request_ended_; }
@@ -105,6 +107,8 @@ class Http2Stream final : public Exchange {
   // nghttp2 has closed the stream.
   bool closed = false;
   bool was_reset = false;
+  // The session expects frames that come too late.
+  bool expects_late = false;
 
  private:
   Http2Streams* const session_;

@@ -1,11 +1,11 @@
 #include "server/http/http_call.h"
 
-#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/http/head_memory.h"
@@ -15,10 +15,13 @@ namespace {
 
 // Bytes of a body that the pool decodes before it looks whether the client is still there.
 constexpr size_t kDecodedAtOnce = size_t{1} << 20;
-// Bytes of a body that the loop decodes. Many short ones may come at once.
-constexpr size_t kDecodedOnLoop = size_t{32} << 10;
 
-// The rest of a request whose body is complete: it is decoded and handled, on the loop or on the pool.
+// Whether the body has more bytes than `max`, or may have more once it is decoded. `body` may be null.
+bool MayExceed(const RequestBody* body, size_t max) {
+  return body != nullptr && (!body->decoded() || body->bytes().size() > max);
+}
+
+// The rest of a request whose body is complete: it is decoded and handled, on the loop or on a pool.
 struct Work {
   std::shared_ptr<const HttpServiceCore> core;
   HttpHandler handler;
@@ -26,19 +29,64 @@ struct Work {
   std::shared_ptr<HttpRequest> request;
   HttpReply reply;
 
+  // Runs on the pool for large bodies, or on the one for short bodies. Responds if that has no room.
+  static void Submit(Work work, bool is_large) {
+    const HttpService::Options& options = work.core->options;
+    WorkPool* const pool = is_large || options.short_pool == nullptr ? options.pool : options.short_pool;
+    const std::string client = work.request->client;
+    const HttpReply reply = work.reply;
+    if (pool->Submit(client, [work = std::move(work), is_large]() mutable {
+          if (is_large) return work.Run();
+          work.RunIfShort();
+        })) {
+      return;
+    }
+    HttpResponse busy = HttpError(503, "all threads for such requests are busy; try again");
+    busy.headers = {{"Retry-After", "1"}};
+    reply(std::move(busy));
+  }
+
   // Decodes what is left of the body, then calls the handler.
   void Run() {
-    try {
+    Guard([this] {
       while (body != nullptr && !body->decoded()) {
-        if (cancelled()) return;
-        if (auto refused = body->Decode(kDecodedAtOnce)) {
-          if (refused->reason) core->Count(*refused->reason);
-          return reply(std::move(refused->response));
-        }
+        if (!Decode(kDecodedAtOnce)) return;
       }
-      if (cancelled()) return;
-      if (body != nullptr) request->body = body->bytes();
-      handler(request, reply);
+      Handle();
+    });
+  }
+
+ private:
+  // As Run(), unless the body turns out to be large: then the pool for large bodies goes on.
+  void RunIfShort() {
+    Guard([this] {
+      const size_t max = core->options.max_short_bytes;
+      if (body != nullptr && !body->decoded() && !Decode(max)) return;
+      if (MayExceed(body.get(), max)) return Submit(*this, /*is_large=*/true);
+      Handle();
+    });
+  }
+
+  // Decodes a part of the body; false if the request is over.
+  bool Decode(size_t max) {
+    if (cancelled()) return false;
+    auto refused = body->Decode(max);
+    if (!refused) return true;
+    if (refused->reason) core->Count(*refused->reason);
+    reply(std::move(refused->response));
+    return false;
+  }
+
+  void Handle() {
+    if (cancelled()) return;
+    if (body != nullptr) request->body = body->bytes();
+    handler(request, reply);
+  }
+
+  // Responds if `action` throws.
+  void Guard(absl::FunctionRef<void()> action) {
+    try {
+      action();
     } catch (const std::exception&) {
       // The text of an exception may tell what clients should not know.
       reply(HttpError(500, "internal error"));
@@ -47,7 +95,6 @@ struct Work {
     }
   }
 
- private:
   // Whether the client is gone.
   bool cancelled() const { return request->cancellation->cancelled(); }
 };
@@ -143,8 +190,7 @@ void HttpCall::OnBodyEnd() {
   if (responded_) return;
   if (body_timer_) body_timer_->Cancel();
   if (body_ != nullptr) {
-    if (auto refused = body_->Decode(std::min(kDecodedOnLoop, core_->options.max_bytes_on_loop)))
-      return Refuse(*std::move(refused));
+    if (auto refused = body_->Decode(core_->options.max_bytes_on_loop)) return Refuse(*std::move(refused));
   }
   Handle();
 }
@@ -169,15 +215,11 @@ void HttpCall::Handle() {
   const auto accepted = FindHeader(exchange_->head().headers, "accept-encoding");
   const ContentCoding coding = accepted ? AcceptedCoding(*accepted) : ContentCoding::kIdentity;
   Work work{core_, *match_.handler, body_, MakeRequest(),
-            MakeReply(path_, {coding, options.max_bytes_on_loop, options.pool, caller_.client})};
-  const bool large =
-      body_ != nullptr && (!body_->decoded() || body_->bytes().size() > options.max_bytes_on_loop);
-  if (!match_.may_block && !large) return work.Run();
-  const HttpReply reply = work.reply;
-  if (options.pool->Submit(caller_.client, [work = std::move(work)]() mutable { work.Run(); })) return;
-  HttpResponse busy = HttpError(503, "all threads for such requests are busy; try again");
-  busy.headers = {{"Retry-After", "1"}};
-  reply(std::move(busy));
+            MakeReply(path_, {coding, options.max_short_bytes, options.pool, caller_.client})};
+  if (!match_.may_block && !MayExceed(body_.get(), options.max_bytes_on_loop)) return work.Run();
+  const bool is_large =
+      body_ != nullptr && body_->decoded() && body_->bytes().size() > options.max_short_bytes;
+  Work::Submit(std::move(work), match_.may_block || is_large);
 }
 
 void HttpCall::Refuse(RequestBody::Refused refused) {

@@ -57,8 +57,8 @@ struct HttpResponse {
 // Sends the response. Call it exactly once, on any thread. Dropped if the client has gone.
 using HttpReply = std::function<void(HttpResponse response)>;
 
-// Called on an event loop's thread, or on the work pool's if the route may block. An exception becomes a 500
-// without the exception's text.
+// Called on an event loop's thread, or on a work pool's if the route may block or the request has more than a
+// small body. An exception becomes a 500 without the exception's text.
 using HttpHandler = std::function<void(std::shared_ptr<const HttpRequest> request, HttpReply reply)>;
 
 // A handler that responds with `handle`'s result.

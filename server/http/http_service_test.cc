@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/http/content_coding.h"
 #include "server/http/head_memory.h"
 #include "server/http/testing/frames.h"
 #include "server/http/testing/test_service.h"
@@ -453,6 +454,41 @@ TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
   EXPECT_THAT(service_.Ask(Post("/quick", "small")), EndsWith("done"));
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
+}
+
+// Parsing 32 KiB of JSON takes up to 9 ms, and a connection may have hundreds of such requests.
+TEST_F(WorkTest, BodiesOfAKilobyteAreNotHandledOnTheLoop) {
+  EXPECT_THAT(service_.Ask(Post("/quick", std::string(1000, 'x'))), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
+  const std::string text(30'000, 'x');
+  const absl::string_view pieces[] = {text};
+  const std::string small = Encode(ContentCoding::kGzip, pieces);
+  ASSERT_LT(small.size(), 200u);
+  ran_on_ = std::this_thread::get_id();
+  EXPECT_THAT(service_.Ask(Post("/quick", small, "Content-Encoding: gzip\r\n")), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
+}
+
+TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
+  service_.options.max_short_bytes = 2000;
+  absl::Notification go;
+  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
+  const std::string large(2001, 'x');
+  const absl::string_view pieces[] = {large};
+  const auto coded = service_.Connect(), plain = service_.Connect(), brief = service_.Connect();
+  coded->Send(Post("/quick", Encode(ContentCoding::kGzip, pieces), "Content-Encoding: gzip\r\n"));
+  plain->Send(Post("/quick", large));
+  brief->Send(Post("/quick", std::string(2000, 'x')));
+  absl::Notification done;
+  ASSERT_TRUE(service_.short_pool.Submit("test", [&done] { done.Notify(); }));
+  done.WaitForNotification();
+  service_.loop.RunUntilIdle();
+  EXPECT_THAT(brief->TakeOutput(), EndsWith("done"));
+  EXPECT_EQ(coded->TakeOutput() + plain->TakeOutput(), "");
+  go.Notify();
+  service_.FinishWork();
+  EXPECT_THAT(coded->TakeOutput(), EndsWith("done"));
+  EXPECT_THAT(plain->TakeOutput(), EndsWith("done"));
 }
 
 TEST_F(WorkTest, LargeBodiesAreHandledOnThePool) {

@@ -12,14 +12,14 @@ class TokenBucket {
  public:
   explicit TokenBucket(double per_second) : per_second_(per_second), tokens_(per_second) {}
 
-  // Takes a token; false if there is none. Times must not decrease.
-  bool Take(absl::Time now) {
+  // Takes `count` tokens; false, and takes none, if there are fewer. Times must not decrease.
+  bool Take(absl::Time now, double count = 1) {
     if (now > last_) {
       tokens_ = std::min(per_second_, tokens_ + per_second_ * absl::ToDoubleSeconds(now - last_));
       last_ = now;
     }
-    if (tokens_ < 1) return false;
-    tokens_ -= 1;
+    if (tokens_ < count) return false;
+    tokens_ -= count;
     return true;
   }
 

@@ -27,9 +27,11 @@ bool IsClassified(const TensorCall& call) {
 constexpr int64_t kMaxHashedHere = 16 << 10;
 
 // Before the model's calls that wait to be looked up, because the answer is there.
-DecodeQueue::Order OrderOfComputed(const ModelSettings& settings, absl::Time deadline) {
+DecodeQueue::Order OrderOfComputed(const ModelSettings& settings, const std::string& client,
+                                   absl::Time deadline) {
   return {.model = settings.name,
           .weight = settings.batching.weight,
+          .client = client,
           .priority = std::numeric_limits<int>::max(),
           .deadline = deadline,
           .may_replace = false,
@@ -85,6 +87,7 @@ void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call,
   if (BytesOf(made->call) <= kMaxHashedHere && !IsClassified(made->call)) return LookUp(made);
   const DecodeQueue::Order order = {.model = settings.name,
                                     .weight = settings.batching.weight,
+                                    .client = made->call.client,
                                     .priority = made->call.priority,
                                     .deadline = made->call.deadline,
                                     .done_in_any_case = true};
@@ -163,7 +166,7 @@ void CachedInference::Resume(const std::shared_ptr<Call>& call, SingleFlight::Ev
 
 bool CachedInference::TryOnPool(const std::shared_ptr<Call>& call) {
   const ModelSettings& settings = call->model->settings();
-  const DecodeQueue::Order order = OrderOfComputed(settings, call->call.deadline);
+  const DecodeQueue::Order order = OrderOfComputed(settings, call->call.client, call->call.deadline);
   return pipeline_.deps().decode_pool->Schedule([this, call] { Try(call, /*may_join=*/false); }, order).ok();
 }
 
@@ -193,7 +196,7 @@ void CachedInference::Lead(const std::shared_ptr<Call>& call, std::shared_ptr<Si
     *keeping = clock->Now() - computed;
   };
   const ModelSettings& settings = call->model->settings();
-  const DecodeQueue::Order order = OrderOfComputed(settings, absl::InfiniteFuture());
+  const DecodeQueue::Order order = OrderOfComputed(settings, call->call.client, absl::InfiniteFuture());
   const SingleFlight::Elsewhere elsewhere = [pool = pipeline_.deps().decode_pool,
                                              order](std::function<void()> task) {
     return pool->Schedule(std::move(task), order, nullptr).ok();

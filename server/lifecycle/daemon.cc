@@ -235,6 +235,7 @@ absl::Status Daemon::CreateFront() {
   options.work_threads = std::clamp(cores_, kMinWorkThreads, kMaxWorkThreads);
   options.connections.max_connections = MaxConnections(flags_.front, RaiseFileLimit());
   options.connections.max_per_address = static_cast<size_t>(flags_.front.max_connections_per_address);
+  options.connections.max_handshakes_per_second = static_cast<double>(flags_.front.max_handshakes_per_second);
   options.limits = flags_.front.limits;
   options.health = {flags_.front.max_health_watches, flags_.front.max_health_watches_per_client};
   options.origins.allowed_hosts = AllowedHosts(flags_.front, {options.grpc.host, options.http.host});

@@ -86,6 +86,7 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_EQ(flags.front.network_threads, 0);
   EXPECT_EQ(flags.front.max_connections, 0);
   EXPECT_EQ(flags.front.max_connections_per_address, 4096);
+  EXPECT_EQ(flags.front.max_handshakes_per_second, 100);
   EXPECT_THAT(flags.front.allowed_hosts, IsEmpty());
   EXPECT_EQ(flags.front.limits.max_streams, 256);
   EXPECT_EQ(flags.front.limits.keepalive_time, absl::Seconds(60));
@@ -145,6 +146,8 @@ const Number kNumbers[] = {
     {"max-connections", 0, 1'000'000, [](const Flags& f) -> double { return f.front.max_connections; }},
     {"max-connections-per-address", 1, 1'000'000,
      [](const Flags& f) -> double { return f.front.max_connections_per_address; }},
+    {"max-handshakes-per-second", 1, 1'000'000,
+     [](const Flags& f) -> double { return f.front.max_handshakes_per_second; }},
     {"max-streams-per-connection", 1, 100'000,
      [](const Flags& f) -> double { return f.front.limits.max_streams; }},
     {"max-resets-per-second", 1, 1'000'000,

@@ -23,6 +23,8 @@ namespace {
 
 // Tasks that wait for a thread of the pool. Each holds a request, whose bytes admission bounds.
 constexpr size_t kMaxWaitingTasks = 1024;
+// Requests with short bodies that wait, likewise. Almost every request in JSON is one.
+constexpr size_t kMaxWaitingShort = 16384;
 constexpr size_t kMaxWaitingScrapes = 64;
 // The metrics port's requests have no bodies, and those of gRPC's health service are small.
 constexpr int64_t kMaxMetricsMessage = 4 << 10;
@@ -46,6 +48,14 @@ std::vector<std::string_view> RefusalNames() {
 HttpLimits MetricsLimits(HttpLimits limits) {
   limits.max_streams = kMaxMetricsStreams;
   return limits;
+}
+
+// Checks of health alone. Watches stay open, so a few clients could hold all places of the metrics port by
+// them, and probes would get none.
+std::vector<CallMethod> MetricsMethods(std::vector<CallMethod> health) {
+  std::erase_if(health,
+                [](const CallMethod& method) { return HealthCallOf(method.path) == HealthCall::kWatch; });
+  return health;
 }
 
 void Append(std::vector<CallMethod> more, std::vector<CallMethod>* methods) {
@@ -88,6 +98,7 @@ absl::Status Front::StartThreads() {
     loops_.push_back(*std::move(loop));
   }
   pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingTasks);
+  short_pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingShort);
   message_pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingTasks);
   metrics_pool_ = std::make_unique<WorkPool>(1, kMaxWaitingScrapes);
   return absl::OkStatus();
@@ -114,8 +125,12 @@ std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods
   options.origins = OriginsAt(ledger);
   options.refusals = refusals_.get();
   options.clock = deps_.clock;
-  // Probes at the metrics port balance no load.
-  if (ledger != nullptr) options.load_report = deps_.load_report;
+  if (ledger != nullptr) {
+    options.load_report = deps_.load_report;
+  } else {
+    // Probes at the metrics port balance no load, and send each check completely at once.
+    options.silence_timeout = HealthReserve::kMaxCheckWait;
+  }
   options.always_report_load = options_.always_report_load;
   options.check_arrival = CheckArrivalsAt(ledger);
   options.to_end = [jitter = deps_.retry_jitter](const absl::Status& status) {
@@ -133,7 +148,7 @@ std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods
 absl::StatusOr<std::unique_ptr<ExchangeHandler>> Front::MakeHttp(std::vector<HttpRoute> routes,
                                                                  int64_t max_message_bytes,
                                                                  ByteLedger* ledger, WorkPool* pool,
-                                                                 bool needs_token) {
+                                                                 WorkPool* short_pool, bool needs_token) {
   HttpService::Options options;
   options.max_body_bytes = static_cast<size_t>(max_message_bytes);
   options.min_bytes_per_second = options_.limits.min_bytes_per_second;
@@ -141,6 +156,7 @@ absl::StatusOr<std::unique_ptr<ExchangeHandler>> Front::MakeHttp(std::vector<Htt
   options.ledger = ledger;
   options.charge_request = ChargeRequestsTo(ledger);
   options.pool = pool;
+  options.short_pool = short_pool;
   options.check_arrival = CheckArrivalsAt(ledger);
   options.refusals = refusals_.get();
   options.to_http = [jitter = deps_.retry_jitter](const absl::Status& status) {
@@ -154,6 +170,8 @@ absl::StatusOr<std::unique_ptr<Port>> Front::OpenPort(const std::string& flag, c
                                                       ExchangeHandler* handler, const HttpLimits* limits,
                                                       ConnectionLimits* places, bool is_plain) {
   PortOptions options;
+  // Nothing takes long at the metrics port, so a probe need not wait for those who fill it.
+  options.replaces_busy = places == &metrics_places_;
   options.port_flag = flag;
   options.host = address.host;
   options.port = address.port;
@@ -178,17 +196,17 @@ absl::Status Front::Open(Services services) {
   Append(ReflectionMethods({"saccade.v1.Vision", "inference.GRPCInferenceService", "grpc.health.v1.Health"}),
          &services.methods);
   grpc_ = MakeGrpc(std::move(services.methods), options_.max_message_bytes, deps_.ledger, true);
-  auto http =
-      MakeHttp(std::move(services.routes), options_.max_message_bytes, deps_.ledger, pool_.get(), true);
+  auto http = MakeHttp(std::move(services.routes), options_.max_message_bytes, deps_.ledger, pool_.get(),
+                       short_pool_.get(), true);
   if (!http.ok()) return http.status();
   http_ = *std::move(http);
   dispatcher_ = std::make_unique<RequestDispatcher>(grpc_.get(), http_.get(), loops);
 
   // Probes are answered even if the ledger is full, so they are not charged.
   const bool is_plain = options_.plain_metrics;
-  metrics_grpc_ = MakeGrpc(health_.Methods(), kMaxMetricsMessage, nullptr, !is_plain);
+  metrics_grpc_ = MakeGrpc(MetricsMethods(health_.Methods()), kMaxMetricsMessage, nullptr, !is_plain);
   auto metrics_http = MakeHttp(std::move(services.metrics_routes), kMaxMetricsMessage, nullptr,
-                               metrics_pool_.get(), !is_plain);
+                               metrics_pool_.get(), nullptr, !is_plain);
   if (!metrics_http.ok()) return metrics_http.status();
   metrics_http_ = *std::move(metrics_http);
   metrics_dispatcher_ = std::make_unique<RequestDispatcher>(metrics_grpc_.get(), metrics_http_.get(), loops);
@@ -233,6 +251,8 @@ void Front::Stop() {
   if (metrics_port_ != nullptr) metrics_port_->Close();
   metrics_pool_.reset();
   message_pool_.reset();
+  // Its tasks may go on in the other pool.
+  short_pool_.reset();
   pool_.reset();
   // Ports refer to the loops to their end.
   grpc_port_.reset();

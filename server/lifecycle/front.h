@@ -37,7 +37,7 @@ class RetryJitter;
 class Tokens;
 
 // The gRPC port and the HTTP port serve the same: gRPC and gRPC-web by the content type, everything else by
-// the routes, over HTTP/1.1 and HTTP/2. The metrics port has its own routes and gRPC's health service, and
+// the routes, over HTTP/1.1 and HTTP/2. The metrics port has its own routes and checks of gRPC's health, and
 // places and a thread of its own, so that probes get through while the other ports are under attack.
 //
 // Used by one thread, unless stated otherwise.
@@ -143,7 +143,8 @@ class Front {
                                             ByteLedger* ledger, bool needs_token);
   absl::StatusOr<std::unique_ptr<ExchangeHandler>> MakeHttp(std::vector<HttpRoute> routes,
                                                             int64_t max_message_bytes, ByteLedger* ledger,
-                                                            WorkPool* pool, bool needs_token);
+                                                            WorkPool* pool, WorkPool* short_pool,
+                                                            bool needs_token);
   absl::StatusOr<std::unique_ptr<Port>> OpenPort(const std::string& flag, const Address& address,
                                                  ExchangeHandler* handler, const HttpLimits* limits,
                                                  ConnectionLimits* places, bool is_plain);
@@ -161,6 +162,8 @@ class Front {
   Health health_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::unique_ptr<WorkPool> pool_;
+  // HttpService::Options::short_pool of the gRPC and HTTP ports.
+  std::unique_ptr<WorkPool> short_pool_;
   std::unique_ptr<WorkPool> message_pool_;
   std::unique_ptr<WorkPool> metrics_pool_;
   std::unique_ptr<ExchangeHandler> grpc_;

@@ -70,6 +70,9 @@ void AddFrontFlags(CLI::App& app, FrontFlags* flags) {
             "allows, at most 16384");
   AddNumber(app, "--max-connections-per-address", flags->max_connections_per_address, 1, kMaxConnections,
             "Maximum open connections from one address; an IPv6 address counts by its first 64 bits");
+  AddNumber(app, "--max-handshakes-per-second", flags->max_handshakes_per_second, 1, kMaxConnections,
+            "Maximum connections with TLS that one address may open in a second, averaged, and "
+            "--max-connections-per-address at once; loopback addresses are not bound by it");
   AddNumber(app, "--max-streams-per-connection", limits.max_streams, 1, 100'000,
             "Maximum open calls on one HTTP/2 connection");
   AddNumber(app, "--max-resets-per-second", limits.max_resets_per_second, 1, 1'000'000,

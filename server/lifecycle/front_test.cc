@@ -116,6 +116,39 @@ TEST_F(FrontTest, TheMetricsPortServesMetricsAndHealth) {
   EXPECT_THAT(Exchanged(front_->metrics_port(), Get("/v2")), HasSubstr("404"));
 }
 
+TEST_F(FrontTest, WatchesDoNotHoldPlacesOfTheMetricsPort) {
+  ASSERT_TRUE(Open().ok());
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Call(kWatch)), HasSubstr("grpc-status: 12"));
+  // More connections than the port has places. Their clients keep them open.
+  std::vector<std::unique_ptr<NetClient>> watches;
+  for (int i = 0; i < 300; ++i) {
+    watches.push_back(std::make_unique<NetClient>(front_->metrics_port()));
+    std::string call = Call(kWatch);
+    const std::string closes = "Connection: close\r\n";
+    call.erase(call.find(closes), closes.size());
+    ASSERT_TRUE(watches.back()->Send(call));
+    ASSERT_EQ(watches.back()->Read(12), "HTTP/1.1 200") << i;
+  }
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Get("/metrics")), HasSubstr("the metrics"));
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Call(kHealth)), HasSubstr("grpc-status: 0\r\n"));
+}
+
+TEST_F(FrontTest, AProbeGetsAPlaceOfThoseWhoFillTheMetricsPort) {
+  ASSERT_TRUE(Open().ok());
+  std::vector<std::unique_ptr<NetClient>> crowd;
+  const std::string call = Call(kHealth);
+  for (int i = 0; i < 256; ++i) {
+    crowd.push_back(std::make_unique<NetClient>(front_->metrics_port()));
+    // The message does not come.
+    ASSERT_TRUE(crowd.back()->Send(call.substr(0, call.size() - 5)));
+  }
+  NetClient probe;
+  ASSERT_TRUE(probe.Bind(htonl(INADDR_LOOPBACK + 1)));
+  probe.Connect(front_->metrics_port());
+  ASSERT_TRUE(probe.Send(Get("/metrics")));
+  EXPECT_THAT(probe.ReadToEnd(), HasSubstr("the metrics"));
+}
+
 TEST_F(FrontTest, TokensAreNeededForBothProtocols) {
   const std::string path = testing::TempDir() + "/front_test_tokens";
   std::ofstream(path) << kToken << " predict\n";

@@ -91,7 +91,7 @@ void Connection::Abort() { Lose(); }
 void Connection::OnEvents(uint32_t events) {
   Guard([&] {
     const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
-    if (state_ == State::kHandshake) return Handshake();
+    if (state_ == State::kHandshake) return group_->RunHandshake([this] { Handshake(); });
     if (state_ == State::kLingering) return Linger();
     // Nothing can be written to a broken connection, so only what it still has to be read counts.
     if (broken && !Reads()) return Lose();

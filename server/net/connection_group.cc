@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "server/core/clock.h"
 #include "server/net/connection.h"
 
 namespace saccade::server {
@@ -11,6 +12,9 @@ namespace {
 
 // What one connection reads at once, so that it does not keep the others waiting.
 constexpr size_t kBuffer = size_t{256} << 10;
+// Time of a round for handshakes, so that they do not keep established connections waiting. One takes 0.3 ms
+// or more, depending on the certificate's key.
+constexpr absl::Duration kMaxHandshakeTime = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -40,6 +44,21 @@ Connection* ConnectionGroup::FindIdle() {
       !fresh.empty() && loop_->Now() - fresh.front()->entry().begun >= options_->first_request_time;
   if (overdue || (idle.empty() && !fresh.empty())) return fresh.front().get();
   return idle.empty() ? nullptr : idle.front().get();
+}
+
+Connection* ConnectionGroup::FindCrowded(absl::string_view address) {
+  if (closing_) return nullptr;
+  const ConnectionLimits& limits = *options_->limits;
+  size_t most = limits.open_of(address) + 1;
+  Connection* found = nullptr;
+  for (const auto& connection : ListOf(Rank::kBusy)) {
+    if (!connection->is_open()) continue;
+    const size_t open = limits.open_of(connection->peer().address);
+    if (open <= most) continue;
+    most = open;
+    found = connection.get();
+  }
+  return found;
 }
 
 size_t ConnectionGroup::open_requests() const {
@@ -76,6 +95,14 @@ void ConnectionGroup::SetRank(Connection* connection, Rank rank) {
   List& to = ListOf(rank);
   to.splice(to.end(), ListOf(entry.rank), entry.position);
   entry.rank = rank;
+}
+
+void ConnectionGroup::RunHandshake(absl::FunctionRef<void()> step) {
+  if (std::exchange(handshake_round_, loop_->Now()) != loop_->Now()) handshake_time_ = absl::ZeroDuration();
+  if (handshake_time_ >= kMaxHandshakeTime) return;
+  const absl::Time begun = Clock::Real()->Now();
+  const absl::Cleanup spend = [&] { handshake_time_ += Clock::Real()->Now() - begun; };
+  step();
 }
 
 void ConnectionGroup::Remove(Connection* connection) {

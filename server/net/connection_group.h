@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/net/client_socket.h"
@@ -59,6 +61,9 @@ class ConnectionGroup {
   // that has been idle longest. Null if all are busy,
   // or if the group is closed.
   Connection* FindIdle();
+  // The busy connection to close to make room for one from `address`, see PortOptions::replaces_busy. Null if
+  // there is none. Takes a time that is linear in the connections.
+  Connection* FindCrowded(absl::string_view address);
   size_t open_requests() const;
 
   void Drain(absl::Duration grace);
@@ -73,6 +78,10 @@ class ConnectionGroup {
   // How Drain() was called, if it was.
   const std::optional<absl::Duration>& drain_grace() const { return drain_grace_; }
   void SetRank(Connection* connection, Rank rank);
+  // Runs a step of a TLS handshake, which may compute for long: up to a bound in each round of the loop, and
+  // at least one. If the round's time is used up, does nothing: epoll tells of the connection again in the
+  // next.
+  void RunHandshake(absl::FunctionRef<void()> step);
   // Destroys the connection.
   void Remove(Connection* connection);
 
@@ -94,6 +103,9 @@ class ConnectionGroup {
   std::vector<char> buffer_;
   std::optional<absl::Duration> drain_grace_;
   bool closing_ = false;
+  // The round in which a handshake went on last, and the time of that round's handshakes.
+  absl::Time handshake_round_ = absl::InfinitePast();
+  absl::Duration handshake_time_;
   absl::AnyInvocable<void() &&> done_;
 };
 

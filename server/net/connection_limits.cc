@@ -20,6 +20,15 @@ std::string LimitKeyOf(absl::string_view address) {
   return absl::StrCat(text.data(), "/64");
 }
 
+std::optional<Refusal> ConnectionLimits::BeginHandshake(absl::string_view address, bool is_loopback,
+                                                        absl::Time now) {
+  if (is_loopback) return std::nullopt;
+  const std::string key = LimitKeyOf(address);
+  absl::MutexLock lock(&mutex_);
+  if (handshakes_.Take(key, now)) return std::nullopt;
+  return Refusal::kHandshakes;
+}
+
 std::optional<Refusal> ConnectionLimits::Add(absl::string_view address, bool is_loopback) {
   std::string key = LimitKeyOf(address);
   absl::MutexLock lock(&mutex_);
@@ -52,6 +61,13 @@ void ConnectionLimits::Remove(absl::string_view address) {
 size_t ConnectionLimits::open() const {
   absl::MutexLock lock(&mutex_);
   return open_;
+}
+
+size_t ConnectionLimits::open_of(absl::string_view address) const {
+  const std::string key = LimitKeyOf(address);
+  absl::MutexLock lock(&mutex_);
+  const auto found = by_address_.find(key);
+  return found == by_address_.end() ? 0 : found->second;
 }
 
 void ConnectionLimits::AddGroup(std::shared_ptr<ConnectionGroup> group) {

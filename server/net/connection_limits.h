@@ -1,4 +1,4 @@
-// Bounds the number of connections, in all and for each client address.
+// Bounds the number of connections, in all and for each client address, and how often TLS is agreed on.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/net/handshake_rates.h"
 #include "server/net/refusal.h"
 
 namespace saccade::server {
@@ -30,9 +32,17 @@ class ConnectionLimits {
     // So many places of max_connections are kept for connections from loopback addresses, and for those that
     // replace an idle one: local health probes must get through.
     size_t kept_for_probes = 16;
+    // Of one address, averaged; as many as max_per_address at once, so that all its clients may reconnect.
+    // Loopback addresses are not bound by it.
+    double max_handshakes_per_second = 100;
   };
 
-  explicit ConnectionLimits(const Options& options) : options_(options) {}
+  explicit ConnectionLimits(const Options& options)
+      : options_(options),
+        handshakes_(options.max_handshakes_per_second, static_cast<double>(options.max_per_address)) {}
+
+  // Counts a TLS handshake, or says why it may not begin. Times must not decrease.
+  std::optional<Refusal> BeginHandshake(absl::string_view address, bool is_loopback, absl::Time now);
 
   // Takes a place for a connection, or says why not. kConnections: an idle connection may be closed to make
   // room.
@@ -41,6 +51,8 @@ class ConnectionLimits {
   std::optional<Refusal> Replace(absl::string_view closed, absl::string_view address, bool is_loopback);
   void Remove(absl::string_view address);
   size_t open() const;
+  // Open connections of an address.
+  size_t open_of(absl::string_view address) const;
 
   // The connections that hold the places, wherever room may be made. Used by ports.
   void AddGroup(std::shared_ptr<ConnectionGroup> group);
@@ -56,6 +68,7 @@ class ConnectionLimits {
   size_t open_ ABSL_GUARDED_BY(mutex_) = 0;
   // std::map, because Abseil's tables are broken after an allocation that fails while they grow.
   std::map<std::string, size_t> by_address_ ABSL_GUARDED_BY(mutex_);
+  HandshakeRates handshakes_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<ConnectionGroup>> groups_ ABSL_GUARDED_BY(mutex_);
 };
 

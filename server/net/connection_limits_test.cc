@@ -102,6 +102,18 @@ TEST(ConnectionLimitsTest, MorePlacesKeptThanThereAreLeavesNoneForOthers) {
   EXPECT_EQ(limits.Add("127.0.0.1", true), std::nullopt);
 }
 
+TEST(ConnectionLimitsTest, HandshakesOfAnAddressHaveARate) {
+  ConnectionLimits limits({.max_connections = 100, .max_per_address = 3, .max_handshakes_per_second = 2});
+  absl::Time now = absl::UnixEpoch();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(limits.BeginHandshake("2001:db8::1", false, now), std::nullopt);
+  EXPECT_EQ(limits.BeginHandshake("2001:db8::2", false, now), Refusal::kHandshakes);
+  EXPECT_EQ(limits.BeginHandshake("192.0.2.1", false, now), std::nullopt);
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(limits.BeginHandshake("127.0.0.1", true, now), std::nullopt);
+  now += absl::Milliseconds(500);
+  EXPECT_EQ(limits.BeginHandshake("2001:db8::2", false, now), std::nullopt);
+  EXPECT_EQ(limits.BeginHandshake("2001:db8::2", false, now), Refusal::kHandshakes);
+}
+
 TEST(RefusalTest, EachHasANameOfItsOwn) {
   std::set<std::string> names;
   for (size_t i = 0; i < kRefusals; ++i) names.insert(std::string(NameOf(static_cast<Refusal>(i))));

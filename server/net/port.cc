@@ -67,6 +67,8 @@ class Port::Impl final : private Watcher {
     ClientSocket socket;
     // Where to look, from back to front.
     std::vector<std::shared_ptr<ConnectionGroup>> groups;
+    // Whether it takes the place of a busy connection.
+    bool takes_busy;
     // Counts in `seekers_`, for Close() to wait.
     std::shared_ptr<void> counted;
   };
@@ -76,6 +78,7 @@ class Port::Impl final : private Watcher {
   // Hands a socket that holds a place to a group.
   void Serve(ClientSocket socket);
   // Gives a socket the place of an idle connection; first of this port, then of all that share the limits.
+  // Then that of a busy one of this port, if PortOptions::replaces_busy says so.
   void BeginToMakeRoom(ClientSocket socket);
   void MakeRoom(Seeker seeker);
   void MakeRoomIn(ConnectionGroup& group, Seeker seeker);
@@ -145,6 +148,12 @@ void Port::Impl::OnEvents(uint32_t /*events*/) {
 }
 
 void Port::Impl::Admit(ClientSocket socket) {
+  if (options_->tls && options_->limits != nullptr) {
+    const Peer& peer = socket.peer();
+    const auto refusal =
+        options_->limits->BeginHandshake(peer.address, peer.is_loopback, accepting_loop()->Now());
+    if (refusal) return Count(*refusal);
+  }
   const auto refusal = socket.TakePlace(options_->limits);
   if (refusal == Refusal::kConnections) return BeginToMakeRoom(std::move(socket));
   if (refusal) return Count(*refusal);
@@ -175,10 +184,12 @@ void Port::Impl::BeginToMakeRoom(ClientSocket socket) {
     absl::MutexLock lock(&mutex_);
     --seekers_;
   });
-  MakeRoom({std::move(socket), std::move(groups), counted});
+  MakeRoom({std::move(socket), std::move(groups), /*takes_busy=*/false, counted});
 }
 
 void Port::Impl::MakeRoom(Seeker seeker) {
+  if (seeker.groups.empty() && options_->replaces_busy && !std::exchange(seeker.takes_busy, true))
+    seeker.groups = groups_;
   if (seeker.groups.empty()) return Count(Refusal::kConnections);
   const std::shared_ptr<ConnectionGroup> group = std::move(seeker.groups.back());
   seeker.groups.pop_back();
@@ -187,10 +198,11 @@ void Port::Impl::MakeRoom(Seeker seeker) {
 }
 
 void Port::Impl::MakeRoomIn(ConnectionGroup& group, Seeker seeker) {
-  Connection* const idle = group.FindIdle();
-  if (idle == nullptr) return MakeRoom(std::move(seeker));
-  if (const auto refusal = seeker.socket.TakePlaceOf(idle->socket())) return Count(*refusal);
-  idle->Evict();
+  Connection* const closed =
+      seeker.takes_busy ? group.FindCrowded(seeker.socket.peer().address) : group.FindIdle();
+  if (closed == nullptr) return MakeRoom(std::move(seeker));
+  if (const auto refusal = seeker.socket.TakePlaceOf(closed->socket())) return Count(*refusal);
+  closed->Evict();
   Serve(std::move(seeker.socket));
 }
 

@@ -34,6 +34,9 @@ struct PortOptions {
   absl::Duration handshake_timeout = absl::Seconds(10);
   // When room is needed, connections that made no request for this time are closed before those that did.
   absl::Duration first_request_time = absl::Seconds(1);
+  // Whether a busy connection is closed if there is no idle one: of the address that has the most, if that
+  // has at least two more than the address of the new one.
+  bool replaces_busy = false;
   // An answer must be read with at least this rate, measured after `write_grace`; else the connection ends.
   int64_t min_bytes_per_second = 256 << 10;
   absl::Duration write_grace = absl::Seconds(10);

@@ -55,6 +55,33 @@ TEST_F(PortLimitsTest, BusyConnectionsAreNotClosedForANewOne) {
   EXPECT_EQ(limits_->open(), 2U);
 }
 
+TEST_F(PortLimitsTest, ACrowdGivesAPlaceToAnotherAddress) {
+  limits_ = std::make_unique<ConnectionLimits>(
+      ConnectionLimits::Options{.max_connections = 4, .max_per_address = 100, .kept_for_probes = 0});
+  PortOptions options = Options(2);
+  options.limits = limits_.get();
+  options.replaces_busy = true;
+  Open(std::move(options));
+  std::vector<std::unique_ptr<NetClient>> crowd;
+  for (int i = 0; i < 4; ++i) crowd.push_back(Client("+"));
+  const NetClient more(port_->port());
+  EXPECT_EQ(more.ReadToEnd(), "") << "it is of the crowd";
+  EXPECT_EQ(refusals_.count(Refusal::kConnections), 1);
+  const auto from_other = [this] {
+    auto client = std::make_unique<NetClient>();
+    EXPECT_TRUE(client->Bind(htonl(INADDR_LOOPBACK + 1)));
+    client->Connect(port_->port());
+    return client;
+  };
+  const auto one = from_other();
+  Echo(*one, "+");
+  const auto two = from_other();
+  Echo(*two, "+");
+  const auto third = from_other();
+  EXPECT_EQ(third->ReadToEnd(), "") << "now both have as many";
+  EXPECT_EQ(limits_->open(), 4U);
+}
+
 TEST_F(PortLimitsTest, TheOneThatHasBeenIdleLongestMakesRoom) {
   OpenWithPlaces(3, 1);
   const auto first = Client("+"), second = Client("+"), third = Client("+");

@@ -1,4 +1,7 @@
 // Connections over TLS.
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
@@ -6,13 +9,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/core/clock.h"
+#include "server/net/connection_limits.h"
 #include "server/net/testing/net_client.h"
 #include "server/net/testing/port_fixture.h"
 
@@ -51,6 +59,31 @@ Context ServerContext() {
   X509_free(certificate);
   EVP_PKEY_free(key);
   return context;
+}
+
+// What a client sends first.
+std::string ClientHello() {
+  const Context context(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), &SSL_free);
+  BIO* const output = BIO_new(BIO_s_mem());
+  SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), output);
+  EXPECT_EQ(SSL_connect(ssl.get()), -1) << "it waits for the answer";
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(output, &bytes);
+  return {bytes, static_cast<size_t>(size)};
+}
+
+// An IPv4 address of this machine that is not a loopback one.
+std::optional<in_addr_t> OwnAddress() {
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> addresses(found, &freeifaddrs);
+  for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
+    const bool is_up = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!is_up || one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    return reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
+  }
+  return std::nullopt;
 }
 
 class TlsClient {
@@ -176,6 +209,72 @@ TEST_F(PortTlsTest, ASlowHandshakeIsEnded) {
   const NetClient silent(port_->port());
   EXPECT_EQ(silent.ReadToEnd(), "");
   EXPECT_EQ(refusals_.count(Refusal::kHandshakeTimeout), 1);
+}
+
+// Established connections are served between the handshakes of a flood.
+TEST_F(PortTlsTest, HandshakesHaveATimeInEachRound) {
+  struct Rounds {
+    absl::Mutex mutex;
+    EventLoop* loop = nullptr;
+    std::vector<absl::Time> of_handshakes;
+  } rounds;
+  const auto on_hello = [](SSL*, int*, void* argument) {
+    auto& seen = *static_cast<Rounds*>(argument);
+    // As an expensive key would.
+    const absl::Time end = Clock::Real()->Now() + absl::Milliseconds(1);
+    while (Clock::Real()->Now() < end) {
+    }
+    absl::MutexLock lock(&seen.mutex);
+    seen.of_handshakes.push_back(seen.loop->Now());
+    return SSL_CLIENT_HELLO_SUCCESS;
+  };
+  constexpr size_t kClients = 8;
+  const Context context = ServerContext();
+  SSL_CTX_set_client_hello_cb(context.get(), on_hello, &rounds);
+  PortOptions options = Options(/*loops=*/1);
+  options.tls = [context] { return context; };
+  rounds.loop = loops_.front().get();
+  Open(std::move(options));
+  std::vector<std::unique_ptr<NetClient>> clients;
+  for (size_t i = 0; i < kClients; ++i) clients.push_back(std::make_unique<NetClient>(port_->port()));
+  // All hellos come while the loop is busy.
+  absl::Notification go;
+  loops_.front()->Post([&go] { go.WaitForNotification(); });
+  const std::string hello = ClientHello();
+  for (const auto& client : clients) EXPECT_TRUE(client->Send(hello));
+  go.Notify();
+  {
+    absl::MutexLock lock(&rounds.mutex);
+    const auto all = [&rounds]() { return rounds.of_handshakes.size() == kClients; };
+    ASSERT_TRUE(rounds.mutex.AwaitWithTimeout(absl::Condition(&all), absl::Seconds(20)));
+    const std::set<absl::Time> distinct(rounds.of_handshakes.begin(), rounds.of_handshakes.end());
+    EXPECT_EQ(distinct.size(), kClients);
+  }
+  port_->Close();
+}
+
+// A port that is asked from an address of this machine other than loopback, if it has one.
+TEST_F(PortTlsTest, HandshakesOfAnAddressHaveARate) {
+  const auto address = OwnAddress();
+  if (!address) GTEST_SKIP() << "this machine has no address but loopback";
+  ConnectionLimits limits({.max_per_address = 3, .max_handshakes_per_second = 1});
+  PortOptions options = TlsOptions();
+  options.host = "0.0.0.0";
+  options.limits = &limits;
+  Open(std::move(options));
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    NetClient client;
+    client.Connect(port_->port(), *address);
+    ASSERT_TRUE(client.connected());
+    // Not TLS, so that the connection ends in any case.
+    client.Send("GET / HTTP/1.1\r\n\r\n");
+    if (client.ReadToEnd().empty()) ++refused;
+  }
+  // A few more if this takes seconds.
+  EXPECT_GE(refused, 10);
+  EXPECT_GE(refusals_.count(Refusal::kHandshakes), 10);
+  port_.reset();
 }
 
 TEST_F(PortTlsTest, NonsenseEndsTheConnectionOnly) {

@@ -8,6 +8,8 @@ absl::string_view NameOf(Refusal refusal) {
       return "connections";
     case Refusal::kConnectionsOfAddress:
       return "connections_of_address";
+    case Refusal::kHandshakes:
+      return "handshakes";
     case Refusal::kHandshakeTimeout:
       return "handshake_timeout";
     case Refusal::kHeadTimeout:

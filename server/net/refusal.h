@@ -10,6 +10,7 @@ namespace saccade::server {
 enum class Refusal {
   kConnections,           // more connections than --max-connections
   kConnectionsOfAddress,  // more connections from one address than --max-connections-per-address
+  kHandshakes,            // more TLS handshakes from one address than --max-handshakes-per-second
   kHandshakeTimeout,      // TLS was not agreed on in time
   kHeadTimeout,           // a request's head was not complete in time
   kIdleTimeout,           // a connection without requests was closed

@@ -1,6 +1,7 @@
-"""Attacks over HTTP/1.1, and by connections that say nothing."""
+"""Attacks on the routes of REST, most of them over HTTP/1.1, and by connections that say nothing."""
 
 import contextlib
+import gzip
 import socket
 
 import http2_frames as h2
@@ -27,6 +28,22 @@ def empty_objects_over_http(attack):
         attack.send(one, middle)
     attack.send(one, end)
     one.recv(1000)
+
+
+def short_json_at_once(attack):
+    """Bodies of about 100 bytes, each of which is 32 KiB of JSON that takes 9 ms to parse. Two connections have a network thread
+    each, or more."""
+    begin, end = b'{"model":"served","clip":{"frames":{"pictures":[{}', b"]}}}"
+    body = gzip.compress(begin + b",{}" * ((32 << 10) // 3 - 20) + end)
+    fields = [(":method", "POST"), (":scheme", "http"), (":path", "/v1/predict"), (":authority", "localhost"),
+              ("content-type", "application/json"), ("content-encoding", "gzip")]
+    streams = range(1, 65, 2)
+    opened = [attack.connect(attack.http_port) for _ in range(2)]
+    for connection in opened:
+        connection.send(*(h2.head(stream, fields) + h2.data(stream, body) for stream in streams))
+    for connection in opened:
+        for _ in streams:
+            connection.until(h2.HEADERS)
 
 
 def bodies_that_never_come(attack):

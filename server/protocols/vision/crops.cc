@@ -187,6 +187,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     if (regions_.empty()) return Advance();
     const DecodeQueue::Order order = {.model = ensemble_->name(),
                                       .weight = ensemble_->settings().batching.weight,
+                                      .client = request_.client,
                                       .priority = request_.priority,
                                       .deadline = request_.deadline};
     absl::Status scheduled = pipeline_->deps().decode_pool->Schedule(
