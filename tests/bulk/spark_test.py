@@ -51,7 +51,7 @@ def test_a_failure_of_the_job_is_told_as_on_one_machine(spark, tmp_path, service
 @pytest.mark.parametrize(
     ("more", "environment", "said"),
     [
-        ([], {"JAVA_HOME": "/nothing"}, "saccade bulk: Spark cannot start Java; install Java 17 or later"),
+        ([], {"JAVA_HOME": "/nothing"}, "saccade bulk: Spark needs Java, and /nothing/bin/java is not a program; install Java"),
         (["--engine-address", "nothing"], {}, "saccade bulk: Spark cannot be used (master nothing): "),
     ],
 )

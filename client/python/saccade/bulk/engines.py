@@ -9,6 +9,7 @@ import dataclasses
 import importlib
 import logging
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -236,14 +237,16 @@ def _spark_session(address: str | None) -> Any:
     try:
         return builder.getOrCreate()
     except (OSError, Py4JError, PySparkException) as error:
-        if "JAVA_GATEWAY_EXITED" in str(error):
+        home = os.environ.get("JAVA_HOME")
+        java = os.path.join(home, "bin", "java") if home else "java"
+        if shutil.which(java) is None:
             raise BulkError(
-                "Spark cannot start Java; install Java 17 or later (Debian: apt install openjdk-17-jre-headless), or set "
-                "JAVA_HOME to its folder"
+                f"Spark needs Java, and {java} is not a program; install Java 17 or later (Debian: apt install "
+                "openjdk-17-jre-headless), or correct JAVA_HOME"
             ) from error
         raise BulkError(
-            f"Spark cannot be used (master {address or 'of its own settings'}): {_first_line(error)}; start it, or correct "
-            "--engine-address"
+            f"Spark cannot be used (master {address or 'of its own settings'}): {_first_line(error)}; Java's messages above may "
+            "say more; start the master, or correct --engine-address"
         ) from error
 
 
