@@ -3,12 +3,11 @@
 import os
 import pathlib
 import sys
-import time
 
 import pytest
 
 from disks import SmallDisk
-from processes import processes
+from processes import await_end
 from saccade.bulk.engines import Service
 from stand_in import StandIn
 
@@ -34,10 +33,7 @@ def service(tmp_path):
     repository.symlink_to(REPOSITORY)
     yield Service(command=tuple(command(str(saccaded), str(repository), ["--cores=1"])))
     # The keepers end with the workers; nothing may be left.
-    end = time.monotonic() + 120
-    while processes(str(repository)):
-        assert time.monotonic() < end, processes(str(repository))
-        time.sleep(0.1)
+    await_end(str(repository))
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """Jobs with real daemons that the job starts on this machine."""
 
+import asyncio
 import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
+import tempfile
 from concurrent import futures
 
 import pycocotools.coco
@@ -12,11 +15,12 @@ import pytest
 
 from conftest import MODEL
 from contents import check_each_once, rows_of, write_files
-from processes import after_parts, processes
+from processes import after_parts, await_end, processes
 from saccade.bulk import BulkError, Job, run
 from saccade.bulk.daemons import Lease
 from saccade.bulk.engines import Service
 from saccade.bulk.plan import Question
+from saccade.bulk.sender import Connections
 
 
 def job_of(tmp_path, service, inputs, **options):
@@ -76,11 +80,15 @@ def test_results_that_coco_cannot_hold_are_rejected(tmp_path, service):
         run(job_of(tmp_path, service, inputs, output=str(tmp_path / "found.json")))
 
 
+def address_of(lease):
+    return asyncio.run(Connections(lease.find).address())
+
+
 def test_workers_on_a_machine_share_a_daemon_that_ends_with_the_last_of_them(tmp_path, service):
     leases = [Lease("job", "machine", list(service.command), 120) for _ in range(3)]
-    addresses = {lease.address() for lease in leases}
+    addresses = {address_of(lease) for lease in leases}
     other = Lease("job", "another machine", list(service.command), 120)
-    assert len(addresses) == 1 and other.address() not in addresses
+    assert len(addresses) == 1 and address_of(other) not in addresses
     assert len(processes("bin/saccaded ", str(tmp_path / "repository"), "!keeper")) == 2
     for lease in [*leases, other]:
         lease.close()
@@ -113,12 +121,12 @@ def test_a_worker_does_not_get_the_address_of_a_daemon_that_is_stopping(tmp_path
     os.mkfifo(tmp_path / "may_stop")
     command = [sys.executable, "-c", SLOW_TO_STOP, str(tmp_path)]
     first = Lease("job", str(tmp_path), command, 60)
-    before = first.address()
+    before = address_of(first)
     first.close()
     (tmp_path / "stopping").read_bytes()
     second = Lease("job", str(tmp_path), command, 60)
     with futures.ThreadPoolExecutor(1) as threads:
-        address = threads.submit(second.address)
+        address = threads.submit(address_of, second)
         with pytest.raises(futures.TimeoutError):
             address.result(0.3)
         (tmp_path / "may_stop").write_bytes(b"")
@@ -140,3 +148,40 @@ def test_a_daemon_that_does_not_start_ends_the_job_with_its_last_lines(tmp_path,
     with pytest.raises(BulkError, match="the daemon does not start") as error:
         run(job_of(tmp_path, Service(command=(*command, str(tmp_path))), write_files(tmp_path / "in", 2)))
     assert said in str(error.value)
+
+
+# A daemon that loads until it is ended. Opening a pipe waits for the other side.
+LOADING = """#!/bin/sh
+: > "{folder}/started"
+read -r never < "{folder}/never"
+"""
+
+
+def test_one_interrupt_ends_a_job_whose_daemon_is_still_loading(tmp_path):
+    for name in ("started", "never"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "repository").mkdir()
+    program = tmp_path / "saccaded"
+    program.write_text(LOADING.format(folder=tmp_path))
+    program.chmod(0o755)
+    inputs = write_files(tmp_path / "in", 2)
+    job = subprocess.Popen(
+        [sys.executable, "-m", "saccade.bulk.command", str(inputs), "-o", str(tmp_path / "out"), "--model", "any",
+         "--saccaded", str(program), "--model-repository", str(tmp_path / "repository")], stderr=subprocess.PIPE, text=True)
+    try:
+        (tmp_path / "started").read_bytes()
+        job.send_signal(signal.SIGINT)
+        _, said = job.communicate(timeout=60)
+    finally:
+        job.kill()
+        job.wait(60)
+    assert (job.returncode, said) == (1, "saccade bulk: interrupted; the same command goes on where it stopped\n")
+    # The keeper ends the daemon.
+    await_end(str(program))
+
+
+def test_a_folder_for_temporary_files_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    with pytest.raises(BulkError, match="Not a directory: .*; set TMPDIR to a folder that can be written"):
+        run(job_of(tmp_path, Service(command=("/nothing/saccaded",)), write_files(tmp_path / "in", 2)))

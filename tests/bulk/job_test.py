@@ -1,6 +1,7 @@
 """A job's folder: what may lie in it, who may write to it, and how it goes on."""
 
 import dataclasses
+import errno
 import fcntl
 import json
 import os
@@ -229,6 +230,12 @@ def test_a_part_that_a_full_disk_cut_off_takes_no_room(tmp_path, disk):
     [
         (["--model-repository", "/tmp"], "exclude each other"),
         (["--saccaded-flag=--cores=1"], "is for daemons that are started"),
+        (["--model-repository", "/tmp", "--tls"], "--token-file and --tls are for running daemons"),
+        (["--engine-address", "host:6379"], "--engine-address is for clusters; add --on ray or --on spark"),
+        (["--url", "http://host:8001"], "is http://host:8001; expected HOST:PORT, such as 127.0.0.1:8001, without http:// or "
+         "https://; --tls connects with TLS"),
+        (["--url", "host"], "is host; expected HOST:PORT"),
+        (["--url", "far:8001", "--token-file", os.devnull], "the daemon at 127.0.0.1"),
         (["--token-file", "/nothing"], "--token-file /nothing cannot be read"),
         (["--shard-items", "0"], "expected 1 to 100000"),
         (["--priority", "101"], "expected -100 to 100"),
@@ -238,7 +245,8 @@ def test_wrong_options_say_what_is_expected(tmp_path, stand_in, more, said):
     job = job_of(tmp_path, stand_in, count=1)
     ended = subprocess.run(command(job, stand_in, *more), capture_output=True, text=True, timeout=60)
     assert ended.returncode in (1, 2)
-    assert said in ended.stderr
+    assert said in ended.stderr and "Traceback" not in ended.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_plan_of_a_stranger_is_rejected(tmp_path, stand_in):
@@ -249,6 +257,55 @@ def test_a_plan_of_a_stranger_is_rejected(tmp_path, stand_in):
     path.write_text(json.dumps({**described, "shards": 99}))
     with pytest.raises(BulkError, match="expected 99"):
         run(job)
+    path.write_text(json.dumps({name: value for name, value in described.items() if name != "shards"}))
+    with pytest.raises(BulkError, match="cannot be read .'shards'.; delete the folder, and start again"):
+        run(job)
     path.write_text("{")
     with pytest.raises(BulkError, match="cannot be read"):
         run(job)
+
+
+def test_a_damaged_list_of_shards_is_named(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    run(job)
+    path = tmp_path / "out" / "_job" / "shards.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(BulkError, match="the plan in .* cannot be read .*; delete the folder, and start again"):
+        run(job)
+    path.unlink()
+    with pytest.raises(BulkError, match="the plan in .* cannot be read .*No such file"):
+        run(job)
+
+
+def test_a_disk_that_cannot_lock_files_is_named(tmp_path, stand_in, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(BulkError, match="out cannot be locked: No locks available; name a folder on a disk that can lock"):
+        run(job_of(tmp_path, stand_in, count=1))
+
+
+def test_a_folder_in_place_of_the_file_for_coco_is_named_before_anything_is_sent(tmp_path, stand_in):
+    (tmp_path / "found.json").mkdir()
+    with pytest.raises(BulkError, match="found.json is a folder; expected the name of a file"):
+        run(dataclasses.replace(job_of(tmp_path, stand_in, count=1), output=str(tmp_path / "found.json")))
+    assert not stand_in.attempts and not (tmp_path / "found.json.parts").exists()
+
+
+@pytest.mark.parametrize(("engine", "missing"), [("ray", "ray"), ("spark", "pyspark"), ("spark", "pandas")])
+def test_an_engine_that_is_not_installed_says_what_to_install(tmp_path, stand_in, monkeypatch, engine, missing):
+    # Python then finds no module of that name.
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(BulkError) as failure:
+        run(job_of(tmp_path, stand_in, count=1, engine=engine))
+    assert str(failure.value).startswith(f"--on {engine} needs the package {missing}, which cannot be imported (")
+    assert str(failure.value).endswith(f"; install it with: pip install 'saccade[{engine}]'")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_with_a_name_that_is_not_utf_8_is_told_to_all_workers(tmp_path):
+    os.makedirs(plan.scratch(str(tmp_path)))
+    failure = plan.begin(str(tmp_path), "now")
+    failure.tell(BulkError("a\udcff.tar is gone"))
+    assert failure.told() == "a\\udcff.tar is gone"

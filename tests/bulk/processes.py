@@ -21,6 +21,14 @@ def processes(*words):
     return sorted(found)
 
 
+def await_end(*words):
+    """Waits until none of these processes runs."""
+    end = time.monotonic() + 120
+    while processes(*words):
+        assert time.monotonic() < end, processes(*words)
+        time.sleep(0.1)
+
+
 def parent(pid):
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 

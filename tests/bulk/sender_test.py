@@ -1,5 +1,7 @@
 """How a job treats what daemons answer, against a stand-in that answers as told."""
 
+import dataclasses
+import logging
 import random
 import threading
 
@@ -7,10 +9,11 @@ import grpc
 import pytest
 
 from contents import check_each_once, rows_of
-from saccade.bulk import BulkError, Job, run
+from saccade.bulk import BulkError, Job, run, sender
 from saccade.bulk.engines import Service
 from saccade.bulk.plan import Question
 from saccade.bulk.worker import Limits
+from saccade.connection import TLS
 from saccade.v1 import vision_pb2 as pb
 from stand_in import failed, overloaded
 
@@ -80,6 +83,51 @@ def test_a_model_of_another_task_ends_the_job(tmp_path, stand_in):
     stand_in.task = "stereo"
     with pytest.raises(BulkError, match="has the task stereo"):
         run(job_of(tmp_path, stand_in))
+
+
+def test_results_that_coco_cannot_hold_are_rejected_before_anything_is_sent(tmp_path, stand_in):
+    job = dataclasses.replace(job_of(tmp_path, stand_in), output=str(tmp_path / "found.json"))
+    with pytest.raises(BulkError, match="COCO JSON holds detections; write this model's results to a folder"):
+        run(job)
+    assert not stand_in.attempts and not (tmp_path / "found.json").exists()
+
+
+def test_parts_that_coco_cannot_hold_are_rejected_too(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in)
+    run(job)
+    (tmp_path / "out").rename(tmp_path / "found.json.parts")
+    with pytest.raises(BulkError, match="COCO JSON holds detections"):
+        run(dataclasses.replace(job, output=str(tmp_path / "found.json")))
+
+
+def test_a_question_for_the_model_that_is_wrong_ends_the_job(tmp_path, stand_in):
+    stand_in.no_model = (grpc.StatusCode.INVALID_ARGUMENT, "the name is too long")
+    with pytest.raises(BulkError, match="rejects the job: the name is too long"):
+        run(job_of(tmp_path, stand_in, limits=Limits(patience_seconds=1)))
+
+
+def test_a_job_that_waits_for_a_daemon_says_so_once(tmp_path, stand_in, monkeypatch, caplog):
+    monkeypatch.setattr(sender, "_RECONNECT_SECONDS", 0.2)
+    caplog.set_level(logging.INFO, "saccade.bulk")
+    stand_in.state, stand_in.reason = pb.Model.LOADING, "it is read"
+    with pytest.raises(BulkError):
+        run(job_of(tmp_path, stand_in, limits=Limits(patience_seconds=2)))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == f"waits for {stand_in.address}, 2 s at most: model any is LOADING: it is read"
+
+
+@pytest.mark.parametrize(
+    ("service", "said"),
+    [
+        (Service(addresses=("http://127.0.0.1:8001",)), "expected HOST:PORT, without http:// or https://; the option tls connects"),
+        (Service(addresses=("127.0.0.1:8001", "far:8001"), token="secret"), "the daemon at far:8001 .* in clear text; set tls"),
+        (Service(addresses=("127.0.0.1:8001",), tls=TLS("/nothing.pem")), "the daemon at 127.0.0.1:8001 .*No such file"),
+    ],
+)
+def test_options_that_cannot_be_end_the_job_before_a_folder_is_made(tmp_path, service, said):
+    with pytest.raises(BulkError, match=said):
+        run(job_of(tmp_path, service=service, count=1))
+    assert not (tmp_path / "out").exists()
 
 
 def test_no_more_requests_are_in_flight_than_are_allowed(tmp_path, stand_in):

@@ -1,5 +1,7 @@
 """What a bulk job takes as its inputs, and in which order."""
 
+import errno
+import io
 import json
 import os
 import tarfile
@@ -47,6 +49,23 @@ def test_a_folder_that_links_to_itself_is_read_once(tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"a")
     (tmp_path / "again").symlink_to(tmp_path)
     assert [item.key for item in read_all([tmp_path])] == ["a.jpg"]
+
+
+class BadSector(io.BytesIO):
+    """A file whose bytes from the second member on cannot be read."""
+
+    def read(self, size=-1):
+        if self.tell() >= 1024:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read(size)
+
+
+def test_a_tar_file_that_cannot_be_read_at_a_place_costs_the_members_there(tmp_path):
+    path = write_tar(tmp_path / "t.tar", [("1.jpg", b"one"), ("2.jpg", b"two")])
+    (shard,) = sources.shards([str(path)], 9, sources.Columns())
+    first, second = sources._read_tar(shard, BadSector(path.read_bytes()))
+    assert first.data == b"one"
+    assert (second.data, second.error) == (None, "t.tar cannot be read: Input/output error")
 
 
 def test_parquet_columns_may_be_structs_and_have_keys_and_gaps(tmp_path):

@@ -3,6 +3,8 @@ killed, and the disk of the output fills."""
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from pyspark.sql import SparkSession
@@ -44,6 +46,22 @@ def test_a_failure_of_the_job_is_told_as_on_one_machine(spark, tmp_path, service
     with pytest.raises(BulkError, match="rejects the job: no model 'absent'; this daemon has") as error:
         run(job_of(tmp_path, service, inputs, engine="spark", question=Question("absent")))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "environment", "said"),
+    [
+        ([], {"JAVA_HOME": "/nothing"}, "saccade bulk: Spark needs Java, and /nothing/bin/java is not a program; install Java"),
+        (["--engine-address", "nothing"], {}, "saccade bulk: Spark cannot be used (master nothing): "),
+    ],
+)
+def test_a_session_that_cannot_be_started_is_told(tmp_path, stand_in, more, environment, said):
+    inputs = write_files(tmp_path / "in", 2)
+    ended = subprocess.run(
+        [sys.executable, "-m", "saccade.bulk.command", str(inputs), "-o", str(tmp_path / "out"), "--model", "any", "--url",
+         stand_in.address, "--on", "spark", *more], capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+    assert ended.returncode == 1
+    assert said in ended.stderr and "Traceback" not in ended.stderr
 
 
 def test_a_daemon_that_is_killed_in_the_middle_costs_no_input(spark, tmp_path, service, capsys):

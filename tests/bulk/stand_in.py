@@ -36,6 +36,8 @@ class StandIn(vision_pb2_grpc.VisionServicer):
             index=len(content), label="size", probability=1.0)
         self.task = "classification"
         self.state, self.reason = pb.Model.READY, ""
+        # The code and the text with which questions for the model fail.
+        self.no_model = None
         self.seconds = 0.0
         self.room = 1000
         self.answered = collections.Counter()
@@ -62,6 +64,8 @@ class StandIn(vision_pb2_grpc.VisionServicer):
         self.stop()
 
     def GetModel(self, request, context):
+        if self.no_model is not None:
+            context.abort(*self.no_model)
         return pb.Model(name=request.model, version=1, state=self.state, reason=self.reason, task=self.task)
 
     def Predict(self, request, context):

@@ -41,6 +41,16 @@ debian_12 = pytest.mark.skipif(
 )
 
 
+@pytest.mark.parametrize("file", [DOCKERFILE, ROOT / "docs/deploying.md"], ids=lambda file: file.name)
+def test_the_containers_that_are_written_down_start(file):
+    """The image's daemon listens on all addresses, for which it wants to be told who may call."""
+    joined = re.sub(r"\\\n[# ]+", "", file.read_text())
+    commands = [line for line in joined.splitlines() if re.search(r"docker run .*\bsaccade(-cuda)?:[0-9]", line)]
+    assert commands
+    for command in commands:
+        assert "-e SACCADED_INSECURE=true" in command or "--token-file" in command, command
+
+
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory):
     """The files that collect-runtime.sh collects from the built daemon."""

@@ -41,13 +41,13 @@ def resources(request, tmp_path_factory):
     return with_component(request.param.removeprefix("base with "), tmp_path_factory)
 
 
-def with_component(name, tmp_path_factory):
+def with_component(name, tmp_path_factory, folder="base", more=""):
     # Kustomize accepts components only from beside a kustomization, hence a copy of the tree with one more folder.
     tree = tmp_path_factory.mktemp("kustomize")
-    for part in ("base", "components"):
+    for part in ("base", "components", "overlays"):
         (tree / part).symlink_to(KUSTOMIZE / part)
     (tree / "user").mkdir()
-    (tree / "user" / "kustomization.yaml").write_text(f"resources: [../base]\ncomponents: [../components/{name}]\n")
+    (tree / "user" / "kustomization.yaml").write_text(f"resources: [../{folder}]\ncomponents: [../components/{name}]\n{more}")
     return kustomize(tree / "user")
 
 
@@ -78,6 +78,20 @@ def test_keda_takes_the_autoscalers_place(tmp_path_factory):
     assert scaled["scaleTargetRef"]["name"] == before["scaleTargetRef"]["name"]
     assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (before["minReplicas"], before["maxReplicas"])
     assert scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] == before["behavior"]
+
+
+@pytest.mark.parametrize("folder, more, name", [
+    ("base", "", "saccade"), ("base", "nameSuffix: -of-mine\n", "saccade-of-mine"), ("overlays/gpu", "", "saccade-gpu"),
+    ("overlays/demo", "nameSuffix: -again\n", "saccade-demo-again"),
+])
+def test_keda_scales_the_deployment_that_is_there(folder, more, name, tmp_path_factory):
+    built = with_component("keda", tmp_path_factory, folder, more)
+    scaled = only(built, "ScaledObject")["spec"]
+    assert scaled["scaleTargetRef"]["name"] == only(built, "Deployment")["metadata"]["name"] == name
+    for trigger in scaled["triggers"]:
+        (pods,) = re.findall(r'pod=~"([^"]+)"', trigger["metadata"]["query"])
+        assert re.fullmatch(pods, f"{name}-5d9c8b7f6f-x2x4z") and not re.fullmatch(pods, "other-5d9c8b7f6f-x2x4z")
+    assert not of_kind(built, "HorizontalPodAutoscaler")
 
 
 def of_kind(resources, kind):

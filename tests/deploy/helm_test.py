@@ -4,6 +4,7 @@ deploy/kustomize/base, once they are said to be open."""
 import copy
 import json
 import re
+import shlex
 import tarfile
 
 import helm_python as helm
@@ -46,6 +47,7 @@ VARIANTS = {
     "KEDA": {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prometheus:9090", "triggers": [
         {"type": "prometheus", "metadata": {"serverAddress": "http://prometheus:9090", "query": "vector(1)", "threshold": "5"}}]}}},
     "state that outlives the pods": {"state": {"claim": "saccade-state"}},
+    "captured calls": {"capture": {"enabled": True, "claim": "calls", "sink": {"url": "http://dumper.default.svc", "port": 8080}}},
     "an account of its own": {"serviceAccount": {"create": False, "name": "vision"}},
     "everything": {
         "fullnameOverride": "eyes", "image": {"repository": "registry.example/saccade", "tag": "9.9.9"},
@@ -63,6 +65,9 @@ VARIANTS = {
         "traces": {"endpoint": "https://collector.example", "settings": {"OTEL_TRACES_SAMPLER_ARG": 0.1}, "to": FROM},
         "prometheusRule": {"enabled": True, "runbookBase": "https://git.example/", "labels": {"release": "prometheus"}},
         "grafanaDashboards": {"enabled": True}, "state": {"hostPath": "/var/lib/eyes"},
+        "capture": {"enabled": True, "sizeLimit": "1Gi", "sink": {"url": "https://sink.example/calls", "to": FROM}},
+        "extraEnv": [{"name": "SACCADED_LOG_LEVEL", "value": "debug"},
+                     {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
     },
 }
 
@@ -287,8 +292,124 @@ def test_the_notes_name_what_the_chart_makes():
     assert "deployment/" not in progressive and "kubectl argo rollouts -n vision status saccade\n" in progressive
     # kubectl takes a headless Service's port for the pod's.
     ports = {"httpPort": 80, "grpcPort": 81}
-    assert "port-forward service/saccade 8000:8000 8001:8001\n" in notes({"service": ports})
-    assert "port-forward service/saccade 8000:80 8001:81\n" in notes({"service": {**ports, "headless": False}})
+    headless, proxied = notes({"service": ports}), notes({"service": {**ports, "headless": False}})
+    assert "port-forward service/saccade 8000:8000 8001:8001\n" in headless
+    assert "port-forward service/saccade 8000:80 8001:81\n" in proxied
+    # So do clients, which connect to the pods' addresses.
+    assert "connect to dns:///saccade.vision.svc:8001 with" in headless
+    assert "connect to dns:///saccade.vision.svc:81 with" in proxied
+
+
+def pod_name(deployment):
+    """The longest name that Kubernetes makes for a pod of the Deployment: it cuts what stands before the last part at 58."""
+    return f"{deployment}-{'5' * 10}-"[:58] + "x2x4z"
+
+
+@pytest.mark.parametrize("values, name", [
+    ({}, "a" * 53), ({"nameOverride": "b" * 60}, "vision"), ({"fullnameOverride": "c" * 63}, "vision"), ({"fullnameOverride": "d" * 46}, "vision"),
+], ids=["release", "name", "full name", "as long as may be"])
+def test_pods_have_the_whole_name_and_the_whole_hash_of_their_deployment(values, name):
+    keda = {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prometheus:9090"}}}
+    resources = render({**values, **keda}, name=name)
+    deployment = only(resources, "Deployment")["metadata"]["name"]
+    assert re.fullmatch(rf"{deployment}-5{{10}}-x2x4z", pod_name(deployment))
+    scaled = only(resources, "ScaledObject")["spec"]
+    assert scaled["scaleTargetRef"]["name"] == deployment
+    for trigger in scaled["triggers"]:
+        (pods,) = re.findall(r'pod=~"([^"]+)"', trigger["metadata"]["query"])
+        assert re.fullmatch(pods, pod_name(deployment)) and not re.fullmatch(pods, pod_name("other"))
+    for resource in resources:
+        assert len(resource["metadata"]["name"]) <= 63
+
+
+COMMAND = re.compile(r"helm install vision deploy/helm/saccade +([^\n]*)")
+WRITTEN = [(file.name, found) for folder, kind in (("docs", "md"), ("deploy/helm/values", "yaml"))
+           for file in sorted((ROOT / folder).glob(f"*.{kind}"))
+           # A command may go on in the next line, in a file of values behind another #.
+           for found in COMMAND.findall(re.sub(r"\\\n[# ]+", "", file.read_text()))]
+
+
+def values_of(command):
+    """What -f, --set and --set-file make of the chart's values."""
+    values, words = {}, iter(shlex.split(command, comments=True))
+
+    def merge(into, more):
+        for key, value in more.items():
+            if isinstance(value, dict) and isinstance(into.get(key), dict):
+                merge(into[key], value)
+            else:
+                into[key] = value
+
+    def assign(path, value):
+        for key in reversed(path.split(".")):
+            value = {key: value}
+        merge(values, value)
+
+    for word in words:
+        given = next(words)
+        if word == "-f":
+            merge(values, yaml.safe_load((ROOT / given).read_text()))
+        elif word == "--set":
+            for one in given.split(","):
+                path, _, value = one.partition("=")
+                assign(path, yaml.safe_load(value))
+        else:
+            assert word == "--set-file" and given == "models.fetch.checksums=SHA256SUMS"
+            assign("models.fetch.checksums", "0" * 64 + "  ./shapes/config.pbtxt\n")
+    return values
+
+
+@pytest.mark.parametrize("file, command", WRITTEN)
+def test_the_commands_that_are_written_down_install_something(file, command):
+    assert only(render(values_of(command), name="vision", insecure=False), "Deployment"), file
+
+
+def test_the_commands_that_are_written_down_are_found():
+    assert {file for file, _ in WRITTEN} >= {"deploying.md", "capture.md", "fleet.yaml", "models-fetch.yaml", "models-s3.yaml"}
+    page = (ROOT / "docs/deploying.md").read_text()
+    for secret in ("kubectl create secret tls saccade-tls ", "kubectl create secret generic saccade-tokens --from-file=tokens\n"):
+        assert secret in page
+
+
+@pytest.mark.parametrize("capture, volume, path", [
+    ({"sizeLimit": "1Gi"}, {"emptyDir": {"sizeLimit": "1Gi"}}, None),
+    ({"claim": "calls"}, {"persistentVolumeClaim": {"claimName": "calls"}}, "$(POD_NAME)"),
+], ids=str)
+def test_captured_calls_have_a_volume_and_each_pod_a_folder(capture, volume, path):
+    resources = render({"capture": {"enabled": True, **capture}, "config": {"capture-rate": 0.01}})
+    written = config(resources)
+    assert set(written) <= known_flags() and written["capture-rate"] == "0.01" and "capture-sink" not in written
+    (mount,) = [one for one in container(resources)["volumeMounts"] if one["name"] == "capture"]
+    # The daemon makes the last folder, which others may not read.
+    assert written["capture"].rpartition("/")[0] == mount["mountPath"] and mount.get("subPathExpr") == path
+    (made,) = [one for one in pod(resources)["volumes"] if one["name"] == "capture"]
+    assert made == {"name": "capture", **volume}
+    names = {one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"] for one in container(resources).get("env", [])}
+    assert names == ({"POD_NAME": "metadata.name"} if path else {})
+    assert not let_out(only(resources, "NetworkPolicy")["spec"])
+
+
+@pytest.mark.parametrize("sink, port", [
+    ({"url": "http://dumper.default.svc"}, 80), ({"url": "http://dumper.default.svc", "port": 8080, "to": FROM}, 8080),
+    ({"url": "https://sink.example:9443/calls"}, 9443),
+], ids=str)
+def test_captured_calls_are_let_out_to_their_sink(sink, port):
+    resources = render({"capture": {"sink": sink}})
+    written = config(resources)
+    assert set(written) <= known_flags() and written["capture-sink"] == sink["url"] and "capture" not in written
+    out = let_out(only(resources, "NetworkPolicy")["spec"])
+    assert set(out) == {(port, "TCP"), (53, "UDP"), (53, "TCP")} and out[(port, "TCP")] == sink.get("to")
+    assert container(resources)["env"] == [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]
+    assert "capture" not in {volume["name"] for volume in pod(resources)["volumes"]}
+    both = render({"capture": {"sink": sink}, "traces": {"endpoint": "http://collector:4318"}})
+    assert set(let_out(only(both, "NetworkPolicy")["spec"])) == {*out, (4318, "TCP")}
+
+
+def test_further_variables_reach_the_daemon():
+    more = VARIANTS["everything"]["extraEnv"]
+    assert container(render({"extraEnv": more}))["env"] == more
+    assert container(render(VARIANTS["everything"]))["env"][-2:] == more
+    assert "env" not in container(render())
 
 
 def test_the_grace_period_follows_the_drain():
@@ -406,6 +527,14 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"autoscaling": {"keda": {"enabled": True, "serverAddress": "prometheus:9090"}}},
     {"autoscaling": {"keda": {"threshold": 0}}},
     {"state": {"hostPath": "state"}},
+    {"capture": {"sink": {"url": "dumper.default.svc"}}},
+    {"capture": {"sink": {"port": 8080}}},
+    {"capture": {"sink": {"to": FROM}}},
+    {"capture": {"folder": "/calls"}},
+    {"extraEnv": {"A": "b"}},
+    {"extraEnv": [{"value": "b"}]},
+    {"extraEnv": [{"name": "A", "value": 1}]},
+    {"extraEnv": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]},
     *({"models": {"fetch": {"settings": {name: "secret"}}}} for name in (
         "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "RCLONE_S3_ACCESS_KEY_ID", "RCLONE_S3_SECRET_ACCESS_KEY",
         "RCLONE_S3_SESSION_TOKEN", "RCLONE_S3_SSE_CUSTOMER_KEY", "RCLONE_S3_SSE_CUSTOMER_KEY_BASE64", "RCLONE_RC_PASS",
@@ -419,6 +548,8 @@ def test_wrong_values_are_refused(values):
 @pytest.mark.parametrize("values, said", [
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
     ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
+    ({"config": {"capture": "/tmp/calls"}}, "config.capture: is set by the chart"),
+    ({"config": {"capture-sink": "http://sink"}}, "config.capture-sink: is set by the chart"),
     ({"config": {"require-signed": True}}, "config.require-signed: is set by the chart"),
     ({"models": {"claim": ""}}, "models.claim"),
     ({"state": {"claim": "here", "hostPath": "/there"}}, "state: claim and hostPath are both set"),

@@ -73,7 +73,10 @@ class Connection:
 
     def __post_init__(self) -> None:
         if not self.address or "://" in self.address.replace("dns:///", ""):
-            raise ValueError(f"address: {self.address!r} is not valid; expected HOST:PORT, without http://")
+            raise ValueError(
+                f"address: {self.address!r} is not valid; expected HOST:PORT, without http:// or https://; the option tls "
+                "connects with TLS"
+            )
         if self.max_message_bytes < 1:
             raise ValueError(f"max_message_bytes: is {self.max_message_bytes}; expected at least 1")
         if self.keepalive is not None and not self.keepalive >= 1:

@@ -26,6 +26,28 @@ def bounded(kind: type, least: float, most: float):  # type: ignore[no-untyped-d
     return parse
 
 
+def address(advice: str = "; --tls connects with TLS") -> Callable[[str], str]:
+    """A kind of argument: the address of a daemon, HOST:PORT or another of gRPC's forms. gRPC itself takes port 443 if there is
+    none. `advice` follows what is expected."""
+
+    def parse(text: str) -> str:
+        is_valid = "://" not in text.replace("dns:///", "") and (
+            text.startswith("unix:") or all(_has_port(one) for one in text.split(","))
+        )
+        if not is_valid:
+            raise argparse.ArgumentTypeError(
+                f"is {text}; expected HOST:PORT, such as 127.0.0.1:8001, without http:// or https://{advice}"
+            )
+        return text
+
+    return parse
+
+
+def _has_port(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isascii() and port.isdigit() and 1 <= int(port) <= 65535
+
+
 def token_of(path: str | None) -> str | None:
     if path is None:
         return None

@@ -24,12 +24,9 @@ def _rows(made: Plan) -> Iterator[dict[str, Any]]:
                 yield from batch.to_pylist()
 
 
-def check(made: Plan) -> None:
-    """Rejects a job whose results COCO's form cannot hold. Call it when there is a part."""
-    import pyarrow.parquet
-
-    kind = pyarrow.parquet.read_schema(made.part(made.entries[0].id)).field("result").type.value_type
-    if "box" not in [field.name for field in kind]:
+def check(schema: Any) -> None:
+    """Rejects the parts' schema if COCO's form cannot hold their results."""
+    if "box" not in [field.name for field in schema.field("result").type.value_type]:
         raise BulkError("COCO JSON holds detections; write this model's results to a folder, as Parquet files")
 
 
@@ -65,6 +62,10 @@ def _list(file: IO[str], name: str, values: Iterator[Any]) -> None:
 
 def write(made: Plan, path: str) -> None:
     """`images` has the inputs with an answer, `errors` those without."""
+    import pyarrow.parquet
+
+    # Versions of this package that did not check before they sent anything may have left parts.
+    check(pyarrow.parquet.read_schema(made.part(made.entries[0].id)))
     categories: dict[int, str] = {}
 
     def images() -> Iterator[dict[str, Any]]:

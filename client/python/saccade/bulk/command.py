@@ -14,7 +14,7 @@ from saccade.bulk.job import Job, Progress, Report, run
 from saccade.bulk.plan import Question
 from saccade.bulk.sources import Columns
 from saccade.bulk.worker import Limits
-from saccade.console import bounded, run_resumable, token_of
+from saccade.console import address, bounded, run_resumable, token_of
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of the requests; the default gives way to everything else")
     add("--timeout", type=bounded(float, 0.1, 3600), default=60.0, help="seconds for one request")
     where = parser.add_argument_group("daemons")
-    where.add_argument("--url", action="append", default=[], metavar="HOST:PORT",
+    where.add_argument("--url", type=address(), action="append", default=[], metavar="HOST:PORT",
                        help="gRPC address of a daemon or service; may be repeated (default 127.0.0.1:8001)")
     where.add_argument("--token-file", help="file with the token that is sent")
     where.add_argument("--tls", action="store_true", help="connect with TLS")
@@ -66,6 +66,8 @@ def _service(given: argparse.Namespace) -> Service:
             raise BulkError("--saccaded-flag is for daemons that are started; add --model-repository")
         urls = tuple(given.url) or ("127.0.0.1:8001",)
         return Service(addresses=urls, token=token_of(given.token_file), tls=given.tls or None)
+    if given.token_file or given.tls:
+        raise BulkError("--token-file and --tls are for running daemons; leave them out, or name a daemon with --url")
     if given.url:
         raise BulkError("--url and --model-repository exclude each other: use running daemons, or start some")
     if given.on == "local" and shutil.which(given.saccaded) is None:
@@ -77,6 +79,8 @@ def _service(given: argparse.Namespace) -> Service:
 
 
 def _job(given: argparse.Namespace) -> Job:
+    if given.engine_address and given.on == "local":
+        raise BulkError("--engine-address is for clusters; add --on ray or --on spark")
     question = Question(
         model=given.model, version=given.model_version, score_threshold=given.score_threshold, top_k=given.top_k,
         masks=not given.no_masks, priority=given.priority, timeout=given.timeout,

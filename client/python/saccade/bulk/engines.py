@@ -6,16 +6,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import importlib
 import logging
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 from saccade.bulk import daemons, plan
 from saccade.bulk.failures import BulkError
-from saccade.bulk.sender import Connections
+from saccade.bulk.sender import Connections, valid_options
 from saccade.bulk.worker import SHARDS_AT_ONCE, Limits, Worker
+from saccade.client import Client
 from saccade.connection import TLS
 
 _log = logging.getLogger("saccade.bulk")
@@ -38,11 +41,17 @@ class Service:
     token: str | None = None
     tls: TLS | bool | None = None
 
+    def check(self) -> None:
+        """Raises BulkError for an address, a token or TLS options that cannot be used."""
+        for address in self.addresses:
+            with valid_options(address):
+                Client(address, token=self.token, tls=self.tls).close()
+
     def connections(self, job: str, machine: str, number: int = 0) -> Connections:
         """`machine` names the machine, or the part of one that has a daemon of its own; `number` chooses an address."""
         if self.command:
             lease = daemons.Lease(job, machine, list(self.command), self.start_seconds)
-            return Connections(lease.address, lease.close)
+            return Connections(lease.find, lease.close)
         address = self.addresses[number % len(self.addresses)]
         return Connections(lambda: address, token=self.token, tls=self.tls)
 
@@ -56,9 +65,28 @@ class Work:
     run: str
     service: Service
     limits: Limits
+    # True if the parts become a file in COCO's form.
+    is_coco: bool = False
 
     def worker(self, machine: str, number: int = 0) -> Worker:
-        return Worker(self.folder, self.run, self.service.connections(self.folder, machine, number), self.limits)
+        connections = self.service.connections(self.folder, machine, number)
+        return Worker(self.folder, self.run, connections, self.limits, self.is_coco)
+
+
+# The modules that an engine needs here, beside pyarrow.
+_MODULES = {"local": (), "ray": ("ray", "ray.data"), "spark": ("pyspark", "pandas")}
+
+
+def check_installed(engine: str) -> None:
+    """Raises BulkError if a package of the engine is not installed."""
+    for name in _MODULES[engine]:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise BulkError(
+                f"--on {engine} needs the package {error.name or name}, which cannot be imported ({error}); install it with: "
+                f"pip install 'saccade[{engine}]'"
+            ) from None
 
 
 def run_local(work: Work, entries: list[plan.Entry], _options: dict[str, str]) -> None:
@@ -197,15 +225,43 @@ def _spark_worker(work: Work) -> Worker:
     return _kept[1]
 
 
-def run_spark(work: Work, entries: list[plan.Entry], options: dict[str, str]) -> None:
-    """Spark: each partition is a batch of shards. A lost executor gives its partitions back."""
+def _spark_session(address: str | None) -> Any:
+    """Starts a session, or returns the one that this process has."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("saccade bulk")
-    if "address" in options:
-        builder = builder.master(options["address"])
-    spark = builder.getOrCreate()
+    if address is not None:
+        builder = builder.master(address)
+    try:
+        return builder.getOrCreate()
+    except (OSError, Py4JError, PySparkException) as error:
+        home = os.environ.get("JAVA_HOME")
+        java = os.path.join(home, "bin", "java") if home else "java"
+        if shutil.which(java) is None:
+            raise BulkError(
+                f"Spark needs Java, and {java} is not a program; install Java 17 or later (Debian: apt install "
+                "openjdk-17-jre-headless), or correct JAVA_HOME"
+            ) from error
+        raise BulkError(
+            f"Spark cannot be used (master {address or 'of its own settings'}): {_first_line(error)}; Java's messages above may "
+            "say more; start the master, or correct --engine-address"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """The text of an error of Spark without Java's stack."""
+    cause = getattr(error, "java_exception", None)
+    return str(error if cause is None else cause).partition("\n")[0]
+
+
+def run_spark(work: Work, entries: list[plan.Entry], options: dict[str, str]) -> None:
+    """Spark: each partition is a batch of shards. A lost executor gives its partitions back."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    spark = _spark_session(options.get("address"))
     names = [field.name for field in dataclasses.fields(plan.Entry)]
 
     def process(frames: Any) -> Any:
@@ -222,7 +278,7 @@ def run_spark(work: Work, entries: list[plan.Entry], options: dict[str, str]) ->
     frame = spark.createDataFrame(rows, ", ".join(f"{name} long" for name in names))
     try:
         frame.mapInPandas(process, "id long").collect()
-    except PySparkException as error:
+    except (Py4JError, PySparkException) as error:
         raise _engine_failed("Spark", error) from error
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from saccade.bulk import coco, plan, sources
-from saccade.bulk.engines import ENGINES, Service, Work
+from saccade.bulk.engines import ENGINES, Service, Work, check_installed
 from saccade.bulk.failures import BulkError, is_disk_full, not_written
 from saccade.bulk.worker import Limits
 
@@ -32,9 +32,13 @@ class Job:
     columns: sources.Columns = sources.Columns()
     limits: Limits = Limits()
 
+    @property
+    def is_coco(self) -> bool:
+        return self.output.endswith(".json")
+
     def folder(self) -> str:
         output = os.path.abspath(self.output)
-        return f"{output}.parts" if output.endswith(".json") else output
+        return f"{output}.parts" if self.is_coco else output
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,36 +65,39 @@ def run(job: Job, progress: Callable[[Progress], None] = lambda _: None) -> Repo
     stays, and the same call goes on from there."""
     if job.engine not in ENGINES:
         raise BulkError(f"engine {job.engine} is not known; expected {', '.join(ENGINES)}")
-    _import_needed()
+    _import_needed(job.engine)
+    job.service.check()
     started, folder = time.monotonic(), job.folder()
-    _make_folder(folder)
+    _make_folder(job, folder)
     with plan.locked(folder):
         name = uuid.uuid4().hex
         made, failure = _plan(job, folder, name)
         missing = made.missing()
         resumed = made.items - sum(entry.items for entry in missing)
         if missing:
-            work = Work(folder, name, job.service, job.limits)
+            work = Work(folder, name, job.service, job.limits, job.is_coco)
             with _told(made, resumed, started, progress):
                 ENGINES[job.engine](work, missing, job.engine_options)
             why = failure.told()
             if why is not None:
                 raise BulkError(why)
         failed = _check(made)
-        if job.output.endswith(".json"):
-            coco.check(made)
+        if job.is_coco:
             coco.write(made, os.path.abspath(job.output))
     return Report(made.items, failed, time.monotonic() - started, resumed)
 
 
-def _import_needed() -> None:
+def _import_needed(engine: str) -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise BulkError("pyarrow is not installed; install it with: pip install 'saccade[bulk]'") from None
+    check_installed(engine)
 
 
-def _make_folder(folder: str) -> None:
+def _make_folder(job: Job, folder: str) -> None:
+    if job.is_coco and os.path.isdir(job.output):
+        raise BulkError(f"{job.output} is a folder; expected the name of a file for results as COCO, or another folder")
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -120,7 +127,11 @@ def _told(
 
     def tell() -> None:
         while not ended.wait(_PROGRESS_SECONDS):
-            done = made.items - sum(entry.items for entry in made.missing())
+            try:
+                done = made.items - sum(entry.items for entry in made.missing())
+            except OSError:
+                # A worker that cannot write to the folder either says why.
+                continue
             progress(Progress(made.items, done, before, time.monotonic() - started))
 
     teller = threading.Thread(target=tell, daemon=True)

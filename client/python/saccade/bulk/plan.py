@@ -60,7 +60,7 @@ class Plan:
         return [entry for entry in self.entries if os.path.basename(self.part(entry.id)) not in there]
 
     def shard(self, entry: Entry) -> sources.Shard:
-        with open(_shards_file(self.folder), "rb") as file:
+        with _readable(self.folder), open(_shards_file(self.folder), "rb") as file:
             file.seek(entry.offset)
             found: sources.Shard = json.loads(file.read(entry.length))
         return found
@@ -103,7 +103,7 @@ class Failure:
         """Raises the failure itself if it cannot be written down. Does nothing if the run is over."""
         try:
             with open(self._path, "r+b") as file:
-                file.write(str(failure).encode()[: self._BYTES - 1].ljust(self._BYTES, b"\0"))
+                file.write(str(failure).encode(errors="backslashreplace")[: self._BYTES - 1].ljust(self._BYTES, b"\0"))
                 _to_disk(file)
         except FileNotFoundError:
             return
@@ -147,6 +147,10 @@ def locked(folder: str) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BulkError(f"another job is writing to {folder}; wait for its end, or choose another folder") from None
+        except OSError as error:
+            raise BulkError(
+                f"{folder} cannot be locked: {error.strerror or error}; name a folder on a disk that can lock files"
+            ) from error
         yield
 
 
@@ -189,12 +193,18 @@ def _to_disk(file: Any) -> None:
     os.fsync(file.fileno())
 
 
-def _load(folder: str) -> dict[str, Any]:
+@contextlib.contextmanager
+def _readable(folder: str) -> Iterator[None]:
+    """Raises BulkError if a file of the plan cannot be read, or is not what `make` has written."""
     try:
-        with open(_plan_file(folder), encoding="utf-8") as file:
-            found: dict[str, Any] = json.load(file)
-    except (OSError, ValueError) as error:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise BulkError(f"the plan in {folder} cannot be read ({error}); delete the folder, and start again") from None
+
+
+def _load(folder: str) -> dict[str, Any]:
+    with _readable(folder), open(_plan_file(folder), encoding="utf-8") as file:
+        found: dict[str, Any] = json.load(file)
     return found
 
 
@@ -212,15 +222,16 @@ def _check_same(folder: str, described: dict[str, Any]) -> None:
 def read(folder: str) -> Plan:
     described = _load(folder)
     entries, offset = [], 0
-    with open(_shards_file(folder), "rb") as file:
-        for line in file:
-            # Only the numbers are kept; a worker reads its shard when it needs it.
-            shard = json.loads(line)
-            entries.append(Entry(shard["id"], shard["items"], offset, len(line)))
-            offset += len(line)
-    if len(entries) != described["shards"]:
+    with _readable(folder):
+        question, items, shards = Question(**described["question"]), described["items"], described["shards"]
+        with open(_shards_file(folder), "rb") as file:
+            for line in file:
+                # Only the numbers are kept; a worker reads its shard when it needs it.
+                shard = json.loads(line)
+                entries.append(Entry(shard["id"], shard["items"], offset, len(line)))
+                offset += len(line)
+    if len(entries) != shards:
         raise BulkError(
-            f"the plan in {folder} has {len(entries)} shards; expected {described['shards']}; delete the folder, and "
-            "start again"
+            f"the plan in {folder} has {len(entries)} shards; expected {shards}; delete the folder, and start again"
         )
-    return Plan(folder, Question(**described["question"]), described["items"], entries)
+    return Plan(folder, question, items, entries)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import grpc
@@ -22,12 +24,15 @@ from saccade.retry import Retry
 
 A = TypeVar("A", bound=types.Answer)
 
+_log = logging.getLogger("saccade.bulk")
+
 # Failures that concern the job, not the input: every other input would fail in the same way.
 _FATAL = (errors.Unauthenticated, errors.PermissionDenied, errors.NotFound, errors.Unimplemented, errors.Untrusted)
 _GONE = (errors.Unavailable, errors.Cancelled)
 # Failures that the input may have caused itself, and the attempts before it is given up. UNKNOWN comes from proxies.
 _REPEATED = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
 _ATTEMPTS = 3
+_LOOK_SECONDS = 0.05
 # gRPC waits longer and longer between its own attempts to connect; a new connection starts afresh.
 _RECONNECT_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 10.0
@@ -38,23 +43,43 @@ def _pause_of(failure: errors.SaccadeError) -> float | None:
     return failure.retry_after if isinstance(failure, errors.ResourceExhausted) else None
 
 
+@contextlib.contextmanager
+def valid_options(address: str) -> Iterator[None]:
+    """Raises BulkError if a client for the address cannot be made with its token and its TLS options."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise BulkError(f"the daemon at {address} cannot be called: {error}") from error
+
+
 class Connections:
-    """How a daemon is reached: its current address, which changes when it was started again, and who asks."""
+    """How a daemon is reached: its current address, which changes when it was started again, and who asks. `find` returns the
+    address, or None while the daemon loads; it does not block."""
 
     def __init__(
         self,
-        address: Callable[[], str],
+        find: Callable[[], str | None],
         close: Callable[[], None] = lambda: None,
         token: str | None = None,
         tls: TLS | bool | None = None,
     ) -> None:
-        self.address = address
         self.close = close
+        # The address of the last connection, for messages.
+        self.last = ""
+        self._find = find
         self._token = token
         self._tls = tls
 
-    def open(self) -> AsyncClient:
-        return AsyncClient(self.address(), timeout=None, retry=Retry(attempts=1), token=self._token, tls=self._tls)
+    async def address(self) -> str:
+        """Waits until the daemon has one. The event loop runs meanwhile, so that a signal can end the job."""
+        while (found := self._find()) is None:
+            await asyncio.sleep(_LOOK_SECONDS)
+        return found
+
+    async def open(self) -> AsyncClient:
+        self.last = await self.address()
+        with valid_options(self.last):
+            return AsyncClient(self.last, timeout=None, retry=Retry(attempts=1), token=self._token, tls=self._tls)
 
 
 class _Connection:
@@ -83,19 +108,34 @@ class _Connection:
 
 
 class Sender:
-    """Belongs to the event loop in which it is created."""
+    """Belongs to the event loop in which it is opened."""
+
+    @classmethod
+    async def open(
+        cls, connections: Connections, question: Question, max_in_flight: int, patience_seconds: float
+    ) -> Sender:
+        """Waits until the daemon has an address."""
+        return cls(await connections.open(), connections, question, max_in_flight, patience_seconds)
 
     def __init__(
-        self, connections: Connections, question: Question, max_in_flight: int, patience_seconds: float
+        self,
+        client: AsyncClient,
+        connections: Connections,
+        question: Question,
+        max_in_flight: int,
+        patience_seconds: float,
     ) -> None:
         self._connections = connections
         self._question = question
         self._patience = patience_seconds
         self.window = Window(max_in_flight)
-        self._connection = _Connection(connections.open())
+        self._connection = _Connection(client)
         self._opened = self._heard = time.monotonic()
+        # The value of `_heard` since which it was logged that nothing is answered.
+        self._told: float | None = None
         self._model: types.Model | None = None
-        self._opening = asyncio.Lock()
+        self._asking = asyncio.Lock()
+        self._reconnecting = asyncio.Lock()
 
     async def close(self) -> None:
         await self._connection.replaced()
@@ -104,7 +144,7 @@ class Sender:
         """Asks for the model once. Waits while the daemon or the model is not ready."""
         if self._model is not None:
             return self._model
-        async with self._opening:
+        async with self._asking:
             pause = 0.1
             while self._model is None:
                 try:
@@ -115,7 +155,7 @@ class Sender:
                                                  grpc.StatusCode.UNAVAILABLE)
                     self._heard = time.monotonic()
                     self._model = model
-                except _FATAL as error:
+                except (*_FATAL, errors.InvalidArgument) as error:
                     raise self._ended(error) from error
                 except errors.SaccadeError as error:
                     await self._wait(error, pause)
@@ -173,18 +213,23 @@ class Sender:
                 return failure
 
     def _ended(self, error: errors.SaccadeError) -> BulkError:
-        return BulkError(f"{self._connections.address()} rejects the job: {error.message}")
+        return BulkError(f"{self._connections.last} rejects the job: {error.message}")
 
     async def _wait(self, error: errors.SaccadeError, seconds: float) -> None:
         """Waits for a daemon that does not answer. Raises BulkError after the job's patience has run out."""
         now = time.monotonic()
         if now - self._heard > self._patience:
             raise BulkError(
-                f"nothing was answered at {self._connections.address()} for {self._patience:g} s ({error.message}); "
+                f"nothing was answered at {self._connections.last} for {self._patience:g} s ({error.message}); "
                 "start the daemon, and repeat the command: it goes on where it stopped"
             )
+        if now - self._heard > _RECONNECT_SECONDS and self._told != self._heard:
+            self._told = self._heard
+            _log.info("waits for %s, %g s at most: %s", self._connections.last, self._patience, error.message)
         await asyncio.sleep(seconds * random.uniform(0.5, 1.0))
-        if time.monotonic() - self._opened > _RECONNECT_SECONDS:
-            self._opened = time.monotonic()
-            before, self._connection = self._connection, _Connection(self._connections.open())
-            await before.replaced()
+        # The others wait for the first one, which may have to wait until the daemon was started again.
+        async with self._reconnecting:
+            if time.monotonic() - self._opened > _RECONNECT_SECONDS:
+                before, self._connection = self._connection, _Connection(await self._connections.open())
+                self._opened = time.monotonic()
+                await before.replaced()

@@ -242,10 +242,14 @@ def _read_tar(shard: Shard, file: BinaryIO) -> Iterator[Item]:
     for place, (member, offset, size) in enumerate(shard["members"]):
         data, error = None, _too_large(size)
         if error is None:
-            file.seek(offset)
-            data = file.read(size)
-            if len(data) != size:
-                data, error = None, f"{name} ends in the middle of this member"
+            try:
+                file.seek(offset)
+                data = file.read(size)
+            except OSError as failure:
+                error = f"{name} cannot be read: {failure.strerror or failure}"
+            else:
+                if len(data) != size:
+                    data, error = None, f"{name} ends in the middle of this member"
         yield Item(shard["first"] + place, _key(f"{name}/{member}"), data, error)
 
 

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from saccade.bulk import plan, rows, sources
+from saccade.bulk import coco, plan, rows, sources
 from saccade.bulk.failures import BulkError, not_written
 from saccade.bulk.sender import Connections, Sender
 
@@ -140,10 +140,13 @@ class Part:
 class Worker:
     """Sends the inputs of shards to one daemon. Used from one thread. A worker that has failed has nothing to do any more."""
 
-    def __init__(self, folder: str, run: str, connections: Connections, limits: Limits) -> None:
+    def __init__(
+        self, folder: str, run: str, connections: Connections, limits: Limits, is_coco: bool = False
+    ) -> None:
         self._plan = plan.read(folder)
         self._connections = connections
         self._limits = limits
+        self._is_coco = is_coco
         self._sender: Sender | None = None
         self._failure = plan.Failure(folder, run)
 
@@ -170,7 +173,7 @@ class Worker:
     async def process_all(self, entries: Iterable[plan.Entry]) -> None:
         if self._sender is None:
             limits = self._limits
-            self._sender = Sender(
+            self._sender = await Sender.open(
                 self._connections, self._plan.question, limits.max_in_flight, limits.patience_seconds
             )
         # One iterator for all of them: each takes the next shard when it is done with one.
@@ -195,6 +198,8 @@ class Worker:
 
     async def _shard(self, entry: plan.Entry, sender: Sender) -> None:
         schema = rows.schema(await sender.task())
+        if self._is_coco:
+            coco.check(schema)
         try:
             part = Part(self._plan, entry.id, schema)
         except OSError as error:

@@ -6,7 +6,7 @@ import argparse
 import pathlib
 import sys
 
-from saccade.console import Teller, bounded, run_resumable, token_of
+from saccade.console import Teller, address, bounded, run_resumable, token_of
 from saccade.evaluate import report
 from saccade.evaluate.dataset import Options
 from saccade.evaluate.job import DATASETS, Evaluation, Progress, Result, run
@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--timeout", type=bounded(float, 0.1, 86400),
         help="seconds for one request (default 300; for clips and volumes 3600)")
     where = parser.add_argument_group("daemon")
-    where.add_argument("--url", default="127.0.0.1:8001", metavar="HOST:PORT",
+    where.add_argument("--url", type=address(), default="127.0.0.1:8001", metavar="HOST:PORT",
                        help="gRPC address of a daemon or service (default 127.0.0.1:8001)")
     where.add_argument("--token-file", help="file with the token that is sent")
     where.add_argument("--tls", action="store_true", help="connect with TLS")

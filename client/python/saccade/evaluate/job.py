@@ -109,7 +109,7 @@ class _Run:
         # An evaluation that goes on stays with the version that has answered before.
         question = Question(asked.model, asked.version or self._journal.version)
         connections = Connections(lambda: asked.url, token=asked.token, tls=asked.tls)
-        sender = Sender(connections, question, asked.max_in_flight, asked.patience_seconds)
+        sender = await Sender.open(connections, question, asked.max_in_flight, asked.patience_seconds)
         try:
             model = await sender.model()
             check_task(self._dataset, model)

@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 import sys
 
-from saccade.console import bounded
+from saccade.console import address, bounded
 from saccade.imports.failures import ImportFailure
 
 
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="compare a served model with its author's Python")
     verify.add_argument("model", type=pathlib.Path, metavar="DIR", help="a folder that import wrote, but not from a file")
     verify.add_argument("--pictures", required=True, type=pathlib.Path, metavar="FOLDER", help="pictures to compare with")
-    verify.add_argument("--url", metavar="HOST:PORT",
+    verify.add_argument("--url", type=address(advice=""), metavar="HOST:PORT",
                         help="gRPC address of a daemon that serves the model; without it one is started")
     verify.add_argument("--saccaded", default="saccaded", help="the daemon's program (default: the one in PATH)")
     verify.add_argument("--saccaded-flag", action="append", default=[], metavar="FLAG", help="flag for it; may be repeated")

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 from saccade.bulk.failures import BulkError
-from saccade.console import bounded, token_of
+from saccade.console import address, bounded, token_of
 from saccade.prove import ed25519, inputs, recompute
 from saccade.prove.failures import ProveError
 from saccade.prove.saved import Attestation, Saved, Statement, read, statement_of
@@ -51,8 +51,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="further flag of it, such as --flag=--allow-executable-models; may be repeated")
     started.add_argument("--start-seconds", type=bounded(float, 1, 86400), default=300.0, help="how long it may take to load (300)")
     where = parser.add_argument_group("or a daemon that runs, whose model has the parameter attest")
-    where.add_argument("--url", metavar="HOST:PORT", help="gRPC address")
-    where.add_argument("--http-url", metavar="HOST:PORT", help="HTTP address, for answers that name tensors (default: port 8000 of the same host)")
+    where.add_argument("--url", type=address(), metavar="HOST:PORT", help="gRPC address")
+    where.add_argument("--http-url", type=address(), metavar="HOST:PORT", help="HTTP address, for answers that name tensors (default: port 8000 of the same host)")
     where.add_argument("--token-file", help="file with the token that is sent")
     where.add_argument("--tls", action="store_true", help="connect with TLS")
     where.add_argument("--timeout", type=bounded(float, 0.1, 86400), default=300.0, help="seconds for the call (300)")

@@ -8,7 +8,8 @@ import math
 import pathlib
 import sys
 
-from saccade.console import Teller, bounded, token_of
+from saccade.bulk.failures import BulkError
+from saccade.console import Teller, address, bounded, token_of
 from saccade.replay import page, report
 from saccade.replay.failures import ReplayError
 from saccade.replay.job import Job, Progress, Result, run
@@ -62,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     add("-o", "--output", type=pathlib.Path, default=pathlib.Path("replayed"), metavar="DIR",
         help="folder for report.html and report.json (default replayed)")
     where = parser.add_argument_group("daemon")
-    where.add_argument("--url", default="127.0.0.1:8001", metavar="HOST:PORT", help="gRPC address (127.0.0.1:8001)")
-    where.add_argument("--http-url", metavar="HOST:PORT",
+    where.add_argument("--url", type=address(), default="127.0.0.1:8001", metavar="HOST:PORT", help="gRPC address (127.0.0.1:8001)")
+    where.add_argument("--http-url", type=address(), metavar="HOST:PORT",
                        help="HTTP address, for calls that came over HTTP (default: port 8000 of the same host)")
     where.add_argument("--token-file", help="file with the token that is sent")
     where.add_argument("--tls", action="store_true", help="connect with TLS")
@@ -108,7 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
     teller = Teller()
     try:
         result, text = _run(given, teller)
-    except ReplayError as error:
+    except BulkError as error:
         teller.end()
         print(f"saccade replay: {error}", file=sys.stderr)
         return 1

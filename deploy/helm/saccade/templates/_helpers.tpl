@@ -2,17 +2,12 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
+{{- /* At most 46 characters: Kubernetes cuts the name of a pod before its last part at 58, and the hash of the template takes up
+to 10 of them. The queries of the autoscaler and of the analysis look for the whole name and the whole hash. */ -}}
 {{- define "saccade.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
-{{- else -}}
 {{- $name := include "saccade.name" . -}}
-{{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
-{{- end -}}
-{{- end -}}
+{{- $full := .Values.fullnameOverride | default (ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name)) -}}
+{{- $full | trunc 46 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "saccade.selector" -}}
@@ -120,19 +115,29 @@ inconclusiveLimit: 10
 consecutiveErrorLimit: 10
 {{- end -}}
 
-{{- /* OpenTelemetry's variables for the export of traces. */ -}}
-{{- define "saccade.traces" -}}
+{{- /* The daemon's variables: OpenTelemetry's for the export of traces, the namespace for captured calls, and those of the user. */ -}}
+{{- define "saccade.env" -}}
 {{- if .Values.traces.endpoint }}
 - {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ .Values.traces.endpoint | quote }}}
 {{- range $name, $value := .Values.traces.settings }}
 - {name: {{ $name }}, value: {{ include "saccade.text" $value | quote }}}
 {{- end }}
 {{- end }}
+{{- if .Values.capture.sink.url }}
+# Becomes ce-namespace of every event.
+- {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+{{- end }}
+{{- if and .Values.capture.enabled .Values.capture.claim }}
+- {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
-{{- /* The endpoint's port; the scheme's default if the address has none, as in OTLP clients. */ -}}
-{{- define "saccade.tracesPort" -}}
-{{- $url := urlParse .Values.traces.endpoint -}}
+{{- /* The port of a URL; the scheme's default if the address has none, as in clients of OTLP and HTTP. */ -}}
+{{- define "saccade.urlPort" -}}
+{{- $url := urlParse . -}}
 {{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) -}}
 {{- if $port }}{{ $port }}{{ else if eq $url.scheme "https" }}443{{ else }}80{{ end -}}
 {{- end -}}
@@ -169,9 +174,15 @@ signing-key=/etc/saccade-signing-key/{{ .Values.models.signingKey.key }}
 require-signed=true
 {{- end }}
 {{- end }}
+{{- if .Values.capture.enabled }}
+capture=/var/lib/saccade-capture/calls
+{{- end }}
+{{- with .Values.capture.sink.url }}
+capture-sink={{ . }}
+{{- end }}
 {{- range $flag, $value := .Values.config }}
-{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed") }}
-{{- fail (printf "config.%s: is set by the chart; use models.path for the repository, models.signingKey for its signatures, insecure, tls and tokens for access, and service for the Service's ports" $flag) }}
+{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed" "capture" "capture-sink") }}
+{{- fail (printf "config.%s: is set by the chart; use models.path for the repository, models.signingKey for its signatures, insecure, tls and tokens for access, service for the Service's ports, and capture for captured calls" $flag) }}
 {{- end }}
 {{ $flag }}={{ include "saccade.text" $value }}
 {{- end }}
