@@ -297,8 +297,8 @@ TEST(AttendEmulatedTest, TheWorkspaceHoldsSeveralPlanesOnlyForFewTiles) {
   EXPECT_EQ(AttendWorkspaceFloats(p) - Attend(p, nullptr).FloatsOfWorkspace(), 8 * LogitFloats(p));
 }
 
-// Coefficients depend on the differences of logits alone, so logits that are all large must not make them less
-// exact.
+// Coefficients depend on the differences of logits alone, so logits that are all large must not make them
+// less exact.
 TEST(AttendEmulatedTest, LargeLogitsAreAsExactAsTheirDifferences) {
   constexpr int64_t kQueries = 3, kKeys = 200, kValues = 5;
   std::mt19937 random(5);

@@ -101,8 +101,8 @@ std::vector<EaTestConfig> SmallConfigs() {
 }
 INSTANTIATE_TEST_SUITE_P(Configs, EaTiledEmulatedSmall, testing::ValuesIn(SmallConfigs()));
 
-// Coefficients depend on the differences of logits alone, so logits that are all large must not make them less
-// exact. Every logit is exact here, because the map and the weights have few bits.
+// Coefficients depend on the differences of logits alone, so logits that are all large must not make them
+// less exact. Every logit is exact here, because the map and the weights have few bits.
 TEST(EaTiledEmulatedTest, LargeLogitsAreAsExactAsTheirDifferencesInFloat32) {
   constexpr int64_t kChannels = 4, kKeys = 8, kValues = 3, kPositions = 150;
   std::mt19937 random(5);

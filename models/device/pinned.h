@@ -5,8 +5,8 @@
 
 namespace saccade::models {
 
-// Returns a contiguous tensor on the CPU whose values are undefined. It is in page-locked memory, which LibTorch
-// keeps for the next such tensor, unless no GPU was used or the machine has no more of it.
+// Returns a contiguous tensor on the CPU whose values are undefined. It is in page-locked memory, which
+// LibTorch keeps for the next such tensor, unless the machine has no CUDA libraries or no more of it.
 at::Tensor EmptyPinned(at::IntArrayRef shape, at::ScalarType type);
 
 // True if the tensor is in page-locked memory of EmptyPinned(). LibTorch does not reuse it before copies to a

@@ -55,9 +55,8 @@ std::vector<PictureCandidates> AllOnHost(const std::vector<FeatureMap>& levels, 
   std::vector<PictureCandidates> pictures(static_cast<size_t>(numbers.front().size(0)));
   for (size_t i = 0; i < pictures.size(); ++i) {
     const auto picture = static_cast<int64_t>(i);
-    pictures[i].finite = std::all_of(numbers.begin(), numbers.end(), [&](const at::Tensor& level) {
-      return AllFinite(level[picture]);
-    });
+    pictures[i].finite = std::all_of(numbers.begin(), numbers.end(),
+                                     [&](const at::Tensor& level) { return AllFinite(level[picture]); });
     if (!pictures[i].finite) continue;
     for (size_t level = 0; level < levels.size(); ++level) {
       pictures[i].levels.push_back(

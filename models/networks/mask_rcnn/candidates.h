@@ -1,5 +1,5 @@
-// The candidates of the region proposal network: for each level, the anchors with the largest logits. On a GPU
-// they are chosen there, so that not the whole level is copied to the host.
+// The candidates of the region proposal network: for each level, the anchors with the largest logits. On a
+// GPU they are chosen there, so that not the whole level is copied to the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,9 +30,9 @@ struct PictureCandidates {
 };
 
 // Chooses up to `max_count` candidates for each picture and level, from the proposal head's output [B,
-// kProposalOutputs, H, W] of each level. Their tensors are on the CPU. `exact`: only positions within the maps'
-// extents count. `on_device`: chooses them where the maps are; of equal logits the first anchors come first, so
-// that neither the batch nor the bucket changes the choice.
+// kProposalOutputs, H, W] of each level. Their tensors are on the CPU. `exact`: only positions within the
+// maps' extents count. `on_device`: chooses them where the maps are; of equal logits the first anchors come
+// first, so that neither the batch nor the bucket changes the choice.
 std::vector<PictureCandidates> ChooseCandidates(const std::vector<FeatureMap>& levels, int64_t max_count,
                                                 bool exact, bool on_device);
 

@@ -41,8 +41,8 @@ void Gather(const Candidates& level, int index, const Placement& placement, cons
   for (int64_t i = 0; i < level.logits.numel(); ++i) {
     const int64_t candidate = level.anchors.const_data_ptr<int64_t>()[i];
     const int64_t position = candidate / kAspectRatios;
-    const Box anchor = anchors.At(position / level.grid.width, position % level.grid.width,
-                                  candidate % kAspectRatios);
+    const Box anchor =
+        anchors.At(position / level.grid.width, position % level.grid.width, candidate % kAspectRatios);
     const Box box = Clipped(Moved(anchor, deltas + 4 * i, kProposalWeights), placement.scaled);
     if (!IsAtLeast(box, kMinProposalSide)) continue;
     gathered.boxes.push_back(box);
