@@ -29,8 +29,8 @@ at::Tensor EmptyPinned(at::IntArrayRef shape, at::ScalarType type) {
                                /*resizable=*/false);
     return at::empty({0}, type).set_(storage, 0, shape);
   } catch (const std::exception& error) {
-    TORCH_WARN("no page-locked memory for ", bytes,
-               " bytes, which are copied to the GPU more slowly: ", ErrorText(error));
+    TORCH_WARN_ONCE("no page-locked memory for ", bytes,
+                    " bytes, which are copied to the GPU more slowly: ", ErrorText(error));
   }
   return at::empty(shape, type);
 }
