@@ -119,6 +119,7 @@ ROOMS = {
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
     "server/lifecycle/attesting.cc": "server models/device/libtorch_version.h std absl",
     "server/lifecycle/check_instruction_set.cc": "server models/device/instruction_set.h kernels/common/cpu_isa.h std absl",
+    "server/lifecycle/gpu_memory.cc": "server/lifecycle kernels/common/cuda_plugin.h models/device/gpu_memory.h std",
     "server/lifecycle/state_folder.cc": "server/lifecycle models/device/instruction_set.h std absl",
     "server/lifecycle/flag_errors.cc": "server models/api/text.h std absl cli",
     "client/cpp": "client/cpp std absl grpc protobuf openssl",

@@ -19,7 +19,8 @@ std::string LastError() {
 
 // Uses the driver API: CUDA's runtime would have to be linked, and not every machine has it.
 // Names the devices too.
-int CountDevices(std::string* reason, std::vector<std::string>* names) {
+int CountDevices(CudaPlugin* plugin) {
+  std::string* const reason = &plugin->reason;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) {
     *reason = "no CUDA driver: " + LastError();
@@ -36,7 +37,10 @@ int CountDevices(std::string* reason, std::vector<std::string>* names) {
     *reason = "the CUDA driver found no GPU";
     devices = 0;
   }
-  for (int gpu = 0; gpu < devices; ++gpu) names->push_back(GpuName(driver, gpu));
+  for (int gpu = 0; gpu < devices; ++gpu) {
+    plugin->names.push_back(GpuName(driver, gpu));
+    plugin->uuids.push_back(GpuUuid(driver, gpu));
+  }
   return devices;
 }
 
@@ -51,7 +55,7 @@ void* opened = nullptr;
 
 CudaPlugin Load() {
   CudaPlugin plugin;
-  const int devices = CountDevices(&plugin.reason, &plugin.names);
+  const int devices = CountDevices(&plugin);
   if (devices == 0) return plugin;
   // Opened by name instead of linked, because it pulls in gigabytes of CUDA libraries.
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {

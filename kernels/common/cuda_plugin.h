@@ -12,6 +12,8 @@ struct CudaPlugin {
   int devices = 0;
   // GpuName() of each device.
   std::vector<std::string> names;
+  // GpuUuid() of each device.
+  std::vector<std::string> uuids;
   // Why the plugin is not loaded, as a message for the administrator; empty if it is loaded.
   std::string reason;
 };

@@ -10,4 +10,8 @@ namespace saccade::kernels {
 // the driver, libcuda.so.1, after cuInit. Empty if the driver does not say both.
 std::string GpuName(void* driver, int gpu);
 
+// "4c7aa0b1-...": the UUID of GPU `gpu`, or of an instance of MIG, without the prefix GPU- or MIG- that NVML
+// gives it. Empty if the driver does not say it.
+std::string GpuUuid(void* driver, int gpu);
+
 }  // namespace saccade::kernels

@@ -11,6 +11,8 @@ TEST(GpuNameTest, NameAndComputeCapability) {
   ASSERT_NE(driver, nullptr) << dlerror();
   EXPECT_EQ(GpuName(driver, 0), "NVIDIA H200 sm_90");
   EXPECT_EQ(GpuName(driver, 1), "") << "there is no such GPU";
+  EXPECT_EQ(GpuUuid(driver, 0), "00010203-0405-0607-0809-0a0b0c0df0ff");
+  EXPECT_EQ(GpuUuid(driver, 1), "");
   dlclose(driver);
 }
 
@@ -18,6 +20,7 @@ TEST(GpuNameTest, ALibraryThatIsNoDriverSaysNothing) {
   void* const other = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(GpuName(other, 0), "");
+  EXPECT_EQ(GpuUuid(other, 0), "");
   dlclose(other);
 }
 

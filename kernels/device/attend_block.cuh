@@ -215,17 +215,17 @@ __device__ void Coefficients(const Attend& run, const AttendShared<T>& shared, c
     float top = running && !tile.fresh ? shared.top[row] : -INFINITY;
     const float before = top;
     for (int key = begin + lane; key < end; key += 4) {
-      const float value = logit[key * kLogitStride] * run.scale + shared.bias[key] + query_bias;
-      logit[key * kLogitStride] = value;
-      top = fmaxf(top, value);
+      top = fmaxf(top, fmaf(logit[key * kLogitStride], run.scale, shared.bias[key]));
     }
     top = tile.step == KeyStep::kNormalised ? shared.top[row] : QuadMax(top);
     float total = 0;
     for (int key = begin + lane; key < end; key += 4) {
-      float value = logit[key * kLogitStride];
-      if (tile.step != KeyStep::kLinear) value = exp2f(value - top);
-      total += value;
-      logit[key * kLogitStride] = value;
+      float* const at = logit + key * kLogitStride;
+      // The largest exponent is subtracted within the rounding of the product: an exponent that was rounded
+      // before would have an error of its own size, not of the difference's.
+      *at = tile.step == KeyStep::kLinear ? fmaf(*at, run.scale, shared.bias[key]) + query_bias
+                                          : exp2f(fmaf(*at, run.scale, -top) + shared.bias[key]);
+      total += *at;
     }
     total = QuadSum(total);
     if (tile.step == KeyStep::kWhole) {

@@ -297,6 +297,42 @@ TEST(AttendEmulatedTest, TheWorkspaceHoldsSeveralPlanesOnlyForFewTiles) {
   EXPECT_EQ(AttendWorkspaceFloats(p) - Attend(p, nullptr).FloatsOfWorkspace(), 8 * LogitFloats(p));
 }
 
+// Coefficients depend on the differences of logits alone, so logits that are all large must not make them
+// less exact.
+TEST(AttendEmulatedTest, LargeLogitsAreAsExactAsTheirDifferences) {
+  constexpr int64_t kQueries = 3, kKeys = 200, kValues = 5;
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> logits(kQueries * kKeys), values(kKeys * kValues), out(kQueries * kValues);
+  for (float& logit : logits) logit = 300 + normal(random);
+  for (float& value : values) value = normal(random);
+  AttendProblem p;
+  p.batch = 1;
+  p.value_channels = kValues;
+  p.queries = RowExtent(kQueries);
+  p.keys = RowExtent(kKeys);
+  p.logits = MatrixRows(static_cast<const float*>(logits.data()), kKeys, 1);
+  p.logits_key_stride[kMaxSpatialDims - 1] = 1;
+  p.v = MatrixRows(static_cast<const float*>(values.data()), kValues, 1);
+  p.out = MatrixRows(out.data(), kValues, 1);
+  RunEmulated<AttendKernels, float>(p, 1);
+  double difference = 0, norm = 0;
+  for (int64_t i = 0; i < kQueries; ++i) {
+    for (int64_t c = 0; c < kValues; ++c) {
+      double total = 0, want = 0;
+      for (int64_t j = 0; j < kKeys; ++j) {
+        const double coefficient = std::exp(static_cast<double>(logits[i * kKeys + j]) - 300);
+        total += coefficient;
+        want += coefficient * values[j * kValues + c];
+      }
+      want /= total;
+      difference += (out[i * kValues + c] - want) * (out[i * kValues + c] - want);
+      norm += want * want;
+    }
+  }
+  EXPECT_LE(std::sqrt(difference / norm), kMaxEmulatedError<float>);
+}
+
 TEST(AttendEmulatedTest, ProductsAlone) {
   const std::vector<AttendTestConfig> configs = {
       {.batch = 2,

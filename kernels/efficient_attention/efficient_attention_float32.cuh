@@ -156,10 +156,10 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
         SACCADE_UNROLL
         for (int j = 0; j < kEaFour; ++j) {
           const int position = kChannelsLast ? x + j * kEaSide : x * 4 + j;
-          logits.at[i][j] = position < count ? logits.at[i][j] * kLog2E : -INFINITY;
+          if (position >= count) logits.at[i][j] = -INFINITY;
           top = fmaxf(top, logits.at[i][j]);
         }
-        top = fmaxf(tops[i], EaRowMax(top));
+        top = fmaxf(tops[i], EaRowMax(top) * kLog2E);
         shrink = exp2f(tops[i] - top);  // zero for the first tile
         tops[i] = top;
       }
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
         const int position = kChannelsLast ? x + j * kEaSide : x * 4 + j;
         const float bias = key_bias != nullptr && y + i < keys ? key_bias[y + i] : 0.0f;
         const float linear = position < count ? logits.at[i][j] + bias : 0.0f;
-        const float value = p.softmax ? exp2f(logits.at[i][j] - tops[i]) : linear;
+        const float value = p.softmax ? exp2f(fmaf(logits.at[i][j], kLog2E, -tops[i])) : linear;
         totals[i] += value;
         own[i * kEaKeyRow<float> + position] = value;
       }
@@ -271,7 +271,10 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatApplyKernel(EaTil
         top = EaRowMax(top);
         float total = 0;
         SACCADE_UNROLL
-        for (int j = 0; j < kEaFour; ++j) total += values[j] = exp2f(values[j] - top);
+        for (int j = 0; j < kEaFour; ++j) {
+          const float query = kChannelsLast ? queries.at[i][j] : queries.at[j][i];
+          total += values[j] = exp2f(fmaf(query, scale, -top) + query_bias[x + j * kEaSide]);
+        }
         factor = 1 / EaRowSum(total);
       }
       SACCADE_UNROLL

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <random>
+#include <vector>
 
 #include "kernels/device/emulated_test.h"
 #include "kernels/efficient_attention/efficient_attention_testing.h"
@@ -97,6 +100,68 @@ std::vector<EaTestConfig> SmallConfigs() {
   return configs;
 }
 INSTANTIATE_TEST_SUITE_P(Configs, EaTiledEmulatedSmall, testing::ValuesIn(SmallConfigs()));
+
+// Coefficients depend on the differences of logits alone, so logits that are all large must not make them
+// less exact. Every logit is exact here, because the map and the weights have few bits.
+TEST(EaTiledEmulatedTest, LargeLogitsAreAsExactAsTheirDifferencesInFloat32) {
+  constexpr int64_t kChannels = 4, kKeys = 8, kValues = 3, kPositions = 150;
+  std::mt19937 random(5);
+  const auto eighths = [&](int most) {
+    return static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most) / 8;
+  };
+  std::vector<float> x(kChannels * kPositions), out(kValues * kPositions);
+  std::vector<float> key(kKeys * kChannels), query(kKeys * kChannels), value(kValues * kChannels);
+  // The first channel makes all logits large and is no value.
+  for (int64_t i = 0; i < kChannels * kPositions; ++i) x[i] = i < kPositions ? 64 : eighths(16);
+  for (int64_t i = 0; i < kKeys * kChannels; ++i) {
+    key[i] = i % kChannels == 0 ? 4 : eighths(8);
+    query[i] = i % kChannels == 0 ? 4 : eighths(8);
+  }
+  for (int64_t i = 0; i < kValues * kChannels; ++i) value[i] = i % kChannels == 0 ? 0 : eighths(8);
+  EfficientAttentionProblem p;
+  p.batch = 1;
+  p.extent = RowExtent(kPositions);
+  p.dtype = Dtype::kFloat32;
+  p.channels = kChannels;
+  p.key_channels = kKeys;
+  p.value_channels = p.out_channels = kValues;
+  p.x = {x.data(), kChannels * kPositions, kPositions, {0, 0, 1}};
+  p.out = {out.data(), kValues * kPositions, kPositions, {0, 0, 1}};
+  p.key_weight = key.data();
+  p.query_weight = query.data();
+  p.value_weight = value.data();
+  RunEmulated<EaTiledKernels, float>(p, 1);
+
+  const auto exponential = [&](const std::vector<float>& weight, int64_t j, int64_t n) {
+    double logit = -64.0 * 4;
+    for (int64_t c = 0; c < kChannels; ++c)
+      logit += static_cast<double>(weight[j * kChannels + c]) * x[c * kPositions + n];
+    return std::exp(logit);
+  };
+  double context[kKeys][kValues] = {};
+  for (int64_t j = 0; j < kKeys; ++j) {
+    double total = 0;
+    for (int64_t n = 0; n < kPositions; ++n) total += exponential(key, j, n);
+    for (int64_t n = 0; n < kPositions; ++n) {
+      const double coefficient = exponential(key, j, n) / total;
+      for (int64_t i = 0; i < kValues * kChannels; ++i)
+        context[j][i / kChannels] += coefficient * value[i] * x[i % kChannels * kPositions + n];
+    }
+  }
+  double difference = 0, norm = 0;
+  for (int64_t n = 0; n < kPositions; ++n) {
+    double total = 0;
+    for (int64_t j = 0; j < kKeys; ++j) total += exponential(query, j, n);
+    for (int64_t v = 0; v < kValues; ++v) {
+      double want = 0;
+      for (int64_t j = 0; j < kKeys; ++j) want += exponential(query, j, n) / total * context[j][v];
+      const double off = out[v * kPositions + n] - want;
+      difference += off * off;
+      norm += want * want;
+    }
+  }
+  EXPECT_LE(std::sqrt(difference / norm), kMaxEmulatedError<float>);
+}
 
 // More tiles than ranges: a range has several tiles.
 TEST(EaTiledEmulatedTest, RangesOfSeveralTiles) {

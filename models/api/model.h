@@ -35,6 +35,10 @@ class Model {
 
   virtual const Description& description() const = 0;
 
+  // Whether Run() copies the pixels to a GPU: faster, and without waiting, if they are in the memory of
+  // models/device/pinned.h.
+  virtual bool sends_pixels() const { return false; }
+
   // Runs one forward pass. Returns one result per item, in order, in the coordinates of the picture as it was
   // sent. Does not keep the batch. Blocks until done, computing on the calling thread's ATen thread pool; may
   // be called from any number of threads at once. An item's result does not depend on the others in its

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "models/device/stream_lock.h"
+#include "models/testing/fake_host_allocator.h"
 
 namespace saccade::models {
 namespace {
@@ -26,7 +28,16 @@ class FakeAllocator : public c10::DeviceAllocator {
     TORCH_CHECK(!fails, "CUDA error: an illegal memory access was encountered");
   }
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex gpu) override {
+    TORCH_CHECK(gpu == 1, "invalid device argument ", static_cast<int>(gpu));
+    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    stats.reserved_bytes[kAll].current = 300;
+    stats.reserved_bytes[kAll].peak = 400;
+    stats.allocated_bytes[kAll].current = 100;
+    stats.num_alloc_retries = 5;
+    return stats;
+  }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex) override {}
 
@@ -48,6 +59,25 @@ class GpuMemoryTest : public ::testing::Test {
 TEST_F(GpuMemoryTest, CachedMemoryIsGivenBack) {
   FreeUnusedGpuMemory();
   EXPECT_EQ(allocator_.emptied, 1);
+}
+
+TEST_F(GpuMemoryTest, PageLockedMemoryIsGivenBackToo) {
+  testing::FakeHostAllocator pinned;
+  FreeUnusedGpuMemory();
+  EXPECT_EQ(pinned.emptied, 1);
+}
+
+TEST_F(GpuMemoryTest, WhatIsHeldOfAGpu) {
+  const std::optional<GpuMemory> memory = ReadGpuMemory(1);
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->reserved_bytes, 300);
+  EXPECT_EQ(memory->allocated_bytes, 100);
+  EXPECT_EQ(memory->retries, 5);
+  EXPECT_FALSE(ReadGpuMemory(2)) << "there is no such GPU";
+  allocator_.is_initialized = false;
+  EXPECT_FALSE(ReadGpuMemory(1));
+  c10::SetAllocator(c10::kCUDA, nullptr, /*priority=*/255);
+  EXPECT_FALSE(ReadGpuMemory(1));
 }
 
 TEST_F(GpuMemoryTest, GpusThatWereNotUsedAreLeftAlone) {

@@ -31,6 +31,8 @@ class OnGpu : public Model {
 
   const Description& description() const override { return model_->description(); }
 
+  bool sends_pixels() const override { return true; }
+
   std::vector<TaskResult> Run(const Batch& batch) const override {
     const OnStream on(*stream_);
     return model_->Run(batch);

@@ -1,6 +1,7 @@
 #include "models/device/transfer.h"
 
 #include "models/api/error.h"
+#include "models/device/pinned.h"
 
 namespace saccade::models {
 
@@ -29,7 +30,9 @@ at::Tensor Owned(const at::Tensor& weight, const Target& target) {
 
 at::Tensor Sent(const at::Tensor& x, const Target& target) {
   // Transfers before casting: a cast on the CPU would take longer than sending float32.
-  return x.to(DeviceOf(target)).to(TypeOf(target)).contiguous(ChannelsLast(x.dim() - 2));
+  return x.to(DeviceOf(target), x.scalar_type(), /*non_blocking=*/IsPinned(x))
+      .to(TypeOf(target))
+      .contiguous(ChannelsLast(x.dim() - 2));
 }
 
 at::Tensor Fetched(const at::Tensor& x) { return x.to(at::kFloat).to(at::kCPU); }

@@ -20,7 +20,8 @@ at::ScalarType TypeOf(const Target& target);
 // whatever the maps' type. A copy, because the file's weights are only mapped and must not be kept.
 at::Tensor Owned(const at::Tensor& weight, const Target& target);
 
-// Moves a batch's pictures or clips, or a map, to the target: channels-last, of the target's type.
+// Moves a batch's pictures or clips, or a map, to the target: channels-last, of the target's type. Does not
+// wait for the copy if it is pinned (EmptyPinned()).
 at::Tensor Sent(const at::Tensor& x, const Target& target);
 // Moves a result to the CPU as float32. Blocks until a GPU has computed it.
 at::Tensor Fetched(const at::Tensor& x);

@@ -67,22 +67,26 @@ at::Tensor Extents::AsValid(const at::Device& device) const {
 }
 
 void Extents::ZeroBeyond(at::Tensor& map) const {
+  if (!map.is_quantized()) return FillBeyond(map, 0);
   // In 8 bits the byte `zero` is the number 0.
-  at::Tensor x = map.is_quantized() ? BytesOf(map) : map;
-  const int64_t zero = map.is_quantized() ? map.q_zero_point() : 0;
+  at::Tensor bytes = BytesOf(map);
+  FillBeyond(bytes, map.q_zero_point());
+}
+
+void Extents::FillBeyond(at::Tensor& map, const at::Scalar& value) const {
   if (valid_.defined()) {
-    const at::Tensor rows = Below(valid_.select(1, 0), x.size(2)).view({-1, 1, x.size(2), 1});
-    const at::Tensor columns = Below(valid_.select(1, 1), x.size(3)).view({-1, 1, 1, x.size(3)});
-    x.masked_fill_(rows.logical_and(columns).logical_not(), zero);
+    const at::Tensor rows = Below(valid_.select(1, 0), map.size(2)).view({-1, 1, map.size(2), 1});
+    const at::Tensor columns = Below(valid_.select(1, 1), map.size(3)).view({-1, 1, 1, map.size(3)});
+    map.masked_fill_(rows.logical_and(columns).logical_not(), value);
     return;
   }
-  for (int64_t i = 0; i < x.size(0); ++i) {
+  for (int64_t i = 0; i < map.size(0); ++i) {
     const Size size = (*this)[i];
-    const int64_t below = x.size(2) - size.height;
-    const int64_t right = x.size(3) - size.width;
-    at::Tensor sample = x[i];
-    if (below > 0) sample.narrow(1, size.height, below).fill_(zero);
-    if (right > 0) sample.narrow(2, size.width, right).fill_(zero);
+    const int64_t below = map.size(2) - size.height;
+    const int64_t right = map.size(3) - size.width;
+    at::Tensor sample = map[i];
+    if (below > 0) sample.narrow(1, size.height, below).fill_(value);
+    if (right > 0) sample.narrow(2, size.width, right).fill_(value);
   }
 }
 

@@ -39,6 +39,8 @@ class Extents {
 
   // Zeroes what lies beyond each sample's extent, in place; x is [B, C, H, W].
   void ZeroBeyond(at::Tensor& map) const;
+  // Fills it with `value` instead. The map is not quantized.
+  void FillBeyond(at::Tensor& map, const at::Scalar& value) const;
 
  private:
   std::vector<Size> sizes_;

@@ -54,5 +54,12 @@ TEST(ExtentsTest, ZeroesTheSameBeyondEitherKind) {
   EXPECT_EQ(here.isinf().sum().item<int64_t>(), 2 * (15 + 4 + 6 + 24));
 }
 
+TEST(ExtentsTest, AnyNumberFillsWhatLiesBeyond) {
+  at::Tensor map = at::full({2, 1, 3, 3}, 5.0);
+  Extents({{2, 1}, {3, 3}}).FillBeyond(map, -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(map.isinf().sum().item<int64_t>(), 7);
+  EXPECT_EQ(map[0][0][1][0].item<float>(), 5);
+}
+
 }  // namespace
 }  // namespace saccade::models

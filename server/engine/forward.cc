@@ -15,6 +15,7 @@
 #include "absl/algorithm/container.h"
 #include "models/api/attention_probe.h"
 #include "models/device/own_cores.h"
+#include "models/device/pinned.h"
 #include "server/engine/pass_failure.h"
 #include "server/engine/passes.h"
 
@@ -37,14 +38,15 @@ const char* WholeBatch(const Items& items, size_t item_bytes) {
   return IsAligned(begin) ? begin : nullptr;
 }
 
+// `pinned`: a batch that is gathered is put where GPUs copy from.
 at::Tensor Gather(const Items& items, const std::vector<models::Placement>& placements,
-                  const std::vector<int64_t>& shape) {
+                  const std::vector<int64_t>& shape, bool pinned) {
   const size_t floats = std::accumulate(shape.begin() + 1, shape.end(), size_t{1}, std::multiplies<size_t>());
   if (const char* whole = WholeBatch(items, floats * sizeof(float))) {
     // The network only reads its input; from_blob has no const form.
     return at::from_blob(const_cast<char*>(whole), shape, at::kFloat);
   }
-  at::Tensor batch = at::empty(shape, at::kFloat);
+  at::Tensor batch = pinned ? models::EmptyPinned(shape, at::kFloat) : at::empty(shape, at::kFloat);
   auto* to = batch.mutable_data_ptr<float>();
   for (size_t i = 0; i < items.size(); ++i) {
     WritePixels(items[i], placements[i], {to + i * floats, floats});
@@ -145,7 +147,7 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
   const size_t count = items.size();
   const models::ImageInput& input = model.description().input;
   try {
-    at::Tensor pixels = Gather(items, placements, ShapeOf(input, placements[0], count));
+    at::Tensor pixels = Gather(items, placements, ShapeOf(input, placements[0], count), model.sends_pixels());
     if (input.medium == models::Medium::kClip) pixels = pixels.transpose(1, 2);
     const models::OwnCores own;
     auto results = model.Run(

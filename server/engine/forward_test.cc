@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include "absl/time/clock.h"
+#include "models/device/pinned.h"
+#include "models/testing/fake_host_allocator.h"
 #include "server/engine/call_share.h"
 #include "server/engine/fake_model.h"
 #include "server/engine/passes.h"
@@ -38,12 +40,15 @@ class EchoModel final : public models::Model {
 
   const models::Description& description() const override { return description_; }
 
+  bool sends_pixels() const override { return is_on_gpu; }
+
   std::vector<models::TaskResult> Run(const models::Batch& batch) const override {
     ++passes;
     if (batch.pixels.size(0) > room) at::empty({int64_t{1} << 56}, at::kByte);
     if (batch.progress) {
       for (size_t i = 0; i < batch.placements.size(); ++i) wanted.push_back(batch.progress(i, 0.5));
     }
+    was_pinned = models::IsPinned(batch.pixels);
     last_data = batch.pixels.const_data_ptr<float>();
     last_placements = batch.placements;
     std::vector<models::TaskResult> results;
@@ -61,6 +66,8 @@ class EchoModel final : public models::Model {
   }
 
   int64_t room = 1000;
+  bool is_on_gpu = false;
+  mutable bool was_pinned = false;
   mutable int passes = 0;
   mutable std::vector<bool> wanted;
   mutable const float* last_data = nullptr;
@@ -126,6 +133,24 @@ TEST_F(ForwardTest, EachRequestGetsItsOwnResults) {
   EXPECT_EQ(Logit(two, 1), 3);
   EXPECT_EQ((*one)->batch_size, 3);
   EXPECT_EQ(model_.passes, 1);
+}
+
+TEST_F(ForwardTest, BatchesForAGpuAreGatheredWhereItCopiesFrom) {
+  models::testing::FakeHostAllocator page_locked;
+  for (const bool is_on_gpu : {true, false}) {
+    model_.is_on_gpu = is_on_gpu;
+    std::optional<absl::StatusOr<Response>> one, two;
+    Shares batch;
+    batch.push_back(Share({1}, &one));
+    batch.push_back(Share({2, 3}, &two));
+    Compute(std::move(batch));
+    EXPECT_EQ(model_.was_pinned, is_on_gpu);
+    ASSERT_TRUE(one && one->ok() && two && two->ok());
+    EXPECT_EQ(Logit(one, 0), 1);
+    EXPECT_EQ(Logit(two, 0), 2);
+    EXPECT_EQ(Logit(two, 1), 3);
+  }
+  EXPECT_EQ(page_locked.allocated, 1);
 }
 
 TEST_F(ForwardTest, ThrowingMemberFailsAlone) {

@@ -28,6 +28,7 @@
 #include "server/lifecycle/decoding.h"
 #include "server/lifecycle/descriptors.h"
 #include "server/lifecycle/environment.h"
+#include "server/lifecycle/gpu_memory.h"
 #include "server/lifecycle/observability.h"
 #include "server/lifecycle/signals.h"
 #include "server/lifecycle/state_folder.h"
@@ -321,6 +322,7 @@ void Daemon::RefreshGauges() {
   front_->RefreshMetrics();
   decoding_->RefreshMetrics();
   capturing_->RefreshGauges();
+  metrics_->SetGpuMemoryUse(ReadGpuMemoryUse());
   metrics_->SetLostLogLines(CurrentLogLosses().queue_full, CurrentLogLosses().write_failed);
   if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
   if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());

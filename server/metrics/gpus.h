@@ -7,7 +7,11 @@
 #include <prometheus/registry.h>
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "server/metrics/gpu_memory_use.h"
 #include "server/metrics/nvml.h"
 
 namespace saccade::server {
@@ -19,14 +23,20 @@ class GpuMetrics {
   GpuMetrics(prometheus::Registry& registry, std::unique_ptr<Nvml> nvml);
   ~GpuMetrics();
 
+  // What Update() tells of the memory that LibTorch holds; GPUs that are missing here have none.
+  void SetMemoryUse(std::vector<GpuMemoryUse> uses) { uses_ = std::move(uses); }
+
   // Values that cannot be read stay unchanged.
   void Update();
 
  private:
   struct Families;
 
+  GpuMemoryUse UseOf(const std::string& uuid) const;
+
   const std::unique_ptr<Nvml> nvml_;
   std::unique_ptr<Families> families_;
+  std::vector<GpuMemoryUse> uses_;
 };
 
 }  // namespace saccade::server

@@ -26,9 +26,10 @@ class FakeMig {
   FakeMig& operator=(const FakeMig&) = delete;
 };
 
-std::string Exposition(std::unique_ptr<Nvml> nvml) {
+std::string Exposition(std::unique_ptr<Nvml> nvml, std::vector<GpuMemoryUse> uses = {}) {
   prometheus::Registry registry;
   GpuMetrics gpus(registry, std::move(nvml));
+  gpus.SetMemoryUse(std::move(uses));
   gpus.Update();
   gpus.Update();
   return prometheus::TextSerializer().Serialize(registry.Collect());
@@ -78,6 +79,32 @@ TEST(GpuMetrics, InstancesOfMigHaveTheirMemoryAndTheGpuItsPower) {
         "nv_energy_consumption{gpu_uuid=\"MIG-1\"}", "nv_gpu_utilization{"}) {
     EXPECT_THAT(text, Not(HasSubstr(series)));
   }
+}
+
+TEST(GpuMetrics, WhatLibTorchHoldsIsThatOfTheGpuWithTheSameUuid) {
+  auto nvml = Nvml::Open(SACCADE_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  const GpuMemoryUse unnamed = {.uuid = "", .reserved_bytes = 1, .allocated_bytes = 1, .retries = 1};
+  const GpuMemoryUse second = {.uuid = "2", .reserved_bytes = 300, .allocated_bytes = 100, .retries = 5};
+  const std::string text = Exposition(std::move(nvml), {unnamed, second});
+  for (const char* line : {"saccade_gpu_memory_reserved_bytes{gpu_uuid=\"GPU-2\"} 300\n",
+                           "saccade_gpu_memory_allocated_bytes{gpu_uuid=\"GPU-2\"} 100\n",
+                           "saccade_gpu_memory_retries_total{gpu_uuid=\"GPU-2\"} 5\n",
+                           "# TYPE saccade_gpu_memory_retries_total counter\n",
+                           "saccade_gpu_memory_reserved_bytes{gpu_uuid=\"GPU-1\"} 0\n",
+                           "saccade_gpu_memory_allocated_bytes{gpu_uuid=\"GPU-1\"} 0\n",
+                           "saccade_gpu_memory_retries_total{gpu_uuid=\"GPU-1\"} 0\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+TEST(GpuMetrics, WhatLibTorchHoldsOfAnInstanceOfMig) {
+  const FakeMig mig("2");
+  auto nvml = Nvml::Open(SACCADE_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  const std::string text = Exposition(std::move(nvml), {{.uuid = "1", .reserved_bytes = 30}});
+  EXPECT_THAT(text, HasSubstr("saccade_gpu_memory_reserved_bytes{gpu_uuid=\"MIG-1\"} 30\n"));
+  EXPECT_THAT(text, Not(HasSubstr("saccade_gpu_memory_reserved_bytes{gpu_uuid=\"GPU-1\"}")));
 }
 
 TEST(GpuMetrics, AGpuWhoseInstancesAreNotSeenIsAWholeOne) {

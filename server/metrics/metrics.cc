@@ -188,6 +188,8 @@ void Metrics::SetLostLogLines(uint64_t queue_full, uint64_t write_failed) {
   raise(impl_->log_write_failed, write_failed);
 }
 
+void Metrics::SetGpuMemoryUse(std::vector<GpuMemoryUse> uses) { impl_->gpus.SetMemoryUse(std::move(uses)); }
+
 void Metrics::SetCertificateExpiry(absl::Time expires) {
   absl::MutexLock lock(&impl_->certificate_mutex);
   std::optional<Gauge>& gauge = impl_->certificate_expiry;

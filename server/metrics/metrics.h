@@ -22,6 +22,7 @@
 #include "server/metrics/drift_metrics.h"
 #include "server/metrics/exposition_format.h"
 #include "server/metrics/front_metrics.h"
+#include "server/metrics/gpu_memory_use.h"
 #include "server/metrics/load_meter.h"
 #include "server/metrics/model_usage.h"
 #include "server/metrics/shadow_metrics.h"
@@ -163,6 +164,9 @@ class Metrics {
 
   // Lines of the log that were not written since the start, by reason. Called by one thread at a time.
   void SetLostLogLines(uint64_t queue_full, uint64_t write_failed);
+
+  // What LibTorch holds of the GPUs' memory. For the scrape hook alone.
+  void SetGpuMemoryUse(std::vector<GpuMemoryUse> uses);
 
   // When the server's TLS certificate expires. The series is created by the first call.
   void SetCertificateExpiry(absl::Time expires);

@@ -64,7 +64,7 @@ def series(page_of_the_daemon, names_of_the_daemon):
     model = {"model": "detector", "version": "1"}
     found.append(("saccade_requests_total", {**model, "task": "detection", "protocol": "grpc", "code": "INTERNAL"}))
     for name in names_of_the_daemon:
-        if name.startswith(("nv_gpu_", "nv_energy_")):
+        if name.startswith(("nv_gpu_", "nv_energy_", "saccade_gpu_")):
             found.append((name, {"gpu_uuid": "GPU-1"}))
         elif name.startswith("nv_cache_"):
             found.append((name, model))

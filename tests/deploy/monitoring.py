@@ -47,7 +47,7 @@ def page_of_the_daemon(tmp_path_factory):
 def names_of_the_daemon(page_of_the_daemon):
     """Names of all metrics on the page, and of those that exist only with a GPU, a cache, drift or TLS."""
     elsewhere = {name for file in ("gpus.cc", "families.cc")
-                 for name in re.findall(r'"((?:nv_(?:gpu|energy|cache)_|saccade_certificate_|saccade_drift)[a-z_]*)"',
+                 for name in re.findall(r'"((?:nv_(?:gpu|energy|cache)_|saccade_certificate_|saccade_drift|saccade_gpu_)[a-z_]*)"',
                                     (ROOT / "server/metrics" / file).read_text())}
     assert {"nv_gpu_utilization", "nv_cache_num_hits_per_model"} <= elsewhere
     return page_of_the_daemon.names() | set(page_of_the_daemon.types) | elsewhere

@@ -71,7 +71,7 @@ LABELS = {
     "saccade_trace_spans_exported_total": NONE,
     "saccade_trace_spans_dropped_total": {"reason"},
 }
-OF_GPUS = ("nv_gpu_", "nv_energy_")
+OF_GPUS = ("nv_gpu_", "nv_energy_", "saccade_gpu_")
 
 
 @pytest.fixture(scope="module")

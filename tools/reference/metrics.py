@@ -37,6 +37,7 @@ OPTIONAL = {
     "saccade_capture": "`--capture` or `--capture-sink`",
     "nv_gpu_": "NVML",
     "nv_energy_": "NVML",
+    "saccade_gpu_": "NVML",
 }
 SECTIONS = (("Every version of a model", "model"), ("Every GPU", "gpu_uuid"), ("The daemon", None))
 

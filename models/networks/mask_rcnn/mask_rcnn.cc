@@ -8,6 +8,7 @@
 #include "models/api/text.h"
 #include "models/device/recorded.h"
 #include "models/networks/mask_rcnn/box_head.h"
+#include "models/networks/mask_rcnn/candidates.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
 #include "models/networks/mask_rcnn/describe.h"
 #include "models/networks/mask_rcnn/mask_head.h"
@@ -28,6 +29,7 @@ class MaskRcnn : public Model {
   MaskRcnn(Description description, const MaskRcnnTable& table, TensorMap tensors)
       : description_(std::move(description)),
         options_(table.options),
+        on_device_(tensors.target.on_gpu() || tensors.target.replay_on_cpu),
         box_head_(table, Taken(tensors, "roi_heads.box_")),
         pyramid_(table, Taken(tensors, "backbone.")),
         proposal_head_(Taken(tensors, "rpn.")),
@@ -41,15 +43,19 @@ class MaskRcnn : public Model {
     const c10::InferenceMode inference;
     CheckBatch(description_, batch);
     std::vector<FeatureMap> levels = maps_(batch.pixels, Extents::Of(batch.placements));
-    std::vector<at::Tensor> numbers;
-    for (size_t level = levels.size() / 2; level < levels.size(); ++level)
-      numbers.push_back(ByPosition(levels[level].values));
+    const std::vector<FeatureMap> numbers(levels.begin() + static_cast<int64_t>(levels.size() / 2),
+                                          levels.end());
     levels.resize(numbers.size());
+    // Looked at while a GPU computes the maps.
+    std::vector<bool> finite_inputs;
+    for (int64_t i = 0; i < batch.pixels.size(0); ++i) finite_inputs.push_back(AllFinite(batch.pixels[i]));
+    const std::vector<PictureCandidates> candidates =
+        ChooseCandidates(numbers, options_.proposals, options_.exact, on_device_);
 
     std::vector<TaskResult> results;
-    for (int64_t i = 0; i < batch.pixels.size(0); ++i) {
-      results.push_back(AllFinite(batch.pixels[i]) ? Finish(levels, numbers, i, batch.placements)
-                                                   : NotFiniteInput());
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      results.push_back(finite_inputs[i] ? Finish(levels, candidates[i], i, batch.placements[i])
+                                         : NotFiniteInput());
     }
     return results;
   }
@@ -64,18 +70,13 @@ class MaskRcnn : public Model {
     return maps;
   }
 
-  TaskResult Finish(const std::vector<FeatureMap>& levels, const std::vector<at::Tensor>& numbers,
-                    int64_t picture, const std::vector<Placement>& placements) const {
-    const Placement& placement = placements[static_cast<size_t>(picture)];
-    std::vector<LevelProposals> proposals;
-    for (size_t level = 0; level < levels.size(); ++level) {
-      proposals.push_back({numbers[level][picture], levels[level].extents[picture]});
-      if (!AllFinite(proposals.back().numbers)) return NotFinite("a proposal");
-    }
-    const at::Tensor regions = Propose(proposals, placement, options_);
+  TaskResult Finish(const std::vector<FeatureMap>& levels, const PictureCandidates& candidates,
+                    size_t picture, const Placement& placement) const {
+    if (!candidates.finite) return NotFinite("a proposal");
+    const at::Tensor regions = Propose(candidates.levels, placement, options_);
     if (regions.size(0) == 0) return Answer({}, {}, placement);
 
-    const RegionFeatures features = FeaturesOf(levels, picture, options_.exact);
+    const RegionFeatures features = FeaturesOf(levels, static_cast<int64_t>(picture), options_.exact);
     const BoxNumbers boxes = box_head_(Pool(features, regions, kBoxSide));
     if (!AllFinite(boxes.scores) || !AllFinite(boxes.deltas)) return NotFinite("a score or a box");
     const Found found = Detect(boxes, regions, placement.scaled, options_);
@@ -107,6 +108,7 @@ class MaskRcnn : public Model {
 
   Description description_;
   MaskRcnnOptions options_;
+  bool on_device_;    // whether candidates are chosen where the maps are
   BoxHead box_head_;  // first: packing its large layer needs the most extra memory
   Pyramid pyramid_;
   ProposalHead proposal_head_;

@@ -2,12 +2,10 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/topk.h>
 
-#include <algorithm>
+#include <string>
 
 #include "kernels/nms/nms.h"
-#include "models/device/transfer.h"
 #include "models/networks/mask_rcnn/anchors.h"
 #include "models/networks/mask_rcnn/tensors.h"
 
@@ -35,28 +33,20 @@ struct Gathered {
   std::vector<int64_t> levels;
 };
 
-void Gather(const LevelProposals& level, int index, const Placement& placement,
-            const MaskRcnnOptions& options, Gathered& gathered) {
-  const Size grid{level.numbers.size(0), level.numbers.size(1)};
-  const Size usable = options.exact ? level.extent : grid;
-  const at::Tensor numbers =
-      level.numbers.narrow(0, 0, usable.height).narrow(1, 0, usable.width).contiguous();
-  const at::Tensor logits = numbers.narrow(2, 0, kAspectRatios).reshape({-1});
-  // Breaks ties with topk, as torchvision does: padding is constant, and so are its logits.
-  const auto [best, indices] = at::topk(logits, std::min(options.proposals, logits.numel()));
-
-  const Anchors anchors(index, SpacingOf(index, placement.bucket, grid, options.exact));
-  for (int64_t i = 0; i < best.numel(); ++i) {
-    const int64_t candidate = indices.const_data_ptr<int64_t>()[i];
+void Gather(const Candidates& level, int index, const Placement& placement, const MaskRcnnOptions& options,
+            Gathered& gathered) {
+  const Anchors anchors(index, SpacingOf(index, placement.bucket, level.grid, options.exact));
+  const auto* logits = level.logits.const_data_ptr<float>();
+  const auto* deltas = level.deltas.const_data_ptr<float>();
+  for (int64_t i = 0; i < level.logits.numel(); ++i) {
+    const int64_t candidate = level.anchors.const_data_ptr<int64_t>()[i];
     const int64_t position = candidate / kAspectRatios;
-    const int64_t ratio = candidate % kAspectRatios;
-    const float* deltas =
-        numbers.const_data_ptr<float>() + position * kProposalOutputs + kAspectRatios + 4 * ratio;
-    const Box anchor = anchors.At(position / usable.width, position % usable.width, ratio);
-    const Box box = Clipped(Moved(anchor, deltas, kProposalWeights), placement.scaled);
+    const Box anchor =
+        anchors.At(position / level.grid.width, position % level.grid.width, candidate % kAspectRatios);
+    const Box box = Clipped(Moved(anchor, deltas + 4 * i, kProposalWeights), placement.scaled);
     if (!IsAtLeast(box, kMinProposalSide)) continue;
     gathered.boxes.push_back(box);
-    gathered.logits.push_back(best.const_data_ptr<float>()[i]);
+    gathered.logits.push_back(logits[i]);
     gathered.levels.push_back(index);
   }
 }
@@ -69,11 +59,7 @@ ProposalHead::ProposalHead(const TensorMap& tensors)
 
 at::Tensor ProposalHead::operator()(const at::Tensor& level) const { return numbers_(hidden_(level)); }
 
-at::Tensor ByPosition(const at::Tensor& numbers) {
-  return Fetched(numbers).permute({0, 2, 3, 1}).contiguous();
-}
-
-at::Tensor Propose(const std::vector<LevelProposals>& levels, const Placement& placement,
+at::Tensor Propose(const std::vector<Candidates>& levels, const Placement& placement,
                    const MaskRcnnOptions& options) {
   Gathered gathered;
   for (size_t level = 0; level < levels.size(); ++level) {

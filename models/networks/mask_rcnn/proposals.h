@@ -3,18 +3,15 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <vector>
 
 #include "models/layers/convolution.h"
+#include "models/networks/mask_rcnn/candidates.h"
 #include "models/networks/mask_rcnn/table.h"
 #include "models/networks/resnet/resnet.h"
 #include "models/weights/weights.h"
 
 namespace saccade::models {
-
-// Outputs per position of a level: kAspectRatios objectness logits, then four box deltas for each anchor.
-inline constexpr int64_t kProposalOutputs = kAspectRatios * 5;
 
 // The RPN's convolutions, shared by all levels. Immutable and thread-safe.
 class ProposalHead {
@@ -29,19 +26,9 @@ class ProposalHead {
   Convolution numbers_;  // computes torchvision's two outputs together
 };
 
-// Returns the head's output for use on the CPU: float32 [B, H, W, kProposalOutputs], contiguous.
-at::Tensor ByPosition(const at::Tensor& numbers);
-
-// The head's output for one picture on one level.
-struct LevelProposals {
-  at::Tensor numbers;  // float32 [H, W, kProposalOutputs], contiguous and finite
-  Size extent;         // the valid part of the level
-};
-
-// Returns boxes in the scaled picture, float32 [K, 4] with K <= options.proposals, best first. Takes the best
-// of each level, moves and clips them, and suppresses those that overlap a better one of their level. With
-// the option `exact`, only positions within the levels' extents count.
-at::Tensor Propose(const std::vector<LevelProposals>& levels, const Placement& placement,
+// Returns boxes in the scaled picture, float32 [K, 4] with K <= options.proposals, best first. Moves the
+// candidates of each level and clips them, and suppresses those that overlap a better one of their level.
+at::Tensor Propose(const std::vector<Candidates>& levels, const Placement& placement,
                    const MaskRcnnOptions& options);
 
 }  // namespace saccade::models

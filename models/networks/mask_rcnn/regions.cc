@@ -21,9 +21,10 @@ RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture
   std::vector<at::Tensor> valid;
   for (size_t level = 0; level < kLevelScales.size(); ++level) {
     features.levels.push_back(levels[level].values.narrow(0, picture, 1));
-    valid.push_back(Extents({levels[level].extents[picture]}).AsValid(levels[level].values.device()));
+    valid.push_back(Extents({levels[level].extents[picture]}).AsValid());
   }
-  if (exact) features.valid = at::stack(valid);
+  // Each copy to a GPU waits for it.
+  if (exact) features.valid = at::stack(valid).to(features.levels.front().device());
   return features;
 }
 

@@ -1,0 +1,16 @@
+// Page-locked memory of the host, which a GPU reads while the processor does something else.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace saccade::models {
+
+// Returns a contiguous tensor on the CPU whose values are undefined. It is in page-locked memory, which
+// LibTorch keeps for the next such tensor, unless the machine has no CUDA libraries or no more of it.
+at::Tensor EmptyPinned(at::IntArrayRef shape, at::ScalarType type);
+
+// True if the tensor is in page-locked memory of EmptyPinned(). LibTorch does not reuse it before copies to a
+// GPU that do not block have ended.
+bool IsPinned(const at::Tensor& x);
+
+}  // namespace saccade::models
