@@ -41,6 +41,10 @@ def times_ours(cell):
     return float(found[1]) if found else None
 
 
+def shares_of_float32(table, column):
+    return [float(re.search(r"([\d.]+) of fp32", row[column])[1]) for row in table]
+
+
 def say(*parts):
     """The sentence is in the README, as it follows from the table."""
     sentence = " ".join(" ".join(parts).split())
@@ -56,8 +60,26 @@ def test_what_is_said_about_networks_follows_from_the_table():
     for times, name in ((plain, "float32"), (coarse, "bfloat16")):
         ahead = sum(one < 0.98 for one in times)
         say(f"It is ahead by more than 2 % in {ahead} of them in {name}")
-    shares = [float(re.search(r"([\d.]+) of fp32", row[6])[1]) for row in table]
+    shares = shares_of_float32(table, 6)
     say(f"bfloat16 takes {min(shares):.2f} to {max(shares):.2f} of our float32 time")
+
+
+def test_what_is_said_about_an_intel_machine_follows_from_the_table():
+    table = [row for row in rows("models-cpu-intel.md") if len(row) > 8 and times_ours(row[3])]
+    plain, int8 = [[times_ours(row[column]) for row in table] for column in (3, 8)]
+    say(f"OpenVINO takes {min(plain):.2f} to {max(plain):.2f} of our time in float32, in the middle",
+        f"{statistics.median(plain):.2f}; it is ahead by more than 2 % in {sum(one < 0.98 for one in plain)} of them:")
+    say(f"In int8, OpenVINO takes {min(int8):.2f} to {max(int8):.2f} of our time, and it is ahead by more than 2 % in",
+        f"{sum(one < 0.98 for one in int8)} of them.")
+    coarse = shares_of_float32(table, 5)
+    theirs = [float(row[6].split()[0]) / float(row[3].split()[0]) for row in table]
+    say(f"it takes {min(coarse):.2f} to {max(coarse):.2f} of our float32 time, and OpenVINO's takes {min(theirs):.2f} to "
+        f"{max(theirs):.2f} of its own.")
+    maps, floats = ([row for row in table if row[0].startswith(names)]
+                    for names in ("expatt_resnet", ("attnnet", "kanet", "sanet")))
+    gains, losses = (shares_of_float32(chosen, 7) for chosen in (maps, floats))
+    say(f"Ours takes {min(gains):.2f} to {max(gains):.2f} of float32's time for ResNets with explicit maps, and",
+        f"{min(losses):.2f} to {max(losses):.2f} for AttnNet, KANet and SANet")
 
 
 def test_what_is_said_about_kernels_follows_from_the_table():
