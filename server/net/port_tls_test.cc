@@ -1,11 +1,13 @@
 // Connections over TLS.
-#include <ifaddrs.h>
-#include <net/if.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -73,17 +75,20 @@ std::string ClientHello() {
   return {bytes, static_cast<size_t>(size)};
 }
 
-// An IPv4 address of this machine that is not a loopback one.
+// The IPv4 address from which this machine reaches others. Nothing is sent.
 std::optional<in_addr_t> OwnAddress() {
-  ifaddrs* found = nullptr;
-  if (getifaddrs(&found) != 0) return std::nullopt;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> addresses(found, &freeifaddrs);
-  for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
-    const bool is_up = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0;
-    if (!is_up || one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    return reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
-  }
-  return std::nullopt;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(9);
+  // An address of documentation.
+  address.sin_addr.s_addr = inet_addr("192.0.2.1");
+  socklen_t size = sizeof(address);
+  const bool found = connect(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  close(fd);
+  if (!found || address.sin_addr.s_addr == htonl(INADDR_LOOPBACK)) return std::nullopt;
+  return address.sin_addr.s_addr;
 }
 
 class TlsClient {
