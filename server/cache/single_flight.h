@@ -44,7 +44,7 @@ class SingleFlight {
     std::function<absl::Status(absl::Time now)> check = nullptr;
     // Called once, on the thread of Land() or Sweep(), or by Land()'s `elsewhere`. The error is OK except for
     // kExpired. Must not block.
-    absl::AnyInvocable<void(Event, absl::Status)&&> resume = nullptr;
+    absl::AnyInvocable<void(Event, absl::Status) &&> resume = nullptr;
   };
 
   class Flight;

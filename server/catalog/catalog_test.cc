@@ -567,20 +567,6 @@ TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
   Eventually([&] { return Served("m") == 1; });
 }
 
-TEST_F(CatalogTest, APromotionKeepsAConfigurationThatCameWithAnOrder) {
-  Write("m", 1);
-  Write("m", 2);
-  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
-  ASSERT_TRUE(Load("m", R"({"max_batch_size": 5, "version_policy": {"all": {}}, "parameters": {
-                           "architecture": {"string_value": "identity"},
-                           "shadow": {"string_value": "version=2,share=1"},
-                           "promote": {"string_value": "agreement >= 0.5 after 1 requests"}}})")
-                  .ok());
-  ASSERT_NE(PromoteSecondVersion(), nullptr);
-  EXPECT_EQ((*catalog_->FindReady("m", 0))->max_batch_size(), 5);
-  EXPECT_EQ(Served("m", 1), 1);
-}
-
 TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {
   Write("m", 2, kShadow);
   repository_.Write("m/1/nothing", "");

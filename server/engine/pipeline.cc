@@ -81,9 +81,7 @@ absl::Status Pipeline::CheckAdmission(const Request& request, int64_t bytes) {
   if (status.ok()) status = deps_.admission->CheckAdmission(ApplicantOf(request, bytes, **model));
   if (status.ok()) return status;
   // Counted like a call that arrived with its input.
-  PredictCall(
-      request, [](const absl::StatusOr<Response>&) {}, DepsOfCall(*model))
-      .Refuse(status);
+  PredictCall(request, [](const absl::StatusOr<Response>&) {}, DepsOfCall(*model)).Refuse(status);
   return status;
 }
 

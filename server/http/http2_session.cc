@@ -251,8 +251,10 @@ void Http2Session::Drain(absl::Duration grace) {
 
 int Http2Session::BeginFrame(const nghttp2_frame_hd& frame) {
   if (frame.type == NGHTTP2_DATA) late_cost_ -= FrameBudget::LateCost(frame);
-  // A new stream and its body are ignored: the client has sent them before it heard that there will be none.
-  if (frame.type == NGHTTP2_HEADERS && state_ == State::kClosing && budget_.IsNew(frame.stream_id))
+  // A new stream and its body are refused or ignored: the client has sent them before it heard that it has
+  // too many, or that there will be no more. nghttp2 refuses some without telling of their heads.
+  if (frame.type == NGHTTP2_HEADERS && budget_.IsNew(frame.stream_id) &&
+      (state_ == State::kClosing || IsFull()))
     budget_.ExpectLate(Exchange::kFirstBodyBytes);
   return Apply(budget_.Take(frame, IsFull(), loop().Now()));
 }
@@ -269,7 +271,6 @@ int Http2Session::BeginHead(const nghttp2_frame& frame) {
   }
   // nghttp2 counts only streams that it has not closed; ours also live until their answers are written.
   if (IsFull()) {
-    budget_.ExpectLate(Exchange::kFirstBodyBytes);
     frames_.SubmitReset(id, NGHTTP2_REFUSED_STREAM);
     return 0;
   }
