@@ -333,6 +333,35 @@ TEST(AttendEmulatedTest, LargeLogitsAreAsExactAsTheirDifferences) {
   EXPECT_LE(std::sqrt(difference / norm), kMaxEmulatedError<float>);
 }
 
+// A group's keys are all summed by one block, in order. The error must not grow with their number as that of
+// a plain sum does.
+TEST(AttendEmulatedTest, SumsOverManyKeysAreExact) {
+  constexpr int64_t kKeys = 2048, kValues = 20;
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(0.5f, 1.5f);
+  const std::vector<float> logits(kKeys, 1.0f);
+  std::vector<float> values(kKeys * kValues), out(kValues);
+  for (float& value : values) value = uniform(random);
+  AttendProblem p;
+  p.batch = 1;
+  p.value_channels = kValues;
+  p.queries = RowExtent(1);
+  p.keys = RowExtent(kKeys);
+  p.key_group = kKeys;
+  p.logits = MatrixRows(logits.data(), kKeys, 1);
+  p.logits_key_stride[kMaxSpatialDims - 1] = 1;
+  p.v = MatrixRows(static_cast<const float*>(values.data()), kValues, 1);
+  p.out = MatrixRows(out.data(), kValues, 1);
+  RunEmulated<AttendKernels, float>(p, 1);
+  double off = 0;
+  for (int64_t c = 0; c < kValues; ++c) {
+    double mean = 0;
+    for (int64_t j = 0; j < kKeys; ++j) mean += values[j * kValues + c] / static_cast<double>(kKeys);
+    off += std::abs(out[c] - mean) / mean / kValues;
+  }
+  EXPECT_LE(off, 1.5e-7);
+}
+
 TEST(AttendEmulatedTest, ProductsAlone) {
   const std::vector<AttendTestConfig> configs = {
       {.batch = 2,

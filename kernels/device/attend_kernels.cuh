@@ -119,7 +119,10 @@ __device__ void MultiplyValues(const Attend& run, const AttendPlace& place, cons
   for (int t = 0; t < kTiles; ++t) {
     const int channel = place.FirstChannel() + t * kTile;
     if (channel >= p.value_channels) break;
-    if (tile.step == KeyStep::kOnline) {
+    // Float32 sums of a tile are added as a whole: added one by one, some hundred keys lose three bits.
+    constexpr bool kApart = std::is_same_v<T, float>;
+    float apart[kSums] = {};
+    if (!kApart && tile.step == KeyStep::kOnline) {
       SACCADE_UNROLL
       for (int s = 0; s < kSums; ++s) sums[t][s] *= shared.correction[Math::Row(s)];
     }
@@ -133,7 +136,14 @@ __device__ void MultiplyValues(const Attend& run, const AttendPlace& place, cons
         values.Fetch(ValuesAt(run, place, shared, channel + kTile, 0));
       }
       const int depth = tile.count - key < kDepth ? tile.count - key : kDepth;
-      Math::Multiply(shared.coefficients + Math::Index(0, key), shared.right, depth, sums[t]);
+      Math::Multiply(shared.coefficients + Math::Index(0, key), shared.right, depth,
+                     kApart ? apart : sums[t]);
+    }
+    if (!kApart) continue;
+    SACCADE_UNROLL
+    for (int s = 0; s < kSums; ++s) {
+      const float factor = tile.step == KeyStep::kOnline ? shared.correction[Math::Row(s)] : 1.0f;
+      sums[t][s] = fmaf(sums[t][s], factor, apart[s]);
     }
   }
 }
