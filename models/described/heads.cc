@@ -130,24 +130,31 @@ int64_t GridClasses(const PictureProgram& program, const PictureOutputs& outputs
   return classes;
 }
 
-// The logarithm of p / (1 - p), whose sigmoid gives the probability back.
-float LogOdds(float probability) {
-  constexpr float kLeast = 1e-30F;
-  return std::log(std::max(probability, kLeast)) - std::log(std::max(1 - probability, kLeast));
+LogitFunction FunctionOf(Activation activation) {
+  switch (activation) {
+    case Activation::kSoftmax:
+      return LogitFunction::kSoftmax;
+    case Activation::kSigmoid:
+      return LogitFunction::kSigmoid;
+    case Activation::kNone:
+      break;
+  }
+  return LogitFunction::kExp;
 }
 
 TaskResult ReadClasses(const PictureProgram& program, const at::Tensor& output) {
   const at::Tensor flat = output.reshape({-1});
   const auto* values = flat.const_data_ptr<float>();
-  const Activation activation = program.head.activation;
-  // Probabilities stay as they are: they need not sum up to 1.
   Classification result{.logits = {values, values + flat.numel()},
-                        .independent = activation != Activation::kSoftmax};
+                        .function = FunctionOf(program.head.activation)};
   if (!AllFinite(result.logits)) return NotFiniteOutput("the program", "a logit");
-  if (activation != Activation::kNone) return result;
+  if (result.function != LogitFunction::kExp) return result;
+  // The logarithms of the program's probabilities, which stay as they are and need not sum up to 1. A client
+  // that computes the softmax of the logits gets them back too, if they do.
+  constexpr float kLeast = 1e-30F;
   for (float& value : result.logits) {
     if (!IsProbability(value)) return NoProbability("logits", value);
-    value = LogOdds(value);
+    value = std::log(std::clamp(value, kLeast, 1.0F));
   }
   return result;
 }

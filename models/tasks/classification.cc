@@ -6,6 +6,14 @@
 #include <numeric>
 
 namespace saccade::models {
+namespace {
+
+// The probability of a class that does not depend on the other classes' logits.
+double OwnProbability(LogitFunction function, double logit) {
+  return function == LogitFunction::kExp ? std::exp(logit) : 1 / (1 + std::exp(-logit));
+}
+
+}  // namespace
 
 std::vector<double> Softmax(const std::vector<float>& logits) {
   std::vector<double> values(logits.begin(), logits.end());
@@ -17,6 +25,13 @@ std::vector<double> Softmax(const std::vector<float>& logits) {
     sum += value;
   }
   for (double& value : values) value /= sum;
+  return values;
+}
+
+std::vector<double> Probabilities(const Classification& result) {
+  if (result.function == LogitFunction::kSoftmax) return Softmax(result.logits);
+  std::vector<double> values(result.logits.begin(), result.logits.end());
+  for (double& value : values) value = OwnProbability(result.function, value);
   return values;
 }
 
@@ -42,8 +57,9 @@ std::vector<ClassScore> TopK(const Classification& result, int k) {
   top.reserve(wanted);
   for (size_t rank = 0; rank < wanted; ++rank) {
     const float logit = logits[static_cast<size_t>(order[rank])];
-    const double probability = result.independent ? 1 / (1 + std::exp(-static_cast<double>(logit)))
-                                                  : std::exp(logit - largest) / sum;
+    const double probability = result.function == LogitFunction::kSoftmax
+                                   ? std::exp(logit - largest) / sum
+                                   : OwnProbability(result.function, logit);
     top.push_back({order[rank], static_cast<float>(probability), logit});
   }
   return top;

@@ -22,6 +22,28 @@ TEST(TopK, GivesSoftmaxOverAllClasses) {
   EXPECT_NEAR(top[0].probability, 0.75, 1e-6);
 }
 
+TEST(TopK, GivesEachClassAProbabilityOfItsOwn) {
+  const std::vector<ClassScore> sigmoid = TopK({{0, std::log(3.0F)}, LogitFunction::kSigmoid}, 2);
+  EXPECT_NEAR(sigmoid[0].probability, 0.75, 1e-6);
+  EXPECT_NEAR(sigmoid[1].probability, 0.5, 1e-6);
+  const std::vector<ClassScore> exp = TopK({{std::log(0.9F), std::log(0.8F), 0}, LogitFunction::kExp}, 3);
+  EXPECT_EQ(exp[0].probability, 1);
+  EXPECT_NEAR(exp[1].probability, 0.9, 1e-6) << "they need not sum up to 1";
+  EXPECT_NEAR(exp[2].probability, 0.8, 1e-6);
+}
+
+TEST(Probabilities, AreThoseOfTopK) {
+  for (const LogitFunction function :
+       {LogitFunction::kSoftmax, LogitFunction::kSigmoid, LogitFunction::kExp}) {
+    const Classification result = {{-1, -0.25F, -3}, function};
+    const std::vector<double> all = Probabilities(result);
+    ASSERT_EQ(all.size(), 3U);
+    for (const ClassScore& one : TopK(result, 3))
+      EXPECT_FLOAT_EQ(one.probability, static_cast<float>(all[static_cast<size_t>(one.index)]));
+  }
+  EXPECT_TRUE(Probabilities({}).empty());
+}
+
 TEST(TopK, SurvivesLargeLogits) {
   const std::vector<ClassScore> top = TopK({{3e38F, -3e38F, 3e38F}}, 3);
   EXPECT_FLOAT_EQ(top[0].probability, 0.5);

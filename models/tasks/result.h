@@ -8,11 +8,19 @@
 
 namespace saccade::models {
 
+// The function that makes a classification's probabilities of its logits.
+enum class LogitFunction {
+  // Over all logits: the classes exclude each other.
+  kSoftmax,
+  // Of each logit by itself.
+  kSigmoid,
+  // Of each logit by itself, which is the logarithm of a probability.
+  kExp
+};
+
 struct Classification {
   std::vector<float> logits;  // one per class, all finite
-  // Whether each class has a probability of its own, the sigmoid of its logit. Otherwise the probabilities
-  // are the softmax over all logits.
-  bool independent = false;
+  LogitFunction function = LogitFunction::kSoftmax;
 };
 
 // A named point of an object, in pixels of the picture as it was sent.

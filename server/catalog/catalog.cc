@@ -135,7 +135,8 @@ void Catalog::Load(const std::string& name, std::optional<std::string> config_js
         [this, name, config = std::move(config_json),
          done = std::move(done)](const absl::Status& cancelled) mutable {
           if (!cancelled.ok()) return std::move(done)(cancelled);
-          Choose(name, std::move(config), std::move(done));
+          Choose(
+              {.name = name, .is_ordered = true, .config_json = std::move(config), .ended = std::move(done)});
         });
 }
 

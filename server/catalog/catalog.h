@@ -211,10 +211,13 @@ class Catalog final : public ModelFinder {
   };
   // A load that an order, a request or a retry has asked for.
   struct Loading {
-    std::string repository;
+    std::string repository = {};
     std::string name;
-    // The configuration that came with an order, this one or an earlier one; nullopt for the repository's.
-    std::optional<std::string> config_json;
+    // Whether an order asks for this load, and not a request or a retry.
+    bool is_ordered = false;
+    // The configuration that came with an order; nullopt for the repository's. Of a load that no order asks
+    // for, it is an earlier order's, and is set when the load begins.
+    std::optional<std::string> config_json = std::nullopt;
     // Called with the result.
     Done ended;
     bool is_retry = false;
@@ -244,8 +247,8 @@ class Catalog final : public ModelFinder {
   bool IsAnew(const std::string& name, const std::optional<std::string>& config_json) const {
     return config_json.has_value() || overridden_.count(name) > 0;
   }
-  // The configuration of a load without an order: the one that came with the last order, if it still applies
-  // (Load), or nullopt for the repository's. Blocks on the file system.
+  // The configuration of a load that a request, a retry or an ensemble asks for: the one that came with the
+  // last order, if it still applies (Load), or nullopt for the repository's. Blocks on the file system.
   std::optional<std::string> OrderedConfig(const std::string& name) const;
   // Makes the files the served state of the model, for which there is room.
   absl::Status Host(const std::string& name, ReadFiles files, const std::optional<std::string>& config_json,
@@ -258,6 +261,10 @@ class Catalog final : public ModelFinder {
   std::vector<std::string> WithDependents(const std::string& name) const;
   void Look();
   void LookAt(const std::string& repository);
+  // Removes the models of a repository that has become empty which another repository holds. The next scans
+  // load them from there. If a volume was unmounted, a copy that can be read takes the place of the files
+  // that cannot, as at the next start.
+  void RemoveMoved(const std::string& repository);
   void Remove(const std::string& name);
   // A model is kept if no request would load it again, or if an ensemble needs it.
   std::vector<LoadedModel> LoadedModels() const;
@@ -281,8 +288,8 @@ class Catalog final : public ModelFinder {
   bool PickRetry();
   bool PickOrder();
   bool PickWanted();
-  // Sets `next_`, or calls `ended` with an error if no repository has the model.
-  void Choose(const std::string& name, std::optional<std::string> config_json, Done ended);
+  // Makes it `next_`, or ends it with an error if no repository has the model. Sets its repository.
+  void Choose(Loading loading);
   enum class Begun { kBeside, kAlone, kWaits };
   // Begins or runs the load `next_`, unless it has to wait for others to end.
   Begun BeginNext();
@@ -296,7 +303,7 @@ class Catalog final : public ModelFinder {
     absl::StatusOr<LoadPlan> plan = LoadPlan();
     int64_t bytes = 0;
   };
-  // Also sets the files, and whether the model is hosted.
+  // Also sets the configuration, the files, and whether the model is hosted.
   LoadStart PlanStart(Loading& loading);
   bool LoadsNothing(const Loading& loading) const;
   // Applies files that need no load, or reports that they cannot be read.

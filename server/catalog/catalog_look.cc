@@ -1,5 +1,6 @@
 // The catalog's scans of its repositories for models that were changed, added or removed.
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ void Catalog::LookAt(const std::string& repository) {
       Log(LogLevel::kError, "model repository cannot be read; loaded models continue to serve",
           {{"repository", repository},
            {"reason", names.ok() ? "it is empty" : std::string(names.status().message())}});
+    } else if (names.ok() && options_.control == ModelControl::kPoll) {
+      RemoveMoved(repository);
     }
     return;
   }
@@ -68,6 +71,21 @@ void Catalog::LookAt(const std::string& repository) {
     StopRetrying(name);
     PlanRetry(repository, name, Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0));
   }
+}
+
+void Catalog::RemoveMoved(const std::string& repository) {
+  std::set<std::string> moved;
+  for (const std::string& other : options_.repositories) {
+    if (other == repository) continue;
+    const auto names = ListModels(other);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) {
+      const auto from = applied_from_.find(name);
+      if (from != applied_from_.end() && from->second == repository) moved.insert(name);
+    }
+  }
+  if (!moved.empty()) AwaitLoads();
+  for (const std::string& name : moved) Remove(name);
 }
 
 void Catalog::Remove(const std::string& name) {

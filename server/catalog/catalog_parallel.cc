@@ -67,7 +67,6 @@ bool Catalog::PickRetry() {
   next_.emplace(Loading{
       .repository = repository,
       .name = name,
-      .config_json = OrderedConfig(name),
       .ended = [this, repository, name](const absl::Status& loaded) { PlanRetry(repository, name, loaded); },
       .is_retry = true});
   return true;
@@ -93,26 +92,24 @@ bool Catalog::PickWanted() {
     load_queue_->Loaded(*name, absl::ZeroDuration());
     return true;
   }
-  Choose(*name, OrderedConfig(*name), [this, name = *name](const absl::Status& loaded) {
-    if (loaded.ok()) return;
-    if (table_.IsCold(name)) {
-      load_queue_->Failed(name, loaded);
-    } else {
-      // Another version serves.
-      load_queue_->Loaded(name, absl::ZeroDuration());
-    }
-  });
+  Choose({.name = *name, .ended = [this, name = *name](const absl::Status& loaded) {
+            if (loaded.ok()) return;
+            if (table_.IsCold(name)) {
+              load_queue_->Failed(name, loaded);
+            } else {
+              // Another version serves.
+              load_queue_->Loaded(name, absl::ZeroDuration());
+            }
+          }});
   return true;
 }
 
-void Catalog::Choose(const std::string& name, std::optional<std::string> config_json, Done ended) {
-  const auto repository = RepositoryOf(name);
-  if (!repository.ok()) return std::move(ended)(repository.status());
-  next_.emplace(Loading{.repository = *repository,
-                        .name = name,
-                        .config_json = std::move(config_json),
-                        .ended = std::move(ended),
-                        .call = CurrentLogCall()});
+void Catalog::Choose(Loading loading) {
+  const auto repository = RepositoryOf(loading.name);
+  if (!repository.ok()) return std::move(loading.ended)(repository.status());
+  loading.repository = *repository;
+  loading.call = CurrentLogCall();
+  next_.emplace(std::move(loading));
 }
 
 Catalog::Begun Catalog::BeginNext() {
@@ -144,7 +141,9 @@ Catalog::Begun Catalog::BeginNext() {
 }
 
 Catalog::LoadStart Catalog::PlanStart(Loading& loading) {
-  // Read only now, since they may have changed while the load waited.
+  // Read only now, since they may have changed while the load waited. So may config.pbtxt, in whose place an
+  // earlier order's configuration is then no longer used.
+  if (!loading.is_ordered) loading.config_json = OrderedConfig(loading.name);
   loading.files = Read(loading.repository, loading.name, loading.config_json);
   const auto& [stamp, entry] = loading.files;
   loading.was_hosted = host_.IsHosted(loading.name);

@@ -51,7 +51,8 @@ void Catalog::ApplyDecision(const ServedModel& replaced, GateDecision decision) 
     return;
   }
   const std::string repository = from->second;
-  PlanRetry(repository, name, Apply(repository, name, OrderedConfig(name), {}, 0));
+  // A rule for promotions is only ever part of the repository's configuration.
+  PlanRetry(repository, name, Apply(repository, name, std::nullopt, {}, 0));
 }
 
 }  // namespace saccade::server

@@ -32,6 +32,10 @@ constexpr char kShadow[] =
     "version_policy { all { } } parameters { key: \"shadow\" value { string_value: \"version=2,share=1\" } "
     "} ";
 
+// Version 2 is promoted after one request that agrees.
+constexpr char kPromote[] =
+    "parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }";
+
 // A status passed to a callback.
 struct Told {
   absl::Notification ended;
@@ -298,7 +302,6 @@ TEST_F(CatalogTest, PollingTakesUpNewModelsAndLetsThoseGoThatLeave) {
 TEST_F(CatalogTest, AModelThatMovesToAnotherRepositoryIsLoadedFromThere) {
   const TestRepository other;
   Write("m", 1);
-  // A repository without models counts as one that cannot be read.
   Write("stays", 1);
   WriteTo(other, "stays_too", 1);
   ASSERT_TRUE(Start({.repositories = {repository_.string(), other.string()},
@@ -315,6 +318,25 @@ TEST_F(CatalogTest, AModelThatMovesToAnotherRepositoryIsLoadedFromThere) {
   // The repository that has it now is scanned before the one that it leaves.
   std::filesystem::rename(other.path() / "m", repository_.path() / "m");
   Eventually([&] { return is_from(repository_); });
+}
+
+TEST_F(CatalogTest, TheLastModelOfARepositoryMovesToAnother) {
+  const TestRepository other;
+  const TestRepository nowhere;
+  Write("m", 1);
+  Write("unmounted", 1);
+  WriteTo(other, "stays", 1);
+  ASSERT_TRUE(Start({.repositories = {repository_.string(), other.string()},
+                     .control = ModelControl::kPoll,
+                     .cores = 2})
+                  .ok());
+  std::filesystem::rename(repository_.path() / "unmounted", nowhere.path() / "unmounted");
+  std::filesystem::rename(repository_.path() / "m", other.path() / "m");
+  Eventually([&] {
+    const auto found = catalog_->FindReady("m", 0);
+    return found.ok() && (*found)->settings().repository == other.string();
+  });
+  EXPECT_EQ(Served("unmounted"), 1) << "no other repository has it";
 }
 
 TEST_F(CatalogTest, ACopyInAnotherRepositoryMayLeave) {
@@ -553,10 +575,7 @@ TEST_F(CatalogTest, AShadowVersionAnswersOnlyWhoNamesIt) {
 
 TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
   Write("m", 1);
-  Write("m", 2,
-        absl::StrCat(
-            kShadow,
-            "parameters { key: \"promote\" value { string_value: \"agreement >= 0.5 after 1 requests\" } }"));
+  Write("m", 2, absl::StrCat(kShadow, kPromote));
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   const std::shared_ptr<Shadow> trial = PromoteSecondVersion();
   ASSERT_NE(trial, nullptr);
@@ -565,6 +584,48 @@ TEST_F(CatalogTest, AfterAPromotionNewFilesOfTheShadowVersionAreTriedAnew) {
   Eventually([&] { return trial->Wants(/*waiting=*/false); });
   EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), trial) << "only the shadow version was loaded again";
   Eventually([&] { return Served("m") == 1; });
+}
+
+TEST_F(CatalogTest, NewFilesOfAShadowVersionThatWasPromotedBeforeTheRestartAreTriedAnew) {
+  const TestRepository state;
+  const CatalogOptions options = {.repositories = {repository_.string()},
+                                  .control = ModelControl::kPoll,
+                                  .cores = 2,
+                                  .state_folder = state.string()};
+  Write("m", 1);
+  Write("m", 2, absl::StrCat(kShadow, kPromote));
+  ASSERT_TRUE(Start(options).ok());
+  ASSERT_NE(PromoteSecondVersion(), nullptr);
+  catalog_.reset();
+  ASSERT_TRUE(Start(options).ok());
+  ASSERT_EQ(Served("m"), 2);
+  EXPECT_EQ((*catalog_->FindReady("m", 1))->shadow(), nullptr);
+  repository_.Write("m/2/weights.safetensors", "new");
+  Eventually([&] { return Served("m") == 1; });
+  const auto replaced = *catalog_->FindReady("m", 1);
+  ASSERT_NE(replaced->shadow(), nullptr);
+  EXPECT_TRUE(replaced->shadow()->Wants(/*waiting=*/false));
+  EXPECT_TRUE(replaced->FindShadow().ok());
+  EXPECT_NE(PromoteSecondVersion(), nullptr);
+}
+
+// Its earlier files would compute the copies, and not only on idle cores.
+TEST_F(CatalogTest, APromotedVersionWhoseNewFilesCannotBeLoadedComputesNoCopies) {
+  Write("m", 1);
+  const std::string config = absl::StrCat(kShadow, kPromote);
+  Write("m", 2, config);
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  ASSERT_NE(PromoteSecondVersion(), nullptr);
+  // Both versions are to be loaded again.
+  std::filesystem::remove(repository_.path() / "m/2/weights.safetensors");
+  repository_.Write("m/2/nothing", "");
+  repository_.Write("m/config.pbtxt", absl::StrCat(kIdentity, config, "# changed\n"));
+  const auto shadow_of_first = [&] { return (*catalog_->FindReady("m", 1))->shadow(); };
+  const std::shared_ptr<Shadow> trial = shadow_of_first();
+  Eventually([&] { return shadow_of_first() != trial; });
+  ASSERT_NE(shadow_of_first(), nullptr);
+  EXPECT_EQ(Served("m"), 2);
+  EXPECT_EQ((*catalog_->FindReady("m", 1))->FindShadow().status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(CatalogTest, AShadowVersionDoesNotStandInForAVersionThatCannotBeLoaded) {

@@ -127,6 +127,33 @@ TEST_F(DemandTest, AConfigurationThatCameWithAnOrderHoldsWhileItsModelIsIdle) {
   EXPECT_EQ(size(), 30) << "the file has changed since";
 }
 
+// Models with several versions are loaded alone, so this one waits for the load of another model.
+TEST_F(DemandTest, AFileThatChangesWhileItsModelWaitsReplacesAnOrdersConfiguration) {
+  for (const char* model : {"a", "b", "kept"}) Write(model);
+  repository_.Write("a/2/weights.safetensors", "");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"kept"}, .idle_unload = absl::Seconds(30)}).ok());
+  Pending ordered;
+  catalog_->Load("a",
+                 R"({"max_batch_size": 5, "version_policy": {"all": {}},
+                     "parameters": {"architecture": {"string_value": "identity"}}})",
+                 EndOf(ordered));
+  ASSERT_TRUE(ordered.Await().ok()) << ordered.status;
+  Eventually([&] { return Line("a").reason == "not loaded; a request loads it"; }, absl::Seconds(5));
+  gate_.Shut();
+  Pending before;
+  Pending request;
+  Request("b", before);
+  ASSERT_TRUE(gate_.AwaitLoads(1));
+  Request("a", request);
+  AwaitTurn();
+  Write("a",
+        "max_batch_size: 30 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+  gate_.Open();
+  EXPECT_TRUE(before.Await().ok()) << before.status;
+  ASSERT_TRUE(request.Await().ok()) << request.status;
+  EXPECT_EQ((*catalog_->FindReady("a", 0))->max_batch_size(), 30);
+}
+
 TEST_F(DemandTest, AnEnsemblesPartHasTheConfigurationOfItsOrder) {
   Write("part");
   Write("e", kEnsemble);

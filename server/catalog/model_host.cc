@@ -139,9 +139,13 @@ bool ModelHost::IsLoadedFrom(const std::string& name, int64_t version, const Mod
 
 bool ModelHost::IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
                        const ModelStamp& stamp) {
-  const int64_t shadow = settings.shadow ? settings.shadow->version : 0;
-  return IsFrom(model, version.version, stamp) &&
-         model.versions.at(version.version).loaded->model->is_shadow() == (version.version == shadow);
+  if (!IsFrom(model, version.version, stamp)) return false;
+  const ServedModel& loaded = *model.versions.at(version.version).loaded->model;
+  const bool is_shadow = settings.shadow && settings.shadow->version == version.version;
+  if (loaded.is_shadow() != is_shadow) return false;
+  // A version that was loaded while the shadow version was promoted compares nothing. The reverse is no
+  // change: after a promotion, the version that was replaced keeps its comparison for the next trial.
+  return !settings.shadow || is_shadow || loaded.shadow() != nullptr;
 }
 
 bool ModelHost::IsUnchanged(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) const {

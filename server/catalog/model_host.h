@@ -218,7 +218,8 @@ class ModelHost {
                            const ModelStamp& stamp, Progress progress, Model* model);
   DeviceGroup* DevicesOf(const ServedModelOptions& options);
   static bool IsFrom(const Model& model, int64_t version, const ModelStamp& stamp);
-  // Whether the version serves, with the same files and in the same role.
+  // Whether the version serves, with the same files and in the same role: as a shadow version, as one that is
+  // compared with a shadow version, or without any.
   static bool IsSame(const Model& model, const ModelSettings& settings, const ModelVersion& version,
                      const ModelStamp& stamp);
   // The measurements of the version's kind; nullopt for pinned instances, which get their cores when their

@@ -263,7 +263,12 @@ absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
 }
 
 absl::StatusOr<std::shared_ptr<ReadyModel>> ServedModel::FindShadow() const {
-  return options_.deps.find_version(options_.settings.shadow->version);
+  auto found = options_.deps.find_version(options_.settings.shadow->version);
+  if (!found.ok()) return found;
+  // A promoted version goes on to answer if its new files could not be loaded.
+  const std::optional<ShadowRule>& rule = (*found)->settings().shadow;
+  if (rule && rule->version == (*found)->version()) return found;
+  return absl::UnavailableError("the shadow version was promoted and answers requests itself");
 }
 
 const models::Description& ServedModel::description() const { return engine().description(); }

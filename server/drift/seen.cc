@@ -79,20 +79,28 @@ void SeeItems(const Items& items, Seen& seen) {
   for (const auto& item : items) seen.classes.emplace_back(item.label, 1);
 }
 
+double ProbabilityOf(float top, const models::Classification& answer) {
+  switch (answer.function) {
+    case models::LogitFunction::kSigmoid:
+      return 1 / (1 + std::exp(-top));
+    case models::LogitFunction::kExp:
+      return std::exp(top);
+    case models::LogitFunction::kSoftmax:
+      break;
+  }
+  const double sum =
+      std::accumulate(answer.logits.begin(), answer.logits.end(), 0.0,
+                      [top](double so_far, float logit) { return so_far + std::exp(logit - top); });
+  return 1 / sum;
+}
+
 struct SeeResult {
   Seen& seen;
 
   void operator()(const models::Classification& answer) const {
     if (answer.logits.empty()) return;
     const auto top = std::max_element(answer.logits.begin(), answer.logits.end());
-    double probability = 1 / (1 + std::exp(-*top));
-    if (!answer.independent) {
-      const double sum =
-          std::accumulate(answer.logits.begin(), answer.logits.end(), 0.0,
-                          [top](double so_far, float logit) { return so_far + std::exp(logit - *top); });
-      probability = 1 / sum;
-    }
-    seen.Set(Feature::kScore, probability);
+    seen.Set(Feature::kScore, ProbabilityOf(*top, answer));
     seen.classes.emplace_back(top - answer.logits.begin(), 1);
   }
   void operator()(const models::Detections& answer) const { SeeItems(answer.items, seen); }

@@ -97,8 +97,12 @@ TEST(SeenTest, EachTasksAnswers) {
   const Seen softmax = see(models::Classification{.logits = {0, std::log(3.0F), -1000}});
   EXPECT_THAT(Of(softmax, Feature::kScore), DoubleNear(0.75, 1e-6));
   EXPECT_THAT(softmax.classes, ElementsAre(Pair(1, 1)));
-  const Seen sigmoid = see(models::Classification{.logits = {0, -3}, .independent = true});
+  const Seen sigmoid =
+      see(models::Classification{.logits = {0, -3}, .function = models::LogitFunction::kSigmoid});
   EXPECT_THAT(Of(sigmoid, Feature::kScore), DoubleNear(0.5, 1e-6));
+  const Seen exp =
+      see(models::Classification{.logits = {std::log(0.5F), -3}, .function = models::LogitFunction::kExp});
+  EXPECT_THAT(Of(exp, Feature::kScore), DoubleNear(0.5, 1e-6));
   models::Detections found;
   for (const auto& [score, label] : {std::pair(0.9F, 4), std::pair(0.3F, 2)}) {
     found.items.emplace_back();

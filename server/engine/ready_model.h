@@ -50,7 +50,7 @@ class ReadyModel {
   virtual DriftWatch* drift() const { return nullptr; }
   // Null unless another version computes copies of this one's requests.
   virtual std::shared_ptr<Shadow> shadow() const { return nullptr; }
-  // The version that computes them. UNAVAILABLE if it is not ready.
+  // The version that computes them. UNAVAILABLE if it is not ready, or was promoted and answers itself.
   virtual absl::StatusOr<std::shared_ptr<ReadyModel>> FindShadow() const {
     return absl::UnavailableError("the model has no shadow version");
   }

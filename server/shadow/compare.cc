@@ -46,13 +46,6 @@ bool SameBits(const std::vector<T>& one, const std::vector<T>& other) {
          (one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0);
 }
 
-std::vector<double> Probabilities(const models::Classification& answer) {
-  if (!answer.independent) return models::Softmax(answer.logits);
-  std::vector<double> values(answer.logits.begin(), answer.logits.end());
-  for (double& value : values) value = 1 / (1 + std::exp(-value));
-  return values;
-}
-
 // Findings without extent are the same if all their ends are.
 double Overlap(const models::Detection& one, const models::Detection& other) {
   const bool same = one.x_min == other.x_min && one.y_min == other.y_min && one.x_max == other.x_max &&
@@ -111,20 +104,20 @@ struct ComparePair {
   }
 
   void operator()(const models::Classification& one, const models::Classification& other) const {
-    const bool same_form = one.logits.size() == other.logits.size() && one.independent == other.independent;
-    if (!same_form) {
+    if (one.logits.size() != other.logits.size()) {
       into.same_best = false;
       return Add(false, kIncomparable);
     }
-    const std::vector<double> left = Probabilities(one);
-    const std::vector<double> right = Probabilities(other);
+    // The same network may end in a softmax in one version, and leave it to the daemon in the other.
+    const std::vector<double> left = models::Probabilities(one);
+    const std::vector<double> right = models::Probabilities(other);
     double worst = 0;
     for (size_t i = 0; i < left.size(); ++i) worst = std::max(worst, std::abs(left[i] - right[i]));
     const auto best = [](const std::vector<float>& logits) {
       return std::max_element(logits.begin(), logits.end()) - logits.begin();
     };
     into.same_best = into.same_best && best(one.logits) == best(other.logits);
-    Add(SameBits(one.logits, other.logits), worst);
+    Add(one.function == other.function && SameBits(one.logits, other.logits), worst);
   }
 
   void operator()(const models::Detections& one, const models::Detections& other) const {

@@ -72,9 +72,29 @@ TEST(CompareTest, ClassificationsAgreeByTheirBestClass) {
 
 TEST(CompareTest, IndependentClassesHaveProbabilitiesOfTheirOwn) {
   const auto of = [](float logit) {
-    return Of(models::Classification{.logits = {logit}, .independent = true});
+    return Of(models::Classification{.logits = {logit}, .function = models::LogitFunction::kSigmoid});
   };
   EXPECT_NEAR(DifferenceOf(of(0), of(std::log(3.0F))), 0.25, 1e-6);
+}
+
+// One network leaves its softmax to the daemon, and the other one ends in it.
+TEST(CompareTest, ClassificationsAreComparedByProbabilityWhereverItComesFrom) {
+  const auto softmax = Of(models::Classification{.logits = {1, 1 + std::log(3.0F)}});
+  const auto of = [](float first, float second) {
+    return Of(models::Classification{.logits = {std::log(first), std::log(second)},
+                                     .function = models::LogitFunction::kExp});
+  };
+  const AnswerComparison same = CompareAnswers(softmax, of(0.25F, 0.75F));
+  EXPECT_NEAR(same.difference, 0, 1e-6);
+  EXPECT_TRUE(Agrees(same, std::nullopt));
+  EXPECT_TRUE(Agrees(same, 0.001));
+  EXPECT_FALSE(same.equal) << "the logits are others";
+  EXPECT_NEAR(DifferenceOf(softmax, of(0.25F, 0.5F)), 0.25, 1e-6);
+  const auto sigmoid =
+      Of(models::Classification{.logits = {0, 0}, .function = models::LogitFunction::kSigmoid});
+  const auto exp = Of(models::Classification{.logits = {0, 0}, .function = models::LogitFunction::kExp});
+  EXPECT_FALSE(CompareAnswers(sigmoid, exp).equal) << "0.5 and 1";
+  EXPECT_NEAR(DifferenceOf(sigmoid, exp), 0.5, 1e-6);
 }
 
 TEST(CompareTest, TheSignOfZeroIsABit) {

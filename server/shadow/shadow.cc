@@ -54,13 +54,14 @@ void Shadow::EndAnswered(const Original& original, const ComparedAnswer& answer,
                          const ComparedAnswer& of_shadow, const PassTime& pass_of_shadow, absl::Time now) {
   const AnswerComparison comparison = CompareAnswers(answer, of_shadow);
   const bool agreed = Agrees(comparison, rule_.tolerance);
-  if (metrics_ != nullptr)
-    metrics_->AddCompared(comparison.equal, agreed, comparison.difference, original.span, now);
   const bool measured = std::isfinite(comparison.difference);
   bool decided = false;
   {
     absl::MutexLock lock(&mutex_);
+    if (!IsCompared(original.shadow)) return Drop(ShadowLoss::kUnavailable);
     StartReport(original.shadow);
+    if (metrics_ != nullptr)
+      metrics_->AddCompared(comparison.equal, agreed, comparison.difference, original.span, now);
     ++report_.compared;
     report_.task = comparison.task;
     const int64_t timed_before = times_.size();
@@ -89,11 +90,12 @@ void Shadow::EndAnswered(const Original& original, const ComparedAnswer& answer,
 
 void Shadow::EndFailed(const Original& original, const absl::Status& why, absl::Time now) {
   if (WasNotComputed(why)) return Drop(ShadowLoss::kUnavailable);
-  if (metrics_ != nullptr) metrics_->AddFailed();
   bool decided = false;
   {
     absl::MutexLock lock(&mutex_);
+    if (!IsCompared(original.shadow)) return Drop(ShadowLoss::kUnavailable);
     StartReport(original.shadow);
+    if (metrics_ != nullptr) metrics_->AddFailed();
     ++report_.compared;
     ++report_.failed;
     NoteDisagreement(original, {.at = now, .error = std::string(why.message())});
@@ -135,14 +137,12 @@ void Shadow::Leave(int64_t bytes, int64_t requests) {
 
 void Shadow::StartReport(const std::shared_ptr<const ModelIdentity>& shadow) {
   if (shadow == compared_with_) return;
-  // The adopted decision is about the load that was compared first. Another load is decided anew.
-  if (compared_with_ != nullptr) adopted_.reset();
   report_ = {.rule = rule_};
   times_ = {};
   differing_ = {};
   untold_ = false;
   compared_with_ = shadow;
-  if (rule_.promote && metrics_ != nullptr && !adopted_) metrics_->SetDecision(std::nullopt);
+  if (rule_.promote && metrics_ != nullptr) metrics_->SetDecision(std::nullopt);
 }
 
 void Shadow::NoteDisagreement(const Original& original, Disagreement found) {
@@ -183,6 +183,7 @@ bool Shadow::DecideIfDue(absl::Time now) {
 void Shadow::Adopt(std::optional<GateDecision> earlier, const std::shared_ptr<const ModelIdentity>& shadow) {
   absl::MutexLock lock(&mutex_);
   StartReport(shadow);
+  has_adopted_ = true;
   adopted_ = std::move(earlier);
   const std::optional<GateDecision>& decision = Decision();
   const std::optional<bool> promoted = decision ? std::optional(decision->promoted) : std::nullopt;

@@ -107,11 +107,13 @@ class Shadow {
   // free.
   bool Enter(int64_t bytes, int64_t requests = 1);
   void Leave(int64_t bytes, int64_t requests = 1);
-  // Compares the answers and counts the result. Reads both answers completely.
+  // Compares the answers and counts the result, or counts the copy as dropped if another load than that of
+  // the last Adopt() computed it. Reads both answers completely.
   void EndAnswered(const Original& original, const ComparedAnswer& answer, const ComparedAnswer& of_shadow,
                    const PassTime& pass_of_shadow, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts a copy that ended with the error `why`: as dropped if the shadow version did not compute it (a
-  // full queue, for example), otherwise as failed.
+  // full queue, for example) or if another load than that of the last Adopt() computed it, otherwise as
+  // failed.
   void EndFailed(const Original& original, const absl::Status& why, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -127,13 +129,19 @@ class Shadow {
   // Sets the decision that was made earlier about the same files, so that no new one is made; nullopt if
   // there is none. Called whenever the model's versions were loaded or its files were read again, and the
   // rule applies. If `shadow`, the load of the shadow version, is another one than was compared before, the
-  // trial begins anew, also after a promotion.
+  // trial begins anew, also after a promotion. From the first call on, only copies of that load are compared:
+  // those of an earlier load may end late.
   void Adopt(std::optional<GateDecision> earlier, const std::shared_ptr<const ModelIdentity>& shadow)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the decision that this object made, on the first call after it was made; nullopt otherwise.
   std::optional<GateDecision> TakeDecision() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Whether copies that this load of the shadow version computed are compared.
+  bool IsCompared(const std::shared_ptr<const ModelIdentity>& shadow) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !has_adopted_ || shadow == compared_with_;
+  }
   // Begins a new report if `shadow` is another load of the shadow version than the one compared before.
   void StartReport(const std::shared_ptr<const ModelIdentity>& shadow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records a request whose answers do not agree.
@@ -172,6 +180,8 @@ class Shadow {
   Differing differing_ ABSL_GUARDED_BY(mutex_);
   // The decision that was passed to Adopt().
   std::optional<GateDecision> adopted_ ABSL_GUARDED_BY(mutex_);
+  // Whether Adopt() was called.
+  bool has_adopted_ ABSL_GUARDED_BY(mutex_) = false;
   // Whether TakeDecision() has yet to return the report's decision.
   bool untold_ ABSL_GUARDED_BY(mutex_) = false;
   // Every decision that shown_decision_ has pointed to, because a reader may still read an earlier one. At

@@ -301,8 +301,27 @@ TEST_F(ShadowGateTest, AnEarlierRefusalOfTheSameFilesHolds) {
   EXPECT_EQ(reported_, 0);
   // The file was replaced, and then loaded.
   loaded_ = std::make_shared<const ModelIdentity>();
+  gated_.Adopt(std::nullopt, loaded_);
   for (int i = 0; i < 10; ++i) Compare(gated_, 0);
   EXPECT_EQ(State(gated_), "promoted");
+}
+
+TEST_F(ShadowGateTest, ALateCopyOfAnEarlierLoadIsNotCompared) {
+  for (int i = 0; i < 9; ++i) Compare(gated_, 0);
+  const auto load = std::make_shared<const ModelIdentity>();
+  gated_.Adopt(GateDecision{.promoted = false, .reason = "earlier"}, load);
+  Compare(gated_, 0);
+  gated_.EndFailed({.shadow = loaded_}, absl::InternalError("broken"), absl::UnixEpoch());
+  EXPECT_EQ(gated_.Promotion()->reason, "earlier");
+  EXPECT_EQ(gated_.Report().compared, 0);
+  EXPECT_EQ(Lost(gated_, ShadowLoss::kUnavailable), 2);
+  const std::string text = metrics_.Exposition();
+  EXPECT_THAT(text, HasSubstr("saccade_shadow_compared_total{model=\"m\",shadow=\"4\",version=\"3\"} 9"));
+  EXPECT_THAT(text, HasSubstr("saccade_shadow_failed_total{model=\"m\",shadow=\"4\",version=\"3\"} 0"));
+  loaded_ = load;
+  Compare(gated_, 0);
+  EXPECT_EQ(gated_.Report().compared, 1);
+  EXPECT_EQ(State(gated_), "refused");
 }
 
 TEST_F(ShadowGateTest, AfterAPromotionAnotherLoadIsTriedAnew) {
