@@ -134,8 +134,8 @@ def test_what_is_said_about_a_fleet_follows_from_the_tables():
           for kind in ("failing", "slow")),
         f"**{percent(f'shipped client: {minute}')} in the first minute** | attempts of 700 ms without a budget: "
         + percent(f"700 ms, no budget: {minute}"),
-        *(f"{figures[f'by {what}: 95 % of all calls are in time again after']}{rest}"
-          for what, rest in (("demand", " until all is well, by demand"), ("processor time", " by processor time"))),
+        "the load triples | {} until all is well, by processor time | by demand: {} |".format(
+            *(figures[f"by {what}: 95 % of all calls are in time again after"] for what in ("processor time", "demand"))),
         f"({float(careless):.1f} for a call in the burst instead of {shipped})",
         f"only {percent('same order, no budget: of the bound, in the minute after')} of the bound",
         f"{percent('same order: of the bound, in the minute after', 1)} with a thousand replicas",

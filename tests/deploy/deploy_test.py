@@ -4,6 +4,7 @@ import itertools
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -80,18 +81,40 @@ def test_keda_takes_the_autoscalers_place(tmp_path_factory):
     assert scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] == before["behavior"]
 
 
-@pytest.mark.parametrize("folder, more, name", [
-    ("base", "", "saccade"), ("base", "nameSuffix: -of-mine\n", "saccade-of-mine"), ("overlays/gpu", "", "saccade-gpu"),
-    ("overlays/demo", "nameSuffix: -again\n", "saccade-demo-again"),
-])
-def test_keda_scales_the_deployment_that_is_there(folder, more, name, tmp_path_factory):
-    built = with_component("keda", tmp_path_factory, folder, more)
-    scaled = only(built, "ScaledObject")["spec"]
-    assert scaled["scaleTargetRef"]["name"] == only(built, "Deployment")["metadata"]["name"] == name
-    for trigger in scaled["triggers"]:
+def replacements(folder):
+    return yaml.safe_load((KUSTOMIZE / folder / "kustomization.yaml").read_text())["replacements"]
+
+
+def check_that_keda_scales(built, name):
+    """Checks that KEDA scales the one Deployment, which has this name, by its own pods alone."""
+    scaled = only(built, "ScaledObject")
+    assert scaled["metadata"]["name"] == scaled["spec"]["scaleTargetRef"]["name"] == only(built, "Deployment")["metadata"]["name"] == name
+    own, *others = (f"{deployment}-5d9c8b7f6f-x2x4z" for deployment in dict.fromkeys((
+        name, "saccade", "saccade-gpu", "saccade-dev", "saccade-demo", "saccade-gpu-again", "other")))
+    for trigger in scaled["spec"]["triggers"]:
         (pods,) = re.findall(r'pod=~"([^"]+)"', trigger["metadata"]["query"])
-        assert re.fullmatch(pods, f"{name}-5d9c8b7f6f-x2x4z") and not re.fullmatch(pods, "other-5d9c8b7f6f-x2x4z")
+        assert [pod for pod in (own, *others) if re.fullmatch(pods, pod)] == [own]
     assert not of_kind(built, "HorizontalPodAutoscaler")
+
+
+AGAIN = yaml.safe_dump({"nameSuffix": "-again", "replacements": replacements("components/keda")})
+
+
+@pytest.mark.parametrize("folder, more, name", [
+    ("base", "", "saccade"), ("overlays/cpu", "", "saccade"), ("overlays/gpu", "", "saccade-gpu"), ("overlays/demo", "", "saccade-demo"),
+    # A nameSuffix beside the component, with its replacements.
+    ("base", AGAIN, "saccade-again"), ("overlays/gpu", AGAIN, "saccade-gpu-again"),
+])  # fmt: skip
+def test_keda_scales_the_deployment_that_is_there(folder, more, name, tmp_path_factory):
+    check_that_keda_scales(with_component("keda", tmp_path_factory, folder, more), name)
+
+
+@pytest.mark.parametrize("overlay, name", [("cpu", "saccade"), ("gpu", "saccade-gpu"), ("demo", "saccade-demo")])
+def test_keda_may_be_named_in_an_overlay_itself(overlay, name, tmp_path):
+    tree = shutil.copytree(KUSTOMIZE, tmp_path / "kustomize")
+    with (tree / "overlays" / overlay / "kustomization.yaml").open("a") as file:
+        file.write("components: [../../components/keda]\n")
+    check_that_keda_scales(kustomize(tree / "overlays" / overlay), name)
 
 
 def of_kind(resources, kind):

@@ -317,7 +317,10 @@ def test_pods_have_the_whole_name_and_the_whole_hash_of_their_deployment(values,
     assert scaled["scaleTargetRef"]["name"] == deployment
     for trigger in scaled["triggers"]:
         (pods,) = re.findall(r'pod=~"([^"]+)"', trigger["metadata"]["query"])
-        assert re.fullmatch(pods, pod_name(deployment)) and not re.fullmatch(pods, pod_name("other"))
+        assert re.fullmatch(pods, pod_name(deployment))
+        assert not any(re.fullmatch(pods, pod_name(other)) for other in ("other", f"{deployment}-gpu", deployment[:-1]))
+        # Those of a StatefulSet.
+        assert not re.fullmatch(pods, f"{deployment}-store-0")
     for resource in resources:
         assert len(resource["metadata"]["name"]) <= 63
 

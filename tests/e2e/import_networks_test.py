@@ -1,6 +1,7 @@
 """What `python -m saccade import` makes of networks of timm and transformers, of which stand-ins are read here. ./dev verify-zoo reads the
 libraries themselves."""
 
+import fnmatch
 import importlib
 import json
 import sys
@@ -158,7 +159,7 @@ def test_a_detector_whose_processor_reads_otherwise_is_an_error(transformers, fa
 class Features(torch.nn.Module):
     def __init__(self, classes, **config):
         super().__init__()
-        self.body = torch.nn.Conv2d(3, 7, 8, stride=8)
+        self.body = torch.nn.Conv2d(3, classes or 7, 8, stride=8)
         self.num_classes, self.pretrained_cfg = classes, config
 
     def forward(self, x):
@@ -170,6 +171,14 @@ class Map(Features):
         return self.body(x)
 
 
+# What timm has of three architectures: the numbers of classes of their tags.
+TIMM = {
+    "vit_base_patch16_clip_224": {"openai": 7, "openai_ft_in1k": 9},
+    "convnext_base": {"clip_laion2b": 7, "clip_laion2b_ft_320": 7, "fb_in22k": 11},
+    "vit_pe_core_base_patch16_224": {"fb": 7},
+}
+
+
 @pytest.fixture
 def timm(imported):
     def build(network):
@@ -177,33 +186,64 @@ def timm(imported):
         data = types.ModuleType("timm.data")
         data.resolve_model_data_config = lambda _: config
         data.create_transform = lambda **_: types.SimpleNamespace(transforms=[])
+        known = {f"{name}.{tag}": types.SimpleNamespace(tag=tag, num_classes=classes)
+                 for name, tags in TIMM.items() for tag, classes in tags.items()}
         library = types.ModuleType("timm")
         library.is_model, library.create_model = lambda _: True, lambda *_, **__: network
+        library.list_pretrained = lambda pattern: fnmatch.filter(known, pattern)
+        library.get_pretrained_cfg = known.__getitem__
         return imported("timm_networks", timm=library, timm_data=data).build("net", None, None)
 
     return build
 
 
+CLIP = {"architecture": "vit_base_patch16_clip_224"}
+BOTH = {"architecture": "convnext_base"}
+
+
 @pytest.mark.parametrize("classes, config, kind", [
     (7, {}, "classes"),
     (0, {}, "embedding"),
-    (7, {"architecture": "vit_base_patch16_clip_224", "tag": "openai"}, "embedding"),
-    (7, {"architecture": "convnext_base", "tag": "clip_laion2b"}, "embedding"),
-    (7, {"architecture": "convnext_large_mlp", "tag": "clip_laion2b_ft_320"}, "embedding"),
+    (1, {}, "classes"),
+    (7, CLIP | {"tag": "openai"}, "embedding"),
+    (7, BOTH | {"tag": "clip_laion2b"}, "embedding"),
+    (7, BOTH | {"tag": "clip_laion2b_ft_320"}, "embedding"),
     (7, {"architecture": "vit_pe_core_base_patch16_224", "tag": "fb"}, "embedding"),
-    (7, {"architecture": "vit_base_patch16_clip_224", "tag": "openai_ft_in1k"}, "classes"),
+    (9, CLIP | {"tag": "openai_ft_in1k"}, "classes"),
+    # Trained further under another tag, or under the same one.
+    (9, CLIP | {"tag": "openai_ft_augreg_inat21"}, "classes"),
+    (9, CLIP | {"tag": "openai"}, "classes"),
+    (11, BOTH | {"tag": "clip_laion2b"}, "classes"),
+    (7, CLIP | {"tag": "openai", "label_names": [f"l{n}" for n in range(7)]}, "classes"),
+    (7, {"architecture": "vit_base_patch32_clip_384", "tag": "openai"}, "classes"),
 ])  # fmt: skip
 def test_networks_of_timm_without_classes_are_embeddings(timm, classes, config, kind):
     torch.manual_seed(1)
     network = Features(classes, **config)
     made = timm(network)
-    assert made.description["head"] == {"kind": kind} and len(made.labels) == (7 if kind == "classes" else 0)
+    activation = "sigmoid" if classes == 1 else "softmax"
+    assert made.description["head"] == ({"kind": kind, "activation": activation} if kind == "classes" else {"kind": kind})
+    names = config.get("label_names") or [f"class {n}" for n in range(classes)]
+    assert made.labels == (names if kind == "classes" else [])
     picture = torch.rand(3, 64, 64)
     with torch.inference_mode():
         expected = network(picture[None])[0]
         found = made.author(picture)
-    expected = expected.softmax(0) if kind == "classes" else expected
+    if kind == "classes":
+        expected = expected.sigmoid() if activation == "sigmoid" else expected.softmax(0)
     assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("classes, config, told", [
+    (7, CLIP | {"tag": "openai"}, "taken for an embedding, of 7 numbers"), (9, CLIP | {"tag": "openai"}, "taken for a classifier, of 9 classes"),
+])  # fmt: skip
+def test_an_import_tells_what_a_network_was_taken_for(timm, tmp_path, capsys, classes, config, told):
+    timm(Features(classes, **config))
+    from saccade.imports import command
+
+    assert command.main(["import", "timm:net", "-o", str(tmp_path / "net")]) == 0
+    assert f"timm:net: {told}; timm's weights\n" in capsys.readouterr().out
+    assert told in (tmp_path / "net" / "README.md").read_text()
 
 
 def test_a_network_of_timm_that_gives_a_map_is_an_error(timm, failure):

@@ -59,6 +59,7 @@ def _import(given: argparse.Namespace) -> int:
         if given.labels is not None:
             network.labels = files.read_labels(given.labels)
         folder.write(given.output, network, export.export(network), record)
+        print(f"{given.source}: {'; '.join(network.notes)}")
     # A graph is data and needs no permission.
     permission = "" if given.source.endswith(".onnx") else " --allow-executable-models"
     print(f"wrote {given.output}; serve it by: saccaded --model-repository {given.output.absolute().parent}{permission}")

@@ -22,8 +22,8 @@ _EMBEDDING = ("clip", "vit_pe_core")
 class Whole(Author):
     """timm's transform, and the network."""
 
-    def __init__(self, network: nn.Module, transform: Any, classes: int) -> None:
-        self.network, self.transform, self.classes = network, transform, classes
+    def __init__(self, network: nn.Module, transform: Any, head: dict[str, Any]) -> None:
+        self.network, self.transform, self.head = network, transform, head
 
     def __call__(self, picture: Tensor) -> Any:
         for step in self.transform.transforms:
@@ -32,7 +32,9 @@ class Whole(Author):
                 # As with 8-bit pictures: a bicubic filter overshoots.
                 picture = picture.clamp(0, 1)
         found = self.network(picture[None])[0]
-        return (found.softmax(0) if self.classes else found).numpy()
+        if self.head["kind"] == "classes":
+            found = found.sigmoid() if self.head["activation"] == "sigmoid" else found.softmax(0)
+        return found.numpy()
 
 
 def _prepares(name: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -55,16 +57,30 @@ def _prepares(name: str, config: dict[str, Any]) -> dict[str, Any]:
     return {"resize": "shorter", "size": math.floor(height / kept), "crop": height} | taken
 
 
+def _is_named_embedding(architecture: str, tag: str) -> bool:
+    """Whether the names that timm gives are those of an embedding. `ft_in` stands in the tags of networks that were trained further
+    for the classes of ImageNet or iNaturalist."""
+    return any(part in f"{architecture}.{tag}" for part in _EMBEDDING) and "ft_in" not in tag
+
+
 def _classes(network: Any) -> int:
     """Returns the number of classes; 0 if the outputs are features."""
     config = network.pretrained_cfg
-    tag = config.get("tag") or ""
-    name = f"{config.get('architecture') or ''}.{tag}"
-    # The part of CLIP that sees pictures has the length of its embedding as the number of its classes, unless it was trained further
-    # for ImageNet's.
-    if any(part in name for part in _EMBEDDING) and "ft_in" not in tag:
-        return 0
+    architecture = config.get("architecture") or ""
+    # A network that was trained further may keep the tag of the one that it comes from, so its name does not suffice: the number of its
+    # outputs has to be the length of an embedding that timm has for this architecture.
+    if config.get("label_names") is None and _is_named_embedding(architecture, config.get("tag") or ""):
+        alike = [timm.get_pretrained_cfg(name) for name in timm.list_pretrained(f"{architecture}.*")]
+        if network.num_classes in {one.num_classes for one in alike if _is_named_embedding(architecture, one.tag or "")}:
+            return 0
     return int(network.num_classes)
+
+
+def _head(classes: int) -> dict[str, Any]:
+    if classes == 0:
+        return {"kind": "embedding"}
+    # The softmax of a single class is always 1.
+    return {"kind": "classes", "activation": "sigmoid" if classes == 1 else "softmax"}
 
 
 def _labels(network: Any, classes: int) -> list[str]:
@@ -91,7 +107,7 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
     network: Any = timm.create_model(name, pretrained=seed is None).eval()
     config = resolve_model_data_config(network)
     classes = _classes(network)
-    description = {"input": _prepares(name, config), "head": {"kind": "classes" if classes else "embedding"}}
+    description = {"input": _prepares(name, config), "head": _head(classes)}
     _, height, width = config["input_size"]
     if seed is not None:
         seen = random_weights.normalised(4, height, width, seed)
@@ -104,7 +120,8 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
         raise ImportFailure(f"timm:{name} returns {shape} for each picture; expected one list of scores or features")
     made = Network(
         f"timm:{name}", programs.Classes(network), description, _labels(network, classes) if classes else [],
-        Whole(network, create_transform(**config, is_training=False), classes), example,
+        Whole(network, create_transform(**config, is_training=False), description["head"]), example,
     )
+    made.notes.append(f"taken for a classifier, of {classes} classes" if classes else f"taken for an embedding, of {shape[0]} numbers")
     made.notes.append(f"random weights from seed {seed}" if seed is not None else "timm's weights")
     return made
