@@ -165,9 +165,11 @@ def test_one_interrupt_ends_a_job_whose_daemon_is_still_loading(tmp_path):
     program.write_text(LOADING.format(folder=tmp_path))
     program.chmod(0o755)
     inputs = write_files(tmp_path / "in", 2)
+    # A shell that starts the tests in the background lets them ignore interrupts.
     job = subprocess.Popen(
-        [sys.executable, "-m", "saccade.bulk.command", str(inputs), "-o", str(tmp_path / "out"), "--model", "any",
-         "--saccaded", str(program), "--model-repository", str(tmp_path / "repository")], stderr=subprocess.PIPE, text=True)
+        ["env", "--default-signal=INT", sys.executable, "-m", "saccade.bulk.command", str(inputs), "-o", str(tmp_path / "out"),
+         "--model", "any", "--saccaded", str(program), "--model-repository", str(tmp_path / "repository")],
+        stderr=subprocess.PIPE, text=True)
     try:
         (tmp_path / "started").read_bytes()
         job.send_signal(signal.SIGINT)
