@@ -68,9 +68,9 @@ class DescribedModel : public Model {
     if (std::string remark = program_->remark(); !remark.empty())
       description_.notes.push_back(std::move(remark));
     const int64_t classes = ClassesOf(pictures_, outputs.front(), size);
-    if (std::string remark = RemarkOn(pictures_, outputs.front()); !remark.empty())
-      description_.notes.push_back(std::move(remark));
     const auto labels = static_cast<int64_t>(description_.labels.size());
+    if (std::string remark = RemarkOn(pictures_, outputs.front(), labels > 0); !remark.empty())
+      description_.notes.push_back(std::move(remark));
     description_.classes = classes < 0 ? labels : classes;
     if (classes < 0 && labels == 0)
       throw LoadError("the outputs do not tell how many classes there are; add labels");

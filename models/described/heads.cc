@@ -108,6 +108,11 @@ int64_t BoxClasses(const PictureProgram& program, const PictureOutputs& outputs,
   return outputs[1].size(1);
 }
 
+// The columns of a grid besides its classes.
+int64_t ColumnsAround(const Head& head, int64_t coefficients) {
+  return (head.objectness ? 5 : 4) + 3 * head.keypoints + coefficients;
+}
+
 int64_t GridClasses(const PictureProgram& program, const PictureOutputs& outputs, Size input,
                     const ShapeCheck& check) {
   const Head& head = program.head;
@@ -115,7 +120,7 @@ int64_t GridClasses(const PictureProgram& program, const PictureOutputs& outputs
   const std::optional<size_t> prototypes = OutputOf(program, Role::kPrototypes);
   const int64_t coefficients =
       prototypes ? CheckPrototypes(program, *prototypes, outputs[*prototypes], check) : 0;
-  const int64_t around = (head.objectness ? 5 : 4) + 3 * head.keypoints + coefficients;
+  const int64_t around = ColumnsAround(head, coefficients);
   const std::string columns = std::to_string(around) + " + classes";
   check.Require(grid.dim() == 2, 0,
                 head.channels_first ? "[" + columns + ",rows]" : "[rows," + columns + "]");
@@ -140,6 +145,25 @@ LogitFunction FunctionOf(Activation activation) {
       break;
   }
   return LogitFunction::kExp;
+}
+
+// What the shape of a grid tells against head.order: a network has more boxes than classes. Where labels or
+// head.strides say how many there are, a wrong order is an error already.
+std::string RemarkOnOrder(const PictureProgram& program, const PictureOutputs& outputs) {
+  const Head& head = program.head;
+  const at::Tensor& grid = outputs[0];
+  const std::optional<size_t> prototypes = OutputOf(program, Role::kPrototypes);
+  const int64_t around = ColumnsAround(head, prototypes ? CountPrototypes(head, outputs[*prototypes]) : 0);
+  const int64_t columns = grid.size(head.channels_first ? 0 : 1);
+  const int64_t rows = grid.size(head.channels_first ? 1 : 0);
+  if (!head.strides.empty() || columns <= rows || rows <= around) return "";
+  const auto reads = [&](int64_t as_columns, int64_t as_rows) {
+    return std::to_string(as_columns - around) + " classes of " + std::to_string(as_rows) + " boxes";
+  };
+  return "output '" + program.outputs[0].name + "' has the shape " + ShapeOf(grid) + ", which head.order \"" +
+         (head.channels_first ? "columns" : "rows") + "\" makes " + reads(columns, rows) + "; if it has " +
+         reads(rows, columns) + ", set head.order to \"" + (head.channels_first ? "rows" : "columns") +
+         "\", otherwise add labels";
 }
 
 TaskResult ReadClasses(const PictureProgram& program, const at::Tensor& output) {
@@ -218,7 +242,8 @@ int64_t ClassesOf(const PictureProgram& program, const PictureOutputs& outputs, 
   return 0;
 }
 
-std::string RemarkOn(const PictureProgram& program, const PictureOutputs& outputs) {
+std::string RemarkOn(const PictureProgram& program, const PictureOutputs& outputs, bool labelled) {
+  if (program.head.kind == HeadKind::kGrid && !labelled) return RemarkOnOrder(program, outputs);
   if (program.head.kind != HeadKind::kClasses || program.head.activation != Activation::kSoftmax) return "";
   // In float16, a thousand probabilities sum up to 1 within less.
   constexpr double kRounding = 0.01;

@@ -22,8 +22,9 @@ using PictureOutputs = std::vector<at::Tensor>;
 int64_t ClassesOf(const PictureProgram& program, const PictureOutputs& outputs, Size input);
 
 // Returns what the outputs for a picture tell against the description, for people; empty if nothing does.
-// REQUIRES: ClassesOf() did not throw.
-std::string RemarkOn(const PictureProgram& program, const PictureOutputs& outputs);
+// `labelled` says whether the classes have labels, with whose number theirs is compared. REQUIRES:
+// ClassesOf() did not throw.
+std::string RemarkOn(const PictureProgram& program, const PictureOutputs& outputs, bool labelled);
 
 // REQUIRES: ClassesOf() did not throw for these shapes. `classes` is the model's number of classes. Numbers
 // that are not finite, and labels beyond the classes, give a Failure.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "models/api/error.h"
 #include "models/api/text.h"
@@ -37,23 +38,50 @@ const char* OutputName(Role role) {
   return role == Role::kEmbedding ? "pooler_output" : "logits";
 }
 
-// Whether a detector's scores are sigmoids, without a class for no object, or else a softmax whose last class
-// stands for none. Nothing in the folder says it.
-bool IsSigmoidDetector(const std::string& architecture) {
-  constexpr std::array<std::string_view, 3> kSoftmax = {"Detr", "TableTransformer", "Yolos"};
-  constexpr std::array<std::string_view, 9> kSigmoid = {"ConditionalDetr", "DabDetr", "DeformableDetr",
-                                                        "DFine",           "LwDetr",  "RTDetr",
-                                                        "RTDetrV2",        "RtDetr",  "RtDetrV2"};
-  const auto is_one_of = [&](const auto& names) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return architecture == std::string(name) + "ForObjectDetection";
-    });
-  };
-  if (is_one_of(kSigmoid)) return true;
-  if (is_one_of(kSoftmax)) return false;
+// What transformers' processor of a detector reads from its outputs. Nothing in the folder says it.
+struct KnownDetector {
+  std::string_view name;
+  // Whether scores are sigmoids, without a class for no object, or else a softmax whose last class stands for
+  // none.
+  bool sigmoid;
+  // The key of config.json with the number of queries, each of which is listed once; null if the processor
+  // lists 100 pairs of a query and a class, however many queries there are.
+  const char* queries;
+  // The number of detections listed if config.json lacks that key.
+  int64_t listed;
+};
+
+constexpr std::array<KnownDetector, 12> kDetectors = {{{"Detr", false, "num_queries", 100},
+                                                       {"TableTransformer", false, "num_queries", 100},
+                                                       {"Yolos", false, "num_detection_tokens", 100},
+                                                       {"ConditionalDetr", true, nullptr, 100},
+                                                       {"DabDetr", true, nullptr, 100},
+                                                       {"DeformableDetr", true, nullptr, 100},
+                                                       {"LwDetr", true, nullptr, 100},
+                                                       {"DFine", true, "num_queries", 300},
+                                                       {"RTDetr", true, "num_queries", 300},
+                                                       {"RTDetrV2", true, "num_queries", 300},
+                                                       {"RtDetr", true, "num_queries", 300},
+                                                       {"RtDetrV2", true, "num_queries", 300}}};
+
+const KnownDetector& DetectorOf(const std::string& architecture) {
+  const auto* const found =
+      std::find_if(kDetectors.begin(), kDetectors.end(), [&](const KnownDetector& known) {
+        return architecture == std::string(known.name) + "ForObjectDetection";
+      });
+  if (found != kDetectors.end()) return *found;
   Fail("config.json: the architecture is " + Quote(architecture) +
        ", and it is not known whether its scores are sigmoids or a softmax; write a saccade.json with "
        "head.activation");
+}
+
+int64_t MaxDetectionsOf(const KnownDetector& detector, const JsonValue& config) {
+  const JsonValue* queries = detector.queries == nullptr ? nullptr : config.Find(detector.queries);
+  if (queries == nullptr) return detector.listed;
+  const double count = queries->number;
+  if (queries->kind != Kind::kNumber || !(count >= 1) || count != std::floor(count))
+    Fail("config.json: " + std::string(detector.queries) + " is no number of queries; expected 1 or more");
+  return static_cast<int64_t>(std::min(count, static_cast<double>(kMaxDetectionsKept)));
 }
 
 std::string ArchitectureOf(const JsonValue& config) {
@@ -122,9 +150,10 @@ PictureProgram ReadHuggingFace(std::string_view config_text, std::string_view pr
   program.roles = found->roles;
   for (const Role role : program.roles) program.outputs.push_back({.name = OutputName(role), .dims = {-1}});
   if (found->kind == HeadKind::kSets) {
-    const bool sigmoid = IsSigmoidDetector(architecture);
-    program.head.activation = sigmoid ? Activation::kSigmoid : Activation::kSoftmax;
-    program.head.no_object = !sigmoid;
+    const KnownDetector& detector = DetectorOf(architecture);
+    program.head.activation = detector.sigmoid ? Activation::kSigmoid : Activation::kSoftmax;
+    program.head.no_object = !detector.sigmoid;
+    program.head.max_detections = MaxDetectionsOf(detector, config);
     program.head.format = BoxFormat::kCentre;
     program.head.normalized = true;
     program.head.score_threshold = 0.05F;

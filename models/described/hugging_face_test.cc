@@ -254,6 +254,24 @@ TEST(HuggingFace, ScoresAreSigmoidsOrASoftmaxByTheArchitecture) {
                     HasSubstr("saccade.json")));
 }
 
+TEST(HuggingFace, DetectorsListAsManyAsTheirProcessorDoes) {
+  const auto listed = [](const std::string& architecture, const std::string& members = "") {
+    const std::string config = R"({"architectures": [")" + architecture + R"(ForObjectDetection"])" + members;
+    return ReadHuggingFace(config + "}", R"({"image_processor_type": "DetrImageProcessor"})")
+        .head.max_detections;
+  };
+  EXPECT_EQ(listed("RTDetr"), 300);
+  EXPECT_EQ(listed("RTDetrV2", R"(, "num_queries": 250)"), 250);
+  EXPECT_EQ(listed("DFine", R"(, "num_queries": 20000)"), 10'000);
+  EXPECT_EQ(listed("TableTransformer", R"(, "num_queries": 125)"), 125);
+  EXPECT_EQ(listed("Yolos", R"(, "num_detection_tokens": 200)"), 200);
+  EXPECT_EQ(listed("Detr"), 100);
+  EXPECT_EQ(listed("DeformableDetr", R"(, "num_queries": 300)"), 100) << "its processor lists 100 pairs";
+  for (const char* wrong : {"0", "1.5", "\"300\"", "null"}) {
+    EXPECT_THROW(listed("RTDetr", std::string(R"(, "num_queries": )") + wrong), LoadError) << wrong;
+  }
+}
+
 TEST(HuggingFace, ClassesOfTheirOwnHaveSigmoids) {
   const auto activation = [](const std::string& members) {
     return ReadHuggingFace(R"({"architectures": ["ViTForImageClassification"])" + members + "}",

@@ -55,7 +55,8 @@ std::optional<size_t> OutputOf(const PictureProgram& program, Role role) {
 }
 
 Signature SignatureOf(const PictureProgram& program) {
-  Signature signature{.inputs = {program.pictures}, .outputs = program.outputs, .batched = true};
+  Signature signature{
+      .inputs = {program.pictures}, .outputs = program.outputs, .batched = true, .may_split = true};
   if (program.mask) signature.inputs.push_back(*program.mask);
   return signature;
 }

@@ -16,6 +16,8 @@ namespace saccade::models {
 
 // The largest side of a detection's mask.
 inline constexpr int64_t kMaxMaskSide = 512;
+// The largest Head::max_detections and Head::max_candidates.
+inline constexpr int64_t kMaxDetectionsKept = 10'000;
 
 enum class HeadKind {
   // Logits or probabilities of classes: [C].

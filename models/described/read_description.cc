@@ -11,7 +11,6 @@ namespace saccade::models {
 namespace {
 
 constexpr int64_t kMaxInputSide = 4096;
-constexpr int64_t kMaxDetectionsKept = 10'000;
 constexpr int64_t kMaxLabelCount = 65'536;
 
 using Numbers = std::vector<double>;

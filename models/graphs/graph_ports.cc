@@ -75,6 +75,11 @@ std::vector<size_t> Match(const std::vector<Port>& ports, const std::vector<Tens
 }
 
 // A graph that was exported for one batch size has it in all its inputs.
+bool TakesOneRow(const Ports& ports) {
+  return std::all_of(ports.inputs.begin(), ports.inputs.end(),
+                     [](const Port& port) { return !port.dims.empty() && port.dims.front() == 1; });
+}
+
 void CheckBatch(const Ports& ports) {
   for (const Port& port : ports.inputs) {
     if (port.dims.empty() || port.dims.front() == -1) continue;
@@ -123,7 +128,9 @@ MatchedPorts MatchPorts(const Ports& ports, const Signature& signature) {
   matched.inputs = Match(ports.inputs, signature.inputs, signature.batched, true, "input");
   // The head says which sizes it takes, and answers are checked against the configuration.
   matched.outputs = Match(ports.outputs, signature.outputs, signature.batched, false, "output");
-  if (signature.max_batch != 1 && signature.batched) CheckBatch(ports);
+  if (signature.max_batch == 1 || !signature.batched) return matched;
+  matched.one_row = signature.may_split && TakesOneRow(ports);
+  if (!matched.one_row) CheckBatch(ports);
   return matched;
 }
 

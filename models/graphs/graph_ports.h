@@ -24,9 +24,11 @@ struct Ports {
   std::vector<Port> inputs, outputs;
 };
 
-// For each tensor of the signature, the index of its port.
 struct MatchedPorts {
+  // For each tensor of the signature, the index of its port.
   std::vector<size_t> inputs, outputs;
+  // Whether the graph takes a batch of one alone, but larger ones may come: Signature::may_split.
+  bool one_row = false;
 };
 
 Ports ReadPorts(const GraphApi& api, const SaccadeGraph* graph);

@@ -1,6 +1,7 @@
 #include "models/graphs/graph_program.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -31,8 +32,12 @@ bool UsesBfloat16(const Options& options) {
                   ", expected float32 or bfloat16 for a graph; a graph in int8 stays as it is");
 }
 
-std::vector<std::string> NotesOn(const Options& options) {
+std::vector<std::string> NotesOn(const Options& options, bool one_row) {
   std::vector<std::string> notes;
+  if (one_row)
+    notes.emplace_back(
+        "the graph takes one picture at a time, so the pictures of a batch are computed one after another; "
+        "export it with an open first size, or set max_batch_size to 1");
   for (const auto& [name, value] : options) {
     if (name == "precision") continue;
     notes.push_back("parameter " + Quote(name) + " is ignored: graphs are computed by OpenVINO on " +
@@ -47,14 +52,30 @@ class Graph : public TensorProgram {
       : api_(api),
         graph_(graph, api.unload),
         options_(std::move(options)),
-        notes_(NotesOn(options_.options)),
-        ports_(MatchPorts(ReadPorts(api, graph), options_.signature)) {}
+        ports_(MatchPorts(ReadPorts(api, graph), options_.signature)),
+        notes_(NotesOn(options_.options, ports_.one_row)) {}
 
   const Signature& signature() const override { return options_.signature; }
   const std::vector<std::string>& notes() const override { return notes_; }
 
   std::vector<Value> Run(std::vector<Value> inputs) const override {
     const int64_t rows = RowsOf(signature(), inputs);
+    if (!ports_.one_row || rows <= 1) return Pass(rows, inputs);
+    std::vector<std::vector<at::Tensor>> parts(ports_.outputs.size());
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<Value> one;
+      for (const Value& input : inputs) one.emplace_back(input.toTensor().narrow(0, row, 1));
+      const std::vector<Value> found = Pass(1, one);
+      for (size_t i = 0; i < parts.size(); ++i) parts[i].push_back(found[i].toTensor());
+    }
+    std::vector<Value> outputs;
+    for (const std::vector<at::Tensor>& part : parts) outputs.emplace_back(at::cat(part));
+    return outputs;
+  }
+
+ private:
+  // The outputs for a batch of `rows`.
+  std::vector<Value> Pass(int64_t rows, const std::vector<Value>& inputs) const {
     std::vector<GraphTensor> tensors(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       const at::Tensor& input = inputs[i].toTensor();
@@ -74,7 +95,6 @@ class Graph : public TensorProgram {
     return CheckOutputs(signature(), rows, std::move(outputs));
   }
 
- private:
   Value Output(const std::shared_ptr<SaccadeGraphPass>& pass, size_t index) const {
     GraphTensor tensor{};
     std::array<int64_t, kMaxGraphRank> dims{};
@@ -95,8 +115,8 @@ class Graph : public TensorProgram {
   const GraphApi& api_;
   const std::unique_ptr<SaccadeGraph, void (*)(SaccadeGraph*)> graph_;
   const ProgramOptions options_;
-  const std::vector<std::string> notes_;
   const MatchedPorts ports_;
+  const std::vector<std::string> notes_;
 };
 
 }  // namespace

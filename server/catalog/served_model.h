@@ -176,8 +176,9 @@ class ServedModel final : public ReadyModel {
   absl::Status Load();
 
   // Checks whether Load() would succeed: the weights exist, are valid, and fit the configuration. A program
-  // also computes an item of zeros; what is odd about its answer, but does not keep it from being served, is
-  // added to `warnings`, which may be null. Of a model for GPUs, only the configuration is checked; of an
+  // also computes an item of zeros. What the model's owner should know, but does not keep it from being
+  // served, is added to `warnings`, which may be null: the notes of its description, and what is odd about
+  // that answer. Of a model for GPUs, only the configuration is checked; of an
   // ensemble, nothing. Blocks.
   static absl::Status Check(const ModelSettings& settings, const ModelVersion& version,
                             const ModelPermissions& permissions,

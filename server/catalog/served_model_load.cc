@@ -151,7 +151,16 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
   options.permissions = permissions;
   ServedModel model(std::move(options), nullptr, Clock::Real(), nullptr);
   absl::Status loaded = model.LoadWeights();
-  if (loaded.ok() && warnings != nullptr) *warnings = model.engine().Try();
+  if (!loaded.ok() || warnings == nullptr) return loaded;
+  // Trying a program may find what loading it noted already.
+  std::set<std::string> seen;
+  const auto add = [&](const std::vector<std::string>& more) {
+    for (const std::string& warning : more) {
+      if (seen.insert(warning).second) warnings->push_back(warning);
+    }
+  };
+  add(model.engine().description().notes);
+  add(model.engine().Try());
   return loaded;
 }
 

@@ -321,6 +321,21 @@ def test_a_softmax_over_a_softmax_is_told(daemon):
     assert len(notes) == 1 and "model=twice" in notes[0] and "head.activation" in notes[0], daemon.log()
 
 
+@pytest.mark.parametrize("network, description, note", [
+    (Probabilities(), {"input": EXACT, "head": {"kind": "classes"}}, "output 'logits' sums up to 1"),
+    (Grid(), {"input": LETTERBOX, "head": {"kind": "grid", "order": "rows"}},
+     "output 'grid' has the shape [7,192], which head.order \"rows\" makes 188 classes of 7 boxes; if it has 3 classes of 192 boxes, set"),
+    (Grid(), {"input": LETTERBOX, "head": {"kind": "grid"}}, None),
+])  # fmt: skip
+def test_what_is_odd_about_a_described_model_is_told_before_serving(tmp_path, network, description, note):
+    write(tmp_path / "models", "odd", network, description, example=torch.zeros(1, 3, 192, 256))
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
+    assert checked.returncode == 0 and "OK      odd version 1" in checked.stdout, checked.stdout
+    warnings = [line for line in checked.stdout.splitlines() if line.startswith("WARNING")]
+    assert len(warnings) == (note is not None), checked.stdout
+    assert note is None or f"WARNING odd version 1: {note}" in warnings[0]
+
+
 def boxes_of(answer):
     found = answer.detections.detections
     boxes = numpy.array([[d.box.x_min, d.box.y_min, d.box.x_max, d.box.y_max] for d in found]).reshape(-1, 4)

@@ -94,6 +94,8 @@ def repository(tmp_path_factory):
     write(root, "int8", quantized(), f"backend: 'onnxruntime' max_batch_size: 8\n{PICTURES}")
     head = {"head": {"kind": "classes"}, "labels": list("abcde")}
     write(root, "described", classes, description={"input": CROP, "outputs": {"logits": "y"}, **head})
+    alone = onnx.classifier(WEIGHT, BIAS, batch=1, size=(96, 128))
+    write(root, "one_by_one", alone, description={"input": CROP, "outputs": {"logits": "y"}, **head})
     write_ir(root, "described_ir", classes, description={"input": CROP, "outputs": {"logits": "y"}, **head})
     return root
 
@@ -200,6 +202,25 @@ def test_a_described_graph_takes_pictures_and_answers_with_classes(daemon, model
     found = {one.label: one.probability for one in answer.classification.classes}
     assert found == pytest.approx(dict(zip("abcde", scores.tolist())), abs=1e-4)
     assert list(described.labels) == list("abcde")
+
+
+def test_a_described_graph_for_a_batch_of_one_answers_many_at_once(daemon):
+    """Batches of up to 8 are computed, also when the model is loaded."""
+    chance = numpy.random.default_rng(4)
+    shown = [chance.integers(0, 255, (96, 128, 3), dtype=numpy.uint8) for _ in range(12)]
+
+    def ask(picture):
+        with daemon.vision() as vision:
+            return vision.predict(predict_request(model="one_by_one", encoded=encoded(picture)))
+
+    with concurrent.futures.ThreadPoolExecutor(len(shown)) as threads:
+        answers = list(threads.map(ask, shown))
+    for picture, answer in zip(shown, answers):
+        scores = torch.from_numpy(expected(picture.transpose(2, 0, 1)[None].astype("float32") / 255)).softmax(1)[0]
+        found = {one.label: one.probability for one in answer.classification.classes}
+        assert found == pytest.approx(dict(zip("abcde", scores.tolist())), abs=1e-4)
+    notes = [line for line in daemon.log().splitlines() if "the graph takes one picture at a time" in line]
+    assert len(notes) == 1 and "model=one_by_one" in notes[0]
 
 
 def test_passes_use_the_threads_of_the_scheduler_on_all_its_cores(daemon, client):

@@ -29,6 +29,28 @@ class Classes(torch.nn.Module):
         return Outputs(logits=self.body(pixel_values).mean((2, 3)))
 
 
+class Queries(torch.nn.Module):
+    """A detector with a box and scores for each of its queries."""
+
+    def __init__(self, queries=30, classes=5):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, queries * (classes + 4), 8, stride=8)
+        self.queries, self.classes = queries, classes
+
+    def forward(self, pixel_values):
+        found = self.body(pixel_values).mean((2, 3)).unflatten(1, (self.queries, -1))
+        return Outputs(logits=found[..., :self.classes], pred_boxes=found[..., self.classes:].sigmoid())
+
+
+class Depths(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Conv2d(3, 1, 8, stride=8)
+
+    def forward(self, pixel_values):
+        return Outputs(predicted_depth=self.body(pixel_values)[:, 0].abs())
+
+
 @pytest.fixture
 def imported(saccade, monkeypatch):
     """imported(name, **libraries): the module of saccade.imports, with these modules as the libraries that it imports."""
@@ -52,8 +74,8 @@ def transformers(imported, tmp_path):
 
     def build(architecture, network, processor=None, missing=(), **config):
         made = {"AutoConfig": types.SimpleNamespace(**WHOLE | config), "AutoImageProcessor": processor or named("ViTImageProcessor")}
-        made |= dict.fromkeys(("AutoModel", "AutoModelForImageClassification", "AutoModelForObjectDetection"),
-                              (network, {"missing_keys": set(missing)}))
+        loaders = [f"AutoModel{ending}" for ending in ("", "ForImageClassification", "ForObjectDetection", "ForDepthEstimation")]
+        made |= dict.fromkeys(loaders, (network, {"missing_keys": set(missing)}))
         library = types.ModuleType("transformers")
         for name, loaded in made.items():
             setattr(library, name, types.SimpleNamespace(from_pretrained=lambda *_, loaded=loaded, **__: loaded))
@@ -123,10 +145,15 @@ def detr(outputs, threshold, target_sizes):
     return rows(outputs, scores, labels, torch.arange(len(scores)), threshold, target_sizes)
 
 
-def deformable(outputs, threshold, target_sizes):
-    scores, pairs = outputs.logits[0].sigmoid().flatten().topk(100)
+def deformable(outputs, threshold, target_sizes, most=100):
+    pairs = outputs.logits[0].sigmoid().flatten()
+    scores, pairs = pairs.topk(min(most, len(pairs)))
     classes = outputs.logits.shape[2]
     return rows(outputs, scores, pairs % classes, pairs // classes, threshold, target_sizes)
+
+
+def rt_detr(outputs, threshold, target_sizes):
+    return deformable(outputs, threshold, target_sizes, most=outputs.logits.shape[1])
 
 
 def background_first(outputs, threshold, target_sizes):
@@ -141,19 +168,54 @@ def of_detector(post_process):
 
 
 # What the architecture is called does not matter.
-@pytest.mark.parametrize("post_process, activation", [(detr, "softmax"), (deformable, "sigmoid")])
-def test_a_detectors_scores_are_read_as_its_processor_reads_them(transformers, post_process, activation):
-    made = transformers("LwDetrForObjectDetection", Classes(), of_detector(post_process))
-    assert made.description["head"] == {"kind": "sets", "activation": activation, "score_threshold": 0.05}
+@pytest.mark.parametrize("post_process, activation, queries, most", [
+    (detr, "softmax", 30, 30), (detr, "softmax", 125, 125), (deformable, "sigmoid", 300, 100), (rt_detr, "sigmoid", 300, 300),
+    (rt_detr, "sigmoid", 10_001, 10_000),
+])  # fmt: skip
+def test_a_detectors_scores_are_read_as_its_processor_reads_them(transformers, post_process, activation, queries, most):
+    made = transformers("LwDetrForObjectDetection", Queries(queries), of_detector(post_process))
+    assert made.description["head"] == {"kind": "sets", "activation": activation, "score_threshold": 0.05, "max_detections": most}
+
+
+def test_a_detectors_author_lists_all_that_its_processor_does(transformers):
+    torch.manual_seed(1)
+    made = transformers("RTDetrForObjectDetection", Queries(300), of_detector(rt_detr))
+    with torch.inference_mode():
+        found = made.author(torch.rand(3, 100, 120))
+    assert len(found.scores) == 300 and (found.scores[:-1] >= found.scores[1:]).all()
 
 
 def test_a_detector_whose_processor_reads_otherwise_is_an_error(transformers, failure):
     with pytest.raises(failure, match="reads boxes and scores otherwise than .* write a saccade.json"):
-        transformers("OtherForObjectDetection", Classes(), of_detector(background_first))
+        transformers("OtherForObjectDetection", Queries(), of_detector(background_first))
     with pytest.raises(failure, match="does not read logits and boxes alone .*'order'"):
-        transformers("OtherForObjectDetection", Classes(), of_detector(lambda outputs, **_: outputs.order))
+        transformers("OtherForObjectDetection", Queries(), of_detector(lambda outputs, **_: outputs.order))
     with pytest.raises(failure, match="has no post_process_object_detection"):
-        transformers("OtherForObjectDetection", Classes())
+        transformers("OtherForObjectDetection", Queries())
+
+
+def as_it_is(outputs, target_sizes):
+    depths = torch.nn.functional.interpolate(outputs.predicted_depth[None], target_sizes[0], mode="bicubic")
+    return [{"predicted_depth": depths[0, 0]}]
+
+
+def inverse(outputs, target_sizes):
+    """As DepthPro's processor has it."""
+    assert outputs.field_of_view is None
+    return [{"predicted_depth": 1 / as_it_is(outputs, target_sizes)[0]["predicted_depth"].clamp(1e-4, 1e4)}]
+
+
+def test_depths_that_the_processor_inverts_are_an_error(transformers, failure):
+    processor = named("DPTImageProcessor")
+    assert transformers("OldForDepthEstimation", Depths(), processor).description["head"] == {"kind": "depth"}
+    processor.post_process_depth_estimation = as_it_is
+    assert transformers("DPTForDepthEstimation", Depths(), processor).description["head"] == {"kind": "depth"}
+    processor.post_process_depth_estimation = inverse
+    with pytest.raises(failure, match=r"DPTImageProcessor turns the network's number 2 into 0\.5; export the network with"):
+        transformers("DepthProForDepthEstimation", Depths(), processor)
+    processor.post_process_depth_estimation = lambda outputs, target_sizes: outputs.mask
+    with pytest.raises(failure, match="does not read depths alone .*'mask'"):
+        transformers("DepthProForDepthEstimation", Depths(), processor)
 
 
 class Features(torch.nn.Module):

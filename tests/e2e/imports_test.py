@@ -265,24 +265,116 @@ def checked(models, *flags):
     return subprocess.run(words, capture_output=True, text=True, timeout=60)
 
 
-def test_a_graph_is_served_without_a_permission(command, tmp_path):
+def graph(folder, location="net.onnx.data", batch="n"):
+    """Writes a classifier with its weights in another file, which is not written; returns its bytes."""
     chance = numpy.random.default_rng(1)
     weight, bias = (chance.standard_normal(shape).astype(numpy.float32) for shape in ((3, 3, 4, 4), (3,)))
-    external = {"location": "net.onnx.data", "offset": 0, "length": weight.nbytes}
-    (tmp_path / "net.onnx").write_bytes(onnx_files.classifier(weight, bias, external=external))
-    (tmp_path / "net.onnx.data").write_bytes(weight.tobytes())
-    description = described(tmp_path, outputs={"logits": "y"}, input={"size": 32, "name": "x"})
+    external = {"location": location, "offset": 0, "length": weight.nbytes}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "net.onnx").write_bytes(onnx_files.classifier(weight, bias, batch=batch, external=external))
+    return weight.tobytes()
+
+
+def described_graph(tmp_path, **more):
+    return described(tmp_path, outputs={"logits": "y"}, input={"size": 32, "name": "x"}, **more)
+
+
+@pytest.mark.parametrize("location", ["net.onnx.data", "weights.bin", "./data/w_0"])
+def test_a_graph_is_served_without_a_permission(command, tmp_path, location):
+    weights = graph(tmp_path, location)
+    (tmp_path / location).parent.mkdir(exist_ok=True)
+    (tmp_path / location).write_bytes(weights)
     model = tmp_path / "models" / "net"
-    done = command("import", tmp_path / "net.onnx", "--description", description, "-o", model)
+    done = command("import", tmp_path / "net.onnx", "--description", described_graph(tmp_path), "-o", model)
     assert done.returncode == 0 and "--allow-executable-models" not in done.stdout, done.stderr + done.stdout
-    assert 'backend: "onnxruntime"' in (model / "config.pbtxt").read_text()
-    assert (model / "1" / "model.onnx").is_file() and (model / "1" / "net.onnx.data").is_file()
+    assert (model / "config.pbtxt").read_text().startswith('backend: "onnxruntime"\nmax_batch_size: 8\n')
+    assert (model / "1" / "model.onnx").is_file() and (model / "1" / location).read_bytes() == weights
     assert json.loads((model / "import.json").read_text())["source"] == "file:net.onnx"
     readme = (model / "README.md").read_text()
     assert "`1/model.onnx`" in readme and "needs no permission" in readme
     assert "--allow-executable-models" not in readme and "verify" not in readme
     found = checked(tmp_path / "models")
     assert found.returncode == 0 and "OK      net version 1" in found.stdout, found.stdout
+
+
+def test_a_graph_for_a_batch_of_one_is_served_so(command, tmp_path):
+    (tmp_path / "net.onnx.data").write_bytes(graph(tmp_path, batch=1))
+    model = tmp_path / "models" / "net"
+    done = command("import", tmp_path / "net.onnx", "--description", described_graph(tmp_path), "-o", model)
+    assert done.returncode == 0 and "exported for a batch of 1, so each picture is computed alone" in done.stdout, done.stderr
+    assert "max_batch_size: 1\n" in (model / "config.pbtxt").read_text()
+    assert "exported for a batch of 1" in (model / "README.md").read_text()
+    found = checked(tmp_path / "models")
+    assert found.returncode == 0 and "WARNING" not in found.stdout, found.stdout
+
+
+@pytest.fixture
+def files(saccade):
+    from saccade.imports import files
+
+    return files
+
+
+@pytest.fixture
+def failing(files, tmp_path):
+    """The error of importing tmp_path's net.onnx, before which nothing is written."""
+    from saccade.imports.failures import ImportFailure
+
+    def fail(folder=tmp_path, **more):
+        with pytest.raises(ImportFailure) as error:
+            files.import_file(folder / "net.onnx", tmp_path / "model", described_graph(tmp_path, **more), None)
+        assert not (tmp_path / "model").exists()
+        return str(error.value)
+
+    return fail
+
+
+@pytest.mark.parametrize("batch, more", [(4, {}), (1, {"max_batch_size": 8})])
+def test_a_batch_that_does_not_fit_a_graph_is_an_error(failing, tmp_path, batch, more):
+    graph(tmp_path, batch=batch)
+    assert f"was exported for a batch of {batch}, but" in failing(**more)
+
+
+@pytest.mark.parametrize("location, complaint", [
+    ("weights.bin", "is in 'weights.bin', which is missing or empty; copy that file"),
+    ("../secret", "cannot be copied beside the model"), ("/etc/passwd", "cannot be copied beside the model"),
+    ("data/../../secret", "cannot be copied beside the model"), ("", "cannot be copied beside the model"),
+    ("model.onnx", "cannot be copied beside the model"), ("link", "leads out of the graph's folder"),
+])  # fmt: skip
+def test_external_data_that_is_missing_or_elsewhere_is_an_error(failing, tmp_path, location, complaint):
+    folder = tmp_path / "given"
+    graph(folder, location)
+    (tmp_path / "secret").write_text("secret")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    said = failing(folder)
+    assert "external data of tensor 'weight'" in said and complaint in said
+
+
+def test_a_graph_and_its_data_may_be_links_into_one_folder(files, tmp_path):
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "2").write_bytes(graph(tmp_path / "given"))
+    (tmp_path / "given" / "net.onnx").rename(tmp_path / "blobs" / "1")
+    (tmp_path / "given" / "net.onnx").symlink_to(tmp_path / "blobs" / "1")
+    (tmp_path / "given" / "net.onnx.data").symlink_to(tmp_path / "blobs" / "2")
+    files.import_file(tmp_path / "given" / "net.onnx", tmp_path / "model", described_graph(tmp_path), None)
+    copied = tmp_path / "model" / "1" / "net.onnx.data"
+    assert copied.read_bytes() == (tmp_path / "blobs" / "2").read_bytes() and not copied.is_symlink()
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: whole[:40], lambda whole: b"PK\x03\x04", lambda whole: b""])
+def test_a_damaged_graph_is_an_error(failing, tmp_path, damage):
+    graph(tmp_path)
+    (tmp_path / "net.onnx").write_bytes(damage((tmp_path / "net.onnx").read_bytes()))
+    assert "ONNX model" in failing()
+
+
+def test_graphs_inside_of_graphs_are_bounded(failing, tmp_path):
+    graph(tmp_path)
+    nested = b""
+    for _ in range(40):
+        nested = onnx_files.field(1, onnx_files.field(5, onnx_files.field(6, nested)))
+    (tmp_path / "net.onnx").write_bytes(onnx_files.field(7, nested))
+    assert "more than 32 deep" in failing()
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pt2"])
@@ -305,15 +397,17 @@ def test_no_file_is_removed_before_it_is_copied(command, tmp_path, elsewhere):
     model = tmp_path / "net"
     model.mkdir()
     given = tmp_path if elsewhere else model
-    for name in ("net.onnx", "net.onnx.data"):
+    weights = graph(tmp_path / "made")
+    written = {"net.onnx": (tmp_path / "made" / "net.onnx").read_bytes(), "net.onnx.data": weights}
+    for name, content in written.items():
         in_model = elsewhere in (None, name)
-        (model if in_model else given).joinpath(name).write_text(name)
+        (model if in_model else given).joinpath(name).write_bytes(content)
         if in_model and elsewhere:
             (given / name).symlink_to(model / name)
-    before = {path.name: path.read_text() for path in model.iterdir()}
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
     said = refused(command, "import", given / "net.onnx", "--description", described(tmp_path), "-o", model, "--overwrite")
     assert f"{given / (elsewhere or 'net.onnx')} lies in {model}, which --overwrite would remove" in said
-    assert {path.name: path.read_text() for path in model.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
 
 
 def test_a_file_beside_the_folder_replaces_what_it_holds(command, tmp_path):

@@ -49,7 +49,8 @@ def _import(given: argparse.Namespace) -> int:
         raise ImportFailure("--random and --weights exclude each other; leave one out")
     folder.check_target(given.output, given.overwrite)
     if given.source.endswith(files.SUFFIXES) and ":" not in given.source:
-        files.import_file(pathlib.Path(given.source), given.output, given.description, given.labels)
+        for note in files.import_file(pathlib.Path(given.source), given.output, given.description, given.labels):
+            print(f"{given.source}: {note}")
     else:
         kind, _, name = given.source.partition(":")
         # A folder's path is recorded for verify, which may run elsewhere.

@@ -7,11 +7,14 @@ import pathlib
 import shutil
 from typing import Any
 
-from saccade.imports import folder
+from saccade.imports import folder, onnx_file
 from saccade.imports.failures import ImportFailure
 
 SUFFIXES = (".pt", ".pt2", ".onnx")
 _MAX_TEXT_BYTES = 4 << 20
+# What a graph is called in a model's folder.
+_GRAPH = pathlib.PurePosixPath("model.onnx")
+_ONE = "exported for a batch of 1, so each picture is computed alone"
 
 
 def _text(path: pathlib.Path) -> str:
@@ -29,12 +32,37 @@ def read_labels(path: pathlib.Path) -> list[str]:
     return [line.removesuffix("\r") for line in text.split("\n")] if text else []
 
 
-def _external_data(program: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the files beside a graph that exporters name after it: it refers to them by these names."""
-    if program.suffix != ".onnx":
-        return []
-    named = (program.with_name(program.name + ending) for ending in (".data", "_data"))
-    return [path for path in named if path.is_file()]
+def _external_data(program: pathlib.Path, graph: onnx_file.OnnxFile) -> dict[pathlib.PurePath, pathlib.Path]:
+    """Returns the files with a graph's weights, by their names relative to the graph. Raises ImportFailure unless all lie beside it, also
+    where a name is a link: a repository of links has the files of the graph and of its weights in one other folder."""
+    folders = (program.parent.resolve(), program.resolve().parent)
+    found: dict[pathlib.PurePath, pathlib.Path] = {}
+    for location, tensor in graph.locations.items():
+        of = f"{program}: the external data of tensor '{tensor}' is in '{location}'"
+        name = pathlib.PurePosixPath(location)
+        if not location or "\0" in location or name.is_absolute() or ".." in name.parts or name == _GRAPH:
+            raise ImportFailure(f"{of}, which cannot be copied beside the model; save it with its data in another file of the same folder")
+        path = program.parent / name
+        if not any(path.resolve().is_relative_to(folder) for folder in folders):
+            raise ImportFailure(f"{of}, which leads out of the graph's folder; copy the file itself there")
+        if not path.is_file() or path.stat().st_size == 0:
+            raise ImportFailure(f"{of}, which is missing or empty; copy that file beside the graph")
+        found[name] = path
+    return found
+
+
+def _with_batch(described: dict[str, Any], program: pathlib.Path, graph: onnx_file.OnnxFile) -> dict[str, Any]:
+    """Returns the description with the batch that the graph takes."""
+    if graph.batch is None:
+        return described
+    given = described.get("max_batch_size", 1)
+    if graph.batch != 1 or given != 1:
+        raise ImportFailure(
+            f"{program} was exported for a batch of {graph.batch}, but "
+            + (f"max_batch_size is {given}" if graph.batch == 1 else "pictures come in batches of any size")
+            + "; export it with an open first size, or for a batch of 1 without max_batch_size"
+        )
+    return {**described, "max_batch_size": 1}
 
 
 def _lies_in(path: pathlib.Path, folder: pathlib.Path) -> bool:
@@ -42,8 +70,8 @@ def _lies_in(path: pathlib.Path, folder: pathlib.Path) -> bool:
     return any(one.is_relative_to(folder.resolve()) for one in (path.resolve(), path.parent.resolve() / path.name))
 
 
-def import_file(program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None) -> None:
-    """Copies the program beside its description. The daemon compares both when it loads the model."""
+def import_file(program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None) -> list[str]:
+    """Copies the program beside its description. The daemon compares both when it loads the model. Returns notes for the user."""
     if description is None:
         tensors = f", or serve its tensors as they are: saccade init {program} -o {target}" if program.suffix == ".onnx" else ""
         raise ImportFailure(
@@ -58,14 +86,19 @@ def import_file(program: pathlib.Path, target: pathlib.Path, description: pathli
     if not isinstance(described, dict) or not isinstance(described.get("head"), dict):
         raise ImportFailure(f'{description} has no head; expected an object with "input" and "head"')
     names = read_labels(labels) if labels is not None else []
-    external = _external_data(program)
-    for path in (program, *external):
+    graph = onnx_file.look(program) if program.suffix == ".onnx" else onnx_file.OnnxFile()
+    described = _with_batch(described, program, graph)
+    external = _external_data(program, graph)
+    for path in (program, *external.values()):
         if _lies_in(path, target):
             raise ImportFailure(f"{path} lies in {target}, which --overwrite would remove; move it elsewhere, or choose another -o")
     shutil.rmtree(target, ignore_errors=True)
     (target / "1").mkdir(parents=True)
     record = folder.Record(f"file:{program.name}")
-    folder.write_text(target, described, names, program.name, "as it is", record, program.suffix)
-    for data in external:
-        shutil.copyfile(data, target / "1" / data.name)
+    notes = [_ONE] if graph.batch == 1 else []
+    folder.write_text(target, described, names, program.name, "; ".join(["as it is", *notes]), record, program.suffix)
+    for name, path in external.items():
+        (target / "1" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target / "1" / name)
     shutil.copyfile(program, target / "1" / f"model{program.suffix}")
+    return notes

@@ -16,6 +16,8 @@ _TRIAL_QUERIES, _TRIAL_CLASSES = 20, 8
 _TRIAL_SIZE = (480, 640)
 # Largest differences, of scores and of boxes in pixels, that are taken for rounding.
 _SCORE_TOLERANCE, _BOX_TOLERANCE = 1e-4, 0.1
+# The largest max_detections that the daemon takes.
+_MAX_DETECTIONS = 10_000
 
 
 def classes(config: Any, source: str) -> dict[str, Any]:
@@ -55,24 +57,53 @@ def _alike(theirs: dict[str, Tensor], ours: dict[str, Tensor]) -> bool:
     return far["scores"] <= _SCORE_TOLERANCE and far["boxes"] <= _BOX_TOLERANCE
 
 
-def sets(processor: Any, source: str) -> dict[str, Any]:
-    """Returns the head of a detector with a set of queries. Tries what the processor makes of outputs, because whether its scores are
-    sigmoids or a softmax stands in its code alone."""
+def _trial(queries: int, classes: int) -> Any:
+    """Returns random outputs of a detector for one picture."""
+    chance = torch.Generator().manual_seed(1)
+    logits = 2 * torch.randn(1, queries, classes, generator=chance)
+    return types.SimpleNamespace(logits=logits, pred_boxes=0.25 + 0.5 * torch.rand(1, queries, 4, generator=chance))
+
+
+def sets(processor: Any, queries: int, classes: int, source: str) -> dict[str, Any]:
+    """Returns the head of a detector whose logits are [queries, classes] for each picture. Tries what the processor makes of outputs,
+    because its code alone says whether its scores are sigmoids or a softmax, and how many detections it lists."""
     name = type(processor).__name__
     advice = "write a saccade.json and import the network's file with --description"
     if not hasattr(processor, "post_process_object_detection"):
         raise ImportFailure(f"{source}: {name} has no post_process_object_detection, so it does not tell what its scores are; {advice}")
-    chance = torch.Generator().manual_seed(1)
-    logits = 2 * torch.randn(_TRIAL_QUERIES, _TRIAL_CLASSES, generator=chance)
-    boxes = 0.25 + 0.5 * torch.rand(_TRIAL_QUERIES, 4, generator=chance)
-    outputs = types.SimpleNamespace(logits=logits[None], pred_boxes=boxes[None])
+
+    def read(outputs: Any) -> Any:
+        return processor.post_process_object_detection(outputs, threshold=0.0, target_sizes=[_TRIAL_SIZE])[0]
+
+    outputs = _trial(_TRIAL_QUERIES, _TRIAL_CLASSES)
     try:
-        theirs = processor.post_process_object_detection(outputs, threshold=0.0, target_sizes=[_TRIAL_SIZE])[0]
+        theirs = read(outputs)
+        listed = len(read(_trial(queries, classes))["scores"])
     except (AttributeError, TypeError) as error:
         raise ImportFailure(f"{source}: {name} does not read logits and boxes alone ({error}); {advice}") from None
     for activation in ("softmax", "sigmoid"):
-        if _alike(theirs, _best(logits, boxes, activation)):
-            return {"kind": "sets", "activation": activation, "score_threshold": SCORE_THRESHOLD}
+        if _alike(theirs, _best(outputs.logits[0], outputs.pred_boxes[0], activation)):
+            most = min(listed, _MAX_DETECTIONS)
+            return {"kind": "sets", "activation": activation, "score_threshold": SCORE_THRESHOLD, "max_detections": most}
     raise ImportFailure(
         f"{source}: {name} reads boxes and scores otherwise than a softmax with a last class for none, or sigmoids, would; {advice}"
     )
+
+
+def depth(processor: Any, source: str) -> dict[str, Any]:
+    """Returns the head of a network that estimates depths. Raises ImportFailure if its processor turns the network's numbers into others,
+    as DepthPro's does, whose network gives inverse depths: the daemon answers with the network's numbers."""
+    if not hasattr(processor, "post_process_depth_estimation"):
+        return {"kind": "depth"}
+    name = type(processor).__name__
+    advice = "export the network with what the processor does behind it, and import that file with --description"
+    # All numbers are the same, so that scaling the map changes nothing; 1 would be its own inverse.
+    predicted = torch.full((1, *_TRIAL_SIZE), 2.0)
+    outputs = types.SimpleNamespace(predicted_depth=predicted, field_of_view=None)
+    try:
+        theirs = processor.post_process_depth_estimation(outputs, target_sizes=[_TRIAL_SIZE])[0]["predicted_depth"]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ImportFailure(f"{source}: {name} does not read depths alone ({error}); {advice}") from None
+    if theirs.shape != predicted[0].shape or not torch.allclose(theirs, predicted[0], rtol=1e-4):
+        raise ImportFailure(f"{source}: {name} turns the network's number 2 into {float(theirs.flatten()[0]):g}; {advice}")
+    return {"kind": "depth"}

@@ -56,7 +56,7 @@ class OneByOne(Author):
             found = self.processor.post_process_object_detection(outputs, readings.SCORE_THRESHOLD, target_sizes=[size])[0]
             height, width = size
             boxes = found["boxes"].clamp(min=0).minimum(torch.tensor([width, height, width, height]))
-            order = found["scores"].argsort(descending=True)[:100]
+            order = found["scores"].argsort(descending=True)
             return Found(boxes[order].numpy(), found["scores"][order].numpy(), found["labels"][order].numpy())
         if kind == "semantic":
             return self.processor.post_process_semantic_segmentation(outputs, target_sizes=[size])[0].numpy()
@@ -84,10 +84,16 @@ def _kind(folder: pathlib.Path) -> tuple[str, str]:
     )
 
 
-def _head(kind: str, config: Any, processor: Any, source: str) -> dict[str, Any]:
+def _head(kind: str, config: Any, processor: Any, program: Outputs, example: Tensor, source: str) -> dict[str, Any]:
     if kind == "classes":
         return readings.classes(config, source)
-    return readings.sets(processor, source) if kind == "sets" else {"kind": kind}
+    if kind == "depth":
+        return readings.depth(processor, source)
+    if kind != "sets":
+        return {"kind": kind}
+    with torch.inference_mode():
+        logits, _ = program(example[:1])
+    return readings.sets(processor, logits.shape[1], logits.shape[2], source)
 
 
 def _trained(made: Any, folder: pathlib.Path, config: Any) -> Any:
@@ -123,7 +129,6 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
     config = transformers.AutoConfig.from_pretrained(str(folder))
     # Other kernels of attention depend on the picture's size in ways that cannot be traced.
     config._attn_implementation = "eager"
-    head = _head(kind, config, processor, f"transformers:{name}")
     made: Any = getattr(transformers, loader)
     if seed is not None:
         torch.manual_seed(seed)
@@ -131,6 +136,9 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
     else:
         network = _trained(made, folder, config)
     prepared, (height, width) = processors.prepares(processor)
+    program = Outputs(network, list(outputs.values()))
+    example = random_weights.normalised(2, height, width, seed=1)
+    head = _head(kind, config, processor, program, example, f"transformers:{name}")
     description = {"input": prepared, "head": head, "outputs": outputs}
     if seed is not None:
         seen = random_weights.normalised(2, height, width, seed)
@@ -140,9 +148,7 @@ def build(name: str, weights_name: str | None, seed: int | None) -> Network:
     if kind in ("classes", "sets", "semantic"):
         labels = _labels(config, folder)
     made_network = Network(
-        f"transformers:{name}", Outputs(network, list(outputs.values())), description, labels,
-        OneByOne(network, processor, head), (random_weights.normalised(2, height, width, seed=1),),
-        scripted=False,
+        f"transformers:{name}", program, description, labels, OneByOne(network, processor, head), (example,), scripted=False,
     )
     made_network.notes.append(f"{architecture}, " + (f"random weights from seed {seed}" if seed is not None else f"the weights in {folder}"))
     return made_network
