@@ -102,25 +102,24 @@ def streams_without_end(attack):
         connection.send(h2.open_grpc(stream, WATCH))
 
 
-def answered(attack):
-    """A connection whose stream 1 has ended."""
-    connection = attack.connect()
+def answered(connection):
+    """The connection, once its stream 1 has ended."""
     connection.send(h2.open_grpc(1, CHECK), h2.data(1, h2.message(b"")))
     connection.answer(1)
     return connection
 
 
 def data_of_a_past_stream(attack):
-    flood(attack, answered(attack), h2.frame(h2.DATA, 0, 1, b"x"))
+    flood(attack, answered(attack.connect()), h2.frame(h2.DATA, 0, 1, b"x"))
 
 
 def empty_data_of_a_past_stream(attack):
-    flood(attack, answered(attack), h2.frame(h2.DATA, 0, 1))
+    flood(attack, answered(attack.connect()), h2.frame(h2.DATA, 0, 1))
 
 
 def heads_of_a_past_stream(attack):
     """The daemon has to decompress them, because later ones refer to them."""
-    flood(attack, answered(attack), h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.reference(2) * 1000))
+    flood(attack, answered(attack.connect()), h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.reference(2) * 1000))
 
 
 def pongs(attack):

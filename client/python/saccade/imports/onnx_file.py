@@ -14,7 +14,7 @@ _MAX_BYTES = 2 << 30
 _MAX_DEPTH = 32
 _MAX_TENSORS = 1 << 20
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-# By message: its fields that hold messages which lead to tensors. The numbers are those of onnx.proto.
+# By message: its fields that hold messages which lead to tensors. The numbers are those of ONNX's own schema.
 _INNER = {
     "model": {7: "graph", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
