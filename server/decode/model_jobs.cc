@@ -31,9 +31,10 @@ void ModelJobs::Insert(const std::string& name, const Position& position, Waitin
   job.emplace(position, std::move(waiting));
   Turns turn;
   turn.emplace();
+  const double level = std::max(levels_.try_emplace(position.priority).first->second, level_);
   Client& client = FindOrAdd(name);
   if (client.idle.empty()) client.idle = idle_.extract({client.used, &client});
-  if (client.size() == 0) client.used = std::max(client.used, level_);
+  if (client.size() == 0) client.used = std::max(client.used, level);
   if (client.jobs[kind].empty()) {
     auto node = turn.extract(turn.begin());
     node.key() = {client.used, position};
@@ -75,7 +76,8 @@ ModelJobs::Taken ModelJobs::Take(bool takes_long, double seconds) {
   }
   Client& client = *turns_[kind].begin()->second;
   Taken taken{.client = *client.name, .waiting = {}};
-  level_ = std::max(level_, client.used);
+  double& level = levels_.find(turns_[kind].begin()->first.first.priority)->second;
+  level = std::max(level, client.used);
   taken.waiting = Erase(client, kind, client.jobs[kind].begin());
   ++client.running;
   ++running_;
@@ -102,7 +104,10 @@ void ModelJobs::Rest(Client& client) {
 }
 
 void ModelJobs::ForgetIdle() {
-  while (!idle_.empty() && idle_.begin()->first <= level_) {
+  const auto lowest = std::min_element(levels_.begin(), levels_.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const double level = std::max(level_, lowest->second);
+  while (!idle_.empty() && idle_.begin()->first <= level) {
     const Client* const client = idle_.begin()->second;
     idle_.erase(idle_.begin());
     clients_.erase(clients_.find(*client->name));

@@ -25,10 +25,12 @@ struct DecodeJob {
 
 // Of the jobs with the highest priority, the one whose client has used the least of the threads' time goes
 // first. Between clients with the same use, and within a client, the earliest deadline goes first, then the
-// job that came first. A client that had no jobs for a while begins at the level of the others.
+// job that came first. A client that had no jobs for a while begins at the level of the others with jobs of
+// the same priority.
 //
-// Memory is bounded by the jobs that wait and run, and kMaxIdleClients. Take() and Done() take a time that is
-// logarithmic in these, whatever clients there were before. Not thread-safe.
+// Memory is bounded by the jobs that wait and run, kMaxIdleClients, and the number of priorities. Take() and
+// Done() take a time that is logarithmic in the jobs and linear in the priorities, whatever clients there
+// were before. Not thread-safe.
 class ModelJobs {
  public:
   // Clients without jobs whose use is remembered, because it is above the level of the others.
@@ -138,7 +140,11 @@ class ModelJobs {
   std::array<Turns, kKinds> turns_;
   // Clients that are idle, by their use.
   Idle idle_;
-  // The use at which clients begin: the highest one of a client whose job was taken, or that was forgotten.
+  // The use at which clients begin with jobs of a priority: the highest one of a client whose job of that
+  // priority was taken, and at least level_. Each has its own, because clients of a low one may be far behind
+  // those that are served before them.
+  std::map<int, double> levels_;
+  // The highest use of a client that was forgotten because there were too many.
   double level_ = 0;
   size_t size_ = 0;
   int running_ = 0;

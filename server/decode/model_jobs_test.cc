@@ -90,6 +90,17 @@ TEST_F(ModelJobsTest, AClientThatWasIdleIsOwedNothing) {
 }
 
 // A client that sends one large picture after the other has no job while it receives the answer.
+TEST_F(ModelJobsTest, AHigherPriorityDoesNotPutNewClientsBehindThoseWhoWait) {
+  for (int i = 0; i < 100; ++i) Insert("bulk");
+  for (int i = 0; i < 100; ++i) {
+    Insert("first", 1);
+    EXPECT_EQ(Run(), "first");
+  }
+  Insert("new");
+  Insert("new");
+  EXPECT_THAT((std::vector{Run(), Run(), Run(), Run()}), ElementsAre("bulk", "new", "bulk", "new"));
+}
+
 TEST_F(ModelJobsTest, AnIdleClientsUseIsRememberedWhileItIsAheadOfOthers) {
   for (int i = 0; i < 200; ++i) Insert("small");
   const auto run = [this] {

@@ -86,7 +86,7 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_EQ(flags.front.network_threads, 0);
   EXPECT_EQ(flags.front.max_connections, 0);
   EXPECT_EQ(flags.front.max_connections_per_address, 4096);
-  EXPECT_EQ(flags.front.max_handshakes_per_second, 100);
+  EXPECT_EQ(flags.front.max_handshakes_per_second, 1000);
   EXPECT_THAT(flags.front.allowed_hosts, IsEmpty());
   EXPECT_EQ(flags.front.limits.max_streams, 256);
   EXPECT_EQ(flags.front.limits.keepalive_time, absl::Seconds(60));

@@ -21,7 +21,7 @@ struct FrontFlags {
   int64_t max_connections = 0;
   int64_t max_connections_per_address = 4096;
   // TLS handshakes of one address.
-  int64_t max_handshakes_per_second = 100;
+  int64_t max_handshakes_per_second = 1000;
   // Open watches that are not charged to the ledger: --max-health-watches and
   // --max-health-watches-per-client.
   int64_t max_health_watches = 4096;

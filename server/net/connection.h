@@ -33,8 +33,8 @@ class Connection final : public Transport, private Watcher {
   void Evict();
   size_t open_requests() const { return session_ == nullptr ? 0 : session_->open_requests(); }
   ClientSocket& socket() { return socket_; }
-  // Whether the session is open and nothing has ended the connection.
-  bool is_open() const { return state_ == State::kOpen; }
+  // Whether the connection is closed or broken; its place will be free at the end of the round.
+  bool is_lost() const { return state_ == State::kLost; }
 
   // Where the group lists this connection.
   ConnectionGroup::Entry& entry() { return entry_; }

@@ -52,7 +52,7 @@ Connection* ConnectionGroup::FindCrowded(absl::string_view address) {
   size_t most = limits.open_of(address) + 1;
   Connection* found = nullptr;
   for (const auto& connection : ListOf(Rank::kBusy)) {
-    if (!connection->is_open()) continue;
+    if (connection->is_lost()) continue;
     const size_t open = limits.open_of(connection->peer().address);
     if (open <= most) continue;
     most = open;

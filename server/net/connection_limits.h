@@ -34,7 +34,7 @@ class ConnectionLimits {
     size_t kept_for_probes = 16;
     // Of one address, averaged; as many as max_per_address at once, so that all its clients may reconnect.
     // Loopback addresses are not bound by it.
-    double max_handshakes_per_second = 100;
+    double max_handshakes_per_second = 1000;
   };
 
   explicit ConnectionLimits(const Options& options)
