@@ -86,7 +86,8 @@ FrameBudget::Verdict FrameBudget::TakeLateHead(const nghttp2_frame_hd& head, abs
     return {};
   }
   // nghttp2 does not tell of the CONTINUATION frames of a head that it ignores.
-  const double count = is_whole ? static_cast<double>(1 + head.length / kLateHeadUnit) : max_control_frames_;
+  const size_t units = 1 + head.length / kLateHeadUnit;
+  const double count = is_whole ? static_cast<double>(units) : max_control_frames_;
   return Bounded(control_frames_, Refusal::kControlFrames, now, count);
 }
 
