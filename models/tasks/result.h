@@ -12,9 +12,9 @@ namespace saccade::models {
 enum class LogitFunction {
   // Over all logits: the classes exclude each other.
   kSoftmax,
-  // Of each logit by itself.
+  // Each logit has its own probability.
   kSigmoid,
-  // Of each logit by itself, which is the logarithm of a probability.
+  // Each logit is the logarithm of its probability.
   kExp
 };
 

@@ -23,8 +23,8 @@ struct DecodeJob {
   absl::AnyInvocable<void(absl::Status) &&> reject = nullptr;
 };
 
-// Of the jobs with the highest priority, the one whose client has used the least of the threads' time goes
-// first. Between clients with the same use, and within a client, the earliest deadline goes first, then the
+// The first job is that of the highest priority whose client has used the least of the threads' time.
+// Between clients with the same use, and within a client, the earliest deadline goes first, then the
 // job that came first. A client that had no jobs for a while begins at the level of the others with jobs of
 // the same priority.
 //

@@ -128,7 +128,7 @@ class Http2Session final : public Session, public Http2Streams {
   Http2Frames frames_;
   FrameBudget budget_;
   FrameHeads heads_;
-  // Of DATA frames that were received, see FrameBudget::LateCost(), without those that nghttp2 has begun.
+  // The cost (FrameBudget::LateCost) of the DATA frames that were received and that nghttp2 has not begun.
   uint64_t late_cost_ = 0;
   State state_ = State::kOpen;
 

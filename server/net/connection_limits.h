@@ -32,8 +32,8 @@ class ConnectionLimits {
     // So many places of max_connections are kept for connections from loopback addresses, and for those that
     // replace an idle one: local health probes must get through.
     size_t kept_for_probes = 16;
-    // Of one address, averaged; as many as max_per_address at once, so that all its clients may reconnect.
-    // Loopback addresses are not bound by it.
+    // One address may agree on TLS so often, averaged, and max_per_address times at once, so that all its
+    // clients may reconnect. Loopback addresses are not bound.
     double max_handshakes_per_second = 1000;
   };
 

@@ -76,7 +76,7 @@ at::Tensor Keys(const at::Tensor& logits) {
   return ordered.to(at::kLong).mul(int64_t{1} << 32).add(later);
 }
 
-// Of one level, on the maps' device.
+// The candidates of one level, on the maps' device.
 struct ChosenOnDevice {
   at::Tensor numbers;  // float32 [B, K, 5]: the logit and the deltas
   at::Tensor anchors;  // int64 [B, K]

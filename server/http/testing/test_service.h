@@ -107,7 +107,7 @@ class TestService {
   HttpLimits limits;
   HttpService::Options options;
   RefusalCounts refusals;
-  // Of one thread each, so that tasks run in order.
+  // Both have one thread, so that tasks run in order.
   WorkPool pool{1, 16};
   WorkPool short_pool{1, 16};
 

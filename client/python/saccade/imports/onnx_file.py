@@ -27,7 +27,7 @@ _INNER = {
 
 @dataclasses.dataclass
 class OnnxFile:
-    # Of tensors in other files: the names of these files relative to the graph's folder, each with the name of the first tensor.
+    # The files that hold tensors, by their names relative to the graph's folder, each with the name of its first tensor.
     locations: dict[str, str] = dataclasses.field(default_factory=dict)
     # The inputs that a request gives, with the first size of each; None if it is open or not told.
     batches: dict[str, int | None] = dataclasses.field(default_factory=dict)
