@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/http/content_coding.h"
 #include "server/http/head_memory.h"
 #include "server/http/testing/frames.h"
 #include "server/http/testing/test_service.h"
@@ -436,103 +435,6 @@ TEST(HttpReplyTest, ADrainIsNoClientThatGoes) {
   service.loop.RunUntilIdle();
   EXPECT_THAT(connection->TakeOutput(), AllOf(HasSubstr("Connection: close\r\n"), EndsWith("done")));
   EXPECT_TRUE(connection->closed());
-}
-
-class WorkTest : public ::testing::Test {
- protected:
-  // The thread that handled the last request.
-  std::thread::id ran_on_;
-  HttpHandler handler_ = Text([this](const HttpRequest&) {
-    ran_on_ = std::this_thread::get_id();
-    return "done";
-  });
-  TestService service_{{{"GET", "/blocks", handler_, true}, {"POST", "/quick", handler_}}};
-};
-
-TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
-  EXPECT_THAT(service_.Ask(Get("/blocks")), EndsWith("done"));
-  EXPECT_NE(ran_on_, std::this_thread::get_id());
-  EXPECT_THAT(service_.Ask(Post("/quick", "small")), EndsWith("done"));
-  EXPECT_EQ(ran_on_, std::this_thread::get_id());
-}
-
-// Parsing 32 KiB of JSON takes up to 9 ms, and a connection may have hundreds of such requests.
-TEST_F(WorkTest, BodiesOfAKilobyteAreNotHandledOnTheLoop) {
-  EXPECT_THAT(service_.Ask(Post("/quick", std::string(1000, 'x'))), EndsWith("done"));
-  EXPECT_NE(ran_on_, std::this_thread::get_id());
-  const std::string text(30'000, 'x');
-  const absl::string_view pieces[] = {text};
-  const std::string small = Encode(ContentCoding::kGzip, pieces);
-  ASSERT_LT(small.size(), 200u);
-  ran_on_ = std::this_thread::get_id();
-  EXPECT_THAT(service_.Ask(Post("/quick", small, "Content-Encoding: gzip\r\n")), EndsWith("done"));
-  EXPECT_NE(ran_on_, std::this_thread::get_id());
-}
-
-TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
-  service_.options.max_short_bytes = 2000;
-  absl::Notification go;
-  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
-  const std::string large(2001, 'x');
-  const absl::string_view pieces[] = {large};
-  const auto coded = service_.Connect(), plain = service_.Connect(), brief = service_.Connect();
-  coded->Send(Post("/quick", Encode(ContentCoding::kGzip, pieces), "Content-Encoding: gzip\r\n"));
-  plain->Send(Post("/quick", large));
-  brief->Send(Post("/quick", std::string(2000, 'x')));
-  absl::Notification done;
-  ASSERT_TRUE(service_.short_pool.Submit("test", [&done] { done.Notify(); }));
-  done.WaitForNotification();
-  service_.loop.RunUntilIdle();
-  EXPECT_THAT(brief->TakeOutput(), EndsWith("done"));
-  EXPECT_EQ(coded->TakeOutput() + plain->TakeOutput(), "");
-  go.Notify();
-  service_.FinishWork();
-  EXPECT_THAT(coded->TakeOutput(), EndsWith("done"));
-  EXPECT_THAT(plain->TakeOutput(), EndsWith("done"));
-}
-
-TEST_F(WorkTest, LargeBodiesAreHandledOnThePool) {
-  service_.options.max_bytes_on_loop = 1000;
-  EXPECT_THAT(service_.Ask(Post("/quick", std::string(1000, 'x'))), EndsWith("done"));
-  EXPECT_EQ(ran_on_, std::this_thread::get_id());
-  EXPECT_THAT(service_.Ask(Post("/quick", std::string(1001, 'x'))), EndsWith("done"));
-  EXPECT_NE(ran_on_, std::this_thread::get_id());
-}
-
-// Empty blocks take input and produce no output, so the input is bounded too.
-TEST_F(WorkTest, EmptyBlocksAreDecodedOnThePool) {
-  service_.options.max_bytes_on_loop = 1000;
-  const auto with_blocks = [](int count) {
-    std::string body = "\x78\x9c";
-    for (int i = 0; i < count; ++i) body += std::string("\0\0\0\xff\xff", 5);
-    // A last block without bytes, and the checksum of nothing.
-    return Post("/quick", body + std::string("\1\0\0\xff\xff\0\0\0\1", 9), "Content-Encoding: deflate\r\n");
-  };
-  EXPECT_THAT(service_.Ask(with_blocks(100)), EndsWith("done"));
-  EXPECT_EQ(ran_on_, std::this_thread::get_id());
-  EXPECT_THAT(service_.Ask(with_blocks(300)), EndsWith("done"));
-  EXPECT_NE(ran_on_, std::this_thread::get_id());
-  // More than the pool decodes at once.
-  EXPECT_THAT(service_.Ask(with_blocks(500'000)), EndsWith("done"));
-}
-
-TEST_F(WorkTest, AFullPoolAnswers503) {
-  WorkPool full(0, 0);
-  service_.options.pool = &full;
-  EXPECT_THAT(service_.Ask(Get("/blocks")),
-              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nRetry-After: 1\r\n"), HasSubstr("threads")));
-  EXPECT_THAT(service_.Ask(Post("/quick", "small")), EndsWith("done"));
-}
-
-TEST_F(WorkTest, WhatNobodyWaitsForIsNotRun) {
-  absl::Notification go;
-  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
-  const auto connection = service_.Connect();
-  connection->Send(Get("/blocks"));
-  connection->Break();
-  go.Notify();
-  service_.FinishWork();
-  EXPECT_EQ(ran_on_, std::thread::id());
 }
 
 // The same routes over HTTP/2.
