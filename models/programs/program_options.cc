@@ -16,9 +16,11 @@ constexpr std::array<std::string_view, 3> kUsedParameters = {"ALLOW_TF32", "DISA
 
 // These change how Triton computes, but not the results. Here weights are always shared, the thread count is
 // --threads-per-instance, and nothing is fused.
-constexpr std::array<std::string_view, 8> kIgnoredParameters = {
-    "DISABLE_CUDNN",       "ENABLE_CACHE_CLEANING", "ENABLE_JIT_EXECUTOR",   "ENABLE_JIT_PROFILING",
-    "ENABLE_TENSOR_FUSER", "ENABLE_WEIGHT_SHARING", "INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT"};
+// Only older versions of Triton read ENABLE_NVFUSER.
+constexpr std::array<std::string_view, 9> kIgnoredParameters = {
+    "DISABLE_CUDNN",         "ENABLE_CACHE_CLEANING", "ENABLE_JIT_EXECUTOR",
+    "ENABLE_JIT_PROFILING",  "ENABLE_NVFUSER",        "ENABLE_TENSOR_FUSER",
+    "ENABLE_WEIGHT_SHARING", "INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT"};
 
 template <typename Names>
 bool Among(const Names& names, std::string_view name) {

@@ -262,7 +262,8 @@ TEST_F(TorchScriptTest, ParametersThatAreUnknownAreNoted) {
               HasSubstr("parameter INFERENCE_MODE is 'perhaps', expected true or false"));
   EXPECT_THAT(WhyNotLoaded(identity, signature, {{"ALLOW_TF32", "1"}}),
               HasSubstr("parameter ALLOW_TF32 is '1', expected true or false"));
-  EXPECT_THAT(Load(identity, signature, {{"INFERENCE_MODE", "true"}})->notes(), IsEmpty());
+  for (const char* known : {"INFERENCE_MODE", "DISABLE_CUDNN", "ENABLE_NVFUSER", "ENABLE_TENSOR_FUSER"})
+    EXPECT_THAT(Load(identity, signature, {{known, "true"}})->notes(), IsEmpty()) << known;
   EXPECT_THAT(Load(identity, signature, {{"input_size", "64"}})->notes(),
               ElementsAre("parameter 'input_size' is ignored: it is unknown to backend pytorch, which uses "
                           "ALLOW_TF32, DISABLE_OPTIMIZED_EXECUTION, INFERENCE_MODE"));

@@ -16,6 +16,20 @@ REPOSITORY = ROOT / "models" / "demo" / "repository"
 # A classifier of small pictures.
 MODEL = "sanet_shapes"
 
+# How long Ray's processes wait for each other. Their own limits, mostly 30 s, are too short on a machine under load. Ray reads
+# these when it is imported, and so do the processes that it starts. A process that has ended is noticed as soon as before.
+RAY_SECONDS = 180
+os.environ.update(
+    RAY_raylet_start_wait_time_s=str(RAY_SECONDS),
+    RAY_gcs_server_port_wait_time_s=str(RAY_SECONDS),
+    RAY_gcs_server_request_timeout_seconds=str(RAY_SECONDS),
+    RAY_py_gcs_connect_timeout_s=str(RAY_SECONDS),
+    RAY_worker_register_timeout_seconds=str(RAY_SECONDS),
+    RAY_agent_register_timeout_ms=str(1000 * RAY_SECONDS),
+    RAY_health_check_timeout_ms=str(1000 * RAY_SECONDS),
+    RAY_DASHBOARD_STARTUP_TIMEOUT_S=str(RAY_SECONDS),
+)
+
 
 @pytest.fixture
 def stand_in():

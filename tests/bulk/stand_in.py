@@ -40,6 +40,8 @@ class StandIn(vision_pb2_grpc.VisionServicer):
         self.no_model = None
         self.seconds = 0.0
         self.room = 1000
+        # How many questions for the model have come.
+        self.questions = 0
         self.answered = collections.Counter()
         self.attempts = collections.Counter()
         self.most_at_once = 0
@@ -64,6 +66,8 @@ class StandIn(vision_pb2_grpc.VisionServicer):
         self.stop()
 
     def GetModel(self, request, context):
+        with self._lock:
+            self.questions += 1
         if self.no_model is not None:
             context.abort(*self.no_model)
         return pb.Model(name=request.model, version=1, state=self.state, reason=self.reason, task=self.task)

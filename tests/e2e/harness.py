@@ -240,11 +240,11 @@ def write_secret(path, text):
     return path
 
 
-def run_to_end(*arguments, environment=None):
+def run_to_end(*arguments, environment=None, seconds=DEADLINE_SECONDS):
     """Runs saccaded with arguments that it should reject; returns the finished process. `environment` is added to this
-    process's."""
+    process's. Fails after so many seconds: START_SECONDS for a process that loads many models."""
     return subprocess.run(
-        [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+        [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=seconds,
         env={**os.environ, **(environment or {})},
     )
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ensembles_test import step
-from harness import ROOT, run_to_end
+from harness import ROOT, START_SECONDS, run_to_end
 from programs_test import ALLOW, write
 
 PAGE = (ROOT / "docs" / "compatibility.md").read_text()
@@ -19,7 +19,8 @@ IO = ('input [ { name: "INPUT__0" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] } ]
 SMALL = IO.replace("3, 224, 224", "16")
 ARRAYS = IO.replace("[ 3, 224, 224 ]", "[ 8 ]")
 
-# Name, text behind 'backend: "pytorch" max_batch_size: 8', and what becomes of it: None, or the row with the reason.
+# Name, text behind 'backend: "pytorch" max_batch_size: 8', and what becomes of it: None, "ignored", or the row with the
+# reason.
 CASES = {
     # What every repository has.
     "plain": (IO, None),
@@ -65,7 +66,9 @@ CASES = {
     "inference_mode": (IO + "parameters { key: \"INFERENCE_MODE\" value { string_value: \"true\" } }", None),
     "no_optimized": (IO + "parameters { key: \"DISABLE_OPTIMIZED_EXECUTION\" value { string_value: \"true\" } }", None),
     "threads": (IO + "parameters { key: \"INTRA_OP_THREAD_COUNT\" value { string_value: \"1\" } }", None),
-    "cudnn": (IO + "parameters: { key: \"ENABLE_NVFUSER\" value: { string_value: \"false\" } }", None),
+    "cudnn": (IO + "parameters: { key: \"DISABLE_CUDNN\" value: { string_value: \"true\" } }", None),
+    "fuser": (IO + "parameters: { key: \"ENABLE_NVFUSER\" value: { string_value: \"false\" } }", None),
+    "unknown": (IO + "parameters: { key: \"MODEL_OWNER\" value: { string_value: \"vision\" } }", "ignored"),
     # Everything else.
     "warm": (IO + "model_warmup [ { name: \"zeros\" batch_size: 1 inputs { key: \"INPUT__0\" value { data_type: TYPE_FP32 "
                   "dims: [ 3, 224, 224 ] zero_data: true } } } ]", None),
@@ -123,7 +126,8 @@ def checked(tmp_path_factory):
     for name, (text, _) in FOREIGN.items():
         (root / name / "1").mkdir(parents=True)
         (root / name / "config.pbtxt").write_text(text + IO)
-    ended = run_to_end("--check-config", f"--model-repository={root}", ALLOW, "--cache-config=local,size=1048576")
+    ended = run_to_end("--check-config", f"--model-repository={root}", ALLOW, "--cache-config=local,size=1048576",
+                       seconds=START_SECONDS)
     assert ended.returncode == 1
     lines = {}
     for line in ended.stdout.splitlines():

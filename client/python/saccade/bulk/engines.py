@@ -157,7 +157,7 @@ def _ray_cluster(address: str | None) -> Iterator[None]:
     try:
         _check_reachable(address)
         ray.init(address=address, log_to_driver=False)
-    except (OSError, OverflowError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises no narrower one for a node that does not start in time
         raise BulkError(
             f"the Ray cluster cannot be used (address {address}): {error}; start it, or correct --engine-address or "
             f"RAY_ADDRESS; {_THIS_MACHINE} starts a cluster on this machine"
