@@ -28,6 +28,8 @@ LOOKS = {
     "tablet": {"viewport": {"width": 820, "height": 1180}, "color_scheme": "light", "has_touch": True},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
 }
+# The looks that most tests try: a wide screen and a narrow one. SACCADE_LONG=1 tries all.
+TRIED_LOOKS = list(LOOKS) if "SACCADE_LONG" in os.environ else ["desk", "phone"]
 # None selects Playwright's own Chromium, if `./dev setup tests` found no package.
 CHROMIUM = shutil.which("chromium")
 

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from harness import DEADLINE_SECONDS, Daemon, run_to_end
 from messages import message, predict_request
 from page_fixtures import (
-    DEMO, HTML, LOOKS, SCENE, browser, daemon, open_page, rich_repository, shots, wait_for,
+    DEMO, HTML, LOOKS, SCENE, TRIED_LOOKS, browser, daemon, open_page, rich_repository, shots, wait_for,
 )
 from page_test import grey_at, moving_frames, smooth, tiff
 from page_workbench_test import pixel
@@ -50,7 +50,7 @@ def open_with(open_page, model, file, word, look="desk"):
     return page
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", TRIED_LOOKS)
 def test_a_point_is_asked_about(open_page, daemon, shots, look):
     page = open_with(open_page, "attending", STAR, "attending 1", look)
     page.select_option("#attention", index=1)
@@ -193,7 +193,7 @@ def test_every_map_is_explained_by_a_sentence(open_page):
     assert "common" in siamese and "mean position" in told[1]
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", TRIED_LOOKS)
 def test_two_versions_are_compared(open_page, shots, look):
     page = open_with(open_page, "detector", SCENE, "detector 2", look)
     listed = page.locator("#findings li").count()
@@ -269,7 +269,7 @@ def test_findings_are_matched_by_their_overlap(open_page):
           {x_min: 0, y_min: 0, x_max: 10, y_max: 10}, {x_min: 5, y_min: 0, x_max: 15, y_max: 10})""") == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", TRIED_LOOKS)
 def test_volumes_in_three_planes(open_page, shots, look):
     page = open_page(look)
     page.select_option("#model", "volumes")
@@ -328,7 +328,7 @@ def test_frames_play_along_the_timeline(open_page, tmp_path):
     expect(page.locator("#play")).to_have_text("Play")
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", TRIED_LOOKS)
 def test_the_load_has_a_tab(open_page, daemon, shots, look):
     page = open_page(look)
     page.locator("#tab-ask").focus()

@@ -1,4 +1,4 @@
-// Plays 300 seeds; SACCADE_FRONT_SEEDS sets another number.
+// Plays 300 seeds, with AddressSanitizer 100; SACCADE_FRONT_SEEDS sets another number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,12 @@ namespace {
 
 uint64_t Seeds() {
   const char* const wanted = std::getenv("SACCADE_FRONT_SEEDS");
-  return wanted == nullptr ? 300 : std::stoull(wanted);
+#ifdef SACCADE_ASAN
+  constexpr uint64_t kSeeds = 100;
+#else
+  constexpr uint64_t kSeeds = 300;
+#endif
+  return wanted == nullptr ? kSeeds : std::stoull(wanted);
 }
 
 TEST(FrontWorldTest, NothingIsViolated) {
@@ -30,7 +35,7 @@ TEST(FrontWorldTest, NothingIsViolated) {
   EXPECT_GT(all.calls_begun, 1000);
   EXPECT_GT(all.calls_answered, 1000);
   EXPECT_GT(all.calls_refused, 10);
-  EXPECT_GT(drained, 20);
+  EXPECT_GT(drained, 10);
 }
 
 }  // namespace
