@@ -206,6 +206,7 @@ std::shared_ptr<HttpRequest> HttpCall::MakeRequest() {
   request->path_values = std::move(match_.path_values);
   request->client = caller_.client;
   request->address = caller_.address;
+  request->arrival = exchange_->loop().Now();
   request->cancellation = cancellation_;
   return request;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/cancellation.h"
 #include "server/http/http_headers.h"
@@ -31,6 +32,8 @@ struct HttpRequest {
   // See Caller.
   std::string client;
   std::string address;
+  // When all of its body was there, as Loop::Now() tells. The request may wait for a work pool after that.
+  absl::Time arrival;
   // Raised when the client has gone; never null for requests that came over the network.
   std::shared_ptr<Cancellation> cancellation;
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/http/content_coding.h"
@@ -20,10 +21,12 @@ using ::testing::StartsWith;
 
 class WorkTest : public ::testing::Test {
  protected:
-  // The thread that handled the last request.
+  // The thread that handled the last request, and when that arrived.
   std::thread::id ran_on_;
-  HttpHandler handler_ = Text([this](const HttpRequest&) {
+  absl::Time arrival_;
+  HttpHandler handler_ = Text([this](const HttpRequest& request) {
     ran_on_ = std::this_thread::get_id();
+    arrival_ = request.arrival;
     return "done";
   });
   TestService service_{{{"GET", "/blocks", handler_, true}, {"POST", "/quick", handler_}}};
@@ -94,6 +97,21 @@ TEST_F(WorkTest, EmptyBlocksAreDecodedOnThePool) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
   // More than the pool decodes at once.
   EXPECT_THAT(service_.Ask(with_blocks(500'000)), EndsWith("done"));
+}
+
+TEST_F(WorkTest, ARequestArrivesWithItsBodyAndBeforeItWaits) {
+  absl::Notification go;
+  ASSERT_TRUE(service_.short_pool.Submit("test", [&go] { go.WaitForNotification(); }));
+  const auto connection = service_.Connect();
+  const std::string request = Post("/quick", std::string(1000, 'x'));
+  connection->Send(request.substr(0, request.size() - 1));
+  service_.loop.Advance(absl::Seconds(1));
+  const absl::Time whole = service_.loop.Now();
+  connection->Send(request.substr(request.size() - 1));
+  service_.loop.Advance(absl::Seconds(5));
+  go.Notify();
+  EXPECT_THAT(service_.Ask(*connection, ""), EndsWith("done"));
+  EXPECT_EQ(arrival_, whole);
 }
 
 TEST_F(WorkTest, AFullPoolAnswers503) {

@@ -205,10 +205,10 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
   const char* const route = sent.path_values.count("version") > 0
                                 ? "/v2/models/{model}/versions/{version}/infer"
                                 : "/v2/models/{model}/infer";
-  auto call = std::make_shared<InferCall>(
-      InferCall{.request = std::move(request),
-                .reply = reply,
-                .scope = CallScope(ObserversOf(*deps_.pipeline), sent, route, deps_.clock->Now())});
+  auto call =
+      std::make_shared<InferCall>(InferCall{.request = std::move(request),
+                                            .reply = reply,
+                                            .scope = CallScope(ObserversOf(*deps_.pipeline), sent, route)});
   auto read = Read(sent);
   if (!read.ok()) {
     deps_.pipeline->CountMalformed(kProtocol, read.status().code());

@@ -58,12 +58,10 @@ struct VisionRest::Call {
 
 std::shared_ptr<VisionRest::Call> VisionRest::Begin(std::shared_ptr<const HttpRequest> request,
                                                     const char* route, const HttpReply& reply) const {
-  const Pipeline::Deps& deps = options_.pipeline->deps();
   const HttpRequest& sent = *request;
-  return std::make_shared<Call>(
-      Call{.request = std::move(request),
-           .reply = reply,
-           .scope = CallScope(ObserversOf(*options_.pipeline), sent, route, deps.clock->Now())});
+  return std::make_shared<Call>(Call{.request = std::move(request),
+                                     .reply = reply,
+                                     .scope = CallScope(ObserversOf(*options_.pipeline), sent, route)});
 }
 
 absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
