@@ -29,7 +29,12 @@ class WorkTest : public ::testing::Test {
     arrival_ = request.arrival;
     return "done";
   });
-  TestService service_{{{"GET", "/blocks", handler_, true}, {"POST", "/quick", handler_}}};
+  // Of bodies for /raw nothing is parsed, and of those for /part a tenth.
+  TestService service_{
+      {{"GET", "/blocks", handler_, true},
+       {"POST", "/quick", handler_},
+       {"POST", "/raw", handler_, false, [](const HttpHeaders&, size_t) { return size_t{0}; }},
+       {"POST", "/part", handler_, false, [](const HttpHeaders&, size_t size) { return size / 10; }}}};
 };
 
 TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
@@ -52,6 +57,26 @@ TEST_F(WorkTest, BodiesOfAKilobyteAreNotHandledOnTheLoop) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
 }
 
+TEST_F(WorkTest, WhatIsNotParsedIsHandledOnTheLoop) {
+  EXPECT_THAT(service_.Ask(Post("/raw", std::string(1'000'000, 'x'))), EndsWith("done"));
+  EXPECT_EQ(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(Post("/part", std::string(2569, 'x'))), EndsWith("done"));
+  EXPECT_EQ(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(Post("/part", std::string(2570, 'x'))), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
+}
+
+TEST_F(WorkTest, WhatIsNotParsedDoesNotMakeABodyLarge) {
+  service_.options.max_short_bytes = 1000;
+  absl::Notification go;
+  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
+  const auto part = service_.Connect();
+  part->Send(Post("/part", std::string(10'000, 'x')));
+  service_.FinishWork(service_.short_pool);
+  EXPECT_THAT(part->TakeOutput(), EndsWith("done"));
+  go.Notify();
+}
+
 TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
   service_.options.max_short_bytes = 2000;
   absl::Notification go;
@@ -62,10 +87,7 @@ TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
   coded->Send(Post("/quick", Encode(ContentCoding::kGzip, pieces), "Content-Encoding: gzip\r\n"));
   plain->Send(Post("/quick", large));
   brief->Send(Post("/quick", std::string(2000, 'x')));
-  absl::Notification done;
-  ASSERT_TRUE(service_.short_pool.Submit("test", [&done] { done.Notify(); }));
-  done.WaitForNotification();
-  service_.loop.RunUntilIdle();
+  service_.FinishWork(service_.short_pool);
   EXPECT_THAT(brief->TakeOutput(), EndsWith("done"));
   EXPECT_EQ(coded->TakeOutput() + plain->TakeOutput(), "");
   go.Notify();

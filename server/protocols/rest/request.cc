@@ -162,11 +162,17 @@ size_t DataBytes(const RestJson& request) {
   return bytes;
 }
 
-// The number of the body's bytes that are JSON.
-absl::StatusOr<size_t> JsonBytes(const RestBody& body) {
-  if (!body.json_length) return body.bytes.size();
+// How many of a body's `body_bytes` are JSON if kJsonLengthHeader has the value `named`. Nullopt if that is
+// no such number.
+std::optional<size_t> JsonBytes(std::optional<absl::string_view> named, size_t body_bytes) {
+  if (!named) return body_bytes;
   size_t bytes = 0;
-  if (absl::SimpleAtoi(*body.json_length, &bytes) && bytes <= body.bytes.size()) return bytes;
+  if (absl::SimpleAtoi(*named, &bytes) && bytes <= body_bytes) return bytes;
+  return std::nullopt;
+}
+
+absl::StatusOr<size_t> JsonBytes(const RestBody& body) {
+  if (const auto bytes = JsonBytes(body.json_length, body.bytes.size())) return *bytes;
   return Invalid(kJsonLengthHeader,
                  absl::StrCat("is ", Shown(*body.json_length), "; expected a number up to the body's ",
                               body.bytes.size(), " bytes"));
@@ -203,6 +209,10 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
   if (status.ok()) status = ApplyAll(request->parameters, read.call);
   if (!status.ok()) return status;
   return read;
+}
+
+size_t BytesOfJson(const HttpHeaders& headers, size_t body_bytes) {
+  return JsonBytes(FindHeader(headers, kJsonLengthHeader), body_bytes).value_or(body_bytes);
 }
 
 absl::StatusOr<bool> IsRawBody(const RestBody& body) {

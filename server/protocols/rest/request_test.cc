@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/http/http_message.h"
 
 namespace saccade::server {
 namespace {
@@ -58,6 +59,24 @@ std::vector<T> ValuesOf(const absl::StatusOr<RestCall>& read) {
   std::vector<T> values(bytes.size() / sizeof(T));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
+}
+
+// A header that is wrong must not have a large body parsed on a network thread.
+TEST(RestRequestTest, BytesOfJsonAreThoseThatAreParsed) {
+  const auto named = [](const std::string& length) {
+    return BytesOfJson({{"inference-header-content-length", length}}, 1000);
+  };
+  EXPECT_EQ(BytesOfJson({}, 1000), 1000u);
+  EXPECT_EQ(named("0"), 0u);
+  EXPECT_EQ(named("37"), 37u);
+  EXPECT_EQ(named("1000"), 1000u);
+  for (const char* wrong : {"", "1001", "-1", "37x", "0x25", "1, 2", "18446744073709551617"})
+    EXPECT_EQ(named(wrong), 1000u) << wrong;
+  // The length that is said is the one that is parsed, also if the header stands twice.
+  HttpRequest twice;
+  twice.headers = {{"Inference-Header-Content-Length", "2"}, {"Inference-Header-Content-Length", "1000"}};
+  EXPECT_EQ(BytesOfJson(twice.headers, 1000), 2u);
+  EXPECT_EQ(twice.Header(kJsonLengthHeader), "2");
 }
 
 TEST(RestRequestTest, AWholeRequestIsRead) {

@@ -244,10 +244,12 @@ std::vector<HttpRoute> RestService::Routes() {
                   Responding([this](const HttpRequest& request) { return ModelMetadata(request); })));
   add(ForVersions("GET", "/ready",
                   Responding([this](const HttpRequest& request) { return ModelReady(request); })));
-  add(ForVersions("POST", "/infer",
-                  [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
-                    Infer(std::move(request), reply);
-                  }));
+  std::vector<HttpRoute> infer = ForVersions(
+      "POST", "/infer", [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+        Infer(std::move(request), reply);
+      });
+  for (HttpRoute& route : infer) route.bytes_to_parse = BytesOfJson;
+  add(std::move(infer));
   add(extensions_.Routes());
   add(repository_.Routes());
   for (HttpRoute& route : routes) {

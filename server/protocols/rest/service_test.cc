@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "server/protocols/rest/vision.h"
 #include "server/protocols/testing/model_pipeline.h"
 #include "server/tracing/call_watch.h"
@@ -96,6 +97,17 @@ TEST_F(RestServiceTest, NamesOfModelsAreBounded) {
     EXPECT_THAT(refused.body,
                 HasSubstr(std::string(route.field) + ": has 1025 bytes; at most 1024 are accepted"));
     EXPECT_THAT(ask(1024).body, ::testing::Not(HasSubstr("bytes; at most"))) << route.path;
+  }
+}
+
+TEST_F(RestServiceTest, FilesAndTensorsAreNotParsed) {
+  const HttpHeaders headers = {{"Inference-Header-Content-Length", "20"}};
+  for (const HttpRoute& route : routes_) {
+    const size_t parsed = route.bytes_to_parse == nullptr ? 1000 : route.bytes_to_parse(headers, 1000);
+    const size_t expected = route.path == "/v1/predict/{model}"    ? 0
+                            : absl::EndsWith(route.path, "/infer") ? 20
+                                                                   : 1000;
+    EXPECT_EQ(parsed, expected) << route.path;
   }
 }
 

@@ -199,7 +199,11 @@ std::vector<HttpRoute> VisionRest::Routes() {
   return {
       {"GET", "/v1/models", Responding([this](const HttpRequest&) { return Models(); }), /*may_block=*/true},
       {"POST", kPredictJson, predict(&VisionRest::PredictJson)},
-      {"POST", kPredictFile, predict(&VisionRest::PredictFile)}};
+      {.method = "POST",
+       .path = kPredictFile,
+       .handler = predict(&VisionRest::PredictFile),
+       // The threads that decode pictures read the file.
+       .bytes_to_parse = [](const HttpHeaders&, size_t) -> size_t { return 0; }}};
 }
 
 }  // namespace saccade::server
