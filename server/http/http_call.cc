@@ -194,9 +194,6 @@ void HttpCall::OnBody(absl::string_view bytes) {
 void HttpCall::OnBodyEnd() {
   if (responded_) return;
   if (body_timer_) body_timer_->Cancel();
-  if (body_ != nullptr) {
-    if (auto refused = body_->Decode(core_->options.max_bytes_on_loop)) return Refuse(*std::move(refused));
-  }
   Handle();
 }
 

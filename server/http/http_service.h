@@ -36,7 +36,7 @@ class HttpService final : public ExchangeHandler {
     size_t max_body_bytes = size_t{64} << 20;
     // Requests of whose body more bytes are parsed (HttpRoute::bytes_to_parse) are handled on a pool: parsing
     // JSON takes up to 0.3 us a byte (values that are empty), and one connection may have hundreds of
-    // requests. So are those whose body is compressed.
+    // requests. Requests whose body is compressed are decompressed and handled there, too.
     size_t max_bytes_on_loop = 256;
     // Requests of whose body more bytes are parsed are handled on `pool`, and larger bodies are decompressed
     // there. Larger responses are compressed there.

@@ -2,6 +2,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
@@ -42,6 +43,17 @@ TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
   EXPECT_THAT(service_.Ask(Post("/quick", "small")), EndsWith("done"));
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
+}
+
+// How long a body takes to decode is known when it is decoded.
+TEST_F(WorkTest, CompressedBodiesAreNotDecodedOnTheLoop) {
+  const absl::string_view pieces[] = {"small"};
+  for (const auto coding : {ContentCoding::kGzip, ContentCoding::kDeflate}) {
+    ran_on_ = std::this_thread::get_id();
+    const std::string headers = absl::StrCat("Content-Encoding: ", NameOf(coding), "\r\n");
+    EXPECT_THAT(service_.Ask(Post("/raw", Encode(coding, pieces), headers)), EndsWith("done"));
+    EXPECT_NE(ran_on_, std::this_thread::get_id()) << headers;
+  }
 }
 
 // Parsing 32 KiB of JSON takes up to 9 ms, and a connection may have hundreds of such requests.
@@ -104,21 +116,20 @@ TEST_F(WorkTest, LargeBodiesAreHandledOnThePool) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
 }
 
-// Empty blocks take input and produce no output, so the input is bounded too.
+// Empty blocks take input and produce no output, so that a body which becomes small may take long.
 TEST_F(WorkTest, EmptyBlocksAreDecodedOnThePool) {
-  service_.options.max_bytes_on_loop = 1000;
   const auto with_blocks = [](int count) {
     std::string body = "\x78\x9c";
     for (int i = 0; i < count; ++i) body += std::string("\0\0\0\xff\xff", 5);
     // A last block without bytes, and the checksum of nothing.
     return Post("/quick", body + std::string("\1\0\0\xff\xff\0\0\0\1", 9), "Content-Encoding: deflate\r\n");
   };
-  EXPECT_THAT(service_.Ask(with_blocks(100)), EndsWith("done"));
-  EXPECT_EQ(ran_on_, std::this_thread::get_id());
-  EXPECT_THAT(service_.Ask(with_blocks(300)), EndsWith("done"));
-  EXPECT_NE(ran_on_, std::this_thread::get_id());
-  // More than the pool decodes at once.
-  EXPECT_THAT(service_.Ask(with_blocks(500'000)), EndsWith("done"));
+  // The last are more than a pool decodes at once.
+  for (const int count : {0, 300, 500'000}) {
+    ran_on_ = std::this_thread::get_id();
+    EXPECT_THAT(service_.Ask(with_blocks(count)), EndsWith("done")) << count;
+    EXPECT_NE(ran_on_, std::this_thread::get_id()) << count;
+  }
 }
 
 TEST_F(WorkTest, ARequestArrivesWithItsBodyAndBeforeItWaits) {
