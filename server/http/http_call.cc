@@ -30,8 +30,8 @@ struct Work {
   bool MayParseMore(size_t max) const {
     if (body == nullptr) return false;
     if (!body->decoded()) return true;
-    const size_t size = body->bytes().size();
-    return size > max && (bytes_to_parse == nullptr || bytes_to_parse(request->headers, size) > max);
+    const absl::string_view bytes = body->bytes();
+    return bytes.size() > max && (bytes_to_parse == nullptr || bytes_to_parse(request->headers, bytes) > max);
   }
 
   // Runs on the pool for large bodies, or on the one for short bodies. Responds if that has no room.

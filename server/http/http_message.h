@@ -68,8 +68,8 @@ using HttpHandler = std::function<void(std::shared_ptr<const HttpRequest> reques
 // A handler that responds with `handle`'s result.
 HttpHandler Responding(std::function<HttpResponse(const HttpRequest&)> handle);
 
-// Returns how many bytes of a request's body, which has `body_bytes`, its handler parses.
-using HttpBytesToParse = size_t (*)(const HttpHeaders& headers, size_t body_bytes);
+// Returns how many bytes of a request's body its handler parses. Called on an event loop's thread.
+using HttpBytesToParse = size_t (*)(const HttpHeaders& headers, absl::string_view body);
 
 struct HttpRoute {
   // "GET" (which also answers HEAD) or "POST".

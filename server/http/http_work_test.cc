@@ -34,8 +34,9 @@ class WorkTest : public ::testing::Test {
   TestService service_{
       {{"GET", "/blocks", handler_, true},
        {"POST", "/quick", handler_},
-       {"POST", "/raw", handler_, false, [](const HttpHeaders&, size_t) { return size_t{0}; }},
-       {"POST", "/part", handler_, false, [](const HttpHeaders&, size_t size) { return size / 10; }}}};
+       {"POST", "/raw", handler_, false, [](const HttpHeaders&, absl::string_view) { return size_t{0}; }},
+       {"POST", "/part", handler_, false,
+        [](const HttpHeaders&, absl::string_view body) { return body.size() / 10; }}}};
 };
 
 TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {

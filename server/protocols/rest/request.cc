@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
@@ -20,6 +21,9 @@ constexpr char kBinarySize[] = "binary_data_size";
 constexpr char kBinaryOutput[] = "binary_data_output";
 constexpr char kBinary[] = "binary_data";
 constexpr char kSharedMemory[] = "shared_memory_region";
+
+// Longer JSON is not searched for the types of its tensors.
+constexpr size_t kMaxSearchedJson = size_t{4} << 10;
 
 const RestValue* Find(const RestParameters& parameters, absl::string_view name) {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
@@ -211,8 +215,13 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
   return read;
 }
 
-size_t BytesOfJson(const HttpHeaders& headers, size_t body_bytes) {
-  return JsonBytes(FindHeader(headers, kJsonLengthHeader), body_bytes).value_or(body_bytes);
+size_t RestBytesToParse(const HttpHeaders& headers, absl::string_view body) {
+  const auto json_bytes = JsonBytes(FindHeader(headers, kJsonLengthHeader), body.size());
+  if (!json_bytes || *json_bytes > kMaxSearchedJson) return body.size();
+  const absl::string_view json = body.substr(0, *json_bytes);
+  // A name may be escaped.
+  const bool may_have_elements = absl::StrContains(json, "BYTES") || absl::StrContains(json, '\\');
+  return may_have_elements ? body.size() : json.size();
 }
 
 absl::StatusOr<bool> IsRawBody(const RestBody& body) {

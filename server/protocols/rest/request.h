@@ -54,10 +54,10 @@ struct RestBody {
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
                                          const RestLimits& limits);
 
-// HttpRoute::bytes_to_parse of the routes whose bodies are read here: the length of their JSON. The whole
-// body if kJsonLengthHeader is missing or cannot be right; like the functions above, looks at the first of
-// several.
-size_t BytesOfJson(const HttpHeaders& headers, size_t body_bytes);
+// HttpRoute::bytes_to_parse of the routes whose bodies are read here: the length of the JSON. The whole body
+// if kJsonLengthHeader is missing or cannot be right, or if the JSON may name the type BYTES, whose elements
+// are split.
+size_t RestBytesToParse(const HttpHeaders& headers, absl::string_view body);
 
 // True if the body consists of one tensor's bytes, without JSON.
 absl::StatusOr<bool> IsRawBody(const RestBody& body);

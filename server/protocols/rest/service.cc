@@ -248,7 +248,7 @@ std::vector<HttpRoute> RestService::Routes() {
       "POST", "/infer", [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
         Infer(std::move(request), reply);
       });
-  for (HttpRoute& route : infer) route.bytes_to_parse = BytesOfJson;
+  for (HttpRoute& route : infer) route.bytes_to_parse = RestBytesToParse;
   add(std::move(infer));
   add(extensions_.Routes());
   add(repository_.Routes());

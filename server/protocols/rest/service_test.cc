@@ -102,8 +102,9 @@ TEST_F(RestServiceTest, NamesOfModelsAreBounded) {
 
 TEST_F(RestServiceTest, FilesAndTensorsAreNotParsed) {
   const HttpHeaders headers = {{"Inference-Header-Content-Length", "20"}};
+  const std::string body(1000, 'x');
   for (const HttpRoute& route : routes_) {
-    const size_t parsed = route.bytes_to_parse == nullptr ? 1000 : route.bytes_to_parse(headers, 1000);
+    const size_t parsed = route.bytes_to_parse == nullptr ? 1000 : route.bytes_to_parse(headers, body);
     const size_t expected = route.path == "/v1/predict/{model}"    ? 0
                             : absl::EndsWith(route.path, "/infer") ? 20
                                                                    : 1000;

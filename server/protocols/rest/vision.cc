@@ -203,7 +203,7 @@ std::vector<HttpRoute> VisionRest::Routes() {
        .path = kPredictFile,
        .handler = predict(&VisionRest::PredictFile),
        // The threads that decode pictures read the file.
-       .bytes_to_parse = [](const HttpHeaders&, size_t) -> size_t { return 0; }}};
+       .bytes_to_parse = [](const HttpHeaders&, absl::string_view) -> size_t { return 0; }}};
 }
 
 }  // namespace saccade::server
