@@ -16,18 +16,23 @@ namespace {
 // Bytes of a body that the pool decodes before it looks whether the client is still there.
 constexpr size_t kDecodedAtOnce = size_t{1} << 20;
 
-// Whether the body has more bytes than `max`, or may have more once it is decoded. `body` may be null.
-bool MayExceed(const RequestBody* body, size_t max) {
-  return body != nullptr && (!body->decoded() || body->bytes().size() > max);
-}
-
 // The rest of a request whose body is complete: it is decoded and handled, on the loop or on a pool.
 struct Work {
   std::shared_ptr<const HttpServiceCore> core;
   HttpHandler handler;
+  HttpBytesToParse bytes_to_parse;
+  // Null if the request has none.
   std::shared_ptr<RequestBody> body;
   std::shared_ptr<HttpRequest> request;
   HttpReply reply;
+
+  // Whether more than `max` bytes are parsed, or may be once the body is decoded.
+  bool MayParseMore(size_t max) const {
+    if (body == nullptr) return false;
+    if (!body->decoded()) return true;
+    const absl::string_view bytes = body->bytes();
+    return bytes.size() > max && (bytes_to_parse == nullptr || bytes_to_parse(request->headers, bytes) > max);
+  }
 
   // Runs on the pool for large bodies, or on the one for short bodies. Responds if that has no room.
   static void Submit(Work work, bool is_large) {
@@ -62,7 +67,7 @@ struct Work {
     Guard([this] {
       const size_t max = core->options.max_short_bytes;
       if (body != nullptr && !body->decoded() && !Decode(max)) return;
-      if (MayExceed(body.get(), max)) return Submit(*this, /*is_large=*/true);
+      if (MayParseMore(max)) return Submit(*this, /*is_large=*/true);
       Handle();
     });
   }
@@ -189,9 +194,6 @@ void HttpCall::OnBody(absl::string_view bytes) {
 void HttpCall::OnBodyEnd() {
   if (responded_) return;
   if (body_timer_) body_timer_->Cancel();
-  if (body_ != nullptr) {
-    if (auto refused = body_->Decode(core_->options.max_bytes_on_loop)) return Refuse(*std::move(refused));
-  }
   Handle();
 }
 
@@ -206,6 +208,7 @@ std::shared_ptr<HttpRequest> HttpCall::MakeRequest() {
   request->path_values = std::move(match_.path_values);
   request->client = caller_.client;
   request->address = caller_.address;
+  request->arrival = exchange_->loop().Now();
   request->cancellation = cancellation_;
   return request;
 }
@@ -214,11 +217,14 @@ void HttpCall::Handle() {
   const HttpService::Options& options = core_->options;
   const auto accepted = FindHeader(exchange_->head().headers, "accept-encoding");
   const ContentCoding coding = accepted ? AcceptedCoding(*accepted) : ContentCoding::kIdentity;
-  Work work{core_, *match_.handler, body_, MakeRequest(),
+  Work work{core_,
+            *match_.handler,
+            match_.bytes_to_parse,
+            body_,
+            MakeRequest(),
             MakeReply(path_, {coding, options.max_short_bytes, options.pool, caller_.client})};
-  if (!match_.may_block && !MayExceed(body_.get(), options.max_bytes_on_loop)) return work.Run();
-  const bool is_large =
-      body_ != nullptr && body_->decoded() && body_->bytes().size() > options.max_short_bytes;
+  if (!match_.may_block && !work.MayParseMore(options.max_bytes_on_loop)) return work.Run();
+  const bool is_large = work.MayParseMore(options.max_short_bytes) && body_->decoded();
   Work::Submit(std::move(work), match_.may_block || is_large);
 }
 

@@ -1,6 +1,7 @@
 // An HTTP request as route handlers see it, and their response.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/cancellation.h"
 #include "server/http/http_headers.h"
@@ -31,6 +33,8 @@ struct HttpRequest {
   // See Caller.
   std::string client;
   std::string address;
+  // When all of its body was there, as Loop::Now() tells. The request may wait for a work pool after that.
+  absl::Time arrival;
   // Raised when the client has gone; never null for requests that came over the network.
   std::shared_ptr<Cancellation> cancellation;
 
@@ -57,12 +61,15 @@ struct HttpResponse {
 // Sends the response. Call it exactly once, on any thread. Dropped if the client has gone.
 using HttpReply = std::function<void(HttpResponse response)>;
 
-// Called on an event loop's thread, or on a work pool's if the route may block or the request has more than a
-// small body. An exception becomes a 500 without the exception's text.
+// Called on an event loop's thread, or on a work pool's if the route may block, the body was compressed, or
+// more than a few bytes of it are parsed. An exception becomes a 500 without the exception's text.
 using HttpHandler = std::function<void(std::shared_ptr<const HttpRequest> request, HttpReply reply)>;
 
 // A handler that responds with `handle`'s result.
 HttpHandler Responding(std::function<HttpResponse(const HttpRequest&)> handle);
+
+// Returns how many bytes of a request's body its handler parses. Called on an event loop's thread.
+using HttpBytesToParse = size_t (*)(const HttpHeaders& headers, absl::string_view body);
 
 struct HttpRoute {
   // "GET" (which also answers HEAD) or "POST".
@@ -73,6 +80,9 @@ struct HttpRoute {
   HttpHandler handler;
   // Handlers that block or compute for long run on the work pool.
   bool may_block = false;
+  // Null if the handler parses the whole body. Bytes that are not parsed do not move the handler to a pool,
+  // however many there are, so it must not go through them.
+  HttpBytesToParse bytes_to_parse = nullptr;
 };
 
 // {"error": message} with `status`, not compressed: some clients decompress only successful responses. Bytes

@@ -34,11 +34,12 @@ class HttpService final : public ExchangeHandler {
   struct Options {
     // A body, once decompressed, has at most so many bytes.
     size_t max_body_bytes = size_t{64} << 20;
-    // Bodies that are larger, once decompressed, are handled on a pool: parsing JSON takes up to 0.3 us a
-    // byte (values that are empty), and one connection may have hundreds of requests.
+    // Requests of whose body more bytes are parsed (HttpRoute::bytes_to_parse) are handled on a pool: parsing
+    // JSON takes up to 0.3 us a byte (values that are empty), and one connection may have hundreds of
+    // requests. Requests whose body is compressed are decompressed and handled there, too.
     size_t max_bytes_on_loop = 256;
-    // Bodies that are larger, once decompressed, are handled on `pool`. Larger responses are compressed
-    // there.
+    // Requests of whose body more bytes are parsed are handled on `pool`, and larger bodies are decompressed
+    // there. Larger responses are compressed there.
     size_t max_short_bytes = size_t{256} << 10;
     // A body must arrive at this rate, measured after the grace; else it is answered 408.
     int64_t min_bytes_per_second = 256 << 10;
@@ -56,8 +57,8 @@ class HttpService final : public ExchangeHandler {
     // For routes that may block and for large bodies and responses. Must outlive the service and its
     // exchanges. REQUIRES: not null.
     WorkPool* pool = nullptr;
-    // For bodies up to max_short_bytes, which take little time and must not wait for those of `pool`. Must
-    // outlive the service and its exchanges. Null: `pool` does them too.
+    // For the other bodies, which take little time and must not wait for those of `pool`. Must outlive the
+    // service and its exchanges. Null: `pool` does them too.
     WorkPool* short_pool = nullptr;
     // May be null.
     RefusalCounter* refusals = nullptr;

@@ -2,8 +2,10 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/http/content_coding.h"
@@ -20,13 +22,21 @@ using ::testing::StartsWith;
 
 class WorkTest : public ::testing::Test {
  protected:
-  // The thread that handled the last request.
+  // The thread that handled the last request, and when that arrived.
   std::thread::id ran_on_;
-  HttpHandler handler_ = Text([this](const HttpRequest&) {
+  absl::Time arrival_;
+  HttpHandler handler_ = Text([this](const HttpRequest& request) {
     ran_on_ = std::this_thread::get_id();
+    arrival_ = request.arrival;
     return "done";
   });
-  TestService service_{{{"GET", "/blocks", handler_, true}, {"POST", "/quick", handler_}}};
+  // Of bodies for /raw nothing is parsed, and of those for /part a tenth.
+  TestService service_{
+      {{"GET", "/blocks", handler_, true},
+       {"POST", "/quick", handler_},
+       {"POST", "/raw", handler_, false, [](const HttpHeaders&, absl::string_view) { return size_t{0}; }},
+       {"POST", "/part", handler_, false,
+        [](const HttpHeaders&, absl::string_view body) { return body.size() / 10; }}}};
 };
 
 TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
@@ -34,6 +44,17 @@ TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
   EXPECT_THAT(service_.Ask(Post("/quick", "small")), EndsWith("done"));
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
+}
+
+// How long a body takes to decode is known when it is decoded.
+TEST_F(WorkTest, CompressedBodiesAreNotDecodedOnTheLoop) {
+  const absl::string_view pieces[] = {"small"};
+  for (const auto coding : {ContentCoding::kGzip, ContentCoding::kDeflate}) {
+    ran_on_ = std::this_thread::get_id();
+    const std::string headers = absl::StrCat("Content-Encoding: ", NameOf(coding), "\r\n");
+    EXPECT_THAT(service_.Ask(Post("/raw", Encode(coding, pieces), headers)), EndsWith("done"));
+    EXPECT_NE(ran_on_, std::this_thread::get_id()) << headers;
+  }
 }
 
 // Parsing 32 KiB of JSON takes up to 9 ms, and a connection may have hundreds of such requests.
@@ -49,6 +70,26 @@ TEST_F(WorkTest, BodiesOfAKilobyteAreNotHandledOnTheLoop) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
 }
 
+TEST_F(WorkTest, WhatIsNotParsedIsHandledOnTheLoop) {
+  EXPECT_THAT(service_.Ask(Post("/raw", std::string(1'000'000, 'x'))), EndsWith("done"));
+  EXPECT_EQ(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(Post("/part", std::string(2569, 'x'))), EndsWith("done"));
+  EXPECT_EQ(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(Post("/part", std::string(2570, 'x'))), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
+}
+
+TEST_F(WorkTest, WhatIsNotParsedDoesNotMakeABodyLarge) {
+  service_.options.max_short_bytes = 1000;
+  absl::Notification go;
+  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
+  const auto part = service_.Connect();
+  part->Send(Post("/part", std::string(10'000, 'x')));
+  service_.FinishWork(service_.short_pool);
+  EXPECT_THAT(part->TakeOutput(), EndsWith("done"));
+  go.Notify();
+}
+
 TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
   service_.options.max_short_bytes = 2000;
   absl::Notification go;
@@ -59,10 +100,7 @@ TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
   coded->Send(Post("/quick", Encode(ContentCoding::kGzip, pieces), "Content-Encoding: gzip\r\n"));
   plain->Send(Post("/quick", large));
   brief->Send(Post("/quick", std::string(2000, 'x')));
-  absl::Notification done;
-  ASSERT_TRUE(service_.short_pool.Submit("test", [&done] { done.Notify(); }));
-  done.WaitForNotification();
-  service_.loop.RunUntilIdle();
+  service_.FinishWork(service_.short_pool);
   EXPECT_THAT(brief->TakeOutput(), EndsWith("done"));
   EXPECT_EQ(coded->TakeOutput() + plain->TakeOutput(), "");
   go.Notify();
@@ -79,21 +117,35 @@ TEST_F(WorkTest, LargeBodiesAreHandledOnThePool) {
   EXPECT_NE(ran_on_, std::this_thread::get_id());
 }
 
-// Empty blocks take input and produce no output, so the input is bounded too.
+// Empty blocks take input and produce no output, so that a body which becomes small may take long.
 TEST_F(WorkTest, EmptyBlocksAreDecodedOnThePool) {
-  service_.options.max_bytes_on_loop = 1000;
   const auto with_blocks = [](int count) {
     std::string body = "\x78\x9c";
     for (int i = 0; i < count; ++i) body += std::string("\0\0\0\xff\xff", 5);
     // A last block without bytes, and the checksum of nothing.
     return Post("/quick", body + std::string("\1\0\0\xff\xff\0\0\0\1", 9), "Content-Encoding: deflate\r\n");
   };
-  EXPECT_THAT(service_.Ask(with_blocks(100)), EndsWith("done"));
-  EXPECT_EQ(ran_on_, std::this_thread::get_id());
-  EXPECT_THAT(service_.Ask(with_blocks(300)), EndsWith("done"));
-  EXPECT_NE(ran_on_, std::this_thread::get_id());
-  // More than the pool decodes at once.
-  EXPECT_THAT(service_.Ask(with_blocks(500'000)), EndsWith("done"));
+  // The last are more than a pool decodes at once.
+  for (const int count : {0, 300, 500'000}) {
+    ran_on_ = std::this_thread::get_id();
+    EXPECT_THAT(service_.Ask(with_blocks(count)), EndsWith("done")) << count;
+    EXPECT_NE(ran_on_, std::this_thread::get_id()) << count;
+  }
+}
+
+TEST_F(WorkTest, ARequestArrivesWithItsBodyAndBeforeItWaits) {
+  absl::Notification go;
+  ASSERT_TRUE(service_.short_pool.Submit("test", [&go] { go.WaitForNotification(); }));
+  const auto connection = service_.Connect();
+  const std::string request = Post("/quick", std::string(1000, 'x'));
+  connection->Send(request.substr(0, request.size() - 1));
+  service_.loop.Advance(absl::Seconds(1));
+  const absl::Time whole = service_.loop.Now();
+  connection->Send(request.substr(request.size() - 1));
+  service_.loop.Advance(absl::Seconds(5));
+  go.Notify();
+  EXPECT_THAT(service_.Ask(*connection, ""), EndsWith("done"));
+  EXPECT_EQ(arrival_, whole);
 }
 
 TEST_F(WorkTest, AFullPoolAnswers503) {

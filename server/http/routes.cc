@@ -83,7 +83,8 @@ absl::StatusOr<Routes> Routes::Create(std::vector<HttpRoute> routes) {
     auto path = std::find_if(made.paths_.begin(), made.paths_.end(),
                              [&route](const Path& known) { return known.text == route.path; });
     if (path == made.paths_.end()) path = made.paths_.insert(path, {route.path, SegmentsOf(route.path), {}});
-    if (!path->actions.emplace(route.method, Action{std::move(route.handler), route.may_block}).second) {
+    Action action{std::move(route.handler), route.may_block, route.bytes_to_parse};
+    if (!path->actions.emplace(route.method, std::move(action)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("the route ", route.method, " ", route.path, " stands twice"));
     }
@@ -131,6 +132,7 @@ std::variant<Routes::Match, HttpResponse> Routes::Find(absl::string_view method,
   if (action == known->actions.end()) return NoSuchMethod(*known, method, path);
   match.handler = &action->second.handler;
   match.may_block = action->second.may_block;
+  match.bytes_to_parse = action->second.bytes_to_parse;
   match.route = known->text;
   return match;
 }

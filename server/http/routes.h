@@ -18,6 +18,8 @@ class Routes {
   struct Match {
     const HttpHandler* handler = nullptr;
     bool may_block = false;
+    // As HttpRoute's.
+    HttpBytesToParse bytes_to_parse = nullptr;
     // HttpRoute::path.
     absl::string_view route;
     // The decoded text for each {name} of the route.
@@ -35,6 +37,7 @@ class Routes {
   struct Action {
     HttpHandler handler;
     bool may_block = false;
+    HttpBytesToParse bytes_to_parse = nullptr;
   };
   struct Path {
     std::string text;

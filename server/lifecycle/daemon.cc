@@ -306,8 +306,7 @@ void Daemon::CreateServices() {
                                         RestService::Deps{.inference = inference_.get(),
                                                           .pipeline = pipeline_.get(),
                                                           .catalog = catalog_.get(),
-                                                          .shared_memory = shared_memory_.get(),
-                                                          .clock = clock});
+                                                          .shared_memory = shared_memory_.get()});
   vision_rest_ =
       std::make_unique<VisionRest>(VisionRest::Options{.pipeline = pipeline_.get(),
                                                        .catalog = catalog_.get(),

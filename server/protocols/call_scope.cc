@@ -45,8 +45,7 @@ CallScope::CallScope(const CallObservers& observers, const CallStart& start, std
                      {.method = method, .client = start.address, .arrival = arrival});
 }
 
-CallScope::CallScope(const CallObservers& observers, const HttpRequest& request, std::string_view route,
-                     absl::Time arrival)
+CallScope::CallScope(const CallObservers& observers, const HttpRequest& request, std::string_view route)
     : method_(route),
       capture_(CaptureIfEnabled(observers.capture)),
       attester_(observers.attester),
@@ -54,12 +53,12 @@ CallScope::CallScope(const CallObservers& observers, const HttpRequest& request,
       served_(ServedIfNeeded(observers)),
       headers_(&request.headers),
       client_(&request.client),
-      arrival_(arrival),
+      arrival_(request.arrival),
       deadline_(absl::InfiniteFuture()) {
   if (observers.watch == nullptr) return;
   record_ = RecordOf(
       observers.watch, request.headers,
-      {.method = route, .http_method = request.method, .client = request.address, .arrival = arrival});
+      {.method = route, .http_method = request.method, .client = request.address, .arrival = arrival_});
   AddReceived(request.body.size());
 }
 

@@ -48,8 +48,7 @@ class CallScope {
   CallScope(const CallObservers& observers, const CallStart& start, std::string_view method,
             absl::Time arrival);
   // For an HTTP request to `route`. `request` must outlive the scope, and `route` the call's record.
-  CallScope(const CallObservers& observers, const HttpRequest& request, std::string_view route,
-            absl::Time arrival);
+  CallScope(const CallObservers& observers, const HttpRequest& request, std::string_view route);
 
   absl::Time arrival() const { return arrival_; }
   // absl::InfiniteFuture() if the client set none.

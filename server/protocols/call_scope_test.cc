@@ -69,8 +69,14 @@ TEST_F(CallScopeTest, AnHttpRequestIsRecordedWithItsResponse) {
   request.body = "{}";
   request.client = "ipv6:[::/64]";
   request.address = "ipv6:[::1]";
-  const CallScope scope({.watch = &watch_}, request, "/v1/predict", clock_.Now());
+  request.arrival = clock_.Now();
+  clock_.Advance(absl::Seconds(4));
+  const CallScope scope({.watch = &watch_}, request, "/v1/predict");
   EXPECT_EQ(scope.client(), request.client);
+  EXPECT_EQ(scope.arrival(), request.arrival);
+  CallHead head;
+  scope.Describe(head);
+  EXPECT_EQ(head.arrival, request.arrival);
   EXPECT_EQ(scope.deadline(), absl::InfiniteFuture());
   HttpResponse response{.status = 418, .body = "123"};
   response.attached = {BytePieces("4567"), BytePieces("89")};
@@ -81,6 +87,7 @@ TEST_F(CallScopeTest, AnHttpRequestIsRecordedWithItsResponse) {
   EXPECT_EQ(logged_[0].received_bytes, 2);
   EXPECT_EQ(logged_[0].end.bytes, 9);
   EXPECT_EQ(logged_[0].end.http_status, 418);
+  EXPECT_EQ(logged_[0].total, absl::Seconds(4)) << "what the request waited for a thread";
 }
 
 TEST_F(CallScopeTest, ACallThatNobodyWatchesHasNoRecord) {

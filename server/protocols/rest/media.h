@@ -34,7 +34,7 @@ std::optional<HttpResponse> CheckMediaType(const HttpRequest& request,
 absl::Status CheckIsNoFile(absl::string_view body);
 
 // The error for a body that begins like a picture or a video and has none of the bytes that `curl -d @FILE`
-// removes from a file; every whole file has some. OK for any other body.
+// removes from a file; every whole file has some. OK for any other body. Looks at the first 256 KiB.
 absl::Status CheckIsWholeFile(const HttpRequest& request);
 
 // `handler` for requests that CheckMediaType() accepts, for JSON or binary data.

@@ -94,6 +94,10 @@ TEST(RestMediaTest, AFileThatCurlHasStrippedIsToldFromAWholeOne) {
   HttpRequest untyped;
   untyped.body = "\xFF\xD8\xFF\xE0";
   EXPECT_THAT(std::string(CheckIsWholeFile(untyped).message()), HasSubstr("Content-Type is not set"));
+  // A network thread does not search a large body.
+  const std::string late = "BM" + std::string(256 << 10, 'x') + "\n";
+  untyped.body = late;
+  EXPECT_FALSE(CheckIsWholeFile(untyped).ok());
 }
 
 TEST(RestMediaTest, FormsAreCurlsAndNotABrowsers) {

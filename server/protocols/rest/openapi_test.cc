@@ -33,7 +33,7 @@ std::string Name(absl::string_view method, absl::string_view path) {
 
 // The routes of both ports, as the daemon has them. Their handlers are never called.
 struct Ports {
-  RestService rest{{}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  RestService rest{{}, {nullptr, nullptr, nullptr, nullptr}};
   VisionRest vision{{}};
   std::vector<HttpRoute> http;
   std::vector<HttpRoute> metrics;

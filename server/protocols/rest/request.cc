@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
@@ -20,6 +21,9 @@ constexpr char kBinarySize[] = "binary_data_size";
 constexpr char kBinaryOutput[] = "binary_data_output";
 constexpr char kBinary[] = "binary_data";
 constexpr char kSharedMemory[] = "shared_memory_region";
+
+// Longer JSON is not searched for the types of its tensors.
+constexpr size_t kMaxSearchedJson = size_t{4} << 10;
 
 const RestValue* Find(const RestParameters& parameters, absl::string_view name) {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
@@ -162,11 +166,17 @@ size_t DataBytes(const RestJson& request) {
   return bytes;
 }
 
-// The number of the body's bytes that are JSON.
-absl::StatusOr<size_t> JsonBytes(const RestBody& body) {
-  if (!body.json_length) return body.bytes.size();
+// How many of a body's `body_bytes` are JSON if kJsonLengthHeader has the value `named`. Nullopt if that is
+// no such number.
+std::optional<size_t> JsonBytes(std::optional<absl::string_view> named, size_t body_bytes) {
+  if (!named) return body_bytes;
   size_t bytes = 0;
-  if (absl::SimpleAtoi(*body.json_length, &bytes) && bytes <= body.bytes.size()) return bytes;
+  if (absl::SimpleAtoi(*named, &bytes) && bytes <= body_bytes) return bytes;
+  return std::nullopt;
+}
+
+absl::StatusOr<size_t> JsonBytes(const RestBody& body) {
+  if (const auto bytes = JsonBytes(body.json_length, body.bytes.size())) return *bytes;
   return Invalid(kJsonLengthHeader,
                  absl::StrCat("is ", Shown(*body.json_length), "; expected a number up to the body's ",
                               body.bytes.size(), " bytes"));
@@ -203,6 +213,15 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
   if (status.ok()) status = ApplyAll(request->parameters, read.call);
   if (!status.ok()) return status;
   return read;
+}
+
+size_t RestBytesToParse(const HttpHeaders& headers, absl::string_view body) {
+  const auto json_bytes = JsonBytes(FindHeader(headers, kJsonLengthHeader), body.size());
+  if (!json_bytes || *json_bytes > kMaxSearchedJson) return body.size();
+  const absl::string_view json = body.substr(0, *json_bytes);
+  // A name may be escaped.
+  const bool may_have_elements = absl::StrContains(json, "BYTES") || absl::StrContains(json, '\\');
+  return may_have_elements ? body.size() : json.size();
 }
 
 absl::StatusOr<bool> IsRawBody(const RestBody& body) {

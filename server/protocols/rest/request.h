@@ -1,6 +1,7 @@
 // An inference request over HTTP: JSON, followed by the tensors that are sent as binary data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/core/tensor_call.h"
+#include "server/http/http_headers.h"
 #include "server/protocols/rest/json.h"
 #include "server/shared_memory/shared_memory.h"
 
@@ -51,6 +53,11 @@ struct RestBody {
 // charged to `limits.ledger`. All three are the call's charged_bytes: the front has charged the body.
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
                                          const RestLimits& limits);
+
+// HttpRoute::bytes_to_parse of the routes whose bodies are read here: the length of the JSON. The whole body
+// if kJsonLengthHeader is missing or cannot be right, or if the JSON may name the type BYTES, whose elements
+// are split.
+size_t RestBytesToParse(const HttpHeaders& headers, absl::string_view body);
 
 // True if the body consists of one tensor's bytes, without JSON.
 absl::StatusOr<bool> IsRawBody(const RestBody& body);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/http/http_message.h"
 
 namespace saccade::server {
 namespace {
@@ -58,6 +59,37 @@ std::vector<T> ValuesOf(const absl::StatusOr<RestCall>& read) {
   std::vector<T> values(bytes.size() / sizeof(T));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
+}
+
+// A network thread must not parse a large body because of what the client says of it.
+TEST(RestRequestTest, BytesToParseAreThoseOfTheJson) {
+  const std::string body(10'000, 'x');
+  const auto named = [&](const std::string& length) {
+    return RestBytesToParse({{"inference-header-content-length", length}}, body);
+  };
+  EXPECT_EQ(RestBytesToParse({}, body), body.size());
+  EXPECT_EQ(named("0"), 0u);
+  EXPECT_EQ(named("37"), 37u);
+  EXPECT_EQ(named("10000"), body.size());
+  for (const char* wrong : {"", "10001", "-1", "37x", "0x25", "1, 2", "18446744073709551617"})
+    EXPECT_EQ(named(wrong), body.size()) << wrong;
+  // The length is the one that is read, also if the header stands twice.
+  HttpRequest twice;
+  twice.headers = {{"Inference-Header-Content-Length", "2"}, {"Inference-Header-Content-Length", "1000"}};
+  EXPECT_EQ(RestBytesToParse(twice.headers, body), 2u);
+  EXPECT_EQ(twice.Header(kJsonLengthHeader), "2");
+}
+
+TEST(RestRequestTest, ElementsOfBytesAreParsed) {
+  const auto parsed = [](const std::string& type) {
+    const std::string json = absl::StrCat(R"({"inputs":[{"datatype":")", type, R"("}]})");
+    const std::string length = absl::StrCat(json.size());
+    return RestBytesToParse({{kJsonLengthHeader, length}}, json + std::string(10'000, '\0')) - json.size();
+  };
+  EXPECT_EQ(parsed("FP32"), 0u);
+  EXPECT_EQ(parsed("BYTES"), 10'000u);
+  EXPECT_EQ(parsed(R"(\u0042YTES)"), 10'000u);
+  EXPECT_EQ(parsed(std::string(5000, 'x')), 10'000u) << "too long to be searched";
 }
 
 TEST(RestRequestTest, AWholeRequestIsRead) {

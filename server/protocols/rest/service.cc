@@ -205,10 +205,10 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
   const char* const route = sent.path_values.count("version") > 0
                                 ? "/v2/models/{model}/versions/{version}/infer"
                                 : "/v2/models/{model}/infer";
-  auto call = std::make_shared<InferCall>(
-      InferCall{.request = std::move(request),
-                .reply = reply,
-                .scope = CallScope(ObserversOf(*deps_.pipeline), sent, route, deps_.clock->Now())});
+  auto call =
+      std::make_shared<InferCall>(InferCall{.request = std::move(request),
+                                            .reply = reply,
+                                            .scope = CallScope(ObserversOf(*deps_.pipeline), sent, route)});
   auto read = Read(sent);
   if (!read.ok()) {
     deps_.pipeline->CountMalformed(kProtocol, read.status().code());
@@ -244,10 +244,12 @@ std::vector<HttpRoute> RestService::Routes() {
                   Responding([this](const HttpRequest& request) { return ModelMetadata(request); })));
   add(ForVersions("GET", "/ready",
                   Responding([this](const HttpRequest& request) { return ModelReady(request); })));
-  add(ForVersions("POST", "/infer",
-                  [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
-                    Infer(std::move(request), reply);
-                  }));
+  std::vector<HttpRoute> infer = ForVersions(
+      "POST", "/infer", [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+        Infer(std::move(request), reply);
+      });
+  for (HttpRoute& route : infer) route.bytes_to_parse = RestBytesToParse;
+  add(std::move(infer));
   add(extensions_.Routes());
   add(repository_.Routes());
   for (HttpRoute& route : routes) {

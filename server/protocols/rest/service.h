@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "server/catalog/catalog.h"
-#include "server/core/clock.h"
 #include "server/engine/pipeline.h"
 #include "server/http/http_message.h"
 #include "server/inference/inference.h"
@@ -46,7 +45,6 @@ class RestService {
     Pipeline* pipeline;
     Catalog* catalog;
     SharedMemory* shared_memory;
-    Clock* clock;
   };
 
   RestService(Options options, const Deps& deps)

@@ -8,13 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "server/protocols/rest/vision.h"
 #include "server/protocols/testing/model_pipeline.h"
+#include "server/tracing/call_watch.h"
 
 namespace saccade::server {
 namespace {
 
 using ::testing::HasSubstr;
+
+// How long requests of these tests have waited when they are handled.
+constexpr absl::Duration kWaited = absl::Hours(1);
 
 class RestServiceTest : public testing::ModelPipelineTest {
  protected:
@@ -32,6 +37,7 @@ class RestServiceTest : public testing::ModelPipelineTest {
     request.method = method;
     request.headers = {{"content-type", content_type}};
     request.path_values = {{"model", model}};
+    request.arrival = Clock::Real()->Now() - kWaited;
     request.cancellation = std::make_shared<Cancellation>();
     HttpResponse answer{.status = 0};
     for (const HttpRoute& route : routes_) {
@@ -42,8 +48,18 @@ class RestServiceTest : public testing::ModelPipelineTest {
     return answer;
   }
 
+  Pipeline::Deps WatchedDeps() const {
+    Pipeline::Deps deps = pipeline_.deps();
+    deps.watch = &watch_;
+    return deps;
+  }
+
+  std::vector<CallFacts> logged_;
+  const CallWatch watch_{
+      {.clock = Clock::Real(), .access_log = [this](const CallFacts& facts) { logged_.push_back(facts); }}};
+  Pipeline watched_{WatchedDeps()};
   SharedMemory shared_memory_{{}};
-  Inference inference_{&pipeline_, &catalog_, &shared_memory_, StatusCodes()};
+  Inference inference_{&watched_, &catalog_, &shared_memory_, StatusCodes()};
   RetryJitter jitter_{1};
   RestService rest_{{.server_name = "",
                      .server_version = "",
@@ -52,12 +68,11 @@ class RestServiceTest : public testing::ModelPipelineTest {
                      .live = nullptr,
                      .ready = nullptr},
                     {.inference = &inference_,
-                     .pipeline = &pipeline_,
+                     .pipeline = &watched_,
                      .catalog = &catalog_,
-                     .shared_memory = &shared_memory_,
-                     .clock = Clock::Real()}};
+                     .shared_memory = &shared_memory_}};
   VisionRest vision_{
-      {.pipeline = &pipeline_, .catalog = &catalog_, .retry_jitter = &jitter_, .max_message_bytes = 1 << 20}};
+      {.pipeline = &watched_, .catalog = &catalog_, .retry_jitter = &jitter_, .max_message_bytes = 1 << 20}};
   std::vector<HttpRoute> routes_;
 };
 
@@ -82,6 +97,34 @@ TEST_F(RestServiceTest, NamesOfModelsAreBounded) {
     EXPECT_THAT(refused.body,
                 HasSubstr(std::string(route.field) + ": has 1025 bytes; at most 1024 are accepted"));
     EXPECT_THAT(ask(1024).body, ::testing::Not(HasSubstr("bytes; at most"))) << route.path;
+  }
+}
+
+TEST_F(RestServiceTest, FilesAndTensorsAreNotParsed) {
+  const HttpHeaders headers = {{"Inference-Header-Content-Length", "20"}};
+  const std::string body(1000, 'x');
+  for (const HttpRoute& route : routes_) {
+    const size_t parsed = route.bytes_to_parse == nullptr ? 1000 : route.bytes_to_parse(headers, body);
+    const size_t expected = route.path == "/v1/predict/{model}"    ? 0
+                            : absl::EndsWith(route.path, "/infer") ? 20
+                                                                   : 1000;
+    EXPECT_EQ(parsed, expected) << route.path;
+  }
+}
+
+// The time that a request waits for a work pool is part of its call's.
+TEST_F(RestServiceTest, CallsBeginWhenTheirRequestArrived) {
+  const std::pair<const char*, const char*> kRoutes[] = {
+      {"/v1/predict", "application/json"},
+      {"/v1/predict/{model}", "image/png"},
+      {"/v2/models/{model}/infer", "application/json"},
+      {"/v2/models/{model}/versions/{version}/infer", "application/json"}};
+  for (const auto& [path, content_type] : kRoutes) {
+    logged_.clear();
+    EXPECT_EQ(Ask("POST", path, content_type, "unknown").status / 100, 4) << path;
+    ASSERT_EQ(logged_.size(), 1u) << path;
+    EXPECT_GE(logged_[0].total, kWaited) << path;
+    EXPECT_LT(logged_[0].total, kWaited + absl::Minutes(10)) << path;
   }
 }
 

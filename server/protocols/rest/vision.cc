@@ -58,12 +58,10 @@ struct VisionRest::Call {
 
 std::shared_ptr<VisionRest::Call> VisionRest::Begin(std::shared_ptr<const HttpRequest> request,
                                                     const char* route, const HttpReply& reply) const {
-  const Pipeline::Deps& deps = options_.pipeline->deps();
   const HttpRequest& sent = *request;
-  return std::make_shared<Call>(
-      Call{.request = std::move(request),
-           .reply = reply,
-           .scope = CallScope(ObserversOf(*options_.pipeline), sent, route, deps.clock->Now())});
+  return std::make_shared<Call>(Call{.request = std::move(request),
+                                     .reply = reply,
+                                     .scope = CallScope(ObserversOf(*options_.pipeline), sent, route)});
 }
 
 absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
@@ -201,7 +199,11 @@ std::vector<HttpRoute> VisionRest::Routes() {
   return {
       {"GET", "/v1/models", Responding([this](const HttpRequest&) { return Models(); }), /*may_block=*/true},
       {"POST", kPredictJson, predict(&VisionRest::PredictJson)},
-      {"POST", kPredictFile, predict(&VisionRest::PredictFile)}};
+      {.method = "POST",
+       .path = kPredictFile,
+       .handler = predict(&VisionRest::PredictFile),
+       // The threads that decode pictures read the file.
+       .bytes_to_parse = [](const HttpHeaders&, absl::string_view) -> size_t { return 0; }}};
 }
 
 }  // namespace saccade::server
