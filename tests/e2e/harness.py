@@ -8,6 +8,7 @@ import queue
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -35,6 +36,12 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 def binary(name):
     return pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / name
+
+
+def module_command(name, *arguments):
+    """The words of a command that does what `python -m NAME ARGUMENTS` does. It takes no seconds to import PyTorch if
+    tests/warm_python.py runs."""
+    return [sys.executable, str(ROOT / "tests" / "run_module.py"), name, *map(str, arguments)]
 
 
 def die_with_parent():
