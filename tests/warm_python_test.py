@@ -76,24 +76,50 @@ def test_it():
     assert ended.returncode == 1
 
 
-PROGRAM = """
+@pytest.fixture(params=["fork", "own process"])
+def module(request, tmp_path):
+    """Runs the module `program`, whose text is given, in `tmp_path`."""
+    with contextlib.ExitStack() as opened:
+        more = {"SACCADE_WARM_PYTHON": str(opened.enter_context(warm(tmp_path)))} if request.param == "fork" else {}
+
+        def run_text(text, *arguments):
+            (tmp_path / "program.py").write_text(text)
+            return subprocess.run([sys.executable, TESTS / "run_module.py", "program", *arguments], cwd=tmp_path, text=True,
+                                  input="given", env=environment(**more), capture_output=True, timeout=DEADLINE_SECONDS)
+
+        yield run_text
+
+
+def test_a_module_is_run_as_a_program(module):
+    ended = module("""
 import pathlib, sys
 if __name__ == "__main__":
     print(pathlib.Path(sys.argv[0]).name, sys.argv[1:], sys.stdin.read())
     print("said", file=sys.stderr)
     sys.exit(7)
-"""
+""", "-m", "a b")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "program.py ['-m', 'a b'] given\n", "said\n")
 
 
-@pytest.mark.parametrize("forks", [True, False])
-def test_a_module_is_run_as_a_program(tmp_path, forks):
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__main__.py").write_text(PROGRAM)
-    with contextlib.ExitStack() as opened:
-        more = {"SACCADE_WARM_PYTHON": str(opened.enter_context(warm(tmp_path)))} if forks else {}
-        ended = subprocess.run([sys.executable, TESTS / "run_module.py", "package", "-m", "a b"], cwd=tmp_path, text=True, input="given",
-                               env=environment(**more), capture_output=True, timeout=DEADLINE_SECONDS)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "__main__.py ['-m', 'a b'] given\n", "said\n")
+def test_a_program_ends_as_python_does(module):
+    assert module("").returncode == 0
+    said = module("raise SystemExit('wrong')")
+    assert (said.returncode, said.stderr) == (1, "wrong\n")
+    failed = module("raise ValueError('wrong')")
+    assert failed.returncode == 1 and failed.stderr.endswith("ValueError: wrong\n")
+    late = module("""
+import atexit, ctypes, threading
+atexit.register(print, "third")
+def second():
+    go.wait()
+    print("second", end=" ")
+go = threading.Event()
+threading.Thread(target=second).start()
+ctypes.CDLL(None).printf(b"of C\\n")
+print("first", end=" ")
+go.set()
+""")
+    assert (late.returncode, sorted(late.stdout.splitlines())) == (0, ["first second third", "of C"]), late.stderr
 
 
 def test_a_fork_has_as_many_threads_as_its_environment_says(tmp_path):

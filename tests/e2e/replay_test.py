@@ -63,7 +63,7 @@ def daemon(repository, tmp_path_factory):
 
 @pytest.mark.parametrize("more", [(), ("--expect", "exact")])
 def test_the_same_build_answers_bit_for_bit_the_same(saccade, capture, daemon, tmp_path, more):
-    done = replay(saccade, capture, daemon, tmp_path / "out", *more)
+    done = replay(saccade, capture, daemon, tmp_path / "out", *more, new=True)
     assert done.returncode == 0, done.stdout + done.stderr
     found = report(tmp_path / "out")
     assert (found["compared"], found["equal"], found["different"], found["skipped"]) == (CALLS, CALLS, 0, {})
