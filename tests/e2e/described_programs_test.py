@@ -223,7 +223,7 @@ def daemon(networks, tmp_path_factory):
     processor = {"image_processor_type": "SegformerImageProcessor", "size": {"height": 96, "width": 128}, "resample": 2,
                  "image_mean": MEAN, "image_std": STD, "do_reduce_labels": True}  # fmt: skip
     add("folder", None, files={"config.json": json.dumps(config), "preprocessor_config.json": json.dumps(processor)})
-    with Daemon(root / "models", ALLOW, log_folder=root) as running:
+    with Daemon(root / "models", ALLOW, "--warm-up-seconds=0", log_folder=root) as running:
         yield running.await_ready()
 
 

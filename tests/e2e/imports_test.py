@@ -63,8 +63,8 @@ def imported(command, tmp_path_factory):
 
 
 def verify(command, model, shown, *flags, **more):
-    words = ["verify", model, "--pictures", shown, "--saccaded", binary("saccaded"), "--saccaded-flag=--warm-up-seconds=0"]
-    return command(*words, *flags, **more)
+    quick = (f"--saccaded-flag=--{time}-seconds=0" for time in ("warm-up", "lame-duck"))
+    return command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"), *quick, *flags, **more)
 
 
 @pytest.mark.parametrize("name, compared", [
@@ -132,7 +132,7 @@ def test_without_the_extra_the_command_says_what_to_install(command, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_told(command, tmp_path):
     (tmp_path / "file").write_text("")
-    said = refused(command, "import", "torchvision:resnet18", "--random", 1, "-o", tmp_path / "file" / "model")
+    said = refused(command, "import", "torchvision:squeezenet1_1", "--random", 1, "-o", tmp_path / "file" / "model")
     assert "Not a directory" in said and "Traceback" not in said
 
 

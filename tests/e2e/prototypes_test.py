@@ -89,7 +89,7 @@ def daemon(networks, tmp_path_factory):
     write(root / "models", "labelled", networks["labelled"], {"input": LETTERBOX, **LABELLED}, example)
     write(root / "models", "squeezed", networks["grid"], {"input": SQUEEZED, **GRID}, example)
     write(root / "models", "shorter", networks["grid"], {"input": SHORTER, **GRID}, example)
-    with Daemon(root / "models", ALLOW, log_folder=root) as running:
+    with Daemon(root / "models", ALLOW, "--warm-up-seconds=0", log_folder=root) as running:
         yield running.await_ready()
 
 
@@ -298,7 +298,7 @@ class Infinite(Segmenter):
 def test_masks_that_are_not_finite_are_an_error_of_that_picture_alone(tmp_path):
     torch.manual_seed(5)
     write(tmp_path / "models", "infinite", Infinite(), {"input": LETTERBOX, **GRID}, torch.zeros(1, 3, 192, 256))
-    with Daemon(tmp_path / "models", ALLOW, log_folder=tmp_path) as daemon:
+    with Daemon(tmp_path / "models", ALLOW, "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
         daemon.await_ready()
         dark = numpy.minimum(picture(192, 256, 6), 100)
         assert ask(daemon, "infinite", encoded(dark)).detections is not None
@@ -326,7 +326,7 @@ def test_boxes_that_end_before_they_start_have_empty_masks(networks, tmp_path):
     write(tmp_path / "models", "inverted", inverted, description, torch.zeros(1, 3, 192, 256))
     write(tmp_path / "models", "labelled", networks["labelled"], description, torch.zeros(1, 3, 192, 256))
     file = encoded(picture(301, 467, 6))
-    with Daemon(tmp_path / "models", ALLOW, log_folder=tmp_path) as daemon:
+    with Daemon(tmp_path / "models", ALLOW, "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
         daemon.await_ready()
         found, expected = (ask(daemon, model, file, detection={"masks": "RLE"}).detections.detections for model in ("inverted", "labelled"))
     assert len(found) == len(expected)
