@@ -71,7 +71,7 @@ def tasks_repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tasks_daemon(tasks_repository, tmp_path_factory):
-    with Daemon(tasks_repository, log_folder=tmp_path_factory.mktemp("log")) as running:
+    with Daemon(tasks_repository, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
 
