@@ -196,7 +196,7 @@ function(saccade_python_test name file)
                         ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=8)
   endif()
   add_test(NAME ${name}
-    COMMAND ${SACCADE_PYTHON} ${PROJECT_SOURCE_DIR}/tests/run_pytest.py -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARG_ARGS}
+    COMMAND ${SACCADE_PYTHON} ${PROJECT_SOURCE_DIR}/tests/run_module.py pytest -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARG_ARGS}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "GOMP_SPINCOUNT=1000;GRPC_ENABLE_FORK_SUPPORT=0;SACCADE_BUILD_DIR=${PROJECT_BINARY_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTEST_DISABLE_PLUGIN_AUTOLOAD=1;${ARG_ENV}")

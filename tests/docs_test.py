@@ -15,6 +15,9 @@ import urllib.parse
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+from installed_client import installed_client  # noqa: E402
+
 FOLDERS = ("client", "deploy", "docs", "kernels", "models", "tests", "tools")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 # Tables of other programs' flags; tests/e2e/compatibility_test.py tests them.
@@ -91,8 +94,8 @@ def of_python_package():
     package = (ROOT / "client" / "python" / "saccade" / "__main__.py").read_text()
     names = ast.literal_eval(re.search(r"^COMMANDS = (\(.*\))$", package, re.MULTILINE)[1])
     with tempfile.TemporaryDirectory() as folder:
-        run(ROOT / "tools" / "install_client", sys.executable, folder)
-        helps = {name: run("env", f"PYTHONPATH={folder}", sys.executable, "-m", "saccade", name, "--help") for name in names}
+        client = installed_client(pathlib.Path(folder) / "client")
+        helps = {name: run("env", f"PYTHONPATH={client}", sys.executable, "-m", "saccade", name, "--help") for name in names}
     return {name: set(FLAG.findall(text)) for name, text in helps.items()}
 
 

@@ -1,37 +1,45 @@
-"""A process that has imported what most tests import, which takes seconds, and forks itself for each test file:
+"""A process that has imported what most tests import, which takes seconds, and forks itself for each module that is run:
 
     python tests/warm_python.py SOCKET MODULE...
 
-run_pytest.py asks for a fork over SOCKET and waits for its exit status. If it is gone before that (ctest ends a test that takes
-too long), its fork is killed. The process ends with the process that started it."""
+run_module.py asks for a fork over SOCKET and waits for its exit status. If it is gone before that (ctest ends a test that takes
+too long), its fork is killed. The process ends with the process that started it.
+
+A variable that a library reads only while it is imported has no effect on a fork, except OMP_NUM_THREADS."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import dataclasses
+import gc
 import importlib
 import json
 import os
+import runpy
 import selectors
 import signal
 import socket
 import sys
+import threading
+import traceback
 
-# A message holds the arguments and the environment of a test.
+# A message holds the arguments and the environment of a job.
 MESSAGE_BYTES = 1 << 20
 
 
 @dataclasses.dataclass
 class Fork:
-    """A test's process, and the connection of who waits for it."""
+    """A job's process, and the connection of the run_module.py that waits for it."""
 
     pid: int
     ended: int
     client: socket.socket
 
 
-def become_test(job: dict, files: list[int]) -> None:
-    """Makes this process what `python -m pytest` with the job's arguments would be."""
+def become(job: dict, files: list[int]) -> None:
+    """Makes this process what a new one of the job's environment would be."""
     os.setsid()
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -43,7 +51,10 @@ def become_test(job: dict, files: list[int]) -> None:
     # Its own folder is first, which `python -m` replaces by the current one.
     folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     sys.path[:1] = [job["folder"], *folders]
-    sys.argv = ["pytest", *job["arguments"]]
+    sys.argv = [job["module"], *job["arguments"]]
+    threads = os.environ.get("OMP_NUM_THREADS")
+    if threads and "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(int(threads))
 
 
 def take_job(client: socket.socket) -> tuple[dict, list[int]] | None:
@@ -55,7 +66,7 @@ def take_job(client: socket.socket) -> tuple[dict, list[int]] | None:
 
 
 def serve(listening: socket.socket) -> tuple[dict, list[int]] | None:
-    """Forks until the parent process is gone. Returns None in this process, and the job of a test in a fork."""
+    """Forks until the parent process is gone. Returns None in this process, and the job in a fork."""
     events = selectors.DefaultSelector()
     events.register(listening, selectors.EVENT_READ)
     parent = os.pidfd_open(os.getppid())
@@ -105,9 +116,38 @@ def serve(listening: socket.socket) -> tuple[dict, list[int]] | None:
             os.close(fork.ended)
 
 
-def main() -> int:
+def run(module: str) -> int:
+    """Runs the module as a program. Returns the status with which Python would exit."""
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def end(status: int) -> None:
+    """Ends the process as Python does, but frees nothing: for a fork, to free all that was imported takes half a second."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    ctypes.CDLL(None).fflush(None)
+    os._exit(status)
+
+
+def main() -> None:
     for module in sys.argv[2:]:
         importlib.import_module(module)
+    # A fork would copy the pages of all objects that its garbage collections look at.
+    gc.collect()
+    gc.freeze()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         # The name appears when it can be connected to.
         made = f"{sys.argv[1]}.new"
@@ -116,12 +156,11 @@ def main() -> int:
         os.rename(made, sys.argv[1])
         taken = serve(listening)
     if taken is None:
-        return 0
-    become_test(*taken)
-    import pytest
-
-    return pytest.main(sys.argv[1:])
+        return
+    job, files = taken
+    become(job, files)
+    end(run(job["module"]))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""run_pytest.py and warm_python.py: a fork runs a test as a process of its own would."""
+"""run_module.py and warm_python.py: a fork runs a module as a process of its own would."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ from harness import DEADLINE_SECONDS, eventually  # noqa: E402
 
 
 @contextlib.contextmanager
-def warm(folder):
-    """The path of a warm process's socket."""
+def warm(folder, *modules, **variables):
+    """The path of the socket of a warm process, which has imported pytest and `modules`."""
     path = folder / "socket"
-    process = subprocess.Popen([sys.executable, TESTS / "warm_python.py", path, "pytest"])
+    process = subprocess.Popen([sys.executable, TESTS / "warm_python.py", path, "pytest", *modules], env=environment(**variables))
     eventually(path.exists, "the process listens")
     yield path
     process.kill()
@@ -27,11 +27,12 @@ def warm(folder):
 
 def command(folder, text):
     (folder / "some_test.py").write_text(text)
-    return [sys.executable, TESTS / "run_pytest.py", "-q", "-p", "no:cacheprovider", folder / "some_test.py"]
+    return [sys.executable, TESTS / "run_module.py", "pytest", "-q", "-p", "no:cacheprovider", folder / "some_test.py"]
 
 
 def environment(**more):
-    return {**{name: value for name, value in os.environ.items() if name != "SACCADE_WARM_PYTHON"}, **more}
+    kept = {name: value for name, value in os.environ.items() if name not in ("SACCADE_WARM_PYTHON", "OMP_NUM_THREADS")}
+    return {**kept, **more}
 
 
 @pytest.fixture(params=["fork", "own process"])
@@ -73,6 +74,71 @@ def test_it():
     assert ended.returncode == 0, ended.stdout
     ended = run(text.replace("OF_ANOTHER", "OF_THE_CALLER"), OF_THE_CALLER="yes", **given)
     assert ended.returncode == 1
+
+
+@pytest.fixture(params=["fork", "own process"])
+def module(request, tmp_path):
+    """Runs the module `program`, whose text is given, in `tmp_path`."""
+    with contextlib.ExitStack() as opened:
+        more = {"SACCADE_WARM_PYTHON": str(opened.enter_context(warm(tmp_path)))} if request.param == "fork" else {}
+
+        def run_text(text, *arguments):
+            (tmp_path / "program.py").write_text(text)
+            return subprocess.run([sys.executable, TESTS / "run_module.py", "program", *arguments], cwd=tmp_path, text=True,
+                                  input="given", env=environment(**more), capture_output=True, timeout=DEADLINE_SECONDS)
+
+        yield run_text
+
+
+def test_a_module_is_run_as_a_program(module):
+    ended = module("""
+import pathlib, sys
+if __name__ == "__main__":
+    print(pathlib.Path(sys.argv[0]).name, sys.argv[1:], sys.stdin.read())
+    print("said", file=sys.stderr)
+    sys.exit(7)
+""", "-m", "a b")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "program.py ['-m', 'a b'] given\n", "said\n")
+
+
+def test_a_program_ends_as_python_does(module):
+    assert module("").returncode == 0
+    said = module("raise SystemExit('wrong')")
+    assert (said.returncode, said.stderr) == (1, "wrong\n")
+    failed = module("raise ValueError('wrong')")
+    assert failed.returncode == 1 and failed.stderr.endswith("ValueError: wrong\n")
+    late = module("""
+import atexit, ctypes, threading
+atexit.register(print, "third")
+def second():
+    go.wait()
+    print("second", end=" ")
+go = threading.Event()
+threading.Thread(target=second).start()
+ctypes.CDLL(None).printf(b"of C\\n")
+print("first", end=" ")
+go.set()
+""")
+    assert (late.returncode, sorted(late.stdout.splitlines())) == (0, ["first second third", "of C"]), late.stderr
+
+
+def test_a_fork_has_as_many_threads_as_its_environment_says(tmp_path):
+    """PyTorch has read the variable when the process forks."""
+    (tmp_path / "torch.py").write_text("set = []\nset_num_threads = set.append\n")
+    (tmp_path / "shown.py").write_text("import torch\nprint(torch.set)\n")
+    with warm(tmp_path, "torch", PYTHONPATH=str(tmp_path)) as path:
+        for more, shown in (({"OMP_NUM_THREADS": "3"}, "[3]\n"), ({}, "[]\n")):
+            found = subprocess.run([sys.executable, TESTS / "run_module.py", "shown"], cwd=tmp_path, capture_output=True, text=True,
+                                   env={**environment(SACCADE_WARM_PYTHON=str(path)), **more}, timeout=DEADLINE_SECONDS)
+            assert found.stdout == shown, found.stderr
+
+
+def test_garbage_collections_of_a_fork_skip_what_was_imported_before(tmp_path):
+    (tmp_path / "shown.py").write_text("import gc\nprint(gc.get_freeze_count() > 1000)\n")
+    with warm(tmp_path) as path:
+        found = subprocess.run([sys.executable, TESTS / "run_module.py", "shown"], cwd=tmp_path, capture_output=True, text=True,
+                               env=environment(SACCADE_WARM_PYTHON=str(path)), timeout=DEADLINE_SECONDS)
+    assert found.stdout == "True\n", found.stderr
 
 
 WAITING = """

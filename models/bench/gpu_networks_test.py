@@ -109,7 +109,7 @@ def test_a_detector_is_judged_beside_its_twin(tmp_path: pathlib.Path):
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "models.bench.gpu_networks", "--build", str(BUILD), *arguments],
+    return subprocess.run([sys.executable, "tests/run_module.py", "models.bench.gpu_networks", "--build", str(BUILD), *arguments],
                           capture_output=True, text=True, check=False)
 
 

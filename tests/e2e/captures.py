@@ -2,14 +2,14 @@
 
 import base64
 import json
+import os
 import pathlib
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 
 import pictures
-from harness import DEADLINE_SECONDS
+from harness import DEADLINE_SECONDS, module_command
 from messages import infer_request, message, predict_request, stream
 
 # Of label maps and disparities.
@@ -73,11 +73,11 @@ def call_by_http(daemon):
     return 3
 
 
-def replay(saccade, folder, daemon, output, *more, seconds=120):
-    """Runs the command to its end, which is expected within so many seconds."""
-    line = [sys.executable, "-m", "saccade", "replay", str(folder), "--url", daemon.grpc_address,
-            "--http-url", f"127.0.0.1:{daemon.http_port}", "-o", str(output), "--speed", "max", *more]
-    environment = {"PYTHONPATH": str(pathlib.Path(saccade.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
+def replay(saccade, folder, daemon, output, *more, seconds=120, new=False):
+    """Runs the command to its end, which is expected within so many seconds. `new` is that of module_command()."""
+    line = module_command("saccade", "replay", folder, "--url", daemon.grpc_address,
+                          "--http-url", f"127.0.0.1:{daemon.http_port}", "-o", output, "--speed", "max", *more, new=new)
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(saccade.__file__).parents[1])}
     return subprocess.run(line, capture_output=True, text=True, timeout=seconds, env=environment)
 
 

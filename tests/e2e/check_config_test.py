@@ -1,13 +1,12 @@
 """Tests --check-config with invalid model folders: one readable line for each, exit code 1, and no crash."""
 
-import itertools
 import random
-import re
 
 import pytest
 import safetensors.torch
 import torch
 
+from checked import BEGINNING, Checked
 from damages import DAMAGES
 from harness import run_to_end
 from tiny_models import TinyModel, write_model
@@ -16,25 +15,14 @@ SEED = 30
 MAX_WORDS = 2000
 
 
-class Checked:
-    """The output of --check-config for a repository."""
+class Readable(Checked):
+    """Details about tensors or options may follow on indented lines."""
 
     def __init__(self, root, *flags):
-        ended = run_to_end("--check-config", f"--model-repository={root}", *flags)
-        self.code, self.lines = ended.returncode, ended.stdout.splitlines()
-        assert self.code in (0, 1), f"exit {self.code}:\n{ended.stderr[-3000:]}"
-        assert re.fullmatch(r"\d+ checked, \d+ with errors", self.lines[-1])
-        # Details about tensors or options may follow on indented lines.
+        super().__init__(root, *flags)
         for line in self.lines[:-1]:
-            assert re.match(r"(OK|WARNING|ERROR) +[\w.-]+|  ", line), line
+            assert BEGINNING.match(line) or line.startswith("  "), line
             assert len(line) < MAX_WORDS and line.isprintable(), line
-
-    def of(self, name):
-        """Returns OK or ERROR, and the text about the model."""
-        begins = re.compile(rf"(OK|ERROR) +{re.escape(name)}( version \d+)?(:| \()")
-        (at,) = [number for number, line in enumerate(self.lines) if begins.match(line)]
-        more = itertools.takewhile(lambda line: line.startswith("  "), self.lines[at + 1 :])
-        return self.lines[at].split()[0], "\n".join((self.lines[at], *more))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +35,7 @@ def checked(network, tmp_path_factory):
     root = tmp_path_factory.mktemp("damaged") / "models"
     write_model(root, "sound", network)
     words = {damage.__name__: damage(write_model(root, damage.__name__, network)) for damage in DAMAGES}
-    return Checked(root), words
+    return Readable(root), words
 
 
 @pytest.mark.parametrize("name", [damage.__name__ for damage in DAMAGES])
@@ -75,7 +63,7 @@ def test_weights_that_were_not_written_to_their_end(network, tmp_path):
     cuts += [choose.randrange(header) for _ in range(20)] + [choose.randrange(len(whole)) for _ in range(20)]
     for number, cut in enumerate(cuts):
         write_model(tmp_path, f"cut{number}", network).write_bytes(whole[:cut])
-    outcome = Checked(tmp_path)
+    outcome = Readable(tmp_path)
     assert outcome.of("whole")[0] == "OK"
     for number, cut in enumerate(cuts):
         state, line = outcome.of(f"cut{number}")
@@ -94,7 +82,7 @@ def test_weights_with_damaged_headers(network, tmp_path):
         for _ in range(choose.choice([1, 1, 3, 30])):
             data[choose.randrange(header)] = choose.randrange(256)
         write_model(tmp_path, f"damaged{number}", network).write_bytes(data)
-    outcome = Checked(tmp_path)
+    outcome = Readable(tmp_path)
     for number in range(60):
         states.add(outcome.of(f"damaged{number}")[0])
     assert "ERROR" in states
@@ -126,11 +114,11 @@ def test_programs_that_were_not_written_to_their_end(tmp_path, file):
         (root / name / "1").mkdir(parents=True)
         (root / name / "config.pbtxt").write_text(PROGRAM)
         (root / name / "1" / file).write_bytes(data)
-    outcome = Checked(root, "--allow-executable-models")
+    outcome = Readable(root, "--allow-executable-models")
     for name in made:
         assert outcome.of(name)[0] == ("OK" if name == "whole" else "ERROR"), name
     # Without the flag the programs are neither run nor read.
-    outcome = Checked(root)
+    outcome = Readable(root)
     for name in made:
         state, line = outcome.of(name)
         assert state == "ERROR" and "--allow-executable-models" in line
@@ -158,7 +146,7 @@ def test_the_network_that_was_meant_is_told(network, tmp_path):
                                 weights)
     weights = write_model(tmp_path, "classes", TinyModel(classes=7, seed=3))
     safetensors.torch.save_file(state, weights)
-    outcome = Checked(tmp_path)
+    outcome = Readable(tmp_path)
     assert "tensors have the names of 'sanet' with classes=5, width=0.25; did you mean that network?" in (
         outcome.of("meant")[1])
     assert 'name.removeprefix("student.net.")' in outcome.of("prefixed")[1]

@@ -3,9 +3,10 @@
 import os
 import pathlib
 import subprocess
-import sys
 
 import pytest
+
+from harness import module_command
 
 COMMANDS = {
     "bulk": ["in", "-o", "out", "--model", "any"],
@@ -23,7 +24,7 @@ def command(saccade, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(saccade.__file__).parents[1])}
 
     def run(name, *more):
-        line = [sys.executable, "-m", "saccade", name, *COMMANDS[name], *more]
+        line = module_command("saccade", name, *COMMANDS[name], *more)
         ended = subprocess.run(line, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
         assert "Traceback" not in ended.stderr, ended.stderr
         return ended.returncode, ended.stderr

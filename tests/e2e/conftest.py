@@ -2,14 +2,13 @@ import asyncio
 import contextlib
 import functools
 import pathlib
-import shutil
-import subprocess
 import sys
 
 import pytest
 
 from busy import HEAVY
-from harness import ROOT, Daemon
+from harness import Daemon
+from installed_client import installed_client
 from tiny_models import TinyModel, tiny_detector, tiny_segmenter, tiny_stereo, write_model
 
 
@@ -72,7 +71,7 @@ def tasks_repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tasks_daemon(tasks_repository, tmp_path_factory):
-    with Daemon(tasks_repository, log_folder=tmp_path_factory.mktemp("log")) as running:
+    with Daemon(tasks_repository, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
 
@@ -96,15 +95,8 @@ def daemon(repository, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def saccade(tmp_path_factory):
-    """The Python client as users install it: built by pip from a copy, so that the checkout is not modified."""
-    checkout, installed = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("installed")
-    without = shutil.ignore_patterns("build", "*.egg-info", "*_pb2*")
-    shutil.copytree(ROOT / "client" / "python", checkout / "client" / "python", ignore=without)
-    shutil.copytree(ROOT / "proto", checkout / "proto")
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--target"]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", *options, installed, checkout / "client" / "python"]
-    built = subprocess.run(command, capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
+    """The Python client as users install it."""
+    installed = installed_client(tmp_path_factory.mktemp("client") / "installed")
     assert (installed / "saccade" / "py.typed").exists() and (installed / "saccade" / "v1" / "vision_pb2.pyi").exists()
     sys.path.insert(0, str(installed))
     try:

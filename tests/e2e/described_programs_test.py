@@ -15,6 +15,7 @@ import torch
 from torchvision.ops import batched_nms
 from torchvision.transforms import functional
 
+from checked import Checked
 from harness import Daemon, binary, run_to_end
 from messages import get_model_request, predict_request
 from pictures import encoded
@@ -222,7 +223,7 @@ def daemon(networks, tmp_path_factory):
     processor = {"image_processor_type": "SegformerImageProcessor", "size": {"height": 96, "width": 128}, "resample": 2,
                  "image_mean": MEAN, "image_std": STD, "do_reduce_labels": True}  # fmt: skip
     add("folder", None, files={"config.json": json.dumps(config), "preprocessor_config.json": json.dumps(processor)})
-    with Daemon(root / "models", ALLOW, log_folder=root) as running:
+    with Daemon(root / "models", ALLOW, "--warm-up-seconds=0", log_folder=root) as running:
         yield running.await_ready()
 
 
@@ -321,19 +322,25 @@ def test_a_softmax_over_a_softmax_is_told(daemon):
     assert len(notes) == 1 and "model=twice" in notes[0] and "head.activation" in notes[0], daemon.log()
 
 
-@pytest.mark.parametrize("network, description, note", [
+# Networks, descriptions, and what is odd about them.
+ODD = [
     (Probabilities(), {"input": EXACT, "head": {"kind": "classes"}}, "output 'logits' sums up to 1"),
     (Grid(), {"input": LETTERBOX, "head": {"kind": "grid", "order": "rows"}},
      "output 'grid' has the shape [7,192], which head.order \"rows\" makes 188 classes of 7 boxes; if it has 3 classes of 192 boxes, set"),
     (Grid(), {"input": LETTERBOX, "head": {"kind": "grid"}}, None),
-])  # fmt: skip
-def test_what_is_odd_about_a_described_model_is_told_before_serving(tmp_path, network, description, note):
-    write(tmp_path / "models", "odd", network, description, example=torch.zeros(1, 3, 192, 256))
-    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
-    assert checked.returncode == 0 and "OK      odd version 1" in checked.stdout, checked.stdout
-    warnings = [line for line in checked.stdout.splitlines() if line.startswith("WARNING")]
-    assert len(warnings) == (note is not None), checked.stdout
-    assert note is None or f"WARNING odd version 1: {note}" in warnings[0]
+]  # fmt: skip
+
+
+def test_what_is_odd_about_a_described_model_is_told_before_serving(tmp_path):
+    for n, (network, description, _) in enumerate(ODD):
+        write(tmp_path / "models", f"odd{n}", network, description, example=torch.zeros(1, 3, 192, 256))
+    checked = Checked(tmp_path / "models", ALLOW)
+    assert checked.code == 0
+    for n, (_, _, note) in enumerate(ODD):
+        assert checked.of(f"odd{n}")[0] == "OK"
+        warnings = checked.warnings_of(f"odd{n}")
+        assert len(warnings) == (note is not None), checked.lines
+        assert note is None or f"WARNING odd{n} version 1: {note}" in warnings[0]
 
 
 def boxes_of(answer):
@@ -582,76 +589,88 @@ def test_options_of_another_task_are_rejected(daemon):
 GOOD = {"input": EXACT, "head": {"kind": "sets"}, "labels": LABELS}
 
 
-@pytest.mark.parametrize(
-    "change, complaint",
-    [
-        ({"head": {"kind": "semantic"}, "outputs": {"logits": "OUTPUT__1"}},
-         "output 'OUTPUT__1' has the shape [12,4] for one picture, but its role 'logits' wants [classes,height,width]"),
-        ({"head": {"kind": "classes"}}, "output 'logits' has the shape [12,4] for one picture, but its role 'logits' wants [classes]"),
-        ({"head": {"kind": "grid", "order": "rows"}, "outputs": {"grid": "OUTPUT__0"}},
-         "output 'OUTPUT__0' has the shape [12,4] for one picture, but its role 'grid' wants 4 + classes columns, in the second dimension"),
-        ({"head": {"kind": "grid", "strides": [8]}, "outputs": {"grid": "OUTPUT__0"}},
-         "output 'OUTPUT__0' has the shape [12,4] for one picture, but its role 'grid' wants 560 rows, one for each cell of head.strides"),
-        ({"labels": ["a", "b"]}, "there are 2 labels, but the program's outputs have 3 classes; give one label per class"),
-        ({"heads": {}}, "there is no key 'heads' in the description; did you mean 'head'?"),
-        ({"input": {**EXACT, "colors": "rgb"}}, "there is no key 'colors' in input; did you mean 'colour'?"),
-        ({"input": {**EXACT, "resize": "leterbox"}}, "did you mean 'letterbox'?"),
-        ({"input": {"size": 100, "crop": 128}, "head": {"kind": "classes"}}, "input.crop is 128 x 128, expected at most the size, 100 x 100"),
-        ({"input": {"resize": "either", "size": [64, 32], "multiple": 48}}, "input.multiple is 48, expected a whole number from 1 to 32"),
-        ({"input": {**SHORTER, "multiple": 8, "buckets": "64x64"}}, "input.buckets is '64x64', expected stride:N with multiple 8"),
-        ({"input": {**EXACT, "size": [0, 10]}}, "input.size is a list with 0, expected 2 numbers"),
-        ({"input": {**EXACT, "std": [1, 0, 1]}}, "input.std is a list with 0"),
-        ({"head": {"kind": "sets", "score_threshold": 2}}, "head.score_threshold is 2, expected a number from 0 to 1"),
-        ({"head": {}}, "head.kind"),
-        ({"outputs": {"logits": "OUTPUT__0"}}, "outputs has no key 'boxes', which this head reads"),
-        ({"input": {"resize": "shorter", "crop": 64}}, "input.crop is set with head.kind 'sets'"),
-        ({"input": {**EXACT, "size": [4, 4]}}, "the program fails on a picture of zeros"),
-        ({"outputs": {"logits": {"name": "OUTPUT__0", "type": "FP16"}, "boxes": "OUTPUT__1"}}, "output 'OUTPUT__0'"),
-    ],
-)  # fmt: skip
-def test_a_description_that_does_not_fit_is_found_before_serving(networks, tmp_path, change, complaint):
-    write(tmp_path / "models", "sets", networks["sets"], {**GOOD, **change})
-    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
-    assert checked.returncode == 1 and complaint in checked.stdout, checked.stdout
-
-
-@pytest.mark.parametrize(
-    "text, complaint",
-    [
-        ("{", "JSON at byte"),
-        ("[]", "the document is a list, expected an object"),
-        ('{"input": {}, "input": {}}', "the name 'input' is used twice"),
-        ("[" * 40 + "]" * 40, "more than 16 levels"),
-        ('{"labels": [' + ",".join(['"x"'] * 70_000) + "]}", "head is missing"),
-        ('{"input": {"scale": 1e999}}', "expected a finite number"),
-    ],
-)
-def test_a_malformed_description_is_an_error_with_its_place(networks, tmp_path, text, complaint):
-    write(tmp_path / "models", "sets", networks["sets"], None, files={"saccade.json": text})
-    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
-    assert checked.returncode == 1 and complaint in checked.stdout, checked.stdout
-    assert "sets/saccade.json" in checked.stdout
-
-
-def test_an_unknown_hugging_face_architecture_is_named(networks, tmp_path):
-    config = {"architectures": ["WhisperForConditionalGeneration"]}
-    files = {"config.json": json.dumps(config), "preprocessor_config.json": '{"size": {"height": 8, "width": 8}}'}
-    write(tmp_path / "models", "other", networks["sets"], None, files=files)
-    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
-    assert checked.returncode == 1 and "WhisperForConditionalGeneration" in checked.stdout, checked.stdout
-
-
-@pytest.mark.parametrize("processor, complaint", [
+# Changes of GOOD, and the complaint about each.
+UNFIT = [
+    ({"head": {"kind": "semantic"}, "outputs": {"logits": "OUTPUT__1"}},
+     "output 'OUTPUT__1' has the shape [12,4] for one picture, but its role 'logits' wants [classes,height,width]"),
+    ({"head": {"kind": "classes"}}, "output 'logits' has the shape [12,4] for one picture, but its role 'logits' wants [classes]"),
+    ({"head": {"kind": "grid", "order": "rows"}, "outputs": {"grid": "OUTPUT__0"}},
+     "output 'OUTPUT__0' has the shape [12,4] for one picture, but its role 'grid' wants 4 + classes columns, in the second dimension"),
+    ({"head": {"kind": "grid", "strides": [8]}, "outputs": {"grid": "OUTPUT__0"}},
+     "output 'OUTPUT__0' has the shape [12,4] for one picture, but its role 'grid' wants 560 rows, one for each cell of head.strides"),
+    ({"labels": ["a", "b"]}, "there are 2 labels, but the program's outputs have 3 classes; give one label per class"),
+    ({"heads": {}}, "there is no key 'heads' in the description; did you mean 'head'?"),
+    ({"input": {**EXACT, "colors": "rgb"}}, "there is no key 'colors' in input; did you mean 'colour'?"),
+    ({"input": {**EXACT, "resize": "leterbox"}}, "did you mean 'letterbox'?"),
+    ({"input": {"size": 100, "crop": 128}, "head": {"kind": "classes"}}, "input.crop is 128 x 128, expected at most the size, 100 x 100"),
+    ({"input": {"resize": "either", "size": [64, 32], "multiple": 48}}, "input.multiple is 48, expected a whole number from 1 to 32"),
+    ({"input": {**SHORTER, "multiple": 8, "buckets": "64x64"}}, "input.buckets is '64x64', expected stride:N with multiple 8"),
+    ({"input": {**EXACT, "size": [0, 10]}}, "input.size is a list with 0, expected 2 numbers"),
+    ({"input": {**EXACT, "std": [1, 0, 1]}}, "input.std is a list with 0"),
+    ({"head": {"kind": "sets", "score_threshold": 2}}, "head.score_threshold is 2, expected a number from 0 to 1"),
+    ({"head": {}}, "head.kind"),
+    ({"outputs": {"logits": "OUTPUT__0"}}, "outputs has no key 'boxes', which this head reads"),
+    ({"input": {"resize": "shorter", "crop": 64}}, "input.crop is set with head.kind 'sets'"),
+    ({"input": {**EXACT, "size": [4, 4]}}, "the program fails on a picture of zeros"),
+    ({"outputs": {"logits": {"name": "OUTPUT__0", "type": "FP16"}, "boxes": "OUTPUT__1"}}, "output 'OUTPUT__0'"),
+]  # fmt: skip
+MALFORMED = [
+    ("{", "JSON at byte"),
+    ("[]", "the document is a list, expected an object"),
+    ('{"input": {}, "input": {}}', "the name 'input' is used twice"),
+    ("[" * 40 + "]" * 40, "more than 16 levels"),
+    ('{"labels": [' + ",".join(['"x"'] * 70_000) + "]}", "head is missing"),
+    ('{"input": {"scale": 1e999}}', "expected a finite number"),
+]
+# What an image processor's file says, and the complaint about it.
+PROCESSORS = [
     ({"image_processor_type": "DPTImageProcessor", "do_pad": True, "size_divisor": 14}, "size_divisor is 14"),
     ({"image_processor_type": "ViTImageProcessor", "do_thumbnail": True}, "'do_thumbnail' is true"),
     ({"image_processor_type": "GLPNImageProcessor", "size_divisor": 32}, "image_processor_type is 'GLPNImageProcessor'"),
     ({"size": {"height": 8, "width": 8}}, "image_processor_type is missing"),
-])  # fmt: skip
-def test_a_hugging_face_processor_that_is_not_understood_is_an_error(networks, tmp_path, processor, complaint):
-    files = {"config.json": '{"architectures": ["DPTForDepthEstimation"]}', "preprocessor_config.json": json.dumps(processor)}
-    write(tmp_path / "models", "other", networks["sets"], None, files=files)
-    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
-    assert checked.returncode == 1 and complaint in checked.stdout and "saccade.json" in checked.stdout, checked.stdout
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def checked(networks, tmp_path_factory):
+    """What --check-config says of the good description and of all that do not fit."""
+    root = tmp_path_factory.mktemp("unfit") / "models"
+    write(root, "good", networks["sets"], GOOD)
+    for n, (change, _) in enumerate(UNFIT):
+        write(root, f"unfit{n}", networks["sets"], {**GOOD, **change})
+    for n, (text, _) in enumerate(MALFORMED):
+        write(root, f"malformed{n}", networks["sets"], None, files={"saccade.json": text})
+    hugging_face = [("WhisperForConditionalGeneration", {"size": {"height": 8, "width": 8}})]
+    hugging_face += [("DPTForDepthEstimation", processor) for processor, _ in PROCESSORS]
+    for n, (architecture, processor) in enumerate(hugging_face):
+        files = {"config.json": json.dumps({"architectures": [architecture]}), "preprocessor_config.json": json.dumps(processor)}
+        write(root, "whisper" if n == 0 else f"processor{n - 1}", networks["sets"], None, files=files)
+    return Checked(root, ALLOW)
+
+
+def test_a_good_description_is_found_to_fit(checked):
+    assert checked.of("good")[0] == "OK"
+
+
+@pytest.mark.parametrize("n, complaint", [(n, complaint) for n, (_, complaint) in enumerate(UNFIT)])
+def test_a_description_that_does_not_fit_is_found_before_serving(checked, n, complaint):
+    assert complaint in checked.error_of(f"unfit{n}")
+
+
+@pytest.mark.parametrize("n, complaint", [(n, complaint) for n, (_, complaint) in enumerate(MALFORMED)])
+def test_a_malformed_description_is_an_error_with_its_place(checked, n, complaint):
+    told = checked.error_of(f"malformed{n}")
+    assert complaint in told and f"malformed{n}/saccade.json" in told
+
+
+def test_an_unknown_hugging_face_architecture_is_named(checked):
+    assert "WhisperForConditionalGeneration" in checked.error_of("whisper")
+
+
+@pytest.mark.parametrize("n, complaint", [(n, complaint) for n, (_, complaint) in enumerate(PROCESSORS)])
+def test_a_hugging_face_processor_that_is_not_understood_is_an_error(checked, n, complaint):
+    told = checked.error_of(f"processor{n}")
+    assert complaint in told and "saccade.json" in told
 
 
 def test_a_program_with_a_description_still_needs_the_permission_to_run(networks, tmp_path):

@@ -6,7 +6,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 
 import numpy
 import pytest
@@ -14,7 +13,7 @@ from PIL import Image
 
 import evaluation_folders as folders
 import pictures
-from harness import Daemon, binary, eventually
+from harness import Daemon, binary, eventually, module_command
 from messages import message, predict_request
 from models.reference import metrics
 from tiny_models import Identity, TinyTask, smooth_volumes, write_model
@@ -34,12 +33,13 @@ def restorer(tmp_path_factory):
 
 @pytest.fixture
 def command(saccade, tmp_path):
-    """command(daemon, dataset, folder, ...): the line of the command, whose output is the test's folder `out`."""
+    """command(daemon, dataset, folder, ...): the line of the command, whose output is the test's folder `out`. `new` is that of
+    module_command()."""
     installed = pathlib.Path(saccade.__file__).parents[1]
 
-    def line(daemon, dataset, folder, model, *more):
-        return ["env", f"PYTHONPATH={installed}", sys.executable, "-m", "saccade", "evaluate", "--dataset", dataset,
-                str(folder), "--model", model, "--url", daemon.grpc_address, "-o", str(tmp_path / "out"), *more]
+    def line(daemon, dataset, folder, model, *more, new=False):
+        words = ["evaluate", "--dataset", dataset, folder, "--model", model, "--url", daemon.grpc_address, "-o", tmp_path / "out", *more]
+        return ["env", f"PYTHONPATH={installed}", *module_command("saccade", *words, new=new)]
 
     return line
 
@@ -221,7 +221,7 @@ def test_an_evaluation_that_was_killed_goes_on(restorer, command, tmp_path):
     for index in range(20):
         for part in ("GT", "condition_1"):
             folders.tiff(tmp_path / "in" / "test_data" / part / f"{index:02}.tif", folders.care_volume(index))
-    line = command(restorer, "care", tmp_path / "in", "restorer", "--max-in-flight", "2")
+    line = command(restorer, "care", tmp_path / "in", "restorer", "--max-in-flight", "2", new=True)
     running = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     eventually(lambda: len(lines(tmp_path)) > 3, "some answers")
     running.send_signal(signal.SIGKILL)

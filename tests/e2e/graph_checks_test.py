@@ -9,7 +9,8 @@ import pytest
 import tritonclient.grpc as triton
 
 import onnx_files as onnx
-from harness import Daemon, eventually, run_to_end
+from checked import Checked
+from harness import Daemon, run_to_end
 
 openvino = pytest.importorskip("openvino", reason="./dev setup openvino installs it")
 
@@ -26,8 +27,8 @@ def config(backend="onnxruntime", batch=8, x="FP32 [ 3, -1, -1 ]", y="FP32 [ 5 ]
     return f"backend: '{backend}' max_batch_size: {batch}\n" + "".join(lines) + more
 
 
-def write(root, content=GOOD, text=None, description=None, file="model.onnx"):
-    folder = root / "models" / "m" / "1"
+def write(root, content=GOOD, text=None, description=None, file="model.onnx", name="m"):
+    folder = root / "models" / name / "1"
     folder.mkdir(parents=True, exist_ok=True)
     if content is not None:
         (folder / file).write_bytes(content)
@@ -42,136 +43,115 @@ def check(root, *flags):
     return run_to_end("--check-config", f"--model-repository={root / 'models'}", *flags)
 
 
-def refused(root, *complaints, flags=()):
-    checked = check(root, *flags)
-    assert checked.returncode == 1 and "ERROR   m" in checked.stdout, checked.stdout + checked.stderr
-    for complaint in complaints:
-        assert complaint in checked.stdout, checked.stdout
+def external(location, offset=0, length=WEIGHT.nbytes):
+    return onnx.classifier(WEIGHT, BIAS, external={"location": location, "offset": offset, "length": length})
 
 
-def test_a_good_graph_needs_no_permission(tmp_path):
-    write(tmp_path)
-    checked = check(tmp_path)
-    assert checked.returncode == 0 and "OK      m version 1 (onnxruntime)" in checked.stdout, checked.stdout
-
-
-@pytest.mark.parametrize("kept", [0, 1, 100, -1, -300])
-def test_a_file_that_is_cut_short(tmp_path, kept):
-    write(tmp_path, GOOD[:kept] if kept else b"")
-    refused(tmp_path, "empty" if kept == 0 else "cut short")
-
-
-def test_a_file_that_is_no_onnx_model(tmp_path):
-    write(tmp_path, b"\x89PNG\r\n\x1a\n" + bytes(200))
-    refused(tmp_path, "the ONNX file is cut short or damaged")
-
-
-@pytest.mark.parametrize("location", ["../../other/secret.bin", "/etc/hostname", "link.bin", "up/secret.bin"])
-def test_external_data_outside_of_the_version(tmp_path, location):
-    folder = write(tmp_path, onnx.classifier(WEIGHT, BIAS, external={"location": location, "offset": 0, "length": 4}))
-    (tmp_path / "models" / "other").mkdir()
-    (tmp_path / "models" / "other" / "secret.bin").write_bytes(WEIGHT.tobytes())
-    (folder / "link.bin").symlink_to("../../other/secret.bin")
-    (folder / "up").symlink_to("../../other")
-    refused(tmp_path, f"the external data of tensor 'weight' is in '{location}', which is outside of the model's version directory")
-
-
-def test_external_data_that_is_missing_or_short(tmp_path):
-    folder = write(tmp_path, onnx.classifier(WEIGHT, BIAS, external={"location": "w.bin", "offset": 0, "length": WEIGHT.nbytes}))
-    refused(tmp_path, "'w.bin', which is missing or empty")
-    (folder / "w.bin").write_bytes(WEIGHT.tobytes()[:-4])
-    refused(tmp_path, f"is at bytes 0 to {WEIGHT.nbytes} of 'w.bin', which has {WEIGHT.nbytes - 4}")
-
-
-def test_an_operator_that_openvino_lacks_is_named(tmp_path):
-    nodes = [onnx.node("Frobnicate", ["x"], ["y"], domain="acme")]
+def operators(*nodes):
+    """A graph of these alone."""
     io = onnx.value("x", "float32", ["n", 3, 8, 8]), onnx.value("y", "float32", ["n", 5])
-    write(tmp_path, onnx.model(nodes, io[:1], io[1:], domains=["acme"]))
-    refused(tmp_path, "OpenVINO does not take the file", "acme.Frobnicate")
+    return onnx.model(list(nodes), io[:1], io[1:], domains=["acme"])
+
+
+LEADS_OUT = {"up": "../../other/secret.bin", "root": "/etc/hostname", "link": "link.bin", "linked_folder": "up/secret.bin"}
+DAMAGED_XML = ("", "<net", "<net name='a' version='11'><layers/></net>", "\0" * 100)
+FIXED = onnx.classifier(WEIGHT, BIAS, batch=1, size=(64, 64))
+# By model: what write() is given, and what is said of it.
+REFUSED = {
+    **{f"cut{kept}": ({"content": GOOD[:kept]}, ["empty" if kept == 0 else "cut short"]) for kept in (0, 1, 100, -1, -300)},
+    "picture": ({"content": b"\x89PNG\r\n\x1a\n" + bytes(200)}, ["the ONNX file is cut short or damaged"]),
+    **{f"leads_{how}": ({"content": external(location, length=4)}, [
+        f"the external data of tensor 'weight' is in '{location}', which is outside of the model's version directory"])
+       for how, location in LEADS_OUT.items()},
+    "data_missing": ({"content": external("w.bin")}, ["'w.bin', which is missing or empty"]),
+    "data_short": ({"content": external("w.bin")}, [f"is at bytes 0 to {WEIGHT.nbytes} of 'w.bin', which has {WEIGHT.nbytes - 4}"]),
+    "operator": ({"content": operators(onnx.node("Frobnicate", ["x"], ["y"], domain="acme"))},
+                 ["OpenVINO does not take the file", "acme.Frobnicate"]),
+    **{f"xml{n}": ({"content": text.encode(), "text": config("openvino"), "file": "model.xml"}, []) for n, text in enumerate(DAMAGED_XML)},
+    # Of OpenVINO's models, whose weights are in another file.
+    "weights_short": ({"text": config("openvino")}, ["OpenVINO does not take the file"]),
+    "weights_missing": ({"text": config("openvino")}, ["'model.bin' is missing, empty or no file; expected the weights beside the .xml file"]),
+    "weights_outside": ({"text": config("openvino")}, ["'model.bin' leads out of the model's version directory"]),
+    # Configurations that do not fit the graph.
+    "fp64": ({"text": config(x="FP64 [ 3, -1, -1 ]")},
+             ["input 'x' of the graph is FP32 [-1,3,-1,-1], but the configuration says FP64 [-1,3,-1,-1]"]),
+    "channels": ({"text": config(x="FP32 [ 4, -1, -1 ]")},
+                 ["input 'x' of the graph is FP32 [-1,3,-1,-1], but the configuration says FP32 [-1,4,-1,-1]"]),
+    "int64": ({"text": config(y="INT64 [ 5 ]")}, ["output 'y' of the graph is FP32 [-1,5], but the configuration says INT64 [-1,5]"]),
+    "strings": ({"text": config(x="STRING [ 3 ]")}, ["'x' is BYTES"]),
+    "int4": ({"text": config(more="parameters { key: 'precision' value { string_value: 'int4' } }\n")}, ["parameter precision is 'int4'"]),
+    "two_inputs": ({"text": config(more="input { name: 'z' data_type: TYPE_FP32 dims: [ 1 ] }\n")},
+                   ["the graph has 1 inputs ('x'), but the configuration says 2"]),
+    "number": ({"text": config().replace("name: 'x'", "name: 'x__7'")},
+               ["input 'x__7' is number 7, counted from 0, but the program has 1; the graph's inputs are 'x'"]),
+    "batch": ({"content": FIXED, "text": config(x="FP32 [ 3, 64, 64 ]")},
+              ["input 'x' of the graph is FP32 [1,3,64,64], whose first size is fixed", "set max_batch_size to 1"]),
+    # Descriptions that do not.
+    **{name: ({"description": {**DESCRIPTION, **change}}, [complaint]) for name, change, complaint in (
+        ("labels", {"labels": ["a", "b"]}, "there are 2 labels, but the program's outputs have 5 classes; give one label per class"),
+        ("role", {"head": {"kind": "semantic"}, "labels": []},
+         "has the shape [5] for one picture, but its role 'logits' wants [classes,height,width]"),
+        ("small", {"input": {"resize": "exact", "size": [4, 4]}}, "the program fails on a picture of zeros"),
+        ("layout", {"input": {**DESCRIPTION["input"], "layout": "nhwc"}}, "input 'pixel_values' of the graph is FP32 [-1,3,-1,-1]"),
+        ("bytes", {"input": {**DESCRIPTION["input"], "type": "UINT8"}}, "but the configuration says UINT8"),
+    )},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """What --check-config says of each model."""
+    root = tmp_path_factory.mktemp("checked")
+    folders = {name: write(root, name=name, **written) for name, (written, _) in REFUSED.items()}
+    (root / "models" / "other").mkdir()
+    (root / "models" / "other" / "secret.bin").write_bytes(WEIGHT.tobytes())
+    for how in LEADS_OUT:
+        (folders[f"leads_{how}"] / "link.bin").symlink_to("../../other/secret.bin")
+        (folders[f"leads_{how}"] / "up").symlink_to("../../other")
+    (folders["data_short"] / "w.bin").write_bytes(WEIGHT.tobytes()[:-4])
+    for n in range(len(DAMAGED_XML)):
+        (folders[f"xml{n}"] / "model.bin").write_bytes(bytes(16))
+    for name in ("weights_short", "weights_missing", "weights_outside"):
+        openvino.save_model(openvino.Core().read_model(folders[name] / "model.onnx"), folders[name] / "model.xml")
+        (folders[name] / "model.onnx").unlink()
+    whole = (folders["weights_outside"] / "model.bin").rename(root / "models" / "weights.bin").read_bytes()
+    (folders["weights_outside"] / "model.bin").symlink_to("../../weights.bin")
+    (folders["weights_short"] / "model.bin").write_bytes(whole[: len(whole) // 2])
+    (folders["weights_missing"] / "model.bin").unlink()
+    write(root, name="good")
+    write(root, FIXED, config(x="FP32 [ 3, 64, 64 ]", batch=1), name="batch_of_one")
+    return Checked(root / "models")
+
+
+@pytest.mark.parametrize("name", ["good", "batch_of_one"])
+def test_a_good_graph_needs_no_permission(checked, name):
+    assert checked.of(name) == ("OK", f"OK      {name} version 1 (onnxruntime)")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_model_that_cannot_be_served_is_refused(checked, name):
+    told = checked.error_of(name)
+    for complaint in REFUSED[name][1]:
+        assert complaint in told
+
+
+def test_a_graph_for_a_gpu_is_refused_where_it_is_served(tmp_path):
+    """The machine that checks need not have the GPU."""
+    write(tmp_path, text=config(more="instance_group { kind: KIND_GPU }\n"))
+    with Daemon(tmp_path / "models", "--exit-on-error=false", "--strict-readiness=false", log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        daemon.await_log("graphs are computed on the CPU")
 
 
 def test_a_graph_that_crashes_openvino_costs_a_load_and_not_the_daemon(tmp_path):
     """A convolution without weights, for which OpenVINO 2026.4 ends by a segmentation fault."""
-    io = onnx.value("x", "float32", ["n", 3, 8, 8]), onnx.value("y", "float32", ["n", 5])
-    folder = write(tmp_path, onnx.model([onnx.node("Conv", ["x"], ["y"])], io[:1], io[1:]))
-    sound = folder.parent.parent / "sound" / "1"
-    sound.mkdir(parents=True)
-    (sound / "model.onnx").write_bytes(GOOD)
-    (sound.parent / "config.pbtxt").write_text(config())
+    write(tmp_path, operators(onnx.node("Conv", ["x"], ["y"])))
+    write(tmp_path, name="sound")
     with Daemon(tmp_path / "models", "--exit-on-error=false", "--strict-readiness=false", log_folder=tmp_path) as daemon:
         daemon.await_ready()
         daemon.await_log("the checking process was ended by signal", "so the daemon does not load it")
         with triton.InferenceServerClient(daemon.grpc_address) as client:
             assert client.is_model_ready("sound") and not client.is_model_ready("m")
-
-
-def test_a_model_of_openvinos_without_its_weights(tmp_path):
-    folder = write(tmp_path, text=config("openvino"))
-    openvino.save_model(openvino.Core().read_model(folder / "model.onnx"), folder / "model.xml")
-    (folder / "model.onnx").unlink()
-    whole = (folder / "model.bin").read_bytes()
-    (folder / "model.bin").write_bytes(whole[: len(whole) // 2])
-    refused(tmp_path, "OpenVINO does not take the file")
-    (folder / "model.bin").unlink()
-    refused(tmp_path, "'model.bin' is missing, empty or no file; expected the weights beside the .xml file")
-    outside = tmp_path / "models" / "weights.bin"
-    outside.write_bytes(whole)
-    (folder / "model.bin").symlink_to("../../weights.bin")
-    refused(tmp_path, "'model.bin' leads out of the model's version directory")
-
-
-@pytest.mark.parametrize("text", ["", "<net", "<net name='a' version='11'><layers/></net>", "\0" * 100])
-def test_a_damaged_model_of_openvinos(tmp_path, text):
-    folder = write(tmp_path, text.encode(), config("openvino"), file="model.xml")
-    (folder / "model.bin").write_bytes(bytes(16))
-    refused(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "text, complaint",
-    [
-        (config(x="FP64 [ 3, -1, -1 ]"), "input 'x' of the graph is FP32 [-1,3,-1,-1], but the configuration says FP64 [-1,3,-1,-1]"),
-        (config(x="FP32 [ 4, -1, -1 ]"), "input 'x' of the graph is FP32 [-1,3,-1,-1], but the configuration says FP32 [-1,4,-1,-1]"),
-        (config(y="INT64 [ 5 ]"), "output 'y' of the graph is FP32 [-1,5], but the configuration says INT64 [-1,5]"),
-        (config(x="STRING [ 3 ]"), "'x' is BYTES"),
-        (config(more="instance_group { kind: KIND_GPU }\n"), ""),
-        (config(more="parameters { key: 'precision' value { string_value: 'int4' } }\n"), "parameter precision is 'int4'"),
-        (config(more="input { name: 'z' data_type: TYPE_FP32 dims: [ 1 ] }\n"), "the graph has 1 inputs ('x'), but the configuration says 2"),
-        (config().replace("name: 'x'", "name: 'x__7'"), "input 'x__7' is number 7, counted from 0, but the program has 1; the graph's inputs are 'x'"),
-    ],
-)  # fmt: skip
-def test_a_configuration_that_does_not_fit_the_graph(tmp_path, text, complaint):
-    write(tmp_path, text=text)
-    if complaint:
-        refused(tmp_path, complaint)
-    else:
-        # The machine that checks need not have the GPU; the one that serves refuses it.
-        with Daemon(tmp_path / "models", "--exit-on-error=false", "--strict-readiness=false", log_folder=tmp_path) as daemon:
-            daemon.await_ready()
-            eventually(lambda: "graphs are computed on the CPU" in daemon.log(), "the load was refused")
-
-
-def test_a_batch_that_the_graph_does_not_have(tmp_path):
-    fixed = onnx.classifier(WEIGHT, BIAS, batch=1, size=(64, 64))
-    write(tmp_path, fixed, config(x="FP32 [ 3, 64, 64 ]"))
-    refused(tmp_path, "input 'x' of the graph is FP32 [1,3,64,64], whose first size is fixed", "set max_batch_size to 1")
-    write(tmp_path, fixed, config(x="FP32 [ 3, 64, 64 ]", batch=1))
-    assert check(tmp_path).returncode == 0
-
-
-@pytest.mark.parametrize(
-    "change, complaint",
-    [
-        ({"labels": ["a", "b"]}, "there are 2 labels, but the program's outputs have 5 classes; give one label per class"),
-        ({"head": {"kind": "semantic"}, "labels": []}, "has the shape [5] for one picture, but its role 'logits' wants [classes,height,width]"),
-        ({"input": {"resize": "exact", "size": [4, 4]}}, "the program fails on a picture of zeros"),
-        ({"input": {**DESCRIPTION["input"], "layout": "nhwc"}}, "input 'pixel_values' of the graph is FP32 [-1,3,-1,-1]"),
-        ({"input": {**DESCRIPTION["input"], "type": "UINT8"}}, "but the configuration says UINT8"),
-    ],
-)  # fmt: skip
-def test_a_description_that_does_not_fit_the_graph(tmp_path, change, complaint):
-    write(tmp_path, description={**DESCRIPTION, **change})
-    refused(tmp_path, complaint)
 
 
 def sums(model):
@@ -181,45 +161,59 @@ def sums(model):
 
 
 def test_files_are_compared_with_their_checksums_before_they_are_loaded(tmp_path):
-    model = write(tmp_path).parent
-    sums(model)
-    assert check(tmp_path).returncode == 0
-    (model / "1" / "model.onnx").write_bytes(GOOD[:-1] + b"x")
-    refused(tmp_path, "m/1/model.onnx: has the SHA-256 ")
-    (model / "1" / "model.onnx").write_bytes(GOOD)
-    (model / "1" / "extra").write_text("x")
-    refused(tmp_path, "m/1/extra: is not in SHA256SUMS")
-    (model / "1" / "extra").unlink()
-    (model / "config.pbtxt").write_text(config(batch=4))
-    refused(tmp_path, "m/config.pbtxt: has the SHA-256 ")
+    whole, changed, more, configured = (write(tmp_path, name=name).parent for name in ("whole", "changed", "more", "configured"))
+    for model in (whole, changed, more, configured):
+        sums(model)
+    (changed / "1" / "model.onnx").write_bytes(GOOD[:-1] + b"x")
+    (more / "1" / "extra").write_text("x")
+    (configured / "config.pbtxt").write_text(config(batch=4))
+    checked = Checked(tmp_path / "models")
+    assert checked.of("whole")[0] == "OK"
+    assert "changed/1/model.onnx: has the SHA-256 " in checked.error_of("changed")
+    assert "more/1/extra: is not in SHA256SUMS" in checked.error_of("more")
+    assert "configured/config.pbtxt: has the SHA-256 " in checked.error_of("configured")
 
 
-def test_a_daemon_that_requires_signatures_loads_only_signed_models(tmp_path):
-    model = write(tmp_path).parent
-    sums(model)
+def keys_of(tmp_path):
     private, public = tmp_path / "private.pem", tmp_path / "public.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
     subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
-    required = (f"--signing-key={public}", "--require-signed")
-    refused(tmp_path, "m/SHA256SUMS.sig: is missing", flags=required)
+    return private, public
+
+
+def sign(model, private):
     subprocess.run(["openssl", "pkeyutl", "-sign", "-inkey", private, "-rawin", "-in", model / "SHA256SUMS",
                     "-out", model / "SHA256SUMS.sig"], check=True)
-    with Daemon(tmp_path / "models", *required, "--model-control-mode=explicit", "--load-model=*", log_folder=tmp_path) as daemon:
+
+
+def test_a_daemon_that_requires_signatures_loads_only_signed_models(tmp_path):
+    private, public = keys_of(tmp_path)
+    names = ("signed", "unsigned", "changed", "without_sums")
+    signed, unsigned, changed, without_sums = (write(tmp_path, name=name).parent for name in names)
+    for model in (signed, unsigned, changed, without_sums):
+        sums(model)
+        if model != unsigned:
+            sign(model, private)
+    (changed / "SHA256SUMS").write_text((changed / "SHA256SUMS").read_text() + "\n")
+    (without_sums / "SHA256SUMS").unlink()
+    required = (f"--signing-key={public}", "--require-signed")
+    checked = Checked(tmp_path / "models", *required)
+    assert checked.of("signed")[0] == "OK"
+    assert "unsigned/SHA256SUMS.sig: is missing" in checked.error_of("unsigned")
+    assert "changed/SHA256SUMS.sig: is not the signature of SHA256SUMS" in checked.error_of("changed")
+    assert "without_sums/SHA256SUMS: is missing, and the daemon runs with --require-signed" in checked.error_of("without_sums")
+    flags = ("--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false", "--strict-readiness=false")
+    with Daemon(tmp_path / "models", *required, *flags, log_folder=tmp_path) as daemon:
         daemon.await_ready()
-    (model / "SHA256SUMS").write_text((model / "SHA256SUMS").read_text() + "\n")
-    refused(tmp_path, "m/SHA256SUMS.sig: is not the signature of SHA256SUMS", flags=required)
-    (model / "SHA256SUMS").unlink()
-    refused(tmp_path, "m/SHA256SUMS: is missing, and the daemon runs with --require-signed", flags=required)
+        with triton.InferenceServerClient(daemon.grpc_address) as client:
+            assert [name for name in names if client.is_model_ready(name)] == ["signed"]
 
 
 def test_a_configuration_in_a_request_is_not_signed(tmp_path):
     model = write(tmp_path).parent
     sums(model)
-    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
-    subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
-    subprocess.run(["openssl", "pkeyutl", "-sign", "-inkey", private, "-rawin", "-in", model / "SHA256SUMS",
-                    "-out", model / "SHA256SUMS.sig"], check=True)
+    private, public = keys_of(tmp_path)
+    sign(model, private)
     flags = (f"--signing-key={public}", "--require-signed", "--model-control-mode=explicit")
     with Daemon(tmp_path / "models", *flags, log_folder=tmp_path) as daemon:
         daemon.await_ready()

@@ -8,6 +8,7 @@ import queue
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -35,6 +36,13 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 def binary(name):
     return pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / name
+
+
+def module_command(name, *arguments, new=False):
+    """The words of a command that does what `python -m NAME ARGUMENTS` does. Where tests/warm_python.py runs, a fork of it
+    runs the module, which saves the seconds that importing PyTorch takes; with `new`, Python starts as it does for users."""
+    start = ["-m"] if new else [str(ROOT / "tests" / "run_module.py")]
+    return [sys.executable, *start, name, *map(str, arguments)]
 
 
 def die_with_parent():

@@ -15,19 +15,20 @@ import torch
 
 import onnx_files
 import pictures
-from harness import binary
+from harness import binary, module_command
 
 SIZES = [(301, 467), (240, 320), (97, 151)]
 
 
 @pytest.fixture(scope="module")
 def command(saccade):
-    """Runs the package as users do; returns the process. Python looks for modules in `before` first."""
+    """Runs the package; returns the ended process. `new` starts Python as users do; it looks for modules in `before` first."""
     installed = pathlib.Path(saccade.__file__).parents[1]
 
-    def run(*arguments, before=()):
+    def run(*arguments, before=(), new=False):
         path = os.pathsep.join(map(str, [*before, installed]))
-        words = [sys.executable, "-m", "saccade", *map(str, arguments)]
+        # A fork has imported modules already that might be in `before`.
+        words = module_command("saccade", *arguments, new=new or bool(before))
         return subprocess.run(words, capture_output=True, text=True, timeout=250,
                               env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"})
 
@@ -61,15 +62,16 @@ def imported(command, tmp_path_factory):
     return get
 
 
-def verify(command, model, shown, *flags):
-    return command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"), "--json", *flags)
+def verify(command, model, shown, *flags, **more):
+    quick = (f"--saccaded-flag=--{time}-seconds=0" for time in ("warm-up", "lame-duck"))
+    return command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"), *quick, *flags, **more)
 
 
 @pytest.mark.parametrize("name, compared", [
     ("resnet18", ["score"]), ("fasterrcnn_mobilenet_v3_large_320_fpn", ["box", "score"]),
 ])  # fmt: skip
 def test_what_is_served_is_the_authors(command, imported, shown, name, compared):
-    done = verify(command, imported(name), shown)
+    done = verify(command, imported(name), shown, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["within"] and found["compared"] >= len(SIZES) and found["unmatched"] == 0
@@ -84,7 +86,7 @@ def test_a_difference_beyond_the_tolerance_is_an_error(command, imported, shown)
     described["input"]["mean"] = [0.4, 0.4, 0.4]
     description.write_text(json.dumps(described))
     try:
-        done = command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"))
+        done = verify(command, model, shown, new=True)
     finally:
         description.write_text(before)
     assert done.returncode == 1 and "TOO MUCH" in done.stdout
@@ -130,7 +132,7 @@ def test_without_the_extra_the_command_says_what_to_install(command, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_told(command, tmp_path):
     (tmp_path / "file").write_text("")
-    said = refused(command, "import", "torchvision:resnet18", "--random", 1, "-o", tmp_path / "file" / "model")
+    said = refused(command, "import", "torchvision:squeezenet1_1", "--random", 1, "-o", tmp_path / "file" / "model")
     assert "Not a directory" in said and "Traceback" not in said
 
 
@@ -429,7 +431,7 @@ def test_a_file_is_served_by_its_description(command, tmp_path):
     torch.jit.script(Mean()).save(str(tmp_path / "mean.pt"))
     (tmp_path / "names.txt").write_text("red\ngreen\nblue\n")
     done = command("import", tmp_path / "mean.pt", "--description", described(tmp_path), "--labels", tmp_path / "names.txt",
-                   "-o", tmp_path / "models" / "mean")  # fmt: skip
+                   "-o", tmp_path / "models" / "mean", new=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = checked(tmp_path / "models", "--allow-executable-models")
     assert found.returncode == 0 and "OK      mean version 1" in found.stdout, found.stdout

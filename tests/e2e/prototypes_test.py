@@ -11,8 +11,9 @@ from torchvision.ops import batched_nms
 from torchvision.transforms import functional
 
 import coco
+from checked import Checked
 from described_programs_test import ALLOW, BOXES, LABELS, LETTERBOX, SIZES, Grid, ask, boxes_of, decoded, letterboxed, picture, write
-from harness import Daemon, run_to_end
+from harness import Daemon
 from pictures import encoded
 
 COUNT = 6  # prototypes
@@ -88,7 +89,7 @@ def daemon(networks, tmp_path_factory):
     write(root / "models", "labelled", networks["labelled"], {"input": LETTERBOX, **LABELLED}, example)
     write(root / "models", "squeezed", networks["grid"], {"input": SQUEEZED, **GRID}, example)
     write(root / "models", "shorter", networks["grid"], {"input": SHORTER, **GRID}, example)
-    with Daemon(root / "models", ALLOW, log_folder=root) as running:
+    with Daemon(root / "models", ALLOW, "--warm-up-seconds=0", log_folder=root) as running:
         yield running.await_ready()
 
 
@@ -237,31 +238,24 @@ def changed(description, **changes):
     return made
 
 
-@pytest.mark.parametrize(
-    "model, change, complaint",
-    [
-        ("grid", {"head": {"prototype_layout": "hwc"}},
-         "output 'OUTPUT__0' has the shape [13,192] for one picture, but its role 'grid' wants 68 + classes columns"),
-        ("grid", {"head": {"keypoints": 2}}, "outputs has prototypes with head.keypoints 2; expected keypoints or the coefficients"),
-        ("grid", {"outputs": {"coefficients": "OUTPUT__1"}}, "there is no key 'coefficients' in outputs"),
-        ("grid", {"head": {"mask_side": 0}}, "head.mask_side is 0, expected a whole number from 1 to 512"),
-        ("grid", {"head": {"prototype_layout": "khw"}}, "head.prototype_layout"),
-        ("grid", {"outputs": {"prototypes": "OUTPUT__0", "grid": "OUTPUT__1"}},
-         "output 'OUTPUT__0' has the shape [13,192] for one picture, but its role 'prototypes' wants "
-         "[1 to 1024 prototypes,height,width]; head.prototype_layout \"hwc\" has them last"),
-        ("yolact", {"head": {"prototype_layout": "chw"}},
-         "output 'OUTPUT__2' has the shape [192,6] for one picture, but its role 'coefficients' wants [192,48], "
-         "a coefficient for each prototype"),
-        ("yolact", {"outputs": {"coefficients": None}}, "outputs has coefficients without prototypes, or prototypes without coefficients"),
-        ("yolact", {"outputs": {"prototypes": None}}, "outputs has coefficients without prototypes, or prototypes without coefficients"),
-        ("labelled", {"outputs": {"masks": "OUTPUT__4"}}, "outputs has both masks and prototypes; expected one of them"),
-    ],
-)  # fmt: skip
-def test_prototypes_that_do_not_fit_are_found_before_serving(networks, tmp_path, model, change, complaint):
-    description = changed({"grid": GRID, "yolact": YOLACT, "labelled": LABELLED}[model], **change)
-    write(tmp_path / "models", model, networks[model], description, torch.zeros(1, 3, 192, 256))
-    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
-    assert checked.returncode == 1 and complaint in checked.stdout, checked.stdout
+# The model, a change of its description, and the complaint about it.
+UNFIT = [
+    ("grid", {"head": {"prototype_layout": "hwc"}},
+     "output 'OUTPUT__0' has the shape [13,192] for one picture, but its role 'grid' wants 68 + classes columns"),
+    ("grid", {"head": {"keypoints": 2}}, "outputs has prototypes with head.keypoints 2; expected keypoints or the coefficients"),
+    ("grid", {"outputs": {"coefficients": "OUTPUT__1"}}, "there is no key 'coefficients' in outputs"),
+    ("grid", {"head": {"mask_side": 0}}, "head.mask_side is 0, expected a whole number from 1 to 512"),
+    ("grid", {"head": {"prototype_layout": "khw"}}, "head.prototype_layout"),
+    ("grid", {"outputs": {"prototypes": "OUTPUT__0", "grid": "OUTPUT__1"}},
+     "output 'OUTPUT__0' has the shape [13,192] for one picture, but its role 'prototypes' wants "
+     "[1 to 1024 prototypes,height,width]; head.prototype_layout \"hwc\" has them last"),
+    ("yolact", {"head": {"prototype_layout": "chw"}},
+     "output 'OUTPUT__2' has the shape [192,6] for one picture, but its role 'coefficients' wants [192,48], "
+     "a coefficient for each prototype"),
+    ("yolact", {"outputs": {"coefficients": None}}, "outputs has coefficients without prototypes, or prototypes without coefficients"),
+    ("yolact", {"outputs": {"prototypes": None}}, "outputs has coefficients without prototypes, or prototypes without coefficients"),
+    ("labelled", {"outputs": {"masks": "OUTPUT__4"}}, "outputs has both masks and prototypes; expected one of them"),
+]  # fmt: skip
 
 
 class Huge(torch.nn.Module):
@@ -270,11 +264,25 @@ class Huge(torch.nn.Module):
         return grid + 0 * x.mean(), torch.zeros(1, 1, 700, 700).expand(x.shape[0], -1, -1, -1) + 0 * x.mean()
 
 
-def test_masks_that_would_take_too_much_memory_are_found_before_serving(tmp_path):
-    write(tmp_path / "models", "huge", Huge(), changed({**GRID, "labels": ["a"]}, head={"max_detections": 1000}))
-    checked = run_to_end("--check-config", f"--model-repository={tmp_path / 'models'}", ALLOW)
-    assert checked.returncode == 1, checked.stdout
-    assert "[1,700,700]" in checked.stdout and "at most 268435 positions, so that the masks of head.max_detections 1000" in checked.stdout
+@pytest.fixture(scope="module")
+def checked(networks, tmp_path_factory):
+    """What --check-config says of all descriptions that do not fit."""
+    root = tmp_path_factory.mktemp("unfit") / "models"
+    for n, (model, change, _) in enumerate(UNFIT):
+        description = changed({"grid": GRID, "yolact": YOLACT, "labelled": LABELLED}[model], **change)
+        write(root, f"unfit{n}", networks[model], description, torch.zeros(1, 3, 192, 256))
+    write(root, "huge", Huge(), changed({**GRID, "labels": ["a"]}, head={"max_detections": 1000}))
+    return Checked(root, ALLOW)
+
+
+@pytest.mark.parametrize("n, complaint", [(n, complaint) for n, (_, _, complaint) in enumerate(UNFIT)])
+def test_prototypes_that_do_not_fit_are_found_before_serving(checked, n, complaint):
+    assert complaint in checked.error_of(f"unfit{n}")
+
+
+def test_masks_that_would_take_too_much_memory_are_found_before_serving(checked):
+    told = checked.error_of("huge")
+    assert "[1,700,700]" in told and "at most 268435 positions, so that the masks of head.max_detections 1000" in told
 
 
 class Infinite(Segmenter):
@@ -290,7 +298,7 @@ class Infinite(Segmenter):
 def test_masks_that_are_not_finite_are_an_error_of_that_picture_alone(tmp_path):
     torch.manual_seed(5)
     write(tmp_path / "models", "infinite", Infinite(), {"input": LETTERBOX, **GRID}, torch.zeros(1, 3, 192, 256))
-    with Daemon(tmp_path / "models", ALLOW, log_folder=tmp_path) as daemon:
+    with Daemon(tmp_path / "models", ALLOW, "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
         daemon.await_ready()
         dark = numpy.minimum(picture(192, 256, 6), 100)
         assert ask(daemon, "infinite", encoded(dark)).detections is not None
@@ -318,7 +326,7 @@ def test_boxes_that_end_before_they_start_have_empty_masks(networks, tmp_path):
     write(tmp_path / "models", "inverted", inverted, description, torch.zeros(1, 3, 192, 256))
     write(tmp_path / "models", "labelled", networks["labelled"], description, torch.zeros(1, 3, 192, 256))
     file = encoded(picture(301, 467, 6))
-    with Daemon(tmp_path / "models", ALLOW, log_folder=tmp_path) as daemon:
+    with Daemon(tmp_path / "models", ALLOW, "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
         daemon.await_ready()
         found, expected = (ask(daemon, model, file, detection={"masks": "RLE"}).detections.detections for model in ("inverted", "labelled"))
     assert len(found) == len(expected)

@@ -63,7 +63,7 @@ def daemon(repository, tmp_path_factory):
 
 @pytest.mark.parametrize("more", [(), ("--expect", "exact")])
 def test_the_same_build_answers_bit_for_bit_the_same(saccade, capture, daemon, tmp_path, more):
-    done = replay(saccade, capture, daemon, tmp_path / "out", *more)
+    done = replay(saccade, capture, daemon, tmp_path / "out", *more, new=True)
     assert done.returncode == 0, done.stdout + done.stderr
     found = report(tmp_path / "out")
     assert (found["compared"], found["equal"], found["different"], found["skipped"]) == (CALLS, CALLS, 0, {})
@@ -79,7 +79,7 @@ def test_many_answers_in_other_batches_are_the_same(saccade, start, tmp_path):
     write_model(tmp_path / "models", "classifier", TinyModel(classes=5, seed=3), max_batch_size=8)
     write_model(tmp_path / "models", "detector", tiny_detector(), max_batch_size=8)
     files = [pictures.encoded(pictures.pixels(seed, 40 + 9 * (seed % 7), 40 + 11 * (seed % 5)), "JPEG") for seed in range(64)]
-    flags = (f"--capture={tmp_path / 'calls'}", "--lame-duck-seconds=0")
+    flags = (f"--capture={tmp_path / 'calls'}", "--lame-duck-seconds=0", "--warm-up-seconds=0")
     daemon = start(tmp_path / "models", *flags).await_ready()
 
     def send(client):
@@ -96,7 +96,7 @@ def test_many_answers_in_other_batches_are_the_same(saccade, start, tmp_path):
     assert len(sizes) > 1, "some requests share a pass"
     daemon.terminate()
     assert daemon.exit_code() == 0
-    daemon = start(tmp_path / "models").await_ready()
+    daemon = start(tmp_path / "models", "--warm-up-seconds=0").await_ready()
     done = replay(saccade, tmp_path / "calls", daemon, tmp_path / "out", "--expect", "exact", seconds=1800)
     assert done.returncode == 0, done.stdout + done.stderr
     found = report(tmp_path / "out")

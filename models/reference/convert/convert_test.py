@@ -434,7 +434,7 @@ def test_usage(tmp_path):
     ended = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     assert ended.returncode == 2 and "invalid choice: 'nothing'" in ended.stderr
     torch.save(build("sanet", width="0.25").state_dict(), tmp_path / "a.pth")
-    line = [sys.executable, "-m", "models.reference.convert", tmp_path / "a.pth", "--architecture", "sanet", "--option", "depth=3",
-            "-o", tmp_path / "y"]
+    line = [sys.executable, "tests/run_module.py", "models.reference.convert", tmp_path / "a.pth", "--architecture", "sanet",
+            "--option", "depth=3", "-o", tmp_path / "y"]
     ended = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     assert ended.returncode == 1 and "cannot be built" in ended.stderr and "Traceback" not in ended.stderr
