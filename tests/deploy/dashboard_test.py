@@ -8,11 +8,9 @@ import re
 import subprocess
 import sys
 
-import jsonschema
 import pytest
-import yaml
 
-from custom_resources import SCHEMAS
+from manifests import check, parse, parse_all
 from monitoring import PROMTOOL, ROOT, metrics_of, names_of_the_daemon, page_of_the_daemon
 
 DASHBOARD = ROOT / "deploy" / "monitoring" / "dashboard.json"
@@ -139,13 +137,13 @@ def test_it_is_provisioned():
     built = subprocess.run([ROOT.joinpath(sys.prefix, "bin", "kubectl"), "kustomize", DASHBOARD.parent],
                            capture_output=True, text=True)
     assert built.returncode == 0 and not built.stderr, built.stderr
-    resources = {resource["kind"]: resource for resource in yaml.safe_load_all(built.stdout)}
+    resources = {resource["kind"]: resource for resource in parse_all(built.stdout)}
     assert set(resources) == {"ConfigMap", "PrometheusRule"}
-    jsonschema.validate(resources["PrometheusRule"], SCHEMAS["PrometheusRule"])
+    check(resources["PrometheusRule"])
     config = resources["ConfigMap"]
     assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert json.loads(config["data"]["saccade.json"]) == dashboard()
     # An API server's limit for one object.
     assert len(json.dumps(config)) < 1 << 20
-    (provider,) = yaml.safe_load(PROVISIONING.read_text())["providers"]
+    (provider,) = parse(PROVISIONING.read_text())["providers"]
     assert provider["type"] == "file" and provider["options"]["path"].startswith("/")

@@ -1,5 +1,6 @@
 """Checks that the manifests build, validate, and agree with each other, with the image and with the daemon's flags."""
 
+import functools
 import itertools
 import os
 import pathlib
@@ -14,8 +15,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from custom_resources import SCHEMAS
 from drain_time import beside_the_flags
+from manifests import check, parse, parse_all
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
@@ -28,11 +29,16 @@ TREES = (*FOLDERS, *(f"base with {name}" for name in COMPONENTS))
 GPU = "nvidia.com/gpu"
 
 
+@functools.cache
+def text_of(folder):
+    made = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert not made.stderr, f"kustomize warns: {made.stderr}"
+    return made.stdout
+
+
 def kustomize(folder):
-    built = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    assert not built.stderr, f"kustomize warns: {built.stderr}"
-    return [resource for resource in yaml.safe_load_all(built.stdout) if resource]
+    return parse_all(text_of(folder))
 
 
 @pytest.fixture(scope="module", params=TREES)
@@ -82,7 +88,7 @@ def test_keda_takes_the_autoscalers_place(tmp_path_factory):
 
 
 def replacements(folder):
-    return yaml.safe_load((KUSTOMIZE / folder / "kustomization.yaml").read_text())["replacements"]
+    return parse((KUSTOMIZE / folder / "kustomization.yaml").read_text())["replacements"]
 
 
 def check_that_keda_scales(built, name):
@@ -150,16 +156,13 @@ def flags(resources):
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
 def test_every_resource_fits_its_schema(resources, version):
     for resource in resources:
-        if resource["kind"] in SCHEMAS:
-            jsonschema.validate(resource, SCHEMAS[resource["kind"]])
-        else:
-            kubernetes_validate.validate(resource, version, strict=True)
+        check(resource, version)
 
 
 def test_a_misspelt_field_is_found(resources):
     broken = {**only(resources, "Service"), "spek": {}}
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(broken, KUBERNETES_VERSIONS[0], strict=True)
+    with pytest.raises(jsonschema.ValidationError):
+        check(broken, KUBERNETES_VERSIONS[0])
 
 
 def test_the_page_says_which_schemas_the_manifests_were_checked_against():
@@ -236,7 +239,7 @@ def test_the_developers_overlay_is_one_open_pod_of_a_fresh_image():
     built = kustomize(KUSTOMIZE / "overlays/dev")
     for version in KUBERNETES_VERSIONS:
         for resource in built:
-            kubernetes_validate.validate(resource, version, strict=True)
+            check(resource, version)
     assert {resource["kind"] for resource in built} == {"ConfigMap", "Deployment", "NetworkPolicy", "Service", "ServiceAccount"}
     deployment = only(built, "Deployment")["spec"]
     assert deployment["replicas"] == 1 and deployment["strategy"] == {"type": "Recreate"}
@@ -244,10 +247,10 @@ def test_the_developers_overlay_is_one_open_pod_of_a_fresh_image():
     command = (KUSTOMIZE / "overlays/dev/kustomization.yaml").read_text()
     assert "docker build -t saccade:dev -f deploy/container/Dockerfile ." in command
     assert set(flags(built)) <= known_flags()
-    for check in (test_ports_agree_everywhere, test_only_the_demo_is_open, test_the_model_repository_is_mounted_or_baked_in,
-                  test_there_is_time_to_drain, test_pods_are_confined, test_the_only_places_to_write_to_are_bounded,
-                  test_memory_is_enough_for_what_may_be_in_flight):
-        check(built)
+    for test in (test_ports_agree_everywhere, test_only_the_demo_is_open, test_the_model_repository_is_mounted_or_baked_in,
+                 test_there_is_time_to_drain, test_pods_are_confined, test_the_only_places_to_write_to_are_bounded,
+                 test_memory_is_enough_for_what_may_be_in_flight):
+        test(built)
 
 
 def test_traces_are_let_out_to_where_they_are_sent(traced):
@@ -444,7 +447,7 @@ def test_memory_is_enough_for_what_may_be_in_flight(resources):
 
 
 def test_the_guide_counts_the_memory_of_the_chart():
-    values = yaml.safe_load((ROOT / "deploy" / "helm" / "saccade" / "values.yaml").read_text())
+    values = parse((ROOT / "deploy" / "helm" / "saccade" / "values.yaml").read_text())
     given = values["config"]
     limit, least = bytes_of(values["resources"]["limits"]["memory"]), least_memory(given)
     held = [given["max-inflight-bytes"], given["max-decoded-bytes"], health_bytes(given)]
@@ -458,7 +461,7 @@ def test_the_guide_counts_the_memory_of_the_chart():
 
 
 def test_saccade_tune_counts_memory_as_the_guide_does():
-    values = yaml.safe_load((ROOT / "deploy" / "helm" / "saccade" / "values.yaml").read_text())["config"]
+    values = parse((ROOT / "deploy" / "helm" / "saccade" / "values.yaml").read_text())["config"]
     advice = "client/cli/tune/advice.cc"
     assert number_in(advice, r"\bkMaxInflightBytes = (\d+);") == values["max-inflight-bytes"]
     assert number_in("client/cli/tune/advice.h", r"\bkMaxDecodedBytes = (\d+);") == values["max-decoded-bytes"]
@@ -479,6 +482,7 @@ def test_clients_can_see_every_pod(resources):
     assert only(resources, "Service")["spec"]["clusterIP"] == "None"
 
 
+@functools.cache
 def known_flags():
     daemon = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccaded"
     help_text = subprocess.run([daemon, "--help"], check=True, capture_output=True, text=True).stdout

@@ -4,16 +4,14 @@ say. policies_test.py checks their pods."""
 import re
 
 import jsonschema
-import kubernetes_validate
 import pytest
-import yaml
 
 import helm_python as helm
-from custom_resources import SCHEMAS
 from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, let_out, load_deadline, of_kind, only, with_component
 from helm_test import config, container, pod, render
+from manifests import check, parse
 
-VALUES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted((ROOT / "deploy/helm/values").glob("*.yaml"))}
+VALUES = {file.stem: parse(file.read_text()) for file in sorted((ROOT / "deploy/helm/values").glob("*.yaml"))}
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
@@ -22,10 +20,7 @@ def test_every_resource_fits_its_schema(values, version):
     if values == "models-image" and version == KUBERNETES_VERSIONS[0]:
         pytest.skip("that release has no image volumes")
     for resource in render(VALUES[values]):
-        if resource["kind"] in SCHEMAS:
-            jsonschema.validate(resource, SCHEMAS[resource["kind"]])
-        else:
-            kubernetes_validate.validate(resource, version, strict=True)
+        check(resource, version)
 
 
 @pytest.mark.parametrize("kind, values", [("Rollout", "canary"), ("AnalysisTemplate", "canary"), ("GRPCRoute", "gateway"),
@@ -35,7 +30,7 @@ def test_a_misspelt_field_of_a_custom_resource_is_found(kind, values):
     field = next(iter(resource["spec"]))
     resource["spec"][field + "s"] = resource["spec"].pop(field)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(resource, SCHEMAS[kind])
+        check(resource)
 
 
 @pytest.mark.parametrize("values", VALUES)

@@ -2,18 +2,15 @@
 deploy/kustomize/base, once they are said to be open."""
 
 import copy
+import functools
 import json
 import re
 import shlex
 import tarfile
 
 import helm_python as helm
-import jsonschema
-import kubernetes_validate
 import pytest
-import yaml
 
-from custom_resources import SCHEMAS
 from deploy_test import (
     KUBERNETES_VERSIONS,
     KUSTOMIZE,
@@ -28,6 +25,7 @@ from deploy_test import (
     traces_variables,
 )
 from drain_time import beside_the_flags
+from manifests import check, parse, parse_all
 
 CHART = ROOT / "deploy" / "helm" / "saccade"
 MONITORING = ROOT / "deploy" / "monitoring"
@@ -72,17 +70,24 @@ VARIANTS = {
 }
 
 
-def render(values=None, name="saccade", insecure=True):
+def render_files(values=None, name="saccade", insecure=True):
+    """The text of each file of the chart."""
     with helm.Chart.load(CHART) as chart:
-        files = chart.render({"insecure": insecure, **(values or {})}, name=name, namespace="vision")
-    return [resource for file, text in files.items() if file.endswith(".yaml")
-            for resource in yaml.safe_load_all(text) if resource]
+        return chart.render({"insecure": insecure, **(values or {})}, name=name, namespace="vision")
+
+
+@functools.cache
+def remembered(values, name, insecure):
+    return render_files(json.loads(values), name, insecure)
+
+
+def render(values=None, name="saccade", insecure=True):
+    return [resource for file, text in remembered(json.dumps(values), name, insecure).items() if file.endswith(".yaml")
+            for resource in parse_all(text)]
 
 
 def notes(values=None):
-    with helm.Chart.load(CHART) as chart:
-        filled = {"insecure": True, **(values or {})}
-        return chart.render(filled, name="saccade", namespace="vision")["saccade/templates/NOTES.txt"]
+    return remembered(json.dumps(values), "saccade", True)["saccade/templates/NOTES.txt"]
 
 
 def config(resources):
@@ -110,10 +115,7 @@ def test_helm_has_nothing_against_it():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_resource_fits_its_schema(variant, version):
     for resource in render(VARIANTS[variant]):
-        if resource["kind"] in SCHEMAS:
-            jsonschema.validate(resource, SCHEMAS[resource["kind"]])
-        else:
-            kubernetes_validate.validate(resource, version, strict=True)
+        check(resource, version)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -157,7 +159,7 @@ def test_the_defaults_are_the_base():
 
 @pytest.mark.parametrize("overlay, name", [("cpu", "saccade"), ("gpu", "saccade-gpu")])
 def test_the_overlays_are_the_chart_with_tls_and_tokens(overlay, name):
-    more = yaml.safe_load((ROOT / "deploy/helm/values/gpu.yaml").read_text()) if overlay == "gpu" else {}
+    more = parse((ROOT / "deploy/helm/values/gpu.yaml").read_text()) if overlay == "gpu" else {}
     guards = {"tls": {"secretName": "saccade-tls"}, "tokens": {"secretName": "saccade-tokens"}}
     chart = render({**more, **guards, "serviceMonitor": {"enabled": True}}, name=name, insecure=False)
     built = kustomize(KUSTOMIZE / "overlays" / overlay)
@@ -201,7 +203,7 @@ def test_flags_reach_the_daemon_as_they_were_written():
 
 def test_a_changed_flag_rolls_the_pods():
     annotations = lambda resources: only(resources, "Deployment")["spec"]["template"]["metadata"]["annotations"]
-    assert annotations(render()) == annotations(render())
+    assert render_files() == render_files()
     assert annotations(render()) != annotations(render({"config": {"page": False}}))
 
 
@@ -351,11 +353,11 @@ def values_of(command):
     for word in words:
         given = next(words)
         if word == "-f":
-            merge(values, yaml.safe_load((ROOT / given).read_text()))
+            merge(values, parse((ROOT / given).read_text()))
         elif word == "--set":
             for one in given.split(","):
                 path, _, value = one.partition("=")
-                assign(path, yaml.safe_load(value))
+                assign(path, parse(value))
         else:
             assert word == "--set-file" and given == "models.fetch.checksums=SHA256SUMS"
             assign("models.fetch.checksums", "0" * 64 + "  ./shapes/config.pbtxt\n")
@@ -466,7 +468,7 @@ def test_traces_are_let_out_to_where_they_are_sent(endpoint, port):
     assert {name for name in variables if name.startswith("OTEL_")} <= traces_variables()
     out = let_out(only(resources, "NetworkPolicy")["spec"])
     assert set(out) == {(port, "TCP"), (53, "UDP"), (53, "TCP")} and out[(port, "TCP")] == FROM
-    assert out[(53, "UDP")] == out[(53, "TCP")] == yaml.safe_load((CHART / "values.yaml").read_text())["networkPolicy"]["dns"]
+    assert out[(53, "UDP")] == out[(53, "TCP")] == parse((CHART / "values.yaml").read_text())["networkPolicy"]["dns"]
 
 
 def test_large_numbers_are_passed_without_an_exponent():
@@ -494,7 +496,7 @@ def test_without_traces_nothing_is_let_out():
 
 def test_rules_and_dashboard_are_those_of_monitoring():
     resources = render(VARIANTS["everything"])
-    rules = yaml.safe_load((MONITORING / "rules.yaml").read_text().replace("runbook_url: ", "runbook_url: https://git.example/"))
+    rules = parse((MONITORING / "rules.yaml").read_text().replace("runbook_url: ", "runbook_url: https://git.example/"))
     assert only(resources, "PrometheusRule")["spec"] == rules
     (text,) = [one["data"]["saccade.json"] for one in of_kind(resources, "ConfigMap") if "saccade.json" in one["data"]]
     assert json.loads(text) == json.loads((MONITORING / "dashboard.json").read_text())
@@ -568,7 +570,7 @@ def test_what_cannot_be_is_told(values, said):
 
 def test_every_value_has_a_place_in_the_schema():
     schema = json.loads((CHART / "values.schema.json").read_text())
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    values = parse((CHART / "values.yaml").read_text())
     assert set(values) == set(schema["properties"]) - {"global"}
     for name, section in values.items():
         properties = schema["properties"][name].get("properties")

@@ -1,13 +1,11 @@
 """Tests what KEDA's triggers ask Prometheus for, in the manifests and in the chart."""
 
-import jsonschema
 import pytest
-import yaml
 
 from alerts_test import play, series
-from custom_resources import SCHEMAS
 from deploy_test import KUSTOMIZE, of_kind, only
 from helm_test import render
+from manifests import check, parse
 from monitoring import metrics_of, names_of_the_daemon, page_of_the_daemon  # noqa: F401
 
 POD = 'namespace="vision", pod="saccade-5d9c8b7f6f-{pod}"'
@@ -17,7 +15,7 @@ CHART = {"autoscaling": {"keda": {"enabled": True, "serverAddress": "http://prom
 
 
 def manifest():
-    return yaml.safe_load((KUSTOMIZE / "components/keda/scaledobject.yaml").read_text())
+    return parse((KUSTOMIZE / "components/keda/scaledobject.yaml").read_text())
 
 
 def triggers(scaled):
@@ -40,7 +38,7 @@ def test_a_rollout_is_scaled_in_place_of_its_deployment():
     made = render({**CHART, "progressive": {"enabled": True}})
     target = only(made, "ScaledObject")["spec"]["scaleTargetRef"]
     assert (target["kind"], target["name"]) == ("Rollout", only(made, "Rollout")["metadata"]["name"])
-    jsonschema.validate(only(made, "ScaledObject"), SCHEMAS["ScaledObject"])
+    check(only(made, "ScaledObject"))
 
 
 def test_the_daemon_has_what_is_asked_for(scaled, names_of_the_daemon):  # noqa: F811

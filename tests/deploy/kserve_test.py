@@ -3,12 +3,11 @@
 import copy
 
 import jsonschema
-import kubernetes_validate
 import pytest
-import yaml
 
 from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, bytes_of, known_flags, kustomize, least_memory, only
 from drain_time import beside_the_flags
+from manifests import check, parse, parse_all
 
 FOLDER = ROOT / "deploy" / "kserve"
 
@@ -97,11 +96,11 @@ SERVICE = {
 
 
 def runtime():
-    return yaml.safe_load((FOLDER / "clusterservingruntime.yaml").read_text())
+    return parse((FOLDER / "clusterservingruntime.yaml").read_text())
 
 
 def services():
-    return list(yaml.safe_load_all((FOLDER / "inferenceservice.yaml").read_text()))
+    return parse_all((FOLDER / "inferenceservice.yaml").read_text())
 
 
 def container():
@@ -116,12 +115,12 @@ def flags():
 
 def serverless():
     """(the runtime, the service) of scale-to-zero.yaml."""
-    return tuple(yaml.safe_load_all((FOLDER / "scale-to-zero.yaml").read_text()))
+    return tuple(parse_all((FOLDER / "scale-to-zero.yaml").read_text()))
 
 
 def object_store():
     """The resources of object-store.yaml, by their kinds."""
-    return {one["kind"]: one for one in yaml.safe_load_all((FOLDER / "object-store.yaml").read_text())}
+    return {one["kind"]: one for one in parse_all((FOLDER / "object-store.yaml").read_text())}
 
 
 def runtimes_and_services():
@@ -157,7 +156,7 @@ def test_a_misspelt_field_is_found():
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
 @pytest.mark.parametrize("number", range(2))
 def test_kubernetes_takes_the_pod(number, version):
-    kubernetes_validate.validate(pod_of(services()[number]), version, strict=True)
+    check(pod_of(services()[number]), version)
 
 
 def test_each_service_says_itself_that_it_is_open():
@@ -229,7 +228,7 @@ def test_scale_to_zero_is_what_kserve_and_kubernetes_take(version):
     of_runtime, service = serverless()
     jsonschema.validate(of_runtime, RUNTIME)
     jsonschema.validate(service, SERVICE)
-    kubernetes_validate.validate(pod_of(service, of_runtime), version, strict=True)
+    check(pod_of(service, of_runtime), version)
     assert service["spec"]["predictor"]["minReplicas"] == 0
     assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Serverless"
     assert service["spec"]["predictor"]["model"]["runtime"] == of_runtime["metadata"]["name"]
@@ -243,7 +242,7 @@ def test_models_from_a_bucket_are_what_kserve_and_kubernetes_take(version):
     made = object_store()
     jsonschema.validate(made["InferenceService"], SERVICE)
     for resource in (made["Secret"], made["ServiceAccount"], pod_of(made["InferenceService"])):
-        kubernetes_validate.validate(resource, version, strict=True)
+        check(resource, version)
 
 
 def test_models_from_a_bucket_are_those_of_the_example_but_for_the_bucket():
