@@ -144,7 +144,7 @@ def test_without_pixels_no_byte_of_them_is_written(capturing, saccade, tmp_path,
 
 
 def test_without_the_flag_nothing_can_be_switched_on(start, tasks_repository):
-    daemon = start(tasks_repository).await_ready()
+    daemon = start(tasks_repository, "--warm-up-seconds=0").await_ready()
     status, body = post(daemon, "/v1/capture", b'{"enabled": true}')
     assert status == 501 and b"--capture DIR" in body
     assert "saccade_captured_calls_total" not in daemon.get("/metrics", daemon.metrics_port)[2]
@@ -260,7 +260,7 @@ def sink():
 
 
 def test_the_sink_gets_cloud_events(start, tasks_repository, sink):
-    daemon = start(tasks_repository, f"--capture-sink={sink.url}", "--id=eyes",
+    daemon = start(tasks_repository, "--warm-up-seconds=0", f"--capture-sink={sink.url}", "--id=eyes",
                    environment={"POD_NAMESPACE": "shop"}).await_ready()
     assert post(daemon, "/v1/predict/detector?top_k=3", PICTURE, {"Content-Type": "image/png"})[0] == 200
     eventually(lambda: len(sink.events) == 2, "both events have arrived")
@@ -277,7 +277,8 @@ def test_the_sink_gets_cloud_events(start, tasks_repository, sink):
 
 def test_a_sink_that_hangs_or_is_down_costs_no_call(start, tasks_repository, sink):
     sink.open.clear()
-    daemon = start(tasks_repository, f"--capture-sink={sink.url}", "--capture-queue-bytes=65536").await_ready()
+    flags = ("--warm-up-seconds=0", f"--capture-sink={sink.url}", "--capture-queue-bytes=65536")
+    daemon = start(tasks_repository, *flags).await_ready()
     raw = {"segmentation": {"format": captures.RAW}}
     for _ in range(30):
         predict(daemon, "segmenter", **raw)

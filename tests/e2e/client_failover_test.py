@@ -21,7 +21,8 @@ KEEPALIVE, PING_TIMEOUT = 1.0, 5.0
 @pytest.fixture
 def two(start, tmp_path):
     write_model(tmp_path / "models", "tiny", TinyModel(classes=5, seed=3))
-    return [start(tmp_path / "models").await_ready() for _ in range(2)]
+    daemons = [start(tmp_path / "models", "--warm-up-seconds=0") for _ in range(2)]
+    return [daemon.await_ready() for daemon in daemons]
 
 
 def address_of(daemons):

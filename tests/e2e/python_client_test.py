@@ -46,7 +46,7 @@ def daemon(tiny, tmp_path_factory):
     }
     for name, model in models.items():
         write_model(root, name, model, max_batch_size=4)
-    with Daemon(root, log_folder=tmp_path_factory.mktemp("log")) as running:
+    with Daemon(root, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
 
