@@ -63,8 +63,8 @@ def imported(command, tmp_path_factory):
 
 
 def verify(command, model, shown, *flags, **more):
-    quick = (f"--saccaded-flag=--{time}-seconds=0" for time in ("warm-up", "lame-duck"))
-    return command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"), *quick, *flags, **more)
+    quick = "--saccaded-flag=--warm-up-seconds=0"
+    return command("verify", model, "--pictures", shown, "--saccaded", binary("saccaded"), quick, *flags, **more)
 
 
 @pytest.mark.parametrize("name, compared", [
