@@ -47,6 +47,7 @@ def code(text):
     return lines + [" ".join(match.group(2).split()) for match in SPAN.finditer(prose(text))]
 
 
+@functools.cache
 def anchors(text):
     """The anchors of a page's headings, as GitHub generates them."""
     found, counts = set(), {}

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 import pictures
-from harness import DEADLINE_SECONDS, eventually
+from harness import DEADLINE_SECONDS, Daemon, eventually
 from tiny_models import TinyModel, write_model
 
 PICTURE = pictures.encoded(pictures.pixels(0))
@@ -18,11 +18,13 @@ PICTURE = pictures.encoded(pictures.pixels(0))
 KEEPALIVE, PING_TIMEOUT = 1.0, 5.0
 
 
-@pytest.fixture
-def two(start, tmp_path):
-    write_model(tmp_path / "models", "tiny", TinyModel(classes=5, seed=3))
-    daemons = [start(tmp_path / "models", "--warm-up-seconds=0") for _ in range(2)]
-    return [daemon.await_ready() for daemon in daemons]
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    write_model(folder / "models", "tiny", TinyModel(classes=5, seed=3))
+    start = lambda: Daemon(folder / "models", "--warm-up-seconds=0", log_folder=folder)
+    with start() as one, start() as other:
+        yield [one.await_ready(), other.await_ready()]
 
 
 def address_of(daemons):
@@ -45,8 +47,8 @@ class Silent:
 def answered_by_both(client, daemons):
     """Calls until both daemons have answered, so that both connections are open."""
     counts = lambda: [daemon.metrics().total("nv_inference_request_success", model="tiny") for daemon in daemons]
-    end = time.monotonic() + DEADLINE_SECONDS
-    while min(counts()) == 0:
+    before, end = counts(), time.monotonic() + DEADLINE_SECONDS
+    while any(now == then for now, then in zip(counts(), before)):
         assert time.monotonic() < end, counts()
         client.classify("tiny", PICTURE)
 

@@ -22,7 +22,7 @@ from pictures import encoded, pixels
 from tiny_models import Identity, TinyModel, write_model
 
 # Where shortages begin, spread evenly over the allocations of a request. "all" tries every one, which takes minutes.
-PLACES = os.environ.get("SACCADE_SHORTAGES", "40")
+PLACES = os.environ.get("SACCADE_SHORTAGES", "40" if "SACCADE_LONG" in os.environ else "20")
 NEVER = 1 << 40
 OK, EXHAUSTED = "OK", "RESOURCE_EXHAUSTED"
 SHAPE = (1, 1, 1, 1, 4)
@@ -125,7 +125,7 @@ def places(count, path):
     if PLACES == "all":
         return range(1, count + 1)
     # A load takes as long as a hundred requests.
-    wanted = int(PLACES) // 4 if path is reload else int(PLACES)
+    wanted = 10 if path is reload else int(PLACES)
     return sorted({1 + i * (count - 1) // (wanted - 1) for i in range(wanted)})
 
 
