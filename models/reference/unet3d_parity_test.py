@@ -148,7 +148,7 @@ def test_every_weight_matters(tmp_path: pathlib.Path, architecture: str):
 def test_attention_reaches_across_a_volume(tmp_path: pathlib.Path):
     """Beyond the reach of convolutions: a change in one corner changes the result in the other."""
     network = trained(DENOISE, {**NARROW, "normalize": "none"})
-    batch = volumes(1, 8, 24, 160) / 400
+    batch = volumes(1, 4, 16, 120) / 400
     other = batch.clone()
     other[..., :24] += 1
     for attention, reached in (("sao", True), ("attn", True), ("none", False)):
