@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernels.common.opcheck import OPS, SAMPLES, inputs_of, random
+from kernels.common.opcheck import OPS, SAMPLES, gradcheck, inputs_of, opcheck, opcheck_with_symbols, random
 
 KINDS = ("softmax", "pool", "1n")
 
@@ -43,25 +43,26 @@ def call(kind, q, k, v, heads=1, scale=0.5, valid=None):
 @pytest.mark.parametrize("sample,kind", list(zip(SAMPLES, ("softmax", "pool", "1n", "pool"))))
 def test_opcheck(sample, kind):
     (q, k, v), valid = inputs_of(SAMPLES[sample])
-    torch.library.opcheck(OPS.attention.default, (q, k, v, 2, 0.5, kind == "pool", valid))
-    torch.library.opcheck(OPS.attention_1n.default, (q, k, v, 2, valid))
-    torch.library.opcheck(OPS.attention_module.default, (q, kind, *weights(4, 6, 2), 2, 1.0, True, valid))
-    torch.library.opcheck(OPS.attention_module.default, (q, kind))
+    opcheck(OPS.attention.default, (q, k, v, 2, 0.5, kind == "pool", valid))
+    opcheck(OPS.attention_1n.default, (q, k, v, 2, valid))
+    opcheck(OPS.attention_module.default, (q, kind, *weights(4, 6, 2), 2, 1.0, True, valid))
+    opcheck(OPS.attention_module.default, (q, kind))
 
 
-# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: to trace forward and backward with symbolic shapes takes seconds.
 def test_opcheck_with_gradients():
     (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
-    torch.library.opcheck(OPS.attention.default, (q, k, v, 2, 0.5, True, valid))
-    torch.library.opcheck(OPS.attention_module.default,
-                          (q, "softmax", *weights(4, 6, 2, grad=True), 2, 1.0, True, valid))
+    opcheck(OPS.attention.default, (q, k, v, 2, 0.5, True, valid))
+    opcheck_with_symbols(OPS.attention_module.default,
+                         (q, "softmax", *weights(4, 6, 2, grad=True), 2, 1.0, True, valid))
+    opcheck_with_symbols(OPS.attention_1n.default, tuple(inputs_of(SAMPLES["picture"])[0]))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_opcheck_channels_last(dtype):
     x = random(2, 8, 5, 7, dtype=dtype).contiguous(memory_format=torch.channels_last)
     arguments = (x, "softmax", *weights(8, 4, 6, dtype=torch.float32))
-    torch.library.opcheck(OPS.attention_module.default, arguments)
+    opcheck(OPS.attention_module.default, arguments)
     assert OPS.attention_module(*arguments).is_contiguous(memory_format=torch.channels_last)
 
 
@@ -69,9 +70,9 @@ def test_opcheck_channels_last(dtype):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(sample, kind):
     inputs, valid = inputs_of(SAMPLES[sample], grad=True)
-    assert torch.autograd.gradcheck(lambda *t: call(kind, *t, 2, 0.5, valid), inputs)
-    assert torch.autograd.gradcheck(lambda *t: OPS.attention_module(t[0], kind, *t[1:], 2, 1.0, True, valid),
-                                    (inputs[0], *weights(4, 2, 2, grad=True)))
+    assert gradcheck(lambda *t: call(kind, *t, 2, 0.5, valid), inputs)
+    assert gradcheck(lambda *t: OPS.attention_module(t[0], kind, *t[1:], 2, 1.0, True, valid),
+                     (inputs[0], *weights(4, 2, 2, grad=True)))
 
 
 @pytest.mark.parametrize("heads", [1, 2, 8])

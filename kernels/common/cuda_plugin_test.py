@@ -13,6 +13,8 @@ import sys
 import pytest
 import torch
 
+from tests.long_form import in_long_form
+
 ROOT = pathlib.Path(__file__).parents[2]
 BUILD = pathlib.Path(os.environ["SACCADE_BUILD_DIR"])
 PLUGIN = BUILD / "lib" / "libsaccade_cuda.so"
@@ -73,23 +75,24 @@ def test_all_parts_of_a_run_on_a_gpu_run_to_their_end(tmp_path):
     tools.mkdir()
     for name in ("ncu", "compute-sanitizer"):
         program_that_starts_another(tools, name)
-    done, report, found = rehearse(tmp_path, "--operators", "sao,nms", path=tools)
+    names = ["sao", *in_long_form("nms")]
+    done, report, found = rehearse(tmp_path, "--operators", ",".join(names), path=tools)
     assert done.returncode == 0, done.stderr
     parts = ["device"] + [f"{part} of {name}" for part in ("checks", "times", "counters", "memcheck", "racecheck", "compile")
-                          for name in ("sao", "nms")]
+                          for name in names]
     assert [(part["name"], part["result"]) for part in found["parts"]] == [(part, "passed") for part in parts]
     for part in parts:
         assert f"| {part} | passed |" in report
     assert found["device"].startswith("a stand-in on the CPU") and "GB/s" in found["device"] and "TFLOP/s" in found["device"]
     assert len(found["checks"]) > 10 and all(row["error"] <= row["allowed"] for row in found["checks"])
-    times, compiled = found["times"][:4], found["times"][4:]
-    assert len(compiled) == 4 and all(row["us"]["saccade"] > 0 for row in found["times"])
-    assert [row["case"].count("channels-last from memory") for row in times] == [0, 1, 0, 0]
+    times, compiled = found["times"][:2 * len(names)], found["times"][2 * len(names):]
+    assert len(compiled) == 2 * len(names) and all(row["us"]["saccade"] > 0 for row in found["times"])
+    assert [row["case"].count("channels-last from memory") for row in times] == [0, 1, 0, 0][:2 * len(names)]
     assert "torch.compile" in compiled[0]["us"] and times[0]["floor_us"] > 0
     assert report.count("| sao (") == 4
     started = (tools / "started").read_text().splitlines()
-    assert [line.split()[0] for line in started] == ["ncu"] * 2 + ["compute-sanitizer"] * 4
-    assert sum("--tool memcheck" in line for line in started) == sum("--tool racecheck" in line for line in started) == 2
+    assert [line.split()[0] for line in started] == ["ncu"] * len(names) + ["compute-sanitizer"] * 2 * len(names)
+    assert [sum(f"--tool {kind}" in line for line in started) for kind in ("memcheck", "racecheck")] == [len(names)] * 2
 
 
 def tools_gpu():

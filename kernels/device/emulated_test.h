@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/common/long_form.h"
 #include "kernels/common/testing_below_tensors.h"
 #include "kernels/device/far_maps.h"
 #include "kernels/device/launch.cuh"
@@ -103,6 +104,13 @@ std::vector<Config> EveryThird(const std::vector<Config>& all) {
   std::vector<Config> some;
   for (size_t i = 0; i < all.size(); i += 3) some.push_back(all[i]);
   return some;
+}
+
+// Returns all configurations in the long form of a test, and a third of them otherwise: for checks whose code
+// another type of maps has checked with all of them.
+template <typename Config>
+std::vector<Config> EveryThirdUnlessLong(const std::vector<Config>& all) {
+  return IsLongForm() ? all : EveryThird(all);
 }
 
 }  // namespace saccade::kernels

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernels.common.opcheck import OPS, SAMPLES, inputs_of, random
+from kernels.common.opcheck import OPS, SAMPLES, gradcheck, inputs_of, opcheck, opcheck_with_symbols, random
 
 MODES = ("softmax", "scaling")
 
@@ -38,25 +38,25 @@ def by_modules(x, key, query, value, key_bias, query_bias, value_bias, out, out_
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_opcheck(sample, mode):
     (q, k, v), valid = inputs_of(SAMPLES[sample])
-    torch.library.opcheck(OPS.efficient_attention.default, (q, k, v, 2, mode, valid))
-    torch.library.opcheck(OPS.efficient_attention_module.default, (q, *weights_of(4, 6, 2), 2, mode, True, valid))
+    opcheck(OPS.efficient_attention.default, (q, k, v, 2, mode, valid))
+    opcheck(OPS.efficient_attention_module.default, (q, *weights_of(4, 6, 2), 2, mode, True, valid))
 
 
-# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: to trace forward and backward with symbolic shapes takes seconds.
 def test_opcheck_with_gradients():
     (x,), valid = inputs_of(SAMPLES["padded"], count=1, grad=True)
-    torch.library.opcheck(OPS.efficient_attention.default, (x, x, x, 2, "softmax", valid))
-    torch.library.opcheck(OPS.efficient_attention_module.default,
-                          (x, *weights_of(4, 2, 2, grad=True), 2, "softmax", True, valid))
+    opcheck(OPS.efficient_attention.default, (x, x, x, 2, "softmax", valid))
+    opcheck_with_symbols(OPS.efficient_attention_module.default,
+                         (x, *weights_of(4, 2, 2, grad=True), 2, "softmax", True, valid))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_gradients(sample, mode):
     (q, k, v), valid = inputs_of(SAMPLES[sample], grad=True)
-    assert torch.autograd.gradcheck(lambda *t: OPS.efficient_attention(*t, 2, mode, valid), (q, k, v))
-    assert torch.autograd.gradcheck(lambda *t: OPS.efficient_attention_module(*t, 2, mode, True, valid),
-                                    (q, *weights_of(4, 6, 2, grad=True)))
+    assert gradcheck(lambda *t: OPS.efficient_attention(*t, 2, mode, valid), (q, k, v))
+    assert gradcheck(lambda *t: OPS.efficient_attention_module(*t, 2, mode, True, valid),
+                     (q, *weights_of(4, 6, 2, grad=True)))
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])

@@ -7,6 +7,9 @@ import pytest
 
 from kernels.common import sass
 from kernels.common.sass import count
+from tests.long_form import in_long_form
+
+ARCHS = ("sm_90", *in_long_form("sm_80"))
 
 # Instructions between the first and the last of a group of tensor-core instructions, for each of them.
 MAX_PER_HMMA = 2.5
@@ -17,14 +20,14 @@ MIN_FFMA_PER_LOAD = 4
 @pytest.fixture(scope="module")
 def kernels():
     """The opcodes of every tiled kernel in the plugin, by architecture and name."""
-    return {(arch, name): opcodes for arch in ("sm_80", "sm_90") for name, opcodes in sass.opcodes_of_kernels(arch).items()
+    return {(arch, name): opcodes for arch in ARCHS for name, opcodes in sass.opcodes_of_kernels(arch).items()
             if re.search(r"Ea(Float)?(Gather|Apply|Fold)Kernel", name)}
 
 
 def test_every_kernel_is_there(kernels):
     """Three widths and two layouts of the gather and the apply, and a fold, for each type."""
     names = collections.Counter((arch, re.search(r"Ea(\w+?)Kernel", name)[1]) for arch, name in kernels)
-    for arch in ("sm_80", "sm_90"):
+    for arch in ARCHS:
         assert [names[arch, name] for name in ("Gather", "Apply", "FloatGather", "FloatApply", "Fold")] == [12, 12, 6, 6, 3]
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from kernels.common.opcheck import OPS, random
+from kernels.common.opcheck import OPS, gradcheck, opcheck, opcheck_with_symbols, random
 
 # The tests make thousands of tiny calls, for which threads only add overhead.
 torch.set_num_threads(1)
@@ -54,22 +54,22 @@ def test_matches_the_equations(kind):
 def test_opcheck(kind):
     v = random(2, 4, 3, 5)
     for valid in (None, VALID):
-        torch.library.opcheck(OPS.expatt.default, (v, kind, radius(), valid))
-        torch.library.opcheck(OPS.expatt_module.default, (v, *module_weights(), kind, 0.5, valid))
-    torch.library.opcheck(OPS.expatt_module.default, (v, random(3, 4), None, None, None, kind))
+        opcheck(OPS.expatt.default, (v, kind, radius(), valid))
+        opcheck(OPS.expatt_module.default, (v, *module_weights(), kind, 0.5, valid))
+    opcheck(OPS.expatt_module.default, (v, random(3, 4), None, None, None, kind))
 
 
-# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: to trace forward and backward with symbolic shapes takes seconds.
 def test_opcheck_with_gradients():
     v = random(2, 4, 3, 5, grad=True)
-    torch.library.opcheck(OPS.expatt.default, (v, "gaussian", radius(grad=True), VALID))
-    torch.library.opcheck(OPS.expatt_module.default, (v, *module_weights(grad=True), "cosine"))
+    opcheck(OPS.expatt.default, (v, "gaussian", radius(grad=True), VALID))
+    opcheck_with_symbols(OPS.expatt_module.default, (v, *module_weights(grad=True), "cosine"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_opcheck_channels_last(dtype):
     v = random(2, 8, 5, 7, dtype=dtype).contiguous(memory_format=torch.channels_last)
-    torch.library.opcheck(OPS.expatt.default, (v, "exponential_manhattan", radius(dtype=torch.float32)))
+    opcheck(OPS.expatt.default, (v, "exponential_manhattan", radius(dtype=torch.float32)))
     out = OPS.expatt(v, "exponential_manhattan", radius(dtype=torch.float32))
     assert out.is_contiguous(memory_format=torch.channels_last)
 
@@ -79,10 +79,10 @@ def test_opcheck_channels_last(dtype):
 def test_gradients(kind, valid):
     v = random(2, 2, 3, 5, grad=True)
     if kind in LEARNED:
-        assert torch.autograd.gradcheck(lambda v, s: OPS.expatt(v, kind, s, valid), (v, radius(grad=True)))
+        assert gradcheck(lambda v, s: OPS.expatt(v, kind, s, valid), (v, radius(grad=True)))
     else:
-        assert torch.autograd.gradcheck(lambda v: OPS.expatt(v, kind, radius(), valid), (v,))
-    assert torch.autograd.gradcheck(
+        assert gradcheck(lambda v: OPS.expatt(v, kind, radius(), valid), (v,))
+    assert gradcheck(
         lambda *t: OPS.expatt_module(*t, kind, 0.6, valid),
         (v, *(random(*shape, grad=True) for shape in ((3, 2), (3,), (2, 3), (2,)))))
 

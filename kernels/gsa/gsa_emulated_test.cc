@@ -23,6 +23,7 @@ struct GsaKernels {
   }
 };
 using GsaEmulated = EmulatedTest<GsaKernels>;
+using GsaEmulatedSome = EmulatedTest<GsaKernels>;
 
 // 16-bit maps on chips without suitable tensor cores.
 struct GsaKernelsWithoutMma : GsaKernels {
@@ -35,9 +36,11 @@ using GsaEmulatedWithoutMma = EmulatedTest<GsaKernelsWithoutMma>;
 
 TEST_P(GsaEmulated, MatchesTheFormulasInFloat32) { MatchesTheFormulas<float>(); }
 TEST_P(GsaEmulated, MatchesTheFormulasInBFloat16) { MatchesTheFormulas<DeviceBFloat16>(); }
-TEST_P(GsaEmulated, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
-TEST_P(GsaEmulated, DoesNotDependOnTheOrderOfThreadsInFloat32) { DoesNotDependOnTheOrderOfThreads<float>(); }
-TEST_P(GsaEmulated, DoesNotDependOnTheOrderOfThreadsInFloat16) {
+TEST_P(GsaEmulatedSome, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
+TEST_P(GsaEmulatedSome, DoesNotDependOnTheOrderOfThreadsInFloat32) {
+  DoesNotDependOnTheOrderOfThreads<float>();
+}
+TEST_P(GsaEmulatedSome, DoesNotDependOnTheOrderOfThreadsInFloat16) {
   DoesNotDependOnTheOrderOfThreads<DeviceHalf>();
 }
 TEST_P(GsaEmulatedWithoutMma, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
@@ -75,6 +78,8 @@ std::vector<GsaTestConfig> LargeConfigs() {
 
 INSTANTIATE_TEST_SUITE_P(Configs, GsaEmulated, testing::ValuesIn(GsaTestConfigs()));
 INSTANTIATE_TEST_SUITE_P(Large, GsaEmulated, testing::ValuesIn(LargeConfigs()));
+INSTANTIATE_TEST_SUITE_P(Configs, GsaEmulatedSome, testing::ValuesIn(EveryThirdUnlessLong(GsaTestConfigs())));
+INSTANTIATE_TEST_SUITE_P(Large, GsaEmulatedSome, testing::ValuesIn(EveryThirdUnlessLong(LargeConfigs())));
 INSTANTIATE_TEST_SUITE_P(Configs, GsaEmulatedWithoutMma, testing::ValuesIn(EveryThird(GsaTestConfigs())));
 INSTANTIATE_TEST_SUITE_P(Large, GsaEmulatedWithoutMma, testing::ValuesIn(EveryThird(LargeConfigs())));
 
@@ -116,12 +121,13 @@ TEST(GsaEmulatedTest, ASampleDependsOnNeitherItsBatchNorItsPadding) {
     for (const GsaContent content : {GsaContent::kGlobal, GsaContent::kAxial}) {
       for (const int64_t channels : {0, 16}) {
         GsaTestConfig config = {.batch = 2, .channels = channels, .heads = 1, .key_channels = 12};
-        config.extent = {37, 40};
+        config.extent = {37, 18};
         config.content = content;
         config.channels_last = channels_last;
         config.valid = {37, 9, 33, 17};
-        DependsOnTheSampleAlone<float>(config);
-        DependsOnTheSampleAlone<DeviceBFloat16>(config);
+        // 16-bit maps take the tensor cores, and float32 ones do not.
+        if (IsLongForm() || !channels_last) DependsOnTheSampleAlone<float>(config);
+        if (IsLongForm() || channels_last) DependsOnTheSampleAlone<DeviceBFloat16>(config);
       }
     }
   }

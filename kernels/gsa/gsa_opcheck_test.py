@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernels.common.opcheck import OPS, random
+from kernels.common.opcheck import OPS, gradcheck, opcheck, opcheck_with_symbols, random
 
 
 def reindexed(embedding, size):
@@ -77,30 +77,32 @@ def valid_of(sample):
 def test_opcheck(sample, content):
     valid = valid_of(sample)
     q, k, v = random(2, 4, 3, 5), random(2, 4, 3, 5), random(2, 6, 3, 5)
-    torch.library.opcheck(OPS.gsa.default, (q, None if content == "none" else k, v, 2, *embeddings((3, 5), 2),
-                                            random(6), random(6), content, valid))
-    torch.library.opcheck(OPS.gsa_module.default, (q, *module_arguments(4, 2, (3, 5)), content, valid))
+    opcheck(OPS.gsa.default, (q, None if content == "none" else k, v, 2, *embeddings((3, 5), 2),
+                              random(6), random(6), content, valid))
+    opcheck(OPS.gsa_module.default, (q, *module_arguments(4, 2, (3, 5)), content, valid))
 
 
 def test_opcheck_of_parts():
     q = random(2, 4, 3, 5)
     column, row = embeddings((3, 5), 4)
     for given in ((None, None), (column, None), (None, row)):
-        torch.library.opcheck(OPS.gsa.default, (q, q, q, 1, *given))
+        opcheck(OPS.gsa.default, (q, q, q, 1, *given))
 
 
-# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: to trace forward and backward with symbolic shapes takes seconds.
 def test_opcheck_with_gradients():
     x = random(2, 4, 3, 5, grad=True)
-    torch.library.opcheck(OPS.gsa_module.default,
-                          (x, *module_arguments(4, 2, (3, 5), grad=True), "global", valid_of("padded")))
+    opcheck_with_symbols(OPS.gsa_module.default,
+                         (x, *module_arguments(4, 2, (3, 5), grad=True), "global", valid_of("padded")))
+    q = random(2, 4, 3, 5)
+    opcheck_with_symbols(OPS.gsa.default, (q, q, q, 2, *embeddings((3, 5), 2)))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_opcheck_channels_last(dtype):
     x = random(2, 8, 5, 7, dtype=dtype).contiguous(memory_format=torch.channels_last)
     arguments = module_arguments(8, 2, (5, 7), dtype=torch.float32)
-    torch.library.opcheck(OPS.gsa_module.default, (x, *arguments))
+    opcheck(OPS.gsa_module.default, (x, *arguments))
     assert OPS.gsa_module(x, *arguments).is_contiguous(memory_format=torch.channels_last)
 
 
@@ -111,11 +113,11 @@ def test_gradients(sample, content):
     x = random(2, 4, 3, 5, grad=True)
     *weights, heads, column, row, a, b, c, d = module_arguments(4, 2, (3, 5), grad=True)
     given = (x, *weights, column, row, a, b, c, d)
-    assert torch.autograd.gradcheck(
-        lambda *t: OPS.gsa_module(*t[:7], heads, *t[7:], content, valid), given, fast_mode=True)
+    assert gradcheck(
+        lambda *t: OPS.gsa_module(*t[:7], heads, *t[7:], content, valid), given)
     q, k, v = (random(2, 4, 3, 5, grad=True) for _ in range(3))
-    assert torch.autograd.gradcheck(
-        lambda *t: OPS.gsa(*t[:3], 2, *t[3:], content, valid), (q, k, v, column, row, a, b), fast_mode=True)
+    assert gradcheck(
+        lambda *t: OPS.gsa(*t[:3], 2, *t[3:], content, valid), (q, k, v, column, row, a, b))
 
 
 @pytest.mark.parametrize("heads", [1, 2, 8])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernels.common.opcheck import OPS, inputs_of, random
+from kernels.common.opcheck import OPS, gradcheck, inputs_of, opcheck, opcheck_with_symbols, random
 
 PLAIN = {"kv": OPS.kao_kv, "qkv": OPS.kao_qkv}
 KINDS = pytest.mark.parametrize("kind", PLAIN)
@@ -38,18 +38,19 @@ SAMPLES = {"whole": ((2, 4, 3, 5), None), "padded": ((2, 4, 3, 5), [[3, 5], [2, 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_opcheck(kind, sample):
     (q, k, v), valid = inputs_of(SAMPLES[sample])
-    torch.library.opcheck(PLAIN[kind].default, (q, k, v, 2, random(2), valid))
-    torch.library.opcheck(PLAIN[kind].default, (q, q, v))
-    torch.library.opcheck(OPS.kao_module.default, (q, kind, *module_weights(4, 6, 2, 2), 2, False, valid))
-    torch.library.opcheck(OPS.kao_module.default, (q, kind))
+    opcheck(PLAIN[kind].default, (q, k, v, 2, random(2), valid))
+    opcheck(PLAIN[kind].default, (q, q, v))
+    opcheck(OPS.kao_module.default, (q, kind, *module_weights(4, 6, 2, 2), 2, False, valid))
+    opcheck(OPS.kao_module.default, (q, kind))
 
 
-# Slow: each check traces forward and backward with symbolic shapes, which takes seconds. Checks the bare operator of
+# Slow: to trace forward and backward with symbolic shapes takes seconds. Checks the bare operator of
 # one kind and the module of the other.
 def test_opcheck_with_gradients():
     (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
-    torch.library.opcheck(OPS.kao_qkv.default, (q, k, v, 2, random(2, grad=True), valid))
-    torch.library.opcheck(OPS.kao_module.default, (q, "kv", *module_weights(4, 6, 4, 2, grad=True), 2, True, valid))
+    opcheck(OPS.kao_qkv.default, (q, k, v, 2, random(2, grad=True), valid))
+    opcheck_with_symbols(OPS.kao_module.default, (q, "kv", *module_weights(4, 6, 4, 2, grad=True), 2, True, valid))
+    opcheck_with_symbols(OPS.kao_kv.default, tuple(inputs_of(SAMPLES["whole"])[0]))
 
 
 @KINDS
@@ -57,7 +58,7 @@ def test_opcheck_with_gradients():
 def test_opcheck_channels_last(kind, dtype):
     x = random(2, 8, 5, 7, dtype=dtype).contiguous(memory_format=torch.channels_last)
     weights = module_weights(8, 6, 4, 2, dtype=torch.float32)
-    torch.library.opcheck(OPS.kao_module.default, (x, kind, *weights, 2, False))
+    opcheck(OPS.kao_module.default, (x, kind, *weights, 2, False))
     assert OPS.kao_module(x, kind, *weights, 2, False).is_contiguous(memory_format=torch.channels_last)
 
 
@@ -65,9 +66,9 @@ def test_opcheck_channels_last(kind, dtype):
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_gradients(kind, sample):
     (q, k, v), valid = inputs_of(SAMPLES[sample], grad=True)
-    assert torch.autograd.gradcheck(lambda *t: PLAIN[kind](*t[:3], 2, t[3], valid), (q, k, v, random(2, grad=True)))
+    assert gradcheck(lambda *t: PLAIN[kind](*t[:3], 2, t[3], valid), (q, k, v, random(2, grad=True)))
     weights = module_weights(4, 6, 4, 2, grad=True)
-    assert torch.autograd.gradcheck(lambda x, *t: OPS.kao_module(x, kind, *t, 2, True, valid), (q, *weights))
+    assert gradcheck(lambda x, *t: OPS.kao_module(x, kind, *t, 2, True, valid), (q, *weights))
 
 
 @KINDS

@@ -5,7 +5,7 @@ import torch
 import torchvision
 from torchvision.ops.poolers import LevelMapper
 
-from kernels.common.opcheck import OPS
+from kernels.common.opcheck import OPS, gradcheck, opcheck, opcheck_with_symbols
 
 CHANNELS_LAST = torch.channels_last
 
@@ -151,17 +151,16 @@ VALID = torch.tensor([[9, 8], [5, 11]])
 def test_opcheck():
     features = torch.randn(2, 3, 9, 11)
     rois = regions(5, 2, 12.0)
-    for map_, sampling_ratio in ((features.contiguous(memory_format=CHANNELS_LAST), 2),
-                                 (features.clone().requires_grad_(), -1)):
-        torch.library.opcheck(OPS.roi_align.default, (map_, rois, 0.5, 3, 2, sampling_ratio, True, VALID))
-    torch.library.opcheck(OPS.roi_align.default, (features, rois, 0.5, 3, 2))
-    torch.library.opcheck(OPS.roi_align.default, (features, rois[:0], 0.5, 3, 2))
+    opcheck(OPS.roi_align.default, (features.contiguous(memory_format=CHANNELS_LAST), rois, 0.5, 3, 2, 2, True, VALID))
+    opcheck(OPS.roi_align.default, (features.clone().requires_grad_(), rois, 0.5, 3, 2, -1, True, VALID))
+    opcheck_with_symbols(OPS.roi_align.default, (features, rois, 0.5, 3, 2))
+    opcheck(OPS.roi_align.default, (features, rois[:0], 0.5, 3, 2))
     maps, scales = pyramid(1, 3, 64, 96, 3)
-    torch.library.opcheck(OPS.roi_align_pyramid.default, (maps, regions(5, 1, 60.0), scales, 3, 3))
+    opcheck_with_symbols(OPS.roi_align_pyramid.default, (maps, regions(5, 1, 60.0), scales, 3, 3))
     video = torch.randn(2, 3, 8, 4, 5)
     segments = regions(5, 2, 10.0)[:, [0, 1, 3]]
-    for map_ in (video, video.clone().requires_grad_()):
-        torch.library.opcheck(OPS.roi_align_3d.default, (map_, segments, 1.0, 4, 2, 2))
+    opcheck_with_symbols(OPS.roi_align_3d.default, (video, segments, 1.0, 4, 2, 2))
+    opcheck(OPS.roi_align_3d.default, (video.clone().requires_grad_(), segments, 1.0, 4, 2, 2))
 
 
 @pytest.mark.parametrize("sampling_ratio", [-1, 2])
@@ -169,7 +168,7 @@ def test_opcheck():
 def test_gradients(sampling_ratio, valid):
     features = torch.randn(2, 2, 9, 11, dtype=torch.float64, requires_grad=True)
     rois = regions(4, 2, 12.0, dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda x: OPS.roi_align(x, rois, 0.5, 2, 3, sampling_ratio, True, valid), features)
+    assert gradcheck(lambda x: OPS.roi_align(x, rois, 0.5, 2, 3, sampling_ratio, True, valid), features)
     if valid is None:
         ours, theirs = (torch.autograd.grad(pool(features).square().sum(), features)[0] for pool in (
             lambda x: OPS.roi_align(x, rois, 0.5, 2, 3, sampling_ratio),
@@ -181,10 +180,10 @@ def test_gradients_of_pyramids_and_segments():
     maps, scales = pyramid(1, 2, 32, 48, 2, torch.float64)
     maps = [m.requires_grad_() for m in maps]
     boxes = torch.tensor([[0, 1.0, 2.0, 20.0, 30.0], [0, 0.0, 0.0, 300.0, 290.0]], dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda *m: OPS.roi_align_pyramid(m, boxes, scales, 2, 2), maps)
+    assert gradcheck(lambda *m: OPS.roi_align_pyramid(m, boxes, scales, 2, 2), maps)
     video = torch.randn(1, 2, 5, 3, 4, dtype=torch.float64, requires_grad=True)
     segments = torch.tensor([[0, 0.5, 4.0], [0, 3.0, 9.0]], dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda x: OPS.roi_align_3d(x, segments, 1.0, 2, 2, 2), video)
+    assert gradcheck(lambda x: OPS.roi_align_3d(x, segments, 1.0, 2, 2, 2), video)
 
 
 def test_training_and_serving_agree():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernels.common.opcheck import OPS, SAMPLES, inputs_of, random
+from kernels.common.opcheck import OPS, SAMPLES, gradcheck, inputs_of, opcheck, opcheck_with_symbols, random
 
 
 def by_einsum(q, k, v, w, heads, global_term):
@@ -30,26 +30,26 @@ def module_weights(channels, dtype=torch.float64, grad=False):
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_opcheck(sample):
     (q, k, v), valid = inputs_of(SAMPLES[sample])
-    torch.library.opcheck(OPS.sao.default, (q, k, v, random(4), 2, True, valid))
-    torch.library.opcheck(OPS.sao.default, (q, q, v))
+    opcheck(OPS.sao.default, (q, k, v, random(4), 2, True, valid))
+    opcheck(OPS.sao.default, (q, q, v))
     value_weight, w, scale, shift = module_weights(4)
-    torch.library.opcheck(OPS.sao_module.default,
-                          (q, value_weight, w, scale, shift, 4, True, True, valid))
-    torch.library.opcheck(OPS.sao_module.default, (q, value_weight, None, scale, shift, 2, False, False))
+    opcheck(OPS.sao_module.default,
+            (q, value_weight, w, scale, shift, 4, True, True, valid))
+    opcheck(OPS.sao_module.default, (q, value_weight, None, scale, shift, 2, False, False))
 
 
-# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: to trace forward and backward with symbolic shapes takes seconds.
 def test_opcheck_with_gradients():
     (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
-    torch.library.opcheck(OPS.sao.default, (q, k, v, random(4, grad=True), 2, True, valid))
-    torch.library.opcheck(OPS.sao_module.default, (q, *module_weights(4, grad=True), 4, True, True, valid))
+    opcheck(OPS.sao.default, (q, k, v, random(4, grad=True), 2, True, valid))
+    opcheck_with_symbols(OPS.sao_module.default, (q, *module_weights(4, grad=True), 4, True, True, valid))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_opcheck_channels_last(dtype):
     x = random(2, 8, 5, 7, dtype=dtype).contiguous(memory_format=torch.channels_last)
     value_weight, w, scale, shift = module_weights(8, dtype=torch.float32)
-    torch.library.opcheck(OPS.sao_module.default, (x, value_weight, w, scale, shift))
+    opcheck(OPS.sao_module.default, (x, value_weight, w, scale, shift))
     assert OPS.sao_module(x, value_weight, w, scale, shift).is_contiguous(memory_format=torch.channels_last)
 
 
@@ -58,9 +58,9 @@ def test_opcheck_channels_last(dtype):
 def test_gradients(sample, global_term):
     (q, k, v), valid = inputs_of(SAMPLES[sample], grad=True)
     w = random(4, grad=True)
-    assert torch.autograd.gradcheck(lambda *t: OPS.sao(*t, 2, global_term, valid), (q, k, v, w))
-    assert torch.autograd.gradcheck(lambda *t: OPS.sao_module(*t, 4, global_term, True, valid),
-                                    (q, *module_weights(4, grad=True)))
+    assert gradcheck(lambda *t: OPS.sao(*t, 2, global_term, valid), (q, k, v, w))
+    assert gradcheck(lambda *t: OPS.sao_module(*t, 4, global_term, True, valid),
+                     (q, *module_weights(4, grad=True)))
 
 
 @pytest.mark.parametrize("heads", [1, 2, 8])
@@ -86,11 +86,11 @@ def test_transforms_of_queries_and_keys(heads):
     expected = by_einsum(q, k, v, w, heads, True) * scale[:, None] + shift[:, None]
     got = OPS.sao_module(x, value_weight, w, scale, shift, heads, True, False, None, query_weight, key_weight)
     torch.testing.assert_close(got, expected.view_as(x), rtol=1e-11, atol=1e-10)
-    assert torch.autograd.gradcheck(
+    assert gradcheck(
         lambda m: OPS.sao_module(x[:1], value_weight, w, scale, shift, heads, True, True, None, m, key_weight),
         query_weight.requires_grad_())
-    torch.library.opcheck(OPS.sao_module.default,
-                          (x, value_weight, w, scale, shift, heads, True, True, None, query_weight.detach(), None))
+    opcheck(OPS.sao_module.default,
+            (x, value_weight, w, scale, shift, heads, True, True, None, query_weight.detach(), None))
 
 
 def test_training_and_serving_agree():

@@ -11,11 +11,18 @@ import sys
 import pytest
 import torch
 
+from models.bench import gpu_networks
 from models.bench.gpu_compare import beside_twin, compared
 from models.bench.gpu_networks import Passes, Row, markdown, measure
 from models.bench.twins import CASES, Case
 
 BUILD = pathlib.Path(os.environ["SACCADE_BUILD_DIR"])
+
+
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gpu_networks, "MIN_ROUNDS", 1)
+    monkeypatch.setattr(gpu_networks, "SECONDS_OF_ROUNDS", 0)
 
 
 def of_items(**parts: list) -> dict[str, torch.Tensor]:
@@ -82,13 +89,14 @@ def test_rows_without_answers_are_shown():
     assert "| sanet | 3x8x8 | - / 2.50 | - | - | - |" in markdown([row], Arguments) and "- sanet, 3x8x8: not run" in markdown([row], Arguments)
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_a_rehearsal_measures_every_candidate(tmp_path: pathlib.Path):
-    whole = Case("unet3d_sao_denoise", "unet3d_sao_denoise", ((4, 16, 16),), {"width": 0.25}, channels=1,
+    whole = Case("unet3d_sao_denoise", "unet3d_sao_denoise", ((4, 8, 8),), {"width": 0.25}, channels=1,
                  attention_off={"attention": "none"})
     broken = Case("sanet", "sanet", ((64, 64),), {"width": 0.25, "attention": "none of these"})
     arguments = argparse.Namespace(build=BUILD, device="cpu", threads=1, seconds=200, compile=False, json=tmp_path / "json",
                                    markdown=tmp_path / "md")
-    good, bad = sorted(measure([(broken, (64, 64)), (whole, (4, 16, 16))], arguments, tmp_path), key=lambda row: len(row.failures))
+    good, bad = sorted(measure([(broken, (64, 64)), (whole, (4, 8, 8))], arguments, tmp_path), key=lambda row: len(row.failures))
     # A processor without bfloat16 says so, and the rest goes on.
     assert all("bf16" in failure for failure in good.failures), good.failures
     assert good.comparisons["fp32"]["passed"] and good.comparisons["fp32"]["value"] == 0
@@ -98,6 +106,7 @@ def test_a_rehearsal_measures_every_candidate(tmp_path: pathlib.Path):
     assert len(json.loads((tmp_path / "json").read_text())) == 2 and "prepared" in (tmp_path / "md").read_text()
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_a_detector_is_judged_beside_its_twin(tmp_path: pathlib.Path):
     case = Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", ((96, 128),), {"width": 0.25, "blocks": "1,2,2,1", "classes": 7})
     arguments = argparse.Namespace(build=BUILD, device="cpu", threads=1, seconds=200, compile=False, json=None, markdown=None)

@@ -117,11 +117,11 @@ def test_families_learn_with_and_without_attention(name: str, monkeypatch: pytes
     family = trainer.FAMILIES[name]
     kind = family.scenes[0]
     torch.set_num_threads(1)  # as the command does: on a busy machine, threads that wait for each other take minutes
-    monkeypatch.setattr(trainer, "HELD_OUT", 8)
-    monkeypatch.setattr(trainer, "BATCH", 8)
+    monkeypatch.setattr(trainer, "HELD_OUT", 4)
+    monkeypatch.setattr(trainer, "BATCH", 4)
     draw = far.batch
     monkeypatch.setattr(far, "batch", lambda kind, count, size, seed, step: draw(kind, count, size, 0, 0))
     for attention in (True, False):
-        result = trainer.train(family, kind, attention, seed=0, steps=20)
+        result = trainer.train(family, kind, attention, seed=0, steps=12)
         assert result["last loss"] < result["first loss"], (name, attention)
         assert 0 <= result["figure"] <= (1 if kind != "switch" else 60)

@@ -1,6 +1,7 @@
 """Checks the networks in bfloat16 on the CPU: an answer depends neither on the pictures beside it nor on the number of
 threads, bit for bit, and is at most twice as far from float32's as the PyTorch twin's in bfloat16 is."""
 
+import copy
 import pathlib
 from typing import Callable
 
@@ -55,6 +56,11 @@ class Served:
                       [self.placement] * count, options)
 
 
+@pytest.fixture(scope="module")
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    return Served(tmp_path_factory.mktemp("served"), request.param)
+
+
 def equal(a: list[dict[str, torch.Tensor]], b: list[dict[str, torch.Tensor]]) -> bool:
     return len(a) == len(b) and all(one.keys() == other.keys() and all(torch.equal(one[part], other[part]) for part in one)
                                     for one, other in zip(a, b))
@@ -73,9 +79,8 @@ def require_independence(run: Callable[[int, int], list], monkeypatch: pytest.Mo
 
 
 @needs_bfloat16
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_batch_and_the_threads_make_no_difference(tmp_path: pathlib.Path, case: Case, monkeypatch: pytest.MonkeyPatch):
-    model = Served(tmp_path, case)
+@pytest.mark.parametrize("model", CASES, indirect=True, ids=lambda case: case.name)
+def test_the_batch_and_the_threads_make_no_difference(model: Served, monkeypatch: pytest.MonkeyPatch):
     together = require_independence(lambda first, count: model.run("bf16", first, count), monkeypatch)
     assert not equal(model.run("fp32"), together), "bf16 computed the same as fp32: was it used?"
 
@@ -87,20 +92,19 @@ def error(got: torch.Tensor, expected: torch.Tensor) -> float:
 
 # An untrained network finds actions in noise by accident, and rounding moves all of them.
 @needs_bfloat16
-@pytest.mark.parametrize("case", [case for case in CASES if case.name != "ea_rc3d"], ids=lambda case: case.name)
-def test_errors_are_those_of_the_format(tmp_path: pathlib.Path, case: Case):
-    model = Served(tmp_path, case)
+@pytest.mark.parametrize("model", [case for case in CASES if case.name != "ea_rc3d"], indirect=True, ids=lambda case: case.name)
+def test_errors_are_those_of_the_format(model: Served):
     exact, rounded = model.run("fp32"), model.run("bf16")
     [part] = [part for part in VALUES if part in exact[0]] or [None]
     if part is None:
-        check_findings(case, exact, rounded)
+        check_findings(model.case, exact, rounded)
         return
     expected = torch.stack([answer[part] for answer in exact]).double().flatten(1)
     with torch.inference_mode():
-        twin = model.network.bfloat16()(model.pixels.bfloat16()).double().flatten(1)
+        twin = copy.deepcopy(model.network).bfloat16()(model.pixels.bfloat16()).double().flatten(1)
     got = torch.stack([answer[part] for answer in rounded]).double().flatten(1)
     ours, theirs = error(got, expected), error(twin, expected)
-    print(f"\n{case.name}: off by {ours:.3f}, the twin by {theirs:.3f}", end="")
+    print(f"\n{model.case.name}: off by {ours:.3f}, the twin by {theirs:.3f}", end="")
     assert 0 < ours <= 2 * theirs
 
 

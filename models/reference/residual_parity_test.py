@@ -10,7 +10,10 @@ import torchvision
 from models.reference import build
 from models.reference.explicit_attention import MAPS, explicit_map
 from models.reference.served import relative_error, run_model, save, served, settle, smooth_pictures
+from tests.long_form import LONG
 
+# Every channel and layer, on pictures that are small outside the long form.
+WHOLE = {} if LONG else {"input_size": 96}
 NARROW = {"width": 0.25, "classes": 10, "input_size": 64, "blocks": "1,2,1,1"}
 
 
@@ -54,12 +57,12 @@ def check(folder: pathlib.Path, architecture: str, options: dict, network: torch
 
 @pytest.mark.parametrize("architecture", ["expatt_resnet34", "expatt_resnet50", "gsa_resnet38", "gsa_resnet50"])
 def test_the_whole_agrees(tmp_path: pathlib.Path, architecture: str):
-    check(tmp_path, architecture, {})
+    check(tmp_path, architecture, WHOLE)
 
 
 @pytest.mark.parametrize("architecture", ["expatt_resnet101", "expatt_resnet152", "gsa_resnet101"])
 def test_the_deep_ones_agree(tmp_path: pathlib.Path, architecture: str):
-    check(tmp_path, architecture, {"width": 0.25, "input_size": 96})
+    check(tmp_path, architecture, {"width": 0.25, "input_size": 96 if LONG else 64})
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -191,7 +194,7 @@ def test_odd_sides_agree(tmp_path: pathlib.Path):
 @pytest.mark.parametrize("architecture, network", [("expatt_resnet34", torchvision.models.resnet34),
                                                    ("gsa_resnet50", torchvision.models.resnet50)])
 def test_torchvisions_resnets_load_as_they_are(tmp_path: pathlib.Path, architecture: str, network):
-    check(tmp_path, architecture, {"attention": "none"}, network())
+    check(tmp_path, architecture, {**WHOLE, "attention": "none"}, network())
 
 
 def test_parameters_as_published():

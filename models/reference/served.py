@@ -105,18 +105,13 @@ def save_batch(path: pathlib.Path, pixels: torch.Tensor, placements):
 
 class Runner:
     """The C++ program, which runs one model after another. A run that ends the process is answered by its exit code, and the
-    next run starts another."""
+    next run starts another. Its processes have the number of threads that OMP_NUM_THREADS says when they start."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen | None = None
         self._errors: IO[bytes] | None = None
-        self._threads: str | None = None
 
     def run(self, arguments: list[str]) -> subprocess.CompletedProcess:
-        # A process reads the number of its threads when it starts.
-        if self._process is not None and os.environ.get("OMP_NUM_THREADS") != self._threads:
-            self._process.stdin.close()
-            self._end()
         if self._process is None:
             self._start()
         self._errors.seek(0)
@@ -129,7 +124,6 @@ class Runner:
         return subprocess.CompletedProcess(arguments, code, stderr=self._errors.read().decode())
 
     def _start(self) -> None:
-        self._threads = os.environ.get("OMP_NUM_THREADS")
         # The program adds to the end of the file, which each run empties.
         if self._errors is None:
             self._errors = tempfile.TemporaryFile("ab+")
@@ -144,7 +138,8 @@ class Runner:
         return code
 
 
-RUNNER = Runner()
+# By the number of threads: it takes longer to start a process than to run a small model.
+RUNNERS: dict[str | None, Runner] = {}
 
 
 def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
@@ -153,7 +148,7 @@ def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pi
     save_batch(folder / "input", pixels, placements)
     arguments = [architecture, str(weights), str(folder / "input"), str(folder / output), *flags]
     arguments += [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
-    return RUNNER.run(arguments)
+    return RUNNERS.setdefault(os.environ.get("OMP_NUM_THREADS"), Runner()).run(arguments)
 
 
 def served(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,

@@ -1,14 +1,14 @@
 """Looks with axe-core for barriers in every state of the page, on screens of all sizes, light and dark."""
 
 import importlib.resources
-import os
 
 import numpy
 import pytest
 from playwright.sync_api import expect
 
-from page_fixtures import DEMO, LOOKS, PAIR, SCENE, browser, daemon, open_page, rich_repository, shots, wait_for
+from page_fixtures import DEMO, PAIR, SCENE, browser, daemon, open_page, rich_repository, shots, wait_for
 from page_test import moving_frames, smooth, tiff
+from tests.long_form import in_long_form
 
 __all__ = ["browser", "daemon", "open_page", "shots"]
 AXE = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
@@ -103,8 +103,8 @@ def stale(page, _):
     expect(page.locator("#load.stale")).to_have_count(1)
 
 
-# A wide dark screen and a narrow light one; SACCADE_LONG=1 tries all.
-@pytest.mark.parametrize("look", LOOKS if "SACCADE_LONG" in os.environ else ["dark", "phone"])
+# A wide dark screen and a narrow light one, in the long form all.
+@pytest.mark.parametrize("look", ["dark", "phone", *in_long_form("desk", "tablet")])
 def test_axe_finds_no_barriers(open_page, look, tmp_path):
     page = open_page(look, permissions=["camera"])
     page.evaluate(AXE)

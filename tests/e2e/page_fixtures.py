@@ -9,6 +9,7 @@ import torch
 from playwright.sync_api import expect, sync_playwright
 
 from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, ROOT, Daemon
+from tests.long_form import in_long_form
 from tiny_models import TinyTask, tiny_actions, tiny_detector, tiny_restorer, tiny_stereo, write_model
 
 DEMO = ROOT / "models" / "demo"
@@ -28,8 +29,8 @@ LOOKS = {
     "tablet": {"viewport": {"width": 820, "height": 1180}, "color_scheme": "light", "has_touch": True},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
 }
-# The looks that most tests try: a wide screen and a narrow one. SACCADE_LONG=1 tries all.
-TRIED_LOOKS = list(LOOKS) if "SACCADE_LONG" in os.environ else ["desk", "phone"]
+# The looks that most tests try: a wide screen and a narrow one, in the long form all.
+TRIED_LOOKS = ["desk", "phone", *in_long_form("dark", "tablet")]
 # None selects Playwright's own Chromium, if `./dev setup tests` found no package.
 CHROMIUM = shutil.which("chromium")
 
