@@ -1,9 +1,11 @@
 #include "server/lifecycle/flag_table.h"
 
 #include <CLI/CLI.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/core/flag_value.h"
 
 namespace saccade::server {
 namespace {
@@ -16,11 +18,27 @@ std::string Names(const std::set<CLI::Option*>& options) {
   });
 }
 
+// The error for -1 as the flag's value; empty if the flag takes it, or takes no numbers.
+std::string ErrorForMinusOne(CLI::Option* option) {
+  static const auto* const kNumbers = new std::set<std::string>{"N", "S", "MS", "PORT", "R", "BYTES"};
+  // CLI11 adds the validator's name after a colon.
+  const std::string type = option->get_type_name();
+  if (kNumbers->count(type.substr(0, type.find(':'))) == 0) return "";
+  try {
+    option->clear();
+    option->add_result("-1");
+    option->run_callback();
+  } catch (const CLI::ParseError& error) {
+    return FlagValueText(error.what());
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string FlagTable(const CLI::App& app) {
+std::string FlagTable(CLI::App& app) {
   std::string lines;
-  for (const CLI::Option* option : app.get_options()) {
+  for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
     // Hidden flags have no group.
     if (option->get_lnames().empty() || option->get_group().empty()) continue;
     // A flag without a value has a type all the same.
@@ -28,7 +46,8 @@ std::string FlagTable(const CLI::App& app) {
     absl::StrAppend(
         &lines,
         absl::StrJoin({absl::StrJoin(option->get_lnames(), ",", AppendName), type, option->get_default_str(),
-                       Names(option->get_needs()), Names(option->get_excludes()), option->get_description()},
+                       Names(option->get_needs()), Names(option->get_excludes()), option->get_description(),
+                       ErrorForMinusOne(option)},
                       "\t"),
         "\n");
   }

@@ -28,10 +28,16 @@ def test_there_are_no_other_pages(generated):
 
 
 def test_flags_of_a_table():
-    (flag,) = parse("--port,--old-port\tPORT:INT\t8001\t--host\t\tWhere to listen\n")
+    error = "--port is '-1'; expected a number from 0 to 65535"
+    (flag,) = parse(f"--port,--old-port\tPORT:INT\t8001\t--host\t\tWhere to listen\t{error}\n")
     assert flag.names == ["--port", "--old-port"] and flag.value == "PORT"
-    flag.value = "FILE"  # has no range
-    assert flag.row() == ["`--port`, `--old-port`", "`FILE`", "8,001", "", "Where to listen. Needs `--host`"]
+    assert flag.row() == ["`--port`, `--old-port`", "`PORT`", "8001", "0 to 65,535", "Where to listen. Needs `--host`"]
+
+
+def test_a_number_without_a_range_fails():
+    (flag,) = parse("--seconds\tS\t1\t\t\tHow long\t\n")
+    with pytest.raises(AssertionError, match="--seconds accepts -1"):
+        flag.row()
 
 
 def test_series_of_an_exposition():

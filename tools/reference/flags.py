@@ -27,7 +27,7 @@ SECTIONS = (
     ("Other flags", ".*"),
 )
 NUMBERS = {"N", "S", "MS", "PORT", "R", "BYTES"}
-RANGE = re.compile(r"expected a number (?:from (\S+) to (\S+)|of at least (\S+))$", re.MULTILINE)
+RANGE = re.compile(r"expected a number (?:from (\S+) to (\S+)|of at least (\S+))$")
 
 INTRODUCTION = """
 Every flag of `saccaded`, with its default and the values that it accepts. The guide is
@@ -56,6 +56,8 @@ class Flag:
     needs: str
     excludes: str
     meaning: str
+    # Of -1.
+    error: str
 
     @property
     def name(self):
@@ -65,9 +67,8 @@ class Flag:
         """The values that the daemon accepts, from its error for one that it does not; "" if any are accepted."""
         if self.value not in NUMBERS:
             return ""
-        error = run_to_end(f"{self.names[0]}=-1").stderr
-        found = RANGE.search(error)
-        assert found, f"{self.names[0]} accepts -1, or the error states no range: {error}"
+        found = RANGE.search(self.error)
+        assert found, f"{self.names[0]} accepts -1, or the error states no range: {self.error}"
         low, high, least = (float(number) if number else None for number in found.groups())
         return f"from {shown(least)}" if least is not None else f"{shown(low)} to {shown(high)}"
 
