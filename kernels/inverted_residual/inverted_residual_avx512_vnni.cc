@@ -13,9 +13,6 @@ namespace {
 constexpr int kFour = 4;  // vectors of 32 bits that make one of bytes
 constexpr int64_t kLanes32 = 16;
 
-// GCC 12 warns of its own header's undefined registers in the forms without a mask.
-constexpr __mmask16 kAll = 0xFFFF;
-
 __mmask64 FirstBytes(int64_t count) { return count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1; }
 __mmask16 FirstLanes(int64_t count) {
   return static_cast<__mmask16>(count >= kLanes32 ? 0xFFFF : (1 << count) - 1);
@@ -55,7 +52,7 @@ class Rounding {
   [[gnu::always_inline]] __m512i Rounded(__m512 number) const {
     __m512 steps = _mm512_mul_ps(number, inverse_);
     if constexpr (kZero) steps = _mm512_add_ps(steps, zero_);
-    return _mm512_cvtps_epi32(_mm512_maskz_min_ps(kAll, steps, high_));
+    return _mm512_cvtps_epi32(_mm512_min_ps(steps, high_));
   }
   // Four vectors in the order of a panel.
   [[gnu::always_inline]] __m512i Bytes(const __m512i (&rounded)[kFour]) const {
@@ -65,7 +62,7 @@ class Rounding {
   }
   // One vector in its own order.
   [[gnu::always_inline]] __m128i Bytes(__m512i rounded) const {
-    return _mm512_maskz_cvtusepi32_epi8(kAll, _mm512_maskz_max_epi32(kAll, rounded, _mm512_set1_epi32(low_)));
+    return _mm512_cvtusepi32_epi8(_mm512_max_epi32(rounded, _mm512_set1_epi32(low_)));
   }
 
  private:
@@ -141,7 +138,7 @@ template <bool kZero, bool kAdds>
       __m512 number = rounding.Number(sums[p * vectors + v], scales, biases);
       if constexpr (kAdds) {
         const __m128i bytes = _mm_maskz_loadu_epi8(FirstLanes(left), out.added + at);
-        number = added.AddedTo(number, _mm512_maskz_cvtepu8_epi32(kAll, bytes));
+        number = added.AddedTo(number, _mm512_cvtepu8_epi32(bytes));
       }
       StoreFirst(out.data + at, rounding.Bytes(rounding.Rounded<kZero>(number)), left);
     }
@@ -266,7 +263,7 @@ void Filter(const PackedInt8Filter& weights, const Int8FilterRow& of) {
     __m512i first[kFour];
     ForEach<kFour>([&](auto v) __attribute__((always_inline)) {
       const __m512i offset =
-          _mm512_maskz_mullo_epi32(kAll, Load(weights.sums + c + v * kLanes32), _mm512_set1_epi32(of.zero));
+          _mm512_mullo_epi32(Load(weights.sums + c + v * kLanes32), _mm512_set1_epi32(of.zero));
       first[v] = _mm512_sub_epi32(_mm512_setzero_si512(), offset);
     });
     for (int64_t i = 0; i < blocks; ++i) {
@@ -298,8 +295,7 @@ template <typename LoadNumbers>
 void RoundBytes(const uint8_t* from, const ByteGrid& grid, const Int8Copy& copy) {
   const Numbers bytes(grid);
   Round(copy, [&](int64_t i, __mmask16 lanes) __attribute__((always_inline)) {
-    return bytes.AddedTo(_mm512_setzero_ps(),
-                         _mm512_maskz_cvtepu8_epi32(kAll, _mm_maskz_loadu_epi8(lanes, from + i)));
+    return bytes.AddedTo(_mm512_setzero_ps(), _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(lanes, from + i)));
   });
 }
 
@@ -310,7 +306,7 @@ void RoundFloats(const float* from, const Int8Copy& copy) {
 
 void RoundBFloat16(const BFloat16* from, const Int8Copy& copy) {
   Round(copy, [&](int64_t i, __mmask16 lanes) __attribute__((always_inline)) {
-    const __m512i words = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_maskz_loadu_epi16(lanes, from + i));
+    const __m512i words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from + i));
     return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
   });
 }

@@ -37,39 +37,6 @@ at::Tensor InOrder(const at::Tensor& values, const std::vector<int64_t>& order) 
 // The sum of each output's weights.
 at::Tensor Sums(const at::Tensor& weight) { return weight.to(at::kDouble).flatten(1).sum(1); }
 
-// A layer as tensors that hold what is packed.
-struct PackedLayer {
-  at::Tensor data, scale, bias, sums;
-
-  PackedInt8Product Product(const Int8InvertedResidual::Layer& layer) {
-    const at::Tensor rows = layer.weight.flatten(1).contiguous();
-    const std::vector<int64_t> order = Int8ProductOrder(rows.size(0));
-    data = AlignedBytes(PackInt8Product(rows.const_data_ptr<int8_t>(), rows.size(0), rows.size(1)));
-    scale = InOrder<float>(layer.scale, order);
-    bias = InOrder<float>(layer.bias, order);
-    sums = InOrder<double>(Sums(rows).mul(layer.scale), order);
-    return {.data = data.const_data_ptr<int8_t>(),
-            .scale = scale.const_data_ptr<float>(),
-            .bias = bias.const_data_ptr<float>(),
-            .sums = sums.const_data_ptr<double>(),
-            .inputs = RoundUp(rows.size(1), 4),
-            .outputs = rows.size(0)};
-  }
-
-  PackedInt8Filter Filter(const Int8InvertedResidual::Layer& layer) {
-    const at::Tensor rows = layer.weight.flatten(1).contiguous();
-    const std::vector<int64_t> order = Int8FilterOrder(rows.size(0));
-    data = AlignedBytes(PackInt8Filter(rows.const_data_ptr<int8_t>(), rows.size(0)));
-    scale = InOrder<float>(layer.scale, order);
-    bias = InOrder<float>(layer.bias, order);
-    sums = InOrder<int32_t>(Sums(rows), order);
-    return {.data = data.const_data_ptr<int8_t>(),
-            .scale = scale.const_data_ptr<float>(),
-            .bias = bias.const_data_ptr<float>(),
-            .sums = sums.const_data_ptr<int32_t>()};
-  }
-};
-
 void CheckMap(const char* argument, const at::Tensor& map, std::initializer_list<at::ScalarType> types,
               at::IntArrayRef expected) {
   if (!map.defined()) {
@@ -94,7 +61,40 @@ ByteGrid GridOf(const at::Tensor& map) {
 }  // namespace
 
 struct Int8InvertedResidual::Packed {
-  PackedLayer expand, filter, project;
+  // A layer as tensors that hold what is packed.
+  struct Layer {
+    at::Tensor data, scale, bias, sums;
+
+    PackedInt8Product Product(const Int8InvertedResidual::Layer& layer) {
+      const at::Tensor rows = layer.weight.flatten(1).contiguous();
+      const std::vector<int64_t> order = Int8ProductOrder(rows.size(0));
+      data = AlignedBytes(PackInt8Product(rows.const_data_ptr<int8_t>(), rows.size(0), rows.size(1)));
+      scale = InOrder<float>(layer.scale, order);
+      bias = InOrder<float>(layer.bias, order);
+      sums = InOrder<double>(Sums(rows).mul(layer.scale), order);
+      return {.data = data.const_data_ptr<int8_t>(),
+              .scale = scale.const_data_ptr<float>(),
+              .bias = bias.const_data_ptr<float>(),
+              .sums = sums.const_data_ptr<double>(),
+              .inputs = RoundUp(rows.size(1), 4),
+              .outputs = rows.size(0)};
+    }
+
+    PackedInt8Filter Filter(const Int8InvertedResidual::Layer& layer) {
+      const at::Tensor rows = layer.weight.flatten(1).contiguous();
+      const std::vector<int64_t> order = Int8FilterOrder(rows.size(0));
+      data = AlignedBytes(PackInt8Filter(rows.const_data_ptr<int8_t>(), rows.size(0)));
+      scale = InOrder<float>(layer.scale, order);
+      bias = InOrder<float>(layer.bias, order);
+      sums = InOrder<int32_t>(Sums(rows), order);
+      return {.data = data.const_data_ptr<int8_t>(),
+              .scale = scale.const_data_ptr<float>(),
+              .bias = bias.const_data_ptr<float>(),
+              .sums = sums.const_data_ptr<int32_t>()};
+    }
+  };
+
+  Layer expand, filter, project;
   Int8InvertedResidualWeights weights;
 };
 

@@ -182,7 +182,9 @@ class TestCase {
   }
 
   Layer RandomLayer(int64_t outputs, int64_t inputs, float size) {
-    Layer layer{.outputs = outputs, .inputs = inputs};
+    Layer layer;
+    layer.outputs = outputs;
+    layer.inputs = inputs;
     for (int64_t i = 0; i < outputs * inputs; ++i)
       layer.weight.push_back(static_cast<int8_t>(static_cast<int64_t>(random_() % 255) - 127));
     for (int64_t n = 0; n < outputs; ++n) {

@@ -4,8 +4,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include "models/networks/mobile/parameters.h"
 #include "models/layers/quantized_map.h"
+#include "models/networks/mobile/parameters.h"
 #include "models/testing/eager_mobile.h"
 #include "models/testing/random_weights.h"
 
@@ -107,8 +107,8 @@ class Int8Module : public ::testing::Test {
                          .groups = block.filtered(),
                          .activation = Activation::kRelu6,
                          .stays_int8 = true})(x);
-    const Convolution project =
-        MakeConvolution(tensors, block.name + ".project.", {.activation = Activation::kNone, .stays_int8 = true});
+    const Convolution project = MakeConvolution(tensors, block.name + ".project.",
+                                                {.activation = Activation::kNone, .stays_int8 = true});
     return block.skip() ? project.WithSum(x, input) : project(x);
   }
 };
@@ -143,10 +143,10 @@ TEST_F(Int8Module, IsTheThreeConvolutionsBitForBit) {
 // Between its layers there are floats that are rounded to bytes: once in the kernel, to bfloat16 as well if
 // the layers are computed one after the other, as they are for an input of floats.
 TEST_F(Int8Module, WithFloatsBesideTheBytesIsAtLeastAsClose) {
-  for (const Block& block : {Block{"blocks.0", Module::kBase, 6, 16, 24, 1, 9},
-                             Block{"blocks.0", Module::kBase, 6, 16, 24, 2, 9},
-                             Block{"blocks.0", Module::kAttention, 6, 16, 24, 1, 8},
-                             Block{"blocks.0", Module::kAttention, 6, 16, 24, 2, 8}}) {
+  for (const Block& block :
+       {Block{"blocks.0", Module::kBase, 6, 16, 24, 1, 9}, Block{"blocks.0", Module::kBase, 6, 16, 24, 2, 9},
+        Block{"blocks.0", Module::kAttention, 6, 16, 24, 1, 8},
+        Block{"blocks.0", Module::kAttention, 6, 16, 24, 2, 8}}) {
     const TensorMap plain = Tensors(block, Sanet());
     const MobileModule module(block, Sanet(), Quantize(plain, 85, 85));
     const at::Tensor x = Input(block, block.size, block.size + 2);
