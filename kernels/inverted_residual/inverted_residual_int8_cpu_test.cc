@@ -78,7 +78,10 @@ std::vector<Config> Configs() {
        .zeros = {9, 0, 0, 0}},
       {.height = 2, .width = 1, .layers = {.inputs = 8, .expanded = 48, .outputs = 8, .stride = 2}},
       {.height = 1, .width = 29, .layers = {.inputs = 4, .expanded = 30, .outputs = 57}, .skips = true},
-      {.height = 40, .width = 61, .layers = {.inputs = 32, .expanded = 576, .outputs = 160}},
+      {.height = 40,
+       .width = 61,
+       .layers = {.inputs = 32, .expanded = 576, .outputs = 160},
+       .zeros = {128, 31, 40, 128}},
   };
 }
 

@@ -1,9 +1,17 @@
 #include "models/networks/mobile/modules.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/api/target.h"
+#include "models/layers/int8_convolution.h"
 #include "models/layers/quantized_map.h"
 #include "models/networks/mobile/parameters.h"
 #include "models/testing/eager_mobile.h"
@@ -65,6 +73,9 @@ class Int8Module : public ::testing::Test {
     at::manual_seed(5);
   }
 
+  // Of the module's input and result. As in a weights file, its scale is a float32.
+  static constexpr Grid kEnds{12.0F / 255, 128};
+
   // `filtered` and `projected` are the zero points of what the filter and the projection read.
   static TensorMap Quantize(const TensorMap& from, double filtered, double projected) {
     TensorMap tensors;
@@ -79,7 +90,7 @@ class Int8Module : public ::testing::Test {
       tensors[layer + kScaleSuffix] = weight.scale.to(at::kFloat);
       const std::vector<double> read{9.0 / 255, filtered};
       const std::vector<double> made{9.0 / 255, projected};
-      const std::vector<double> ends{12.0 / 255, 128};
+      const std::vector<double> ends{kEnds.scale, static_cast<double>(kEnds.zero)};
       const bool expands = name.find("expand") != std::string::npos;
       const bool filters = name.find("depthwise") != std::string::npos;
       const auto& before = expands ? ends : filters ? read : made;
@@ -92,7 +103,7 @@ class Int8Module : public ::testing::Test {
 
   static at::Tensor Input(const Block& block, int64_t height, int64_t width) {
     return Quantized(at::randn({2, block.inputs, height, width}).contiguous(at::MemoryFormat::ChannelsLast),
-                     {12.0 / 255, 128});
+                     kEnds);
   }
 
   // The three convolutions of oneDNN, one after the other.
