@@ -233,7 +233,7 @@ template <int kOutputs, int kStride>
     const int64_t at = column * row;
     Interleave(Load(rows[0] + at), Load(rows[1] + at), Load(rows[2] + at), _mm512_setzero_si512(), inputs);
     ForEach<kOutputs>([&](auto i) __attribute__((always_inline)) {
-      constexpr int kTap = static_cast<int>(column) - static_cast<int>(i) * kStride;
+      constexpr int kTap = decltype(column)::value - decltype(i)::value * kStride;
       if constexpr (kTap >= 0 && kTap < 3) {
         ForEach<kFour>([&](auto v) __attribute__((always_inline)) {
           sums[i][v] =
