@@ -18,7 +18,7 @@ PATH = re.compile(rf"(?<![\w./{{<$:-])((?:{'|'.join(FOLDERS)})/[\w./-]*\w)")
 SOURCE = re.compile(r"(?<![\w./{<$*-])(\w+\.(?:h|cc|cu|cuh|inc|py|cmake|proto|js))(?![\w(])")
 # Files that a build makes, that other projects have, or that stand for any file of their kind.
 OTHERS = {
-    "X_avx2.cc", "X_avx512.cc", "X_avx512_bf16.cc", "NAME_test.h", "NAME_fuzz.cc", "x_bench.cc", "omp.h", "models/demo/repository",
+    "X_avx2.cc", "X_avx512.cc", "X_avx512_bf16.cc", "X_avx512_vnni.cc", "NAME_test.h", "NAME_fuzz.cc", "x_bench.cc", "omp.h", "models/demo/repository",
     "cmake/precompiled/NAME.h", "deploy/k8s-onprem/dashboard.json",
 }
 

@@ -17,6 +17,9 @@
 #if defined(__AVX512BF16__)
 #define SACCADE_ISA avx512_bf16
 #define SACCADE_VECTOR_BYTES 64
+#elif defined(__AVX512VNNI__)
+#define SACCADE_ISA avx512_vnni
+#define SACCADE_VECTOR_BYTES 64
 #elif defined(__AVX512F__)
 #define SACCADE_ISA avx512
 #define SACCADE_VECTOR_BYTES 64

@@ -1,8 +1,7 @@
 // Included only by inverted_residual_portable.cc and its siblings, each compiled with its own flags.
 #pragma once
 
-#include <type_traits>
-
+#include "kernels/common/unroll.h"
 #include "kernels/common/vec.h"
 #if SACCADE_VECTOR_BYTES == 64
 #include <immintrin.h>
@@ -31,15 +30,6 @@ inline Vec<float> From0To6(Vec<float> x) {
   x = x > six ? six : x;
   return x < Vec<float>{} ? Vec<float>{} : x;
 #endif
-}
-
-// Calls visit(integral_constant) for each number below kCount. A loop would keep sums in memory.
-template <int kCount, typename Visit>
-[[gnu::always_inline]] inline void ForEach(const Visit& visit) {
-  if constexpr (kCount > 0) {
-    ForEach<kCount - 1>(visit);
-    visit(std::integral_constant<int, kCount - 1>{});
-  }
 }
 
 // The term of each of a product's sums that one step adds: one input, or a pair of inputs in bfloat16.

@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 
 #include "kernels/common/arena.h"
 #include "kernels/inverted_residual/inverted_residual_blocks.h"
+#include "kernels/inverted_residual/inverted_residual_rows.h"
 
 namespace saccade::kernels {
 namespace {
-
-// Bytes of expanded and filtered rows of one thread, chosen so that they and the weights stay in the L2
-// cache.
-constexpr int64_t kCacheBytes = 256 * 1024;
 
 template <typename T>
 const InvertedResidualCode<T>& CodeFor([[maybe_unused]] CpuIsa isa) {
@@ -41,65 +37,46 @@ class InvertedResidualRun {
         code_(CodeFor<T>(isa)),
         row_((problem.width + 2) * layers_.filtered_row()),
         projected_row_(problem.out_width() * layers_.projected_row()),
-        bands_(std::min<int64_t>(threads / std::gcd(std::max<int64_t>(problem.batch, 1), int64_t{threads}),
-                                 problem.out_height())),
-        step_(StepOf(problem)),
-        slots_((step_ - 1) * layers_.stride + 3) {
+        plan_(SizesOf(problem), threads) {
     Arena arena(base);
-    rings_ = arena.Take<float>(threads * (slots_ + 1) * row_);
-    projected_ = arena.Take<T>(threads * step_ * projected_row_);
+    rings_ = arena.Take<float>(threads * (plan_.slots() + 1) * row_);
+    projected_ = arena.Take<T>(threads * plan_.step() * projected_row_);
     bytes_ = arena.bytes();
   }
 
   size_t bytes() const { return bytes_; }
 
-  void Run(const Parallel& parallel) {
-    parallel.run(p_.batch * bands_, 1, [this](int64_t i, int64_t end, int thread) {
-      for (; i < end; ++i) {
-        const int64_t band = i % bands_;
-        Band(i / bands_, p_.out_height() * band / bands_, p_.out_height() * (band + 1) / bands_, thread);
-      }
-    });
-  }
+  void Run(const Parallel& parallel) { plan_.Run(parallel, *this); }
 
  private:
-  // How many rows of outputs are made at a time.
-  int64_t StepOf(const InvertedResidualProblem& problem) const {
-    const auto bytes = [&](int64_t step) {
-      return ((step - 1) * layers_.stride + 3) * row_ * static_cast<int64_t>(sizeof(float)) +
-             step * projected_row_ * static_cast<int64_t>(sizeof(T));
-    };
-    const int64_t most = DivideUp(problem.out_height(), bands_);
-    int64_t step = 1;
-    while (step < most && bytes(step + 1) <= kCacheBytes) ++step;
-    return DivideUp(most, DivideUp(most, step));
+  friend InvertedResidualRows;
+
+  InvertedResidualRowSizes SizesOf(const InvertedResidualProblem& problem) const {
+    return {.batch = problem.batch,
+            .height = problem.height,
+            .out_height = problem.out_height(),
+            .stride = layers_.stride,
+            .ring_row_bytes = row_ * static_cast<int64_t>(sizeof(float)),
+            .projected_row_bytes = projected_row_ * static_cast<int64_t>(sizeof(T))};
   }
 
   // The rows of one thread's scratch memory that hold what is filtered, with a position of zeros on each
   // side.
-  float* RingRow(int64_t y, int thread) const { return rings_ + (thread * (slots_ + 1) + y % slots_) * row_; }
-  float* ZeroRow(int thread) const { return rings_ + (thread * (slots_ + 1) + slots_) * row_; }
+  float* Ring(int thread) const { return rings_ + thread * (plan_.slots() + 1) * row_; }
+  float* RingRow(int64_t y, int thread) const { return Ring(thread) + y % plan_.slots() * row_; }
+  float* ZeroRow(int thread) const { return Ring(thread) + plan_.slots() * row_; }
 
   // The row of inputs y of a sample in `map`, which has so many channels.
   const T* InputRow(const void* map, int64_t channels, int64_t sample, int64_t y) const {
     return static_cast<const T*>(map) + (sample * p_.height + y) * p_.width * channels;
   }
 
-  void Band(int64_t sample, int64_t begin, int64_t end, int thread) {
+  void Start(int thread) {
     const int64_t filtered = layers_.filtered_row();
     std::memset(ZeroRow(thread), 0, row_ * sizeof(float));
-    for (int64_t slot = 0; slot < slots_; ++slot) {
+    for (int64_t slot = 0; slot < plan_.slots(); ++slot) {
       std::memset(RingRow(slot, thread), 0, filtered * sizeof(float));
       std::memset(RingRow(slot, thread) + (p_.width + 1) * filtered, 0, filtered * sizeof(float));
-    }
-    int64_t next = std::max<int64_t>(begin * layers_.stride - 1, 0);
-    for (int64_t row = begin; row < end; row += step_) {
-      const int64_t last = std::min(row + step_, end);
-      const int64_t needed = std::min((last - 1) * layers_.stride + 2, p_.height);
-      Fill(sample, next, needed, thread);
-      next = std::max(next, needed);
-      for (int64_t y = row; y < last; ++y) Filter(sample, y, y - row, thread);
-      Project(sample, row, last, thread);
     }
   }
 
@@ -134,7 +111,9 @@ class InvertedResidualRun {
     }
   }
 
-  T* Projected(int64_t at, int thread) const { return projected_ + (thread * step_ + at) * projected_row_; }
+  T* Projected(int64_t at, int thread) const {
+    return projected_ + (thread * plan_.step() + at) * projected_row_;
+  }
 
   // Filters row y of the outputs, into the projected row number `at`, and adds what stands beside it.
   void Filter(int64_t sample, int64_t y, int64_t at, int thread) {
@@ -173,9 +152,7 @@ class InvertedResidualRun {
   const InvertedResidualCode<T>& code_;
   const int64_t row_;            // of what is filtered
   const int64_t projected_row_;  // of all positions of a row
-  const int64_t bands_;          // of rows, into which a sample is split
-  const int64_t step_;
-  const int64_t slots_;
+  const InvertedResidualRows plan_;
   size_t bytes_ = 0;
   float* rings_ = nullptr;
   T* projected_ = nullptr;

@@ -64,13 +64,6 @@ bool CanBeInt8(const at::Tensor& weight, const ConvolutionOptions& options) {
   return weight.dim() == 4 && options.target.packed();
 }
 
-// A batch norm scales each channel, as the weight's own scales do. A negative scale is moved into the weight.
-Int8Weight Scaled(Int8Weight weight, const at::Tensor& scale) {
-  const at::Tensor product = weight.scale.to(at::kDouble).mul(scale);
-  const at::Tensor sign = product.lt(0).to(at::kChar).mul(-2).add(1).view({-1, 1, 1, 1});
-  return {weight.values.mul(sign), product.abs()};
-}
-
 }  // namespace
 
 ConvolutionOptions Placed(const TensorMap& tensors, const std::string& name, ConvolutionOptions options) {

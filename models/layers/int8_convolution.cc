@@ -64,6 +64,12 @@ Int8Weight QuantizedWeight(const at::Tensor& weight) {
   return {values.view(weight.sizes()), scale};
 }
 
+Int8Weight Scaled(const Int8Weight& weight, const at::Tensor& scale) {
+  const at::Tensor product = weight.scale.to(at::kDouble).mul(scale);
+  const at::Tensor sign = product.lt(0).to(at::kChar).mul(-2).add(1).view({-1, 1, 1, 1});
+  return {weight.values.mul(sign), product.abs()};
+}
+
 Int8Convolution::Int8Convolution(const Int8Weight& weight, at::Tensor bias, PackedWeight::Geometry geometry,
                                  Options options)
     : options_(options),

@@ -32,6 +32,10 @@ struct Int8Weight {
 // Rounds each output channel to 255 steps, the largest of them its largest weight. `weight` is finite.
 Int8Weight QuantizedWeight(const at::Tensor& weight);
 
+// Folds a batch norm's scale, float64 [outputs], into the weight's own scales, which are of any floating
+// type. A negative scale is moved into the weight.
+Int8Weight Scaled(const Int8Weight& weight, const at::Tensor& scale);
+
 // Thread-safe. As in Convolution, a picture's result does not depend on the others in x.
 class Int8Convolution {
  public:

@@ -11,6 +11,9 @@ namespace {
 // Whether convolutions alone read what the layers within the module compute.
 bool IsPlain(const Block& block) { return block.module == Module::kPlain && block.attended == 0; }
 
+// Whether the filter reads the module's input too.
+bool KeepsInput(const Block& block) { return block.expanded() == 0 || block.module == Module::kBase; }
+
 ConvolutionOptions Depthwise(const Block& block) {
   return {.stride = block.stride,
           .groups = block.filtered(),
@@ -54,6 +57,59 @@ kernels::InvertedResidual Fused(const Block& block, const TensorMap& tensors) {
   return {weights, block.stride, TypeOf(tensors.target)};
 }
 
+// Whether the module's convolutions can be computed together in 8 bits: all of them are quantized.
+bool CanBeFusedInInt8(const Block& block, const TensorMap& tensors) {
+  const Target& target = tensors.target;
+  const auto quantized = [&](const std::string& layer) {
+    return tensors.contains(layer + ".conv" + kGridsSuffix);
+  };
+  return target.packed() && target.precision == Precision::kInt8 &&
+         kernels::Int8InvertedResidual::Supports(block.expanded() > 0 ? block.inputs : 0) &&
+         (block.expanded() == 0 || quantized(ExpandName(block))) && quantized(block.name + ".depthwise") &&
+         quantized(block.name + ".project");
+}
+
+kernels::ByteGrid ByteGridOf(const Grid& grid) {
+  return {.scale = static_cast<float>(grid.scale), .zero = static_cast<int32_t>(grid.zero)};
+}
+
+// Where floats stand beside the bytes of an expansion or a filter, all are rounded to the grid of the layer
+// behind; elsewhere bytes are on the grid of the layer that makes them.
+Grid FilteredGrid(const Block& block, const TensorMap& tensors) {
+  const Grid input = Placed(tensors, block.name + ".depthwise.conv", {}).grids->input;
+  if (!IsPlain(block) || block.expanded() == 0) return input;
+  return Placed(tensors, ExpandName(block) + ".conv", {}).grids->output;
+}
+
+kernels::Int8InvertedResidual FusedInInt8(const Block& block, const TensorMap& tensors) {
+  const auto layer = [&](const std::string& name, const Affine& affine) {
+    const at::Tensor scale = Placed(tensors, name + ".conv", {}).weight_scale;
+    const Int8Weight weight = Scaled({tensors.at(name + ".conv.weight"), scale}, affine.scale);
+    return kernels::Int8InvertedResidual::Layer{
+        .weight = weight.values, .scale = weight.scale, .bias = affine.shift.to(at::kFloat)};
+  };
+  const auto normed = [&](const std::string& name) {
+    return layer(name, FoldBatchNorm(tensors, name + ".bn."));
+  };
+  const std::string depthwise = block.name + ".depthwise";
+  const std::string project = block.name + ".project";
+  const Int8Grids filter_grids = *Placed(tensors, depthwise + ".conv", {}).grids;
+  const Int8Grids project_grids = *Placed(tensors, project + ".conv", {}).grids;
+  kernels::Int8InvertedResidual::Weights weights{
+      .expand = {},
+      .filter = normed(depthwise),
+      .project = normed(project),
+      .filtered = ByteGridOf(FilteredGrid(block, tensors)),
+      .projected = ByteGridOf(Depthwise(block).stays_int8 ? filter_grids.output : project_grids.input),
+      .out = ByteGridOf(project_grids.output)};
+  if (block.expanded() > 0) {
+    const std::string expand = ExpandName(block);
+    weights.expand =
+        layer(expand, PartOf(FoldBatchNorm(tensors, expand + ".bn."), 0, block.expanded() - block.attended));
+  }
+  return {weights, block.stride};
+}
+
 // Channels of maps of one size, one behind the other; either may be undefined.
 at::Tensor Joined(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined()) return b;
@@ -80,6 +136,10 @@ MobileModule::MobileModule(const Block& block, const MobileOptions& options, con
     fused_.emplace(Fused(block, tensors));
   } else {
     LoadLayers(tensors);
+  }
+  if (CanBeFusedInInt8(block, tensors)) {
+    fused_int8_.emplace(FusedInInt8(block, tensors));
+    filtered_grid_ = FilteredGrid(block, tensors);
   }
 }
 
@@ -109,9 +169,8 @@ at::Tensor MobileModule::Attend(const at::Tensor& x) const {
 }
 
 at::Tensor MobileModule::Kept(const at::Tensor& x) const {
-  const bool keeps_input = block_.expanded() == 0 || block_.module == Module::kBase;
   const at::Tensor attended = explicit_ ? (*explicit_)(x).clamp_(0, 6) : at::Tensor();
-  return Joined(attended, keeps_input ? x : at::Tensor());
+  return Joined(attended, KeepsInput(block_) ? x : at::Tensor());
 }
 
 at::Tensor MobileModule::ByLayers(const at::Tensor& x, const at::Tensor& input) const {
@@ -120,7 +179,19 @@ at::Tensor MobileModule::ByLayers(const at::Tensor& x, const at::Tensor& input) 
   return block_.skip() ? layers_->project.WithSum(features, input) : layers_->project(features);
 }
 
+at::Tensor MobileModule::InInt8(const at::Tensor& input) const {
+  const at::Tensor x = explicit_ || attention_ ? Floats(input, type_) : at::Tensor();
+  const at::Tensor kept = explicit_            ? Quantized(Dense(Kept(x)), filtered_grid_)
+                          : KeepsInput(block_) ? input
+                                               : at::Tensor();
+  return (*fused_int8_)({.x = block_.expanded() > 0 ? Dense(input) : at::Tensor(),
+                         .kept = Dense(kept),
+                         .beside = Dense(Attend(x)),
+                         .skipped = block_.skip() ? Dense(input) : at::Tensor()});
+}
+
 at::Tensor MobileModule::operator()(const at::Tensor& input) const {
+  if (fused_int8_ && input.is_quantized()) return InInt8(input);
   const at::Tensor x = IsPlain(block_) && layers_ ? input : Floats(input, type_);
   if (layers_) return ByLayers(x, input);
   return (*fused_)({.x = block_.expanded() > 0 ? Dense(x) : at::Tensor(),

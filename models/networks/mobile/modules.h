@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/inverted_residual/inverted_residual.h"
+#include "kernels/inverted_residual/inverted_residual_int8.h"
 #include "models/layers/convolution.h"
 #include "models/layers/explicit_attention.h"
 #include "models/networks/mobile/attention_path.h"
@@ -28,7 +29,8 @@ class MobileModule {
   at::Tensor operator()(const at::Tensor& input) const;
 
  private:
-  // The convolutions one after the other: on a GPU, in 8 bits and while the network is being quantized.
+  // The convolutions one after the other: on a GPU, while the network is being quantized, and in 8 bits where
+  // the kernel cannot compute them together or the module gets floats.
   struct Layers {
     std::optional<Convolution> expand;
     Convolution depthwise;
@@ -40,14 +42,18 @@ class MobileModule {
   // What the depthwise convolution reads besides what the expansion makes of x, or undefined.
   at::Tensor Kept(const at::Tensor& x) const;
   at::Tensor ByLayers(const at::Tensor& x, const at::Tensor& input) const;
+  // `input` is in 8 bits.
+  at::Tensor InInt8(const at::Tensor& input) const;
 
   Block block_;
   at::ScalarType type_;
   std::optional<ExplicitAttention> explicit_;  // makes the rest of the expansion's channels
   std::optional<AttentionPath> attention_;
-  // One of both.
+  // One of both, fused_int8_ only together with layers_.
   std::optional<kernels::InvertedResidual> fused_;
   std::optional<Layers> layers_;
+  std::optional<kernels::Int8InvertedResidual> fused_int8_;
+  Grid filtered_grid_;  // of what fused_int8_ filters
 };
 
 }  // namespace saccade::models

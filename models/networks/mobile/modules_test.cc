@@ -1,9 +1,18 @@
 #include "models/networks/mobile/modules.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/api/target.h"
+#include "models/layers/int8_convolution.h"
+#include "models/layers/quantized_map.h"
 #include "models/networks/mobile/parameters.h"
 #include "models/testing/eager_mobile.h"
 #include "models/testing/random_weights.h"
@@ -54,6 +63,114 @@ TEST(MobileModule, SiameseVariantsAgree) {
   const Block block{"blocks.0", Module::kAttention, 6, 16, 16, 1, 8};
   ExpectAgreement(block, Sanet({{"global_term", "false"}}));
   ExpectAgreement(block, Sanet({{"similarity", "ones"}}));
+}
+
+// The module in 8 bits, with grids that hold most of the numbers.
+class Int8Module : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!CpuMultipliesInt8()) GTEST_SKIP() << "this processor does not multiply int8 itself";
+    at::manual_seed(5);
+  }
+
+  // Of the module's input and result. As in a weights file, its scale is a float32.
+  static constexpr Grid kEnds{12.0F / 255, 128};
+
+  // `filtered` and `projected` are the zero points of what the filter and the projection read.
+  static TensorMap Quantize(const TensorMap& from, double filtered, double projected) {
+    TensorMap tensors;
+    for (const auto& [name, tensor] : from) {
+      if (!name.ends_with(".conv.weight")) {
+        tensors[name] = tensor;
+        continue;
+      }
+      const std::string layer = name.substr(0, name.size() - std::string(".weight").size());
+      const Int8Weight weight = QuantizedWeight(tensor);
+      tensors[name] = weight.values;
+      tensors[layer + kScaleSuffix] = weight.scale.to(at::kFloat);
+      const std::vector<double> read{9.0 / 255, filtered};
+      const std::vector<double> made{9.0 / 255, projected};
+      const std::vector<double> ends{kEnds.scale, static_cast<double>(kEnds.zero)};
+      const bool expands = name.find("expand") != std::string::npos;
+      const bool filters = name.find("depthwise") != std::string::npos;
+      const auto& before = expands ? ends : filters ? read : made;
+      const auto& after = expands ? read : filters ? made : ends;
+      tensors[layer + kGridsSuffix] = at::tensor({before[0], before[1], after[0], after[1]}, at::kFloat);
+    }
+    tensors.target.precision = Precision::kInt8;
+    return tensors;
+  }
+
+  static at::Tensor Input(const Block& block, int64_t height, int64_t width) {
+    return Quantized(at::randn({2, block.inputs, height, width}).contiguous(at::MemoryFormat::ChannelsLast),
+                     kEnds);
+  }
+
+  // The three convolutions of oneDNN, one after the other.
+  static at::Tensor ByConvolutions(const Block& block, const TensorMap& tensors, const at::Tensor& input) {
+    at::Tensor x = input;
+    if (block.expanded() > 0) {
+      x = MakeConvolution(tensors, ExpandName(block) + ".",
+                          {.activation = Activation::kRelu6, .stays_int8 = true})(x);
+    }
+    x = MakeConvolution(tensors, block.name + ".depthwise.",
+                        {.stride = block.stride,
+                         .groups = block.filtered(),
+                         .activation = Activation::kRelu6,
+                         .stays_int8 = true})(x);
+    const Convolution project = MakeConvolution(tensors, block.name + ".project.",
+                                                {.activation = Activation::kNone, .stays_int8 = true});
+    return block.skip() ? project.WithSum(x, input) : project(x);
+  }
+};
+
+TEST_F(Int8Module, IsTheThreeConvolutionsBitForBit) {
+  for (const Block& block : {Block{"blocks.0", Module::kPlain, 6, 16, 16, 1, 9},
+                             Block{"blocks.0", Module::kPlain, 6, 24, 40, 2, 9},
+                             Block{"blocks.0", Module::kPlain, 6, 160, 160, 1, 7},
+                             Block{"blocks.0", Module::kPlain, 6, 12, 20, 2, 9},
+                             Block{"blocks.0", Module::kPlain, 1, 32, 16, 1, 9}}) {
+    const TensorMap plain = Tensors(block, Sanet());
+    for (const double filtered : {0.0, 31.0}) {
+      for (const double projected : {0.0, 40.0}) {
+        const TensorMap tensors = Quantize(plain, filtered, projected);
+        const MobileModule module(block, Sanet(), tensors);
+        for (const auto& [height, width] : {std::pair<int64_t, int64_t>{9, 11}, {1, 13}, {28, 29}}) {
+          const at::Tensor x = Input(block, height, width);
+          const at::Tensor expected = ByConvolutions(block, tensors, x);
+          const at::Tensor got = module(x);
+          ASSERT_TRUE(got.is_quantized());
+          EXPECT_EQ(got.q_scale(), expected.q_scale());
+          EXPECT_EQ(got.q_zero_point(), expected.q_zero_point());
+          EXPECT_EQ(BytesOf(got).ne(BytesOf(expected)).sum().item<int64_t>(), 0)
+              << block.inputs << " inputs, stride " << block.stride << ", zeros " << filtered << " and "
+              << projected << ", " << height << "x" << width;
+        }
+      }
+    }
+  }
+}
+
+// Between its layers there are floats that are rounded to bytes: once in the kernel, to bfloat16 as well if
+// the layers are computed one after the other, as they are for an input of floats.
+TEST_F(Int8Module, WithFloatsBesideTheBytesIsAtLeastAsClose) {
+  for (const Block& block :
+       {Block{"blocks.0", Module::kBase, 6, 16, 24, 1, 9}, Block{"blocks.0", Module::kBase, 6, 16, 24, 2, 9},
+        Block{"blocks.0", Module::kAttention, 6, 16, 24, 1, 8},
+        Block{"blocks.0", Module::kAttention, 6, 16, 24, 2, 8}}) {
+    const TensorMap plain = Tensors(block, Sanet());
+    const MobileModule module(block, Sanet(), Quantize(plain, 85, 85));
+    const at::Tensor x = Input(block, block.size, block.size + 2);
+    TensorMap precise;
+    for (const auto& [name, tensor] : plain) precise[name] = tensor.to(at::kDouble);
+    const at::Tensor exact = testing::EagerModule(block, Sanet(), precise, x.dequantize().to(at::kDouble));
+    const auto error = [&](const at::Tensor& y) {
+      return Floats(y, at::kDouble).sub(exact).norm().item<double>() / exact.norm().item<double>();
+    };
+    const double by_layers = error(module(x.dequantize()));
+    EXPECT_LT(by_layers, 0.1);
+    EXPECT_LT(error(module(x)), 1.1 * by_layers);
+  }
 }
 
 struct Variant {
