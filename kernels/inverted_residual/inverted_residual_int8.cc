@@ -14,7 +14,7 @@
 namespace saccade::kernels {
 namespace {
 
-constexpr auto kName = "inverted_residual in 8 bits";
+constexpr auto kInt8Name = "inverted_residual in 8 bits";
 
 // Tensors are aligned to cache lines.
 at::Tensor AlignedBytes(const std::vector<int8_t>& values) {
@@ -40,12 +40,12 @@ at::Tensor Sums(const at::Tensor& weight) { return weight.to(at::kDouble).flatte
 void CheckMap(const char* argument, const at::Tensor& map, std::initializer_list<at::ScalarType> types,
               at::IntArrayRef expected) {
   if (!map.defined()) {
-    TORCH_CHECK(expected[1] == 0, kName, ": argument '", argument, "' is missing, expected ", expected);
+    TORCH_CHECK(expected[1] == 0, kInt8Name, ": argument '", argument, "' is missing, expected ", expected);
     return;
   }
-  CheckDtype(kName, argument, map, types);
-  CheckShape(kName, argument, map, c10::fromIntArrayRefSlow(expected));
-  TORCH_CHECK(map.is_contiguous(at::MemoryFormat::ChannelsLast), kName, ": argument '", argument,
+  CheckDtype(kInt8Name, argument, map, types);
+  CheckShape(kInt8Name, argument, map, c10::fromIntArrayRefSlow(expected));
+  TORCH_CHECK(map.is_contiguous(at::MemoryFormat::ChannelsLast), kInt8Name, ": argument '", argument,
               "' should be dense in channels-last");
 }
 
@@ -111,9 +111,9 @@ Int8InvertedResidual::Int8InvertedResidual(const Weights& weights, int64_t strid
   w.layers.kept = filtered - w.layers.expanded;
   w.layers.beside = weights.project.weight.size(1) - filtered;
   w.layers.outputs = weights.project.weight.size(0);
-  TORCH_CHECK(Supports(w.layers.inputs) && (stride == 1 || stride == 2), kName, ": no code for ",
+  TORCH_CHECK(Supports(w.layers.inputs) && (stride == 1 || stride == 2), kInt8Name, ": no code for ",
               w.layers.inputs, " inputs and stride ", stride);
-  TORCH_CHECK(w.layers.kept >= 0 && w.layers.beside >= 0, kName, ": ", w.layers.expanded,
+  TORCH_CHECK(w.layers.kept >= 0 && w.layers.beside >= 0, kInt8Name, ": ", w.layers.expanded,
               " expanded channels, but ", filtered, " filtered and ", weights.project.weight.size(1),
               " projected ones");
   w.filtered = weights.filtered;
@@ -132,7 +132,7 @@ Int8InvertedResidual& Int8InvertedResidual::operator=(Int8InvertedResidual&& oth
 at::Tensor Int8InvertedResidual::operator()(const Maps& maps) const {
   const Int8InvertedResidualWeights& w = packed_->weights;
   const at::Tensor& input = w.layers.expanded > 0 ? maps.x : maps.kept;
-  TORCH_CHECK(input.defined() && input.dim() == 4, kName, ": expected a map of pictures");
+  TORCH_CHECK(input.defined() && input.dim() == 4, kInt8Name, ": expected a map of pictures");
   Int8InvertedResidualProblem problem{
       .weights = w, .batch = input.size(0), .height = input.size(2), .width = input.size(3)};
   const int64_t height = problem.out_height();
