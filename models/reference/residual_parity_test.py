@@ -62,7 +62,7 @@ def test_the_whole_agrees(tmp_path: pathlib.Path, architecture: str):
 
 @pytest.mark.parametrize("architecture", ["expatt_resnet101", "expatt_resnet152", "gsa_resnet101"])
 def test_the_deep_ones_agree(tmp_path: pathlib.Path, architecture: str):
-    check(tmp_path, architecture, {"width": 0.25, "input_size": 96 if LONG else 64})
+    check(tmp_path, architecture, {"width": 0.25, "input_size": 96})
 
 
 @pytest.mark.parametrize("kind", MAPS)
