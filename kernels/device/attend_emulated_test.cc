@@ -257,7 +257,7 @@ TEST(AttendEmulatedTest, APaddedSampleWithManyChannelsHasTheBitsItHasAlone) {
     int64_t depth, map, padded;
   };
   for (const auto& [depth, map, padded] : {Size{16, 5, 7}, Size{520, 7, 33}, Size{560, 7, 33}}) {
-    const auto config = [&, depth_ = depth](int64_t side, std::vector<int64_t> valid) {
+    const auto config = [&, depth_ = depth](int64_t side, const std::vector<int64_t>& valid) {
       return AttendTestConfig{.depth = depth_,
                               .value_channels = 257,
                               .queries = {side, side},

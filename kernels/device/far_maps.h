@@ -105,7 +105,8 @@ class FarMaps {
     for (const Moved& moved : moved_) {
       if (!moved.is_result) continue;
       ForEach(moved, [&](const T& near, const T& far) {
-        const bool same = std::memcmp(&near, &far, sizeof(T)) == 0 && !std::isnan(static_cast<float>(far));
+        const bool same =
+            __builtin_memcmp(&near, &far, sizeof(T)) == 0 && !std::isnan(static_cast<float>(far));
         differences += same ? 0 : 1;
       });
     }

@@ -14,7 +14,6 @@
 namespace saccade::models {
 namespace {
 
-using ::testing::Contains;
 using testing::FileOf;
 using ::testing::IsEmpty;
 using testing::Rename;
