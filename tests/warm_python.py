@@ -106,6 +106,8 @@ def serve(listening: socket.socket) -> tuple[dict, list[int]] | None:
                 # It says nothing more, so it is gone.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(fork.pid, signal.SIGKILL)
+                # It may have no group of its own yet.
+                os.kill(fork.pid, signal.SIGKILL)
             forks.remove(fork)
             events.unregister(fork.ended)
             events.unregister(fork.client)
@@ -136,8 +138,10 @@ def end(status: int) -> None:
     threading._shutdown()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        try:
             stream.flush()
+        except (OSError, ValueError):
+            status = status or 120  # as Python does
     ctypes.CDLL(None).fflush(None)
     os._exit(status)
 

@@ -55,7 +55,9 @@ def test_opcheck_with_gradients():
     opcheck(OPS.attention.default, (q, k, v, 2, 0.5, True, valid))
     opcheck_with_symbols(OPS.attention_module.default,
                          (q, "softmax", *weights(4, 6, 2, grad=True), 2, 1.0, True, valid))
-    opcheck_with_symbols(OPS.attention_1n.default, tuple(inputs_of(SAMPLES["picture"])[0]))
+    plain = tuple(inputs_of(SAMPLES["picture"])[0])
+    opcheck_with_symbols(OPS.attention_1n.default, plain)
+    opcheck_with_symbols(OPS.attention.default, (*plain, 2))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

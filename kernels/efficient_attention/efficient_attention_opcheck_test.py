@@ -48,6 +48,7 @@ def test_opcheck_with_gradients():
     opcheck(OPS.efficient_attention.default, (x, x, x, 2, "softmax", valid))
     opcheck_with_symbols(OPS.efficient_attention_module.default,
                          (x, *weights_of(4, 2, 2, grad=True), 2, "softmax", True, valid))
+    opcheck_with_symbols(OPS.efficient_attention.default, (*inputs_of(SAMPLES["padded"])[0], 2, "scaling", valid))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -64,6 +64,7 @@ def test_opcheck_with_gradients():
     v = random(2, 4, 3, 5, grad=True)
     opcheck(OPS.expatt.default, (v, "gaussian", radius(grad=True), VALID))
     opcheck_with_symbols(OPS.expatt_module.default, (v, *module_weights(grad=True), "cosine"))
+    opcheck_with_symbols(OPS.expatt.default, (v.detach(), "gaussian", radius(), VALID))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

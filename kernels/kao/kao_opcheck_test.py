@@ -50,7 +50,8 @@ def test_opcheck_with_gradients():
     (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
     opcheck(OPS.kao_qkv.default, (q, k, v, 2, random(2, grad=True), valid))
     opcheck_with_symbols(OPS.kao_module.default, (q, "kv", *module_weights(4, 6, 4, 2, grad=True), 2, True, valid))
-    opcheck_with_symbols(OPS.kao_kv.default, tuple(inputs_of(SAMPLES["whole"])[0]))
+    for operator in PLAIN.values():
+        opcheck_with_symbols(operator.default, tuple(inputs_of(SAMPLES["whole"])[0]))
 
 
 @KINDS

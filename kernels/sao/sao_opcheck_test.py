@@ -43,6 +43,7 @@ def test_opcheck_with_gradients():
     (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
     opcheck(OPS.sao.default, (q, k, v, random(4, grad=True), 2, True, valid))
     opcheck_with_symbols(OPS.sao_module.default, (q, *module_weights(4, grad=True), 4, True, True, valid))
+    opcheck_with_symbols(OPS.sao.default, (*inputs_of(SAMPLES["padded"])[0], random(4), 2, True, valid))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -16,6 +16,9 @@ namespace {
 // Bytes of a body that the pool decodes before it looks whether the client is still there.
 constexpr size_t kDecodedAtOnce = size_t{1} << 20;
 
+// Larger bodies count as parsed though they are not: a handler may copy them, for example into a capture.
+constexpr size_t kMaxUnparsed = size_t{1} << 20;
+
 // The rest of a request whose body is complete: it is decoded and handled, on the loop or on a pool.
 struct Work {
   std::shared_ptr<const HttpServiceCore> core;
@@ -31,7 +34,9 @@ struct Work {
     if (body == nullptr) return false;
     if (!body->decoded()) return true;
     const absl::string_view bytes = body->bytes();
-    return bytes.size() > max && (bytes_to_parse == nullptr || bytes_to_parse(request->headers, bytes) > max);
+    if (bytes.size() <= max) return false;
+    return bytes.size() > kMaxUnparsed || bytes_to_parse == nullptr ||
+           bytes_to_parse(request->headers, bytes) > max;
   }
 
   // Runs on the pool for large bodies, or on the one for short bodies. Responds if that has no room.

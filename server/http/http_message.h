@@ -80,8 +80,8 @@ struct HttpRoute {
   HttpHandler handler;
   // Handlers that block or compute for long run on the work pool.
   bool may_block = false;
-  // Null if the handler parses the whole body. Bytes that are not parsed do not move the handler to a pool,
-  // however many there are, so it must not go through them.
+  // Null if the handler parses the whole body. Up to a mebibyte that is not parsed does not move the handler
+  // to a pool, so it must not go through those bytes, other than to copy them.
   HttpBytesToParse bytes_to_parse = nullptr;
 };
 

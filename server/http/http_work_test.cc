@@ -73,6 +73,8 @@ TEST_F(WorkTest, BodiesOfAKilobyteAreNotHandledOnTheLoop) {
 TEST_F(WorkTest, WhatIsNotParsedIsHandledOnTheLoop) {
   EXPECT_THAT(service_.Ask(Post("/raw", std::string(1'000'000, 'x'))), EndsWith("done"));
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(Post("/raw", std::string((1 << 20) + 1, 'x'))), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
   EXPECT_THAT(service_.Ask(Post("/part", std::string(2569, 'x'))), EndsWith("done"));
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
   EXPECT_THAT(service_.Ask(Post("/part", std::string(2570, 'x'))), EndsWith("done"));

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "server/admission/admission.h"
 #include "server/core/fake_clock.h"
 #include "server/grpc/grpc_handler.h"
@@ -100,7 +101,7 @@ void Serve(std::string_view bytes, size_t step, uint8_t reading) {
       {.max_inflight_bytes = kLedgerBytes, .max_message_bytes = kLedgerBytes / 4}, &clock);
   Check(admission.ok(), "the options are sound");
   // Decompresses bodies.
-  std::optional<server::WorkPool> pool(std::in_place, 1, 1);
+  std::optional<server::WorkPool> pool(std::in_place, 1, 64);
   Dispatcher dispatcher(admission->get(), &clock, &*pool);
   const server::HttpLimits limits;
   {
@@ -115,6 +116,10 @@ void Serve(std::string_view bytes, size_t step, uint8_t reading) {
       }
     }
     if (!pipe.lost() && reading % 4 < 2) pipe.EndSending();
+    // Bodies are decompressed before the client goes. They wait there under its name.
+    absl::Notification decompressed;
+    if (pool->Submit("ipv4:127.0.0.1", [&decompressed] { decompressed.Notify(); }))
+      decompressed.WaitForNotification();
     loop.Advance(absl::Minutes(1));
     Touch(pipe.TakeOutput());
   }
