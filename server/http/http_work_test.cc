@@ -90,6 +90,8 @@ TEST_F(WorkTest, WhatIsNotParsedDoesNotMakeABodyLarge) {
   service_.FinishWork(service_.short_pool);
   EXPECT_THAT(part->TakeOutput(), EndsWith("done"));
   go.Notify();
+  // The task is done with `go`.
+  service_.FinishWork();
 }
 
 TEST_F(WorkTest, ShortBodiesDoNotWaitForLargeOnes) {
