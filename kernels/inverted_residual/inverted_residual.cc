@@ -133,6 +133,8 @@ at::Tensor InvertedResidual::operator()(const Maps& maps) const {
   const InvertedResidualLayers& layers = packed_->weights.layers;
   const at::Tensor& input = layers.expanded > 0 ? maps.x : maps.kept;
   TORCH_CHECK(input.defined() && input.dim() == 4, kName, ": expected a map of pictures");
+  TORCH_CHECK(input.size(2) > 0 && input.size(3) > 0, kName,
+              ": expected a map with sides of at least 1, got the shape ", input.sizes());
   InvertedResidualProblem problem{
       .weights = packed_->weights, .batch = input.size(0), .height = input.size(2), .width = input.size(3)};
   const int64_t height = problem.out_height();

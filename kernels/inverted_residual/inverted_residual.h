@@ -45,7 +45,7 @@ class InvertedResidual {
   InvertedResidual& operator=(InvertedResidual&& other) noexcept;
 
   // Returns [B, outputs, H', W'] in channels-last, where H' is (H - 1) / stride + 1. Throws c10::Error for
-  // maps of other sizes or types.
+  // maps of other sizes or types, and if a side is 0.
   at::Tensor operator()(const Maps& maps) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,36 @@ at::Tensor InOrder(const at::Tensor& values, const std::vector<int64_t>& order) 
 
 // The sum of each output's weights.
 at::Tensor Sums(const at::Tensor& weight) { return weight.to(at::kDouble).flatten(1).sum(1); }
+
+// Checks the weight of a 1x1 layer, which may have no sides.
+void CheckProduct(const char* argument, const at::Tensor& weight) {
+  if (weight.dim() == 2) return;
+  CheckShape(kInt8Name, argument, weight, {weight.sym_size(0), weight.sym_size(1), 1, 1});
+}
+
+// Checks what all layers have in common.
+void CheckLayer(const char* name, const Int8InvertedResidual::Layer& layer) {
+  TORCH_CHECK(layer.weight.defined() && layer.scale.defined() && layer.bias.defined(), kInt8Name, ": layer '",
+              name, "' should have a weight, scales and biases");
+  const std::string weight = std::string(name) + ".weight";
+  TORCH_CHECK(layer.weight.dim() >= 2, kInt8Name, ": argument '", weight,
+              "' should have outputs and inputs, got the shape ", layer.weight.sizes());
+  CheckDtype(kInt8Name, weight.c_str(), layer.weight, {at::kChar});
+  const c10::SymInt outputs = layer.weight.sym_size(0);
+  CheckShape(kInt8Name, (std::string(name) + ".scale").c_str(), layer.scale, {outputs});
+  CheckShape(kInt8Name, (std::string(name) + ".bias").c_str(), layer.bias, {outputs});
+}
+
+void CheckWeights(const Int8InvertedResidual::Weights& weights) {
+  if (weights.expand.weight.defined()) {
+    CheckLayer("expand", weights.expand);
+    CheckProduct("expand.weight", weights.expand.weight);
+  }
+  CheckLayer("filter", weights.filter);
+  CheckShape(kInt8Name, "filter.weight", weights.filter.weight, {weights.filter.weight.sym_size(0), 1, 3, 3});
+  CheckLayer("project", weights.project);
+  CheckProduct("project.weight", weights.project.weight);
+}
 
 void CheckMap(const char* argument, const at::Tensor& map, std::initializer_list<at::ScalarType> types,
               at::IntArrayRef expected) {
@@ -101,6 +132,7 @@ struct Int8InvertedResidual::Packed {
 bool Int8InvertedResidual::Supports(int64_t inputs) { return RunsInt8InvertedResidual() && inputs % 4 == 0; }
 
 Int8InvertedResidual::Int8InvertedResidual(const Weights& weights, int64_t stride) {
+  CheckWeights(weights);
   auto packed = std::make_unique<Packed>();
   Int8InvertedResidualWeights& w = packed->weights;
   const bool expands = weights.expand.weight.defined();
@@ -133,6 +165,8 @@ at::Tensor Int8InvertedResidual::operator()(const Maps& maps) const {
   const Int8InvertedResidualWeights& w = packed_->weights;
   const at::Tensor& input = w.layers.expanded > 0 ? maps.x : maps.kept;
   TORCH_CHECK(input.defined() && input.dim() == 4, kInt8Name, ": expected a map of pictures");
+  TORCH_CHECK(input.size(2) > 0 && input.size(3) > 0, kInt8Name,
+              ": expected a map with sides of at least 1, got the shape ", input.sizes());
   Int8InvertedResidualProblem problem{
       .weights = w, .batch = input.size(0), .height = input.size(2), .width = input.size(3)};
   const int64_t height = problem.out_height();

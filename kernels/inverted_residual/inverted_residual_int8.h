@@ -40,14 +40,15 @@ class Int8InvertedResidual {
   // Whether this machine has code for maps with so many inputs.
   static bool Supports(int64_t inputs);
 
-  // `stride` is that of the filter, 1 or 2. REQUIRES: Supports() the inputs of the expansion.
+  // `stride` is that of the filter, 1 or 2. Throws c10::Error for weights of other shapes or types. REQUIRES:
+  // Supports() the inputs of the expansion.
   Int8InvertedResidual(const Weights& weights, int64_t stride);
   ~Int8InvertedResidual();
   Int8InvertedResidual(Int8InvertedResidual&& other) noexcept;
   Int8InvertedResidual& operator=(Int8InvertedResidual&& other) noexcept;
 
   // Returns [B, outputs, H', W'] in 8 bits and channels-last, where H' is (H - 1) / stride + 1. Throws
-  // c10::Error for maps of other sizes or types.
+  // c10::Error for maps of other sizes or types, and if a side is 0.
   at::Tensor operator()(const Maps& maps) const;
 
  private:

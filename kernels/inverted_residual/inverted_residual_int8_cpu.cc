@@ -26,7 +26,7 @@ Int8Rounding RoundingTo(const ByteGrid& from, const ByteGrid& to, bool relu6) {
   Int8Rounding rounding{.in_scale = from.scale, .inverse = 1 / to.scale, .zero = to.zero};
   if (!relu6) return rounding;
   rounding.low = to.zero;
-  // Rounded as the numbers are: all operations behind the limit preserve the order of numbers.
+  // Rounded as the numbers are, one operation after the other: each of them preserves the order of numbers.
   const float six = 6.0F * rounding.inverse;
   rounding.high = std::min(six + static_cast<float>(to.zero), 255.0F);
   return rounding;
@@ -68,6 +68,10 @@ class Int8InvertedResidualRun {
 
   // Without padding every output sees all weights, so the part of the inputs' zero is the same everywhere.
   static void AccountForZero(const PackedInt8Product& product, const ByteGrid& grid, float* bias) {
+    if (grid.zero == 0) {
+      std::copy_n(product.bias, product.padded_outputs(), bias);
+      return;
+    }
     const double offset = static_cast<double>(grid.scale) * grid.zero;
     for (int64_t n = 0; n < product.padded_outputs(); ++n)
       bias[n] = static_cast<float>(std::fma(-offset, product.sums[n], static_cast<double>(product.bias[n])));

@@ -24,6 +24,10 @@ struct Config {
   // Zero points of the module's input, of what is filtered, of what is projected and of the result.
   int32_t zeros[4] = {0, 0, 0, 0};
   bool bfloat16 = false;
+  // Whether what is kept beside expanded channels is on their grid; if not, it is on that of the input.
+  bool kept_on_filtered_grid = false;
+  // Whether numbers reach the limit of ReLU6 on grids that hold more than that.
+  bool reaches_six = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const Config& c) {
@@ -31,7 +35,8 @@ std::ostream& operator<<(std::ostream& out, const Config& c) {
              << " expanded=" << c.layers.expanded << " kept=" << c.layers.kept
              << " beside=" << c.layers.beside << " outputs=" << c.layers.outputs
              << " stride=" << c.layers.stride << " skips=" << c.skips << " zeros=" << c.zeros[0] << ","
-             << c.zeros[1] << "," << c.zeros[2] << "," << c.zeros[3] << " bfloat16=" << c.bfloat16;
+             << c.zeros[1] << "," << c.zeros[2] << "," << c.zeros[3] << " bfloat16=" << c.bfloat16
+             << " kept_on_filtered_grid=" << c.kept_on_filtered_grid << " reaches_six=" << c.reaches_six;
 }
 
 // Every kind of module; channels that fill one to four vectors and those that fill none, rows of one
@@ -49,13 +54,19 @@ std::vector<Config> Configs() {
        .layers = {.inputs = 24, .expanded = 144, .outputs = 32, .stride = 2},
        .zeros = {100, 7, 0, 0}},
       {.batch = 2, .height = 5, .width = 13, .layers = {.kept = 32, .outputs = 16}, .zeros = {0, 0, 0, 90}},
-      {.height = 6, .width = 11, .layers = {.kept = 24, .outputs = 20, .stride = 2}, .zeros = {0, 33, 5, 90}},
+      {.height = 6, .width = 11, .layers = {.kept = 24, .outputs = 20, .stride = 2}, .zeros = {33, 0, 5, 90}},
       {.batch = 2,
        .height = 6,
        .width = 5,
        .layers = {.inputs = 16, .expanded = 80, .kept = 16, .outputs = 16},
        .skips = true,
        .zeros = {111, 128, 0, 121}},
+      {.batch = 2,
+       .height = 6,
+       .width = 5,
+       .layers = {.inputs = 16, .expanded = 80, .kept = 16, .outputs = 16, .stride = 2},
+       .zeros = {111, 85, 0, 121},
+       .kept_on_filtered_grid = true},
       {.height = 6,
        .width = 5,
        .layers = {.inputs = 12, .expanded = 60, .kept = 12, .outputs = 40},
@@ -78,6 +89,14 @@ std::vector<Config> Configs() {
        .zeros = {9, 0, 0, 0}},
       {.height = 2, .width = 1, .layers = {.inputs = 8, .expanded = 48, .outputs = 8, .stride = 2}},
       {.height = 1, .width = 29, .layers = {.inputs = 4, .expanded = 30, .outputs = 57}, .skips = true},
+      {.layers = {.inputs = 16, .expanded = 80, .outputs = 24},
+       .zeros = {121, 0, 31, 99},
+       .reaches_six = true},
+      {.height = 9,
+       .width = 8,
+       .layers = {.inputs = 16, .expanded = 80, .outputs = 24, .stride = 2},
+       .zeros = {121, 31, 0, 99},
+       .reaches_six = true},
       {.height = 40,
        .width = 61,
        .layers = {.inputs = 32, .expanded = 576, .outputs = 160},
@@ -89,11 +108,11 @@ class TestCase {
  public:
   TestCase(const Config& config, unsigned seed) : config_(config), layers_(config.layers), random_(seed) {
     w_.layers = layers_;
-    w_.filtered = {.scale = 0.0217F, .zero = config.zeros[1]};
-    w_.projected = {.scale = 0.0193F, .zero = config.zeros[2]};
+    w_.filtered = {.scale = config.reaches_six ? 0.05F : 0.0217F, .zero = config.zeros[1]};
+    w_.projected = {.scale = config.reaches_six ? 0.05F : 0.0193F, .zero = config.zeros[2]};
     w_.out = {.scale = 0.0371F, .zero = config.zeros[3]};
     x_grid_ = {.scale = 0.0311F, .zero = config.zeros[0]};
-    if (layers_.expanded == 0) w_.filtered = x_grid_;
+    kept_grid_ = config.kept_on_filtered_grid ? w_.filtered : x_grid_;
     const int64_t positions = config.batch * config.height * config.width;
     x_ = Bytes(positions * layers_.inputs);
     kept_ = Bytes(positions * layers_.kept);
@@ -106,16 +125,18 @@ class TestCase {
     filter_ = RandomLayer(w_.filtered_channels(), 9, 0.6F);
     project_ = RandomLayer(layers_.outputs, w_.projected_channels(), 0.5F);
     PackAll();
-    out_.assign(OutPositions() * layers_.outputs, 0);
   }
 
-  const std::vector<uint8_t>& Run(int threads) {
+  const std::vector<uint8_t>& Run(int threads) { return RunFirst(config_.batch, threads); }
+
+  // Computes the first `batch` samples alone.
+  const std::vector<uint8_t>& RunFirst(int64_t batch, int threads) {
     Int8InvertedResidualProblem p{
-        .weights = w_, .batch = config_.batch, .height = config_.height, .width = config_.width};
+        .weights = w_, .batch = batch, .height = config_.height, .width = config_.width};
     p.x = layers_.expanded > 0 ? x_.data() : nullptr;
     p.x_grid = x_grid_;
     p.kept = layers_.kept > 0 ? kept_.data() : nullptr;
-    p.kept_grid = x_grid_;
+    p.kept_grid = kept_grid_;
     if (layers_.beside > 0) {
       if (config_.bfloat16) {
         p.beside_bfloat16 = beside_bfloat16_.data();
@@ -125,6 +146,7 @@ class TestCase {
     }
     p.skipped = config_.skips ? skipped_.data() : nullptr;
     p.skipped_grid = kSkippedGrid;
+    out_.assign(batch * OutHeight() * OutWidth() * layers_.outputs, 0);
     p.out = out_.data();
     // Exactly as long as promised, and filled with what must not matter.
     std::vector<std::byte> workspace(Int8InvertedResidualCpuWorkspaceBytes(p, threads), std::byte{0xa5});
@@ -135,6 +157,10 @@ class TestCase {
   std::vector<uint8_t> Expected() const {
     std::vector<uint8_t> filtered = Expanded();
     std::vector<uint8_t> projected = Filtered(filtered);
+    if (config_.reaches_six) {
+      EXPECT_EQ(*std::max_element(filtered.begin(), filtered.end()), Rounded(6, w_.filtered));
+      EXPECT_EQ(*std::max_element(projected.begin(), projected.end()), Rounded(6, w_.projected));
+    }
     std::vector<uint8_t> out;
     const int64_t channels = w_.projected_channels();
     for (int64_t p = 0; p < OutPositions(); ++p) {
@@ -154,7 +180,14 @@ class TestCase {
     return out;
   }
 
-  std::vector<uint8_t>& x() { return layers_.expanded > 0 ? x_ : kept_; }
+  // Gives all samples but the first one other numbers, in every map.
+  void ChangeOtherSamples() {
+    Change(x_, uint8_t{255});
+    Change(kept_, uint8_t{255});
+    Change(beside_, 7.0F);
+    Change(beside_bfloat16_, BFloat16{7.0F});
+    Change(skipped_, uint8_t{255});
+  }
 
  private:
   static constexpr ByteGrid kSkippedGrid{.scale = 0.0287F, .zero = 117};
@@ -174,6 +207,12 @@ class TestCase {
     }
   };
 
+  template <typename T>
+  void Change(std::vector<T>& map, T value) const {
+    std::fill(map.begin() + static_cast<int64_t>(map.size()) / config_.batch, map.end(), value);
+  }
+
+  ByteGrid FilteredGrid() const { return layers_.expanded > 0 ? w_.filtered : kept_grid_; }
   int64_t OutHeight() const { return (config_.height - 1) / layers_.stride + 1; }
   int64_t OutWidth() const { return (config_.width - 1) / layers_.stride + 1; }
   int64_t OutPositions() const { return config_.batch * OutHeight() * OutWidth(); }
@@ -193,7 +232,8 @@ class TestCase {
     for (int64_t n = 0; n < outputs; ++n) {
       layer.scale.push_back(size / 127 / std::sqrt(static_cast<float>(inputs)) *
                             (1 + std::abs(normal_(random_))));
-      layer.bias.push_back(1 + normal_(random_));
+      const float bias = normal_(random_);
+      layer.bias.push_back(config_.reaches_six ? std::min(4 + bias, 6.0F) : 1 + bias);
     }
     return layer;
   }
@@ -263,8 +303,8 @@ class TestCase {
       }
       for (int64_t c = 0; c < layers_.kept; ++c) {
         const uint8_t byte = kept_[p * layers_.kept + c];
-        const float number = static_cast<float>(byte - x_grid_.zero) * x_grid_.scale;
-        map.push_back(w_.filtered == x_grid_ ? byte : Rounded(number, w_.filtered));
+        const float number = static_cast<float>(byte - kept_grid_.zero) * kept_grid_.scale;
+        map.push_back(FilteredGrid() == kept_grid_ ? byte : Rounded(number, FilteredGrid()));
       }
     }
     return map;
@@ -274,6 +314,7 @@ class TestCase {
   std::vector<uint8_t> Filtered(const std::vector<uint8_t>& from) const {
     std::vector<uint8_t> map;
     const int64_t channels = w_.filtered_channels();
+    const ByteGrid grid = FilteredGrid();
     for (int64_t p = 0; p < OutPositions(); ++p) {
       const int64_t b = p / (OutHeight() * OutWidth());
       const int64_t y = p / OutWidth() % OutHeight();
@@ -285,9 +326,9 @@ class TestCase {
           const int64_t column = x * layers_.stride + i % 3 - 1;
           if (row < 0 || column < 0 || row >= config_.height || column >= config_.width) continue;
           const int64_t at = (b * config_.height + row) * config_.width + column;
-          sum += (from[at * channels + c] - w_.filtered.zero) * filter_.weight[c * 9 + i];
+          sum += (from[at * channels + c] - grid.zero) * filter_.weight[c * 9 + i];
         }
-        map.push_back(Relu6(Number(sum, filter_.scale[c], filter_.bias[c], w_.filtered.scale), w_.projected));
+        map.push_back(Relu6(Number(sum, filter_.scale[c], filter_.bias[c], grid.scale), w_.projected));
       }
       for (int64_t k = 0; k < layers_.beside; ++k)
         map.push_back(Rounded(beside_[p * layers_.beside + k], w_.projected));
@@ -300,7 +341,7 @@ class TestCase {
   std::mt19937 random_;
   std::normal_distribution<float> normal_;
   Int8InvertedResidualWeights w_;
-  ByteGrid x_grid_;
+  ByteGrid x_grid_, kept_grid_;
   std::vector<uint8_t> x_, kept_, skipped_, out_;
   std::vector<float> beside_;
   std::vector<BFloat16> beside_bfloat16_;
@@ -341,14 +382,14 @@ TEST_P(Int8InvertedResidualCpu, DoesNotDependOnTheNumberOfThreads) {
 TEST_P(Int8InvertedResidualCpu, DoesNotDependOnTheRestOfTheBatch) {
   Config several = GetParam();
   several.batch = std::max<int64_t>(several.batch, 2);
-  TestCase first(several, 4);
-  TestCase changed(several, 4);
-  // All samples but the first one.
-  std::vector<uint8_t>& x = changed.x();
-  std::fill(x.begin() + static_cast<int64_t>(x.size()) / several.batch, x.end(), uint8_t{255});
-  const std::vector<uint8_t>& a = first.Run(2);
-  const std::vector<uint8_t>& b = changed.Run(2);
-  EXPECT_TRUE(std::equal(a.begin(), a.begin() + static_cast<int64_t>(a.size()) / several.batch, b.begin()));
+  TestCase test(several, 4);
+  const std::vector<uint8_t> alone = test.RunFirst(1, 2);
+  const std::vector<uint8_t> together = test.Run(2);
+  test.ChangeOtherSamples();
+  const std::vector<uint8_t> beside_others = test.Run(2);
+  ASSERT_EQ(together.size(), several.batch * alone.size());
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin()));
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), beside_others.begin()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, Int8InvertedResidualCpu, testing::ValuesIn(Configs()));

@@ -67,7 +67,7 @@ struct Int8InvertedResidualWeights {
 struct Int8InvertedResidualProblem {
   Int8InvertedResidualWeights weights;
   int64_t batch = 0;
-  int64_t height = 0;
+  int64_t height = 0;  // at least 1, as the width
   int64_t width = 0;
   const uint8_t* x = nullptr;  // [B, H, W, inputs]; null if nothing is expanded
   ByteGrid x_grid = {};

@@ -49,7 +49,7 @@ struct InvertedResidualWeights {
 struct InvertedResidualProblem {
   InvertedResidualWeights weights;
   int64_t batch = 0;
-  int64_t height = 0;
+  int64_t height = 0;  // at least 1, as the width
   int64_t width = 0;
   const void* x = nullptr;        // [B, H, W, inputs]; null if nothing is expanded
   const void* kept = nullptr;     // [B, H, W, kept]; null if nothing is kept

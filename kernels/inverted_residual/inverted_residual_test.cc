@@ -91,6 +91,14 @@ TEST(InvertedResidual, MapsThatDoNotFitAreErrors) {
   EXPECT_NO_THROW(made({.x = x, .kept = Map(3, 4, 4)}));
 }
 
+TEST(InvertedResidual, MapsWithoutPositionsAreErrors) {
+  for (const int64_t stride : {1, 2}) {
+    const InvertedResidual made(RandomWeights({}), stride, at::kFloat);
+    EXPECT_THROW(made({.x = Map(kInputs, 0, 4)}), c10::Error);
+    EXPECT_THROW(made({.x = Map(kInputs, 4, 0)}), c10::Error);
+  }
+}
+
 TEST(InvertedResidual, WeightsThatDoNotFitAreErrors) {
   InvertedResidual::Weights weights = RandomWeights({});
   weights.filter = weights.filter.narrow(0, 0, kExpanded - 1);

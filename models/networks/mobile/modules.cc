@@ -191,9 +191,9 @@ at::Tensor MobileModule::InInt8(const at::Tensor& input) const {
 }
 
 at::Tensor MobileModule::operator()(const at::Tensor& input) const {
-  if (fused_int8_ && input.is_quantized()) return InInt8(input);
-  const at::Tensor x = IsPlain(block_) && layers_ ? input : Floats(input, type_);
-  if (layers_) return ByLayers(x, input);
+  if (!IsFusedFor(input)) return ByLayers(IsPlain(block_) ? input : Floats(input, type_), input);
+  if (fused_int8_) return InInt8(input);
+  const at::Tensor x = Floats(input, type_);
   return (*fused_)({.x = block_.expanded() > 0 ? Dense(x) : at::Tensor(),
                     .kept = Dense(Kept(x)),
                     .beside = Dense(Attend(x)),

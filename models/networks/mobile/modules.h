@@ -28,6 +28,9 @@ class MobileModule {
   // `input` is [B, inputs, H, W], channels-last, of floats or in 8 bits.
   at::Tensor operator()(const at::Tensor& input) const;
 
+  // Whether the kernel for inverted residuals computes this input, and not the layers one after the other.
+  bool IsFusedFor(const at::Tensor& input) const { return fused_ || (fused_int8_ && input.is_quantized()); }
+
  private:
   // The convolutions one after the other: on a GPU, while the network is being quantized, and in 8 bits where
   // the kernel cannot compute them together or the module gets floats.
