@@ -189,7 +189,7 @@ TEST_F(Int8Module, WithFloatsBesideTheBytesTheErrorIsAtMostATenthLarger) {
     // With a skip, layers that get floats return floats.
     const at::Tensor y = module(floats);
     const double by_layers = error(y.is_quantized() ? y : Quantized(y, kEnds));
-    EXPECT_LT(by_layers, 0.1);
+    EXPECT_LT(by_layers, 0.15);
     EXPECT_LT(error(module(x)), 1.1 * by_layers);
   }
 }
