@@ -13,13 +13,14 @@ namespace {
 constexpr int kFour = 4;  // vectors of 32 bits that make one of bytes
 constexpr int64_t kLanes32 = 16;
 
-// `count` is at least 0.
+// Counts are at least 0.
 __mmask64 FirstBytes(int64_t count) {
   const auto bytes = static_cast<uint64_t>(count);
   return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1;
 }
 __mmask16 FirstLanes(int64_t count) {
-  return static_cast<__mmask16>(count >= kLanes32 ? 0xFFFF : (1 << count) - 1);
+  const auto lanes = static_cast<uint64_t>(count);
+  return static_cast<__mmask16>(lanes >= kLanes32 ? 0xFFFF : (1U << lanes) - 1);
 }
 
 [[gnu::always_inline]] inline __m512i Load(const void* from) { return _mm512_loadu_si512(from); }
