@@ -290,7 +290,7 @@ class TestCase {
     return Rounded(std::clamp(number, 0.0F, 6.0F), grid);
   }
 
-  // What is filtered, [positions][channels].
+  // Returns the map that the filter reads, [positions][channels].
   std::vector<uint8_t> Expanded() const {
     std::vector<uint8_t> map;
     for (int64_t p = 0; p < config_.batch * config_.height * config_.width; ++p) {
@@ -310,7 +310,7 @@ class TestCase {
     return map;
   }
 
-  // What is projected, [positions][channels].
+  // Returns the map that the projection reads, [positions][channels].
   std::vector<uint8_t> Filtered(const std::vector<uint8_t>& from) const {
     std::vector<uint8_t> map;
     const int64_t channels = w_.filtered_channels();

@@ -30,7 +30,7 @@ class WorkTest : public ::testing::Test {
     arrival_ = request.arrival;
     return "done";
   });
-  // Of bodies for /raw nothing is parsed, and of those for /part a tenth.
+  // The route /raw parses nothing of its bodies, and /part a tenth.
   TestService service_{
       {{"GET", "/blocks", handler_, true},
        {"POST", "/quick", handler_},

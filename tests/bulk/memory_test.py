@@ -6,6 +6,7 @@ import sys
 import time
 
 from contents import check_each_once, rows_of, write_parquet
+from tests.long_form import LONG
 
 MEBIBYTE = 1 << 20
 
@@ -25,7 +26,7 @@ def most_memory(tmp_path, stand_in, count):
 
 def test_memory_is_flat(tmp_path, stand_in):
     """SACCADE_LONG=1 sends 200,000 inputs."""
-    count = 200_000 if "SACCADE_LONG" in os.environ else 30_000
+    count = 200_000 if LONG else 30_000
     started = time.monotonic()
     few, many = most_memory(tmp_path, stand_in, 2000), most_memory(tmp_path, stand_in, count)
     print(f"2,000 inputs: {few / MEBIBYTE:.1f} MiB, {count:,}: {many / MEBIBYTE:.1f} MiB, in {time.monotonic() - started:.0f} s")

@@ -15,6 +15,7 @@ from harness import DEADLINE_SECONDS, eventually, open_loop
 from http2_frames import message
 from messages import Inference, infer_request
 from refusals import pushback
+from tests.long_form import LONG
 from tiny_models import Identity, write_model
 from wire import STREAM, Call, flood
 
@@ -255,7 +256,7 @@ def answered_per_second(at_once, seconds, send):
 def test_ten_times_what_can_be_served(serve):
     delay, batch, deadline = 0.03, 2, 0.2
     # A minute with SACCADE_LONG=1; `./dev overload` takes ten, without sanitizers.
-    rounds = 15 if "SACCADE_LONG" in os.environ else 3 if "SACCADE_SANITIZE" in os.environ else 1
+    rounds = 15 if LONG else 3 if "SACCADE_SANITIZE" in os.environ else 1
     seconds = 4 * rounds
     served = batch / delay
     daemon = serve({"delay_ms": 1000 * delay}, max_batch_size=batch)

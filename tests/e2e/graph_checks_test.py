@@ -68,7 +68,7 @@ REFUSED = {
     "operator": ({"content": operators(onnx.node("Frobnicate", ["x"], ["y"], domain="acme"))},
                  ["OpenVINO does not take the file", "acme.Frobnicate"]),
     **{f"xml{n}": ({"content": text.encode(), "text": config("openvino"), "file": "model.xml"}, []) for n, text in enumerate(DAMAGED_XML)},
-    # Of OpenVINO's models, whose weights are in another file.
+    # These models are in OpenVINO's format, whose weights are in another file.
     "weights_short": ({"text": config("openvino")}, ["OpenVINO does not take the file"]),
     "weights_missing": ({"text": config("openvino")}, ["'model.bin' is missing, empty or no file; expected the weights beside the .xml file"]),
     "weights_outside": ({"text": config("openvino")}, ["'model.bin' leads out of the model's version directory"]),

@@ -1,6 +1,5 @@
 """Serves TIFFs that are much larger than what is decoded at once: they are read by regions, in little memory."""
 
-import os
 import pathlib
 import threading
 import time
@@ -14,6 +13,7 @@ import pictures
 from harness import Daemon, of_threads
 from large_tiffs import striped_tiff, tiled_tiff
 from messages import message, predict_request
+from tests.long_form import LONG
 from tiles_test import ALLOW, SIDE, Colours, Edges, boxes_of, tiles, write
 
 GIBIBYTE = 1 << 30
@@ -108,7 +108,7 @@ def expect_objects(answer, names):
 def test_tiles_of_a_large_picture_take_less_than_a_gibibyte(daemon, vision, file):
     """A corner and a part of the middle; SACCADE_LONG=1 sees the whole picture, which takes minutes."""
     areas = [(LARGE - 20_000, LARGE - 20_000, 20_000, 20_000, {"blue"}), (10_000, 25_000, 20_000, 12_000, {"red"})]
-    if "SACCADE_LONG" in os.environ:
+    if LONG:
         areas = [(0, 0, LARGE, LARGE, {"red", "green", "blue"})]
     for x, y, width, height, names in areas:
         region = message("saccade.v1.Region")(x=x, y=y, width=width, height=height)

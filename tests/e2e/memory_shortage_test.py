@@ -19,10 +19,11 @@ import pytest
 from harness import DEADLINE_SECONDS, eventually
 from messages import infer_request, message, predict_request, stub
 from pictures import encoded, pixels
+from tests.long_form import LONG
 from tiny_models import Identity, TinyModel, write_model
 
 # Where shortages begin, spread evenly over the allocations of a request. "all" tries every one, which takes minutes.
-PLACES = os.environ.get("SACCADE_SHORTAGES", "40" if "SACCADE_LONG" in os.environ else "20")
+PLACES = os.environ.get("SACCADE_SHORTAGES", "40" if LONG else "20")
 NEVER = 1 << 40
 OK, EXHAUSTED = "OK", "RESOURCE_EXHAUSTED"
 SHAPE = (1, 1, 1, 1, 4)

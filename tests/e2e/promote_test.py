@@ -16,6 +16,7 @@ import torch
 from harness import DEADLINE_SECONDS, eventually
 from messages import get_model_request, infer_request, predict_request
 from shadows import PATIENCE_SECONDS, picture, report, until_decided, write_programs, write_versions
+from tests.long_form import LONG
 from tiny_models import STD, TinyModel, write_model
 
 AFTER = 40
@@ -185,7 +186,7 @@ def test_a_regression_is_stopped(start, tmp_path, regression):
         assert body == picture(int(one["request"].removeprefix("r") or 1)) and len(body) == one["picture_bytes"]
     assert daemon.get("/v1/models/m/shadow/pictures/0")[0] == 404
     assert daemon.get("/v1/models/m/shadow/pictures/x")[0] == 404
-    if regression is not REGRESSIONS[0] and "SACCADE_LONG" not in os.environ:
+    if regression is not REGRESSIONS[0] and not LONG:
         return
     daemon.close()
 

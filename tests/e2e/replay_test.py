@@ -16,6 +16,7 @@ import pictures
 from captures import calls_of, replay, report
 from harness import DEADLINE_SECONDS, Daemon
 from messages import predict_request
+from tests.long_form import LONG
 from tiny_models import TinyModel, tiny_detector, tiny_segmenter, tiny_stereo, write_model
 
 CLIENTS = 8
@@ -75,7 +76,7 @@ def test_the_same_build_answers_bit_for_bit_the_same(saccade, capture, daemon, t
 def test_many_answers_in_other_batches_are_the_same(saccade, start, tmp_path):
     """Eight clients send, and the replay sends as fast as it can, so requests share their passes with others than before.
     SACCADE_LONG=1 sends 100,000."""
-    count = 100_000 if "SACCADE_LONG" in os.environ else 800
+    count = 100_000 if LONG else 800
     write_model(tmp_path / "models", "classifier", TinyModel(classes=5, seed=3), max_batch_size=8)
     write_model(tmp_path / "models", "detector", tiny_detector(), max_batch_size=8)
     files = [pictures.encoded(pictures.pixels(seed, 40 + 9 * (seed % 7), 40 + 11 * (seed % 5)), "JPEG") for seed in range(64)]

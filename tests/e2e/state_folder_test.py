@@ -1,6 +1,5 @@
 """Tests that what was measured of models is remembered for the next start, and that a wrong memory does no harm."""
 
-import os
 import re
 import shutil
 
@@ -9,6 +8,7 @@ import pytest
 import pictures
 from harness import Daemon, eventually
 from messages import predict_request
+from tests.long_form import LONG
 from tiny_models import TinyModel, write_model
 
 PICTURE = pictures.encoded(pictures.pixels(0))
@@ -76,7 +76,7 @@ def test_a_damaged_or_foreign_file_is_ignored_and_replaced(root, measured, start
     kept.write_bytes(damaged)
     assert EARLIER not in log_of(start(root, f"--state-folder={state}"))
     assert kept.read_bytes() != damaged
-    if damage is DAMAGES["cut off"] or "SACCADE_LONG" in os.environ:
+    if damage is DAMAGES["cut off"] or LONG:
         log = log_of(start(root, f"--state-folder={state}"))
         assert EARLIER in log and IGNORED not in log
 

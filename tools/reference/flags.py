@@ -56,7 +56,7 @@ class Flag:
     needs: str
     excludes: str
     meaning: str
-    # Of -1.
+    # What the daemon says of the value -1.
     error: str
 
     @property

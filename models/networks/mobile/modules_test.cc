@@ -78,7 +78,7 @@ class Int8Module : public ::testing::Test {
     at::manual_seed(5);
   }
 
-  // Of the module's input and result. As in a weights file, its scale is a float32.
+  // The grid of the module's input and result. As in a weights file, its scale is a float32.
   static constexpr Grid kEnds{12.0F / 255, 128};
 
   // `filtered` and `projected` are the zero points of what the filter and the projection read.

@@ -64,7 +64,7 @@ def serving(model: pathlib.Path, saccaded: str, start_seconds: float, flags: lis
     command = [
         saccaded, f"--model-repository={whole.parent}", "--model-control-mode=explicit", f"--load-model={whole.name}",
         "--allow-executable-models", "--host=127.0.0.1", "--grpc-port=0", "--http-port=0", "--metrics-port=0",
-        # Nobody else asks it, so nobody has to be told before it ends.
+        # This daemon has no other client that has to be told before it ends.
         "--lame-duck-seconds=0", *flags,
     ]
     try:
