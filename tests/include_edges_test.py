@@ -72,8 +72,9 @@ ROOMS = {
     "server/batching/bench/main.cc": "server/batching std absl cli",
     "server/simulation/bench/main.cc": "server/simulation std absl cli",
     "server/admission": "server/core server/admission std absl",
-    "server/decode": "server/core server/decode models/api/placement.h std absl codecs opencv ffmpeg tiff zlib sanitizer",
-    "server/encode": "server/core server/encode models/api/placement.h models/tasks/mask.h models/tasks/result.h std absl opencv",
+    "server/decode": "server/core server/pictures server/decode models/api/placement.h std absl opencv ffmpeg tiff zlib sanitizer codecs",
+    "server/pictures": "server/core server/pictures std absl codecs tiff opencv zlib",
+    "server/encode": "server/core server/pictures server/encode models/api/placement.h models/tasks/mask.h models/tasks/result.h std absl opencv",
     "server/logging": "server/core server/logging std absl spdlog json",
     "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf openssl",
     "server/metrics": "server/core server/metrics std absl prometheus",
@@ -95,7 +96,7 @@ ROOMS = {
     "server/page": "server/core server/net server/http server/page std absl",
     "server/shared_memory": "server/core server/shared_memory std absl",
     # The life of a call. It knows models by its own interface, ReadyModel.
-    "server/engine": "server/core server/admission server/batching server/decode server/logging server/metrics "
+    "server/engine": "server/core server/admission server/batching server/pictures server/decode server/logging server/metrics "
     "server/repository server/tracing server/drift server/shadow server/engine models std absl torch",
     # The life of a model.
     "server/catalog": "server/core server/batching server/cache server/logging server/metrics server/repository "
@@ -125,7 +126,7 @@ ROOMS = {
     "client/cpp": "client/cpp std absl grpc protobuf openssl",
     "client/load": "client/cpp client/load std absl grpc protobuf",
     # Only the command draws on pictures and counts parameters; the library below it does neither.
-    "client/cli/drawing": "client/cpp client/cli/drawing std absl opencv freetype",
+    "client/cli/drawing": "client/cpp client/cli/drawing server/pictures std absl opencv freetype",
     "client/cli/output": "client/cpp client/cli/drawing client/cli/output std absl json",
     "client/cli/input": "client/cpp client/cli/output client/cli/input client/cli/testing std absl",
     "client/cli/testing": "client/cpp client/cli std absl",
@@ -149,6 +150,7 @@ UNREACHABLE = {
     "server/batching": "torch grpc protobuf opencv prometheus boost",
     "server/simulation": "torch grpc protobuf opencv prometheus boost",
     "server/admission": "torch grpc protobuf opencv prometheus boost",
+    "server/pictures": "torch grpc protobuf prometheus boost",
     "server/decode": "torch grpc protobuf prometheus boost",
     "server/encode": "torch grpc protobuf prometheus boost",
     "server/tracing": "torch grpc opencv prometheus boost",

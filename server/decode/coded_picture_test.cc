@@ -1,4 +1,4 @@
-#include "server/decode/coded_picture.h"
+#include "server/pictures/coded_picture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "server/decode/costs_fixtures.h"
-#include "server/decode/picture_header.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 namespace {

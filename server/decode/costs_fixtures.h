@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/picture_fixtures.h"
 #include "server/decode/prepare.h"
+#include "server/pictures/picture_fixtures.h"
 
 namespace saccade::server {
 

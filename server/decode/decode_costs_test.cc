@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "server/decode/costs_fixtures.h"
-#include "server/decode/picture_fixtures.h"
-#include "server/decode/picture_formats.h"
 #include "server/decode/prepare.h"
+#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/picture_formats.h"
 
 namespace saccade::server {
 namespace {

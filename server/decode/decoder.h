@@ -12,11 +12,11 @@
 #include "absl/types/span.h"
 #include "models/api/placement.h"
 #include "server/core/request.h"
-#include "server/decode/picture_header.h"
 #include "server/decode/prepare.h"
-#include "server/decode/still_wanted.h"
 #include "server/decode/video.h"
 #include "server/decode/volume.h"
+#include "server/pictures/picture_header.h"
+#include "server/pictures/still_wanted.h"
 
 namespace saccade::server {
 
@@ -72,7 +72,7 @@ class Decoder {
   const DecodeLimits limits_;
 };
 
-// Decodes on the calling thread. A BMP is not interrupted, because it is copied rather than decoded.
+// Decodes on the calling thread.
 class ThreadDecoder final : public Decoder {
  public:
   using Decoder::Decoder;

@@ -17,7 +17,7 @@ extern "C" {
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/opencv.h"
+#include "server/pictures/opencv.h"
 
 namespace saccade::server {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/decode/picture_fixtures.h"
 #include "server/decode/prepare.h"
+#include "server/pictures/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/picture_bytes.h"
+#include "server/pictures/picture_bytes.h"
 
 namespace saccade::server {
 namespace {

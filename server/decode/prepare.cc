@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/core/bad_field.h"
-#include "server/decode/coded_picture.h"
-#include "server/decode/opencv.h"
-#include "server/decode/picture_formats.h"
-#include "server/decode/tiff_picture.h"
+#include "server/pictures/opencv.h"
+#include "server/pictures/picture_file.h"
+#include "server/pictures/tiff_picture.h"
+#include "server/pictures/upright.h"
 
 namespace saccade::server {
 namespace {
@@ -27,6 +26,13 @@ int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input)
   return std::max(std::min(stored.height, stored.width), std::min(turned.height, turned.width));
 }
 
+// The last column and the last row of a shrunk picture may stand for fewer pixels than the others. Where they
+// come first after turning, the picture would lie beside its place by what they lack.
+bool StaysInPlace(const PictureHeader& header, int factor) {
+  return (header.width % factor == 0 || !StartsWithLastColumn(header.orientation)) &&
+         (header.height % factor == 0 || !StartsWithLastRow(header.orientation));
+}
+
 // Factor (1, 2, 4 or 8) by which a JPEG can be shrunk during decoding. The result stays at least twice as
 // large as needed, which keeps the difference to a full decode below the tests' tolerance.
 int Reduction(const PictureHeader& header, const models::ImageInput& input) {
@@ -38,43 +44,11 @@ int Reduction(const PictureHeader& header, const models::ImageInput& input) {
     const int64_t height = (header.height + factor - 1) / factor;
     // Decode() detects a rotation by comparing width and height, so they must still differ after shrinking if
     // they did before.
-    if (side / factor >= needed && (width != height || header.width == header.height)) return factor;
+    const bool is_large_enough = side / factor >= needed;
+    const bool shows_its_rotation = width != height || header.width == header.height;
+    if (is_large_enough && shows_its_rotation && StaysInPlace(header, factor)) return factor;
   }
   return 1;
-}
-
-absl::Status Damaged(const PictureHeader& header, size_t bytes) {
-  return absl::InvalidArgumentError(absl::StrCat("the ", FormatName(header.format),
-                                                 " picture is damaged: its header "
-                                                 "claims ",
-                                                 header.width, " x ", header.height, " pixels, but its ",
-                                                 bytes, " bytes do not decode to a picture of that size"));
-}
-
-cv::Mat DecodeBmp(std::string_view bytes) {
-  // OpenCV reads from the buffer and does not write to it, but its interface is not const-correct.
-  const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));
-  return cv::imdecode(encoded, cv::IMREAD_COLOR);
-}
-
-absl::StatusOr<cv::Mat> DecodeFile(std::string_view bytes, const PictureHeader& header, int factor,
-                                   const std::function<absl::Status()>& wanted) {
-  switch (header.format) {
-    case PictureFormat::kJpeg:
-      return DecodeJpeg(bytes, factor, wanted);
-    case PictureFormat::kPng:
-      return header.copied_bytes > 0 ? DecodePng(WithoutExtraChunks(bytes, header), header, wanted)
-                                     : DecodePng(bytes, header, wanted);
-    case PictureFormat::kWebp:
-      return DecodeWebp(bytes, header, wanted);
-    case PictureFormat::kTiff:
-      return DecodeTiff(bytes, wanted);
-    case PictureFormat::kBmp:
-      return DecodeBmp(bytes);
-    case PictureFormat::kRaw:
-      break;
-  }
-  return absl::InternalError("raw pixels are not decoded");
 }
 
 DecodedPicture Owned(std::shared_ptr<const cv::Mat> mat) {
@@ -86,20 +60,13 @@ DecodedPicture Owned(std::shared_ptr<const cv::Mat> mat) {
 
 absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor,
                                       const std::function<absl::Status()>& wanted) {
-  absl::StatusOr<cv::Mat> decoded = DecodeFile(bytes, header, factor, wanted);
+  absl::StatusOr<cv::Mat> decoded = DecodePictureFile(bytes, header, factor, wanted);
   if (!decoded.ok()) return decoded.status();
   const auto mat = std::make_shared<const cv::Mat>(*std::move(decoded));
-  if (mat->empty() || mat->type() != CV_8UC3) return Damaged(header, bytes.size());
   DecodedPicture picture = Owned(mat);
-  const auto width = static_cast<int>((header.width + factor - 1) / factor);
-  const auto height = static_cast<int>((header.height + factor - 1) / factor);
-  if (mat->size() == cv::Size(width, height)) {
-    picture.sent = {header.height, header.width};
-  } else if (mat->size() == cv::Size(height, width)) {
-    picture.sent = {header.width, header.height};
-  } else {
-    return Damaged(header, bytes.size());
-  }
+  const bool is_turned = mat->rows != (header.height + factor - 1) / factor;
+  picture.sent =
+      is_turned ? models::Size{header.width, header.height} : models::Size{header.height, header.width};
   picture.reduction = factor;
   return picture;
 }

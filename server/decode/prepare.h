@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "models/api/placement.h"
 #include "server/core/request.h"
-#include "server/decode/picture_header.h"
 #include "server/decode/resample.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 
@@ -44,7 +44,7 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
 // and without shrinking. INVALID_ARGUMENT if the region extends beyond the picture.
 //
 // `wanted`, if not null, is asked between the strips or tiles of a TIFF and the rows of other formats, and
-// its error ends decoding. A BMP is not interrupted.
+// its error ends decoding.
 //
 // INVALID_ARGUMENT for a picture that is read by regions.
 //

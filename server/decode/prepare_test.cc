@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/decode/picture_fixtures.h"
+#include "server/pictures/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {
@@ -322,6 +322,55 @@ TEST(PrepareTest, ReducedPicturesKeepTheirTrueSizeWhenTurned) {
   ASSERT_TRUE(prepared.size.ok()) << prepared.size.status();
   EXPECT_EQ(prepared.size->width, 403);
   EXPECT_EQ(prepared.size->height, 601);
+}
+
+// A picture that is shrunk while it is decoded lies where the whole one lies, however it is turned.
+TEST(PrepareTest, ReducedPicturesStayInPlaceWhenTurned) {
+  cv::Mat squares(803, 1001, CV_8UC3);
+  for (int y = 0; y < squares.rows; ++y) {
+    for (int x = 0; x < squares.cols; ++x)
+      squares.at<cv::Vec3b>(y, x) = cv::Vec3b::all((x / 60 + y / 60) % 2 == 0 ? 30 : 220);
+  }
+  const std::string jpeg = Encode(".jpg", squares);
+  const auto difference = [&](char orientation) {
+    const std::string turned = WithSegment(jpeg, '\xE1', ExifOrientation(orientation));
+    models::ImageInput input = Plain(48, 48);
+    const Prepared reduced = PrepareAll(Encoded(turned), input);
+    input.reduced_jpeg = false;
+    const Prepared whole = PrepareAll(Encoded(turned), input);
+    EXPECT_TRUE(reduced.size.ok() && whole.size.ok());
+    return Compare(reduced.out, whole.out).mean;
+  };
+  const double upright = difference(1);
+  EXPECT_GT(upright, 0) << "it is not shrunk";
+  for (const char orientation : {2, 3, 4, 5, 6, 7, 8})
+    EXPECT_LE(difference(orientation), 1.5 * upright) << static_cast<int>(orientation);
+}
+
+TEST(PrepareTest, WebpsAreTurnedUprightByTheirExif) {
+  using namespace std::string_literals;
+  const std::string webp = Encode(".webp", SmoothPicture(64, 40), {cv::IMWRITE_WEBP_QUALITY, 101});
+  const std::string pixels = webp.substr(12);
+  const auto with_exif = [&](char flags, const std::string& name) {
+    const std::string exif = name + ExifOrientation(6).substr(6);
+    const std::string chunks = "VP8X" + Little(10, 4) + flags + "\0\0\0"s + Little(63, 3) + Little(39, 3) +
+                               pixels + "EXIF" + Little(exif.size(), 4) + exif +
+                               std::string(exif.size() % 2, '\0');
+    return PrepareAll(Encoded("RIFF" + Little(chunks.size() + 4, 4) + "WEBP" + chunks), Plain(24, 24));
+  };
+  const cv::Mat bgr = SmoothPicture(64, 40);
+  cv::Mat upright;
+  cv::transpose(bgr, upright);
+  cv::flip(upright, upright, 1);
+  const Prepared expected = PrepareAll(Raw(upright, /*rgb=*/false), Plain(24, 24));
+  for (const std::string& name : {""s, "Exif\0\0"s}) {
+    const Prepared turned = with_exif(8, name);
+    ASSERT_TRUE(turned.size.ok()) << turned.size.status();
+    EXPECT_EQ(turned.size->width, 40);
+    EXPECT_EQ(turned.size->height, 64);
+    EXPECT_EQ(Compare(turned.out, expected.out).max, 0);
+  }
+  EXPECT_EQ(with_exif(0, "").size->width, 64) << "its header says that it has no EXIF data";
 }
 
 TEST(PrepareTest, ThinPicturesAreFine) {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "server/decode/costs_fixtures.h"
-#include "server/decode/picture_fixtures.h"
 #include "server/decode/prepare.h"
 #include "server/decode/video_fixtures.h"
 #include "server/decode/volume.h"
+#include "server/pictures/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -5,8 +5,8 @@
 #include "server/decode/ffmpeg_video.h"
 #include "server/decode/matroska_frames.h"
 #include "server/decode/mp4_samples.h"
-#include "server/decode/opencv.h"
-#include "server/decode/picture_bytes.h"
+#include "server/pictures/opencv.h"
+#include "server/pictures/picture_bytes.h"
 
 namespace saccade::server {
 namespace {

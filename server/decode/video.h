@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/decode/prepare.h"
-#include "server/decode/still_wanted.h"
+#include "server/pictures/still_wanted.h"
 
 namespace saccade::server {
 

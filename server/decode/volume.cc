@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/tiff_file.h"
-#include "server/decode/voxels.h"
+#include "server/pictures/tiff_file.h"
+#include "server/pictures/voxels.h"
 
 namespace saccade::server {
 namespace {

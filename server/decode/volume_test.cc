@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/picture_fixtures.h"
+#include "server/pictures/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

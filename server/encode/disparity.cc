@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/encode/png.h"
+#include "server/pictures/png.h"
 
 namespace saccade::server {
 namespace {

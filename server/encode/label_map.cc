@@ -1,7 +1,7 @@
 #include "server/encode/label_map.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/encode/png.h"
+#include "server/pictures/png.h"
 
 namespace saccade::server {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/request.h"
-#include "server/decode/picture_header.h"
 #include "server/decode/prepare.h"
 #include "server/engine/item_sink.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 

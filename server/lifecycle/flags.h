@@ -12,11 +12,11 @@
 #include "server/attestation/attestation_key.h"
 #include "server/capture/capture_settings.h"
 #include "server/catalog/model_control.h"
-#include "server/decode/picture_header.h"
 #include "server/engine/model_permissions.h"
 #include "server/lifecycle/front_flags.h"
 #include "server/lifecycle/security_flags.h"
 #include "server/logging/log.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 

@@ -28,10 +28,8 @@ PROGRAMS = ("bin/saccaded", "bin/saccade-decode-worker", "bin/saccade_time_model
 OPERATORS = ("libsaccade_kernels.so", "libsaccade_cuda.so")
 # Every machine that runs the wheel of torch has these, in a version that is not older.
 OF_THE_SYSTEM = re.compile(r"^(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libstdc\+\+|libgcc_s)\.so\.")
-# FFmpeg, the formats of geography and medicine that OpenCV reads, its linear algebra and windows, and what sends
-# traces and events.
-STAND_INS = ("libavformat.so.59", "libavcodec.so.59", "libswscale.so.6", "libavutil.so.57", "libgdal.so.32",
-             "libgdcmMSFF.so.3.0", "libgdcmDSED.so.3.0", "libgdcmDICT.so.3.0", "libOpenEXR-3_1.so.30", "liblapack.so.3",
+# FFmpeg, OpenCV's linear algebra and windows, and what sends traces and events.
+STAND_INS = ("libavformat.so.59", "libavcodec.so.59", "libswscale.so.6", "libavutil.so.57", "liblapack.so.3",
              "libblas.so.3", "libGLX.so.0", "libcurl.so.4")
 
 

@@ -309,14 +309,15 @@ TEST_F(Classify, DrawsTheAnswerUnderThePicture) {
 TEST_F(Classify, PrintsTheAnswerIfTheOverlayCannotBeDrawn) {
   const RunResult run = Run({"-", "-o", folder_}, "no picture");
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("standard input: no output: this OpenCV cannot decode the picture"));
+  EXPECT_THAT(run.err,
+              HasSubstr("standard input: no output: not a readable picture: it starts with the bytes"));
   EXPECT_THAT(run.out, HasSubstr("tabby"));
 }
 
 TEST_F(Classify, RefusesToDrawOnAPictureOfAnotherSize) {
   const RunResult run = Run({"-", "-o", folder_}, Encoded(PlainPicture(40, 20)));
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("decodes the picture to 40x20; the daemon reports 640x480"));
+  EXPECT_THAT(run.err, HasSubstr("the picture is 40x20 pixels large; the daemon reports 640x480"));
 }
 
 TEST_F(Classify, ReportsAnAnswerOfAnotherTask) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <string>
 
@@ -8,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/drawing/canvas.h"
 #include "client/cli/drawing/drawing.h"
+#include "server/pictures/coded_picture.h"
 
 namespace saccade::client {
 namespace {
@@ -19,10 +19,8 @@ constexpr int kMapMargin = 12;
 constexpr int kTextHeight = 44;  // two lines
 
 absl::StatusOr<cv::Mat> ReadMap(const AttentionMap& map) {
-  const cv::Mat bytes(1, static_cast<int>(map.png.size()), CV_8UC1, const_cast<char*>(map.png.data()));
-  const cv::Mat shades = bytes.empty() ? cv::Mat() : cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
-  if (shades.type() == CV_8UC1 && shades.cols == map.width && shades.rows == map.height && !shades.empty())
-    return shades;
+  const absl::StatusOr<cv::Mat> shades = server::ReadGreyPng(map.png, map.width, map.height);
+  if (shades.ok() && shades->type() == CV_8UC1) return shades;
   return absl::InternalError(absl::StrCat("the daemon's attention map '", map.name, "' is not a grey PNG of ",
                                           map.width, "x", map.height, " pixels"));
 }

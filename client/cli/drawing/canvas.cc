@@ -1,11 +1,13 @@
 #include "client/cli/drawing/canvas.h"
 
 #include <algorithm>
-#include <opencv2/imgcodecs.hpp>
+#include <fstream>
 #include <opencv2/imgproc.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/drawing/typeface.h"
+#include "server/pictures/picture_file.h"
+#include "server/pictures/png.h"
 
 namespace saccade::client {
 namespace {
@@ -19,12 +21,13 @@ constexpr size_t kMaxTextLength = 200;
 }  // namespace
 
 absl::StatusOr<cv::Mat> DecodePicture(absl::string_view picture, const Answer& answer) {
-  const cv::Mat bytes(1, static_cast<int>(picture.size()), CV_8UC1, const_cast<char*>(picture.data()));
-  const cv::Mat decoded = bytes.empty() ? cv::Mat() : cv::imdecode(bytes, cv::IMREAD_COLOR);
-  if (decoded.empty()) return absl::InvalidArgumentError("this OpenCV cannot decode the picture");
-  if (decoded.cols != answer.picture_width || decoded.rows != answer.picture_height) {
-    return absl::InternalError(absl::StrCat("this OpenCV decodes the picture to ", decoded.cols, "x",
-                                            decoded.rows, "; the daemon reports ", answer.picture_width, "x",
+  // What the daemon accepted may be larger than what it accepts by default.
+  const server::DecodeLimits limits{.max_pixels = int64_t{1} << 30, .max_bytes = int64_t{1} << 40};
+  absl::StatusOr<cv::Mat> decoded = server::ReadPictureFile({picture.data(), picture.size()}, limits);
+  if (!decoded.ok()) return decoded;
+  if (decoded->cols != answer.picture_width || decoded->rows != answer.picture_height) {
+    return absl::InternalError(absl::StrCat("the picture is ", decoded->cols, "x", decoded->rows,
+                                            " pixels large; the daemon reports ", answer.picture_width, "x",
                                             answer.picture_height));
   }
   return decoded;
@@ -72,7 +75,10 @@ absl::Status SaveDrawing(const std::string& path, const std::function<absl::Stat
   try {
     const absl::StatusOr<cv::Mat> drawing = draw();
     if (!drawing.ok()) return drawing.status();
-    if (cv::imwrite(path, *drawing)) return absl::OkStatus();
+    const absl::StatusOr<std::string> png = server::PngOf(*drawing);
+    if (!png.ok()) return png.status();
+    std::ofstream file(path, std::ios::binary);
+    if (file.write(png->data(), static_cast<std::streamsize>(png->size())).flush()) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat("could not write ", path));
   } catch (const TypefaceError& error) {
     return absl::InvalidArgumentError(error.what());

@@ -6,9 +6,10 @@
 #include <cstring>
 #include <limits>
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "server/pictures/coded_picture.h"
+#include "server/pictures/png.h"
 
 namespace saccade::client {
 namespace {
@@ -23,21 +24,13 @@ absl::Status NotAsSaid(const Disparity& answer, const char* expected) {
 }
 
 absl::StatusOr<std::vector<float>> FromPng(const Disparity& answer) {
-  try {
-    const cv::Mat bytes(1, static_cast<int>(answer.map.size()), CV_8UC1,
-                        const_cast<char*>(answer.map.data()));
-    const cv::Mat steps = bytes.empty() ? cv::Mat() : cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
-    if (steps.type() != CV_16UC1 || steps.cols != answer.width || steps.rows != answer.height) {
-      return NotAsSaid(answer, "a grey PNG with 16 bits");
-    }
-    std::vector<float> values(steps.total());
-    std::transform(steps.begin<uint16_t>(), steps.end<uint16_t>(), values.begin(), [](uint16_t step) {
-      return step == 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(step) / kStepsPerPixel;
-    });
-    return values;
-  } catch (const cv::Exception& error) {
-    return absl::InternalError(absl::StrCat("OpenCV: ", error.what()));
-  }
+  const absl::StatusOr<cv::Mat> steps = server::ReadGreyPng(answer.map, answer.width, answer.height);
+  if (!steps.ok() || steps->type() != CV_16UC1) return NotAsSaid(answer, "a grey PNG with 16 bits");
+  std::vector<float> values(steps->total());
+  std::transform(steps->begin<uint16_t>(), steps->end<uint16_t>(), values.begin(), [](uint16_t step) {
+    return step == 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(step) / kStepsPerPixel;
+  });
+  return values;
 }
 
 }  // namespace
@@ -53,18 +46,12 @@ absl::StatusOr<std::vector<float>> ReadDisparity(const Disparity& answer) {
 }
 
 absl::StatusOr<std::string> DisparityPng(int width, int height, const std::vector<float>& values) {
-  try {
-    cv::Mat steps(height, width, CV_16UC1);
-    std::transform(values.begin(), values.end(), steps.begin<uint16_t>(), [](float value) {
-      if (std::isnan(value)) return uint16_t{0};
-      return static_cast<uint16_t>(std::lround(std::clamp(value * kStepsPerPixel, 1.0f, 65535.0f)));
-    });
-    std::vector<uint8_t> bytes;
-    if (!cv::imencode(".png", steps, bytes)) return absl::InternalError("OpenCV could not encode a PNG");
-    return std::string(bytes.begin(), bytes.end());
-  } catch (const cv::Exception& error) {
-    return absl::InternalError(absl::StrCat("OpenCV: ", error.what()));
-  }
+  std::vector<uint16_t> steps(values.size());
+  std::transform(values.begin(), values.end(), steps.begin(), [](float value) {
+    if (std::isnan(value)) return uint16_t{0};
+    return static_cast<uint16_t>(std::lround(std::clamp(value * kStepsPerPixel, 1.0f, 65535.0f)));
+  });
+  return server::GreyPng(steps.data(), height, width);
 }
 
 }  // namespace saccade::client

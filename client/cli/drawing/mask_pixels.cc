@@ -3,20 +3,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/pictures/coded_picture.h"
 
 namespace saccade::client {
 namespace {
-
-// Offset of width and height in a PNG's first chunk.
-constexpr size_t kPngSizeOffset = 16;
-constexpr size_t kPngHeaderBytes = 24;
 
 absl::StatusOr<MaskRegion> FromRuns(const RleMask& mask, int width, int height) {
   if (mask.width != width || mask.height != height) {
@@ -24,12 +20,6 @@ absl::StatusOr<MaskRegion> FromRuns(const RleMask& mask, int width, int height) 
         absl::StrCat("a mask is ", mask.width, "x", mask.height, "; expected the picture's size"));
   }
   return DecodeMask(mask);
-}
-
-uint32_t BigEndian(const std::string& bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
-  return value;
 }
 
 bool LiesWithin(const MaskPicture& mask, int width, int height) {
@@ -44,18 +34,12 @@ absl::StatusOr<MaskRegion> FromPicture(const MaskPicture& mask, int width, int h
                                             mask.x, ",", mask.y, " is not within the picture, ", width, "x",
                                             height));
   }
-  cv::Mat pixels;
-  if (mask.png.size() >= kPngHeaderBytes &&
-      BigEndian(mask.png, kPngSizeOffset) == static_cast<uint32_t>(mask.width) &&
-      BigEndian(mask.png, kPngSizeOffset + 4) == static_cast<uint32_t>(mask.height)) {
-    const cv::Mat bytes(1, static_cast<int>(mask.png.size()), CV_8UC1, const_cast<char*>(mask.png.data()));
-    pixels = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
-  }
-  if (pixels.type() != CV_8UC1 || pixels.cols != mask.width || pixels.rows != mask.height) {
+  const absl::StatusOr<cv::Mat> pixels = server::ReadGreyPng(mask.png, mask.width, mask.height);
+  if (!pixels.ok() || pixels->type() != CV_8UC1) {
     return absl::InternalError(
         absl::StrCat("a mask is not a grey PNG of ", mask.width, "x", mask.height, " pixels"));
   }
-  return MaskRegion{mask.x, mask.y, mask.width, mask.height, {pixels.data, pixels.data + pixels.total()}};
+  return MaskRegion{mask.x, mask.y, mask.width, mask.height, {pixels->data, pixels->data + pixels->total()}};
 }
 
 absl::StatusOr<std::vector<cv::Point>> PointsOf(const MaskPolygon& polygon, int width, int height) {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,7 @@
 #include "client/cli/drawing/canvas.h"
 #include "client/cli/drawing/drawing.h"
 #include "client/cli/drawing/palette.h"
+#include "server/pictures/coded_picture.h"
 
 namespace saccade::client {
 namespace {
@@ -24,12 +24,10 @@ constexpr int kOutsideRegion = 255;
 absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
   cv::Mat labels;
   if (answer.format == LabelMapFormat::kPng) {
-    const cv::Mat bytes(1, static_cast<int>(answer.label_map.size()), CV_8UC1,
-                        const_cast<char*>(answer.label_map.data()));
-    if (!bytes.empty()) labels = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
+    const absl::StatusOr<cv::Mat> read = server::ReadGreyPng(answer.label_map, answer.width, answer.height);
+    if (read.ok()) labels = *read;
   }
-  if (labels.empty() || labels.type() != CV_8UC1 || labels.cols != answer.width ||
-      labels.rows != answer.height) {
+  if (labels.empty() || labels.type() != CV_8UC1) {
     return absl::InternalError(absl::StrCat("the daemon's label map is not a grey PNG of ", answer.width, "x",
                                             answer.height, " pixels"));
   }

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "server/core/request.h"
-#include "server/decode/picture_header.h"
 #include "server/decode/volume.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "server/decode/picture_header.h"
 #include "server/decode/workers/messages.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 

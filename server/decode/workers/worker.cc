@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/opencv.h"
 #include "server/decode/prepare.h"
 #include "server/decode/video.h"
 #include "server/decode/volume.h"
@@ -23,15 +22,10 @@
 #include "server/decode/workers/drills.h"
 #include "server/decode/workers/messages.h"
 #include "server/decode/workers/sandbox.h"
+#include "server/pictures/opencv.h"
 
 namespace saccade::server {
 namespace {
-
-// A BMP of one pixel.
-constexpr std::string_view kTinyBmp(
-    "BM\x3A\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\1\0\0\0\1\0\0\0\1\0\x18\0\0\0\0\0\4\0\0\0"
-    "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\2\3\0",
-    58);
 
 class Worker {
  public:
@@ -198,12 +192,7 @@ bool Send(const WorkerReply& reply) {
 
 }  // namespace
 
-void PrepareLibraries() {
-  SetUpOpenCv();
-  // OpenCV makes its list of decoders at the first picture.
-  const PictureHeader header = {.format = PictureFormat::kBmp, .width = 1, .height = 1};
-  static_cast<void>(DecodeWhole(kTinyBmp, header, 1).ok());
-}
+void PrepareOpenCv() { SetUpOpenCv(); }
 
 void RunWorker(bool drills) {
   prctl(PR_SET_NAME, "decode-worker");

@@ -3,8 +3,8 @@
 
 namespace saccade::server {
 
-// What every decoder of the libraries needs once, before workers are forked and confined.
-void PrepareLibraries();
+// Sets up OpenCV for this process, before workers are forked and confined.
+void PrepareOpenCv();
 
 // Confines this process, says over kWorkerSocket how that went, and then does one job after the other until
 // the daemon closes the socket. Does not return. `drills`: also does what the tests ask for.

@@ -134,7 +134,7 @@ int Main(int argc, char** argv) {
   EndWith(static_cast<pid_t>(std::strtol(argv[1], nullptr, 10)));
   Detach();
   prctl(PR_SET_NAME, "decode-helper");
-  PrepareLibraries();
+  PrepareOpenCv();
   Helper(argc == 3 && std::string_view(argv[2]) == "drills").Run();
   return 0;
 }

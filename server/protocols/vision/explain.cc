@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/decode/seen_part.h"
-#include "server/encode/png.h"
+#include "server/pictures/png.h"
 #include "server/protocols/vision/errors.h"
 
 namespace saccade::server {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "server/core/bad_field.h"
-#include "server/encode/png.h"
+#include "server/pictures/png.h"
 
 namespace saccade::server {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/encode/mask.h"
-#include "server/encode/png.h"
+#include "server/pictures/png.h"
 #include "server/protocols/vision/errors.h"
 
 namespace saccade::server {

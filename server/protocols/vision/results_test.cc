@@ -10,7 +10,7 @@
 #include "server/encode/disparity.h"
 #include "server/encode/label_map.h"
 #include "server/encode/mask.h"
-#include "server/encode/png.h"
+#include "server/pictures/png.h"
 
 namespace saccade::server {
 namespace {

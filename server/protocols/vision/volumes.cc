@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/decode/volume.h"
-#include "server/decode/voxels.h"
+#include "server/pictures/voxels.h"
 #include "server/protocols/vision/errors.h"
 
 namespace saccade::server {

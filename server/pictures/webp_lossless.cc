@@ -1,4 +1,4 @@
-#include "server/decode/webp_lossless.h"
+#include "server/pictures/webp_lossless.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/picture_bytes.h"
+#include "server/pictures/picture_bytes.h"
 
 namespace saccade::server {
 namespace {

@@ -1,5 +1,5 @@
-// Decodes JPEG, PNG and WebP row by row, so that a call that has ended holds no thread. OpenCV's own decoders
-// of these formats go on to their end.
+// Decodes JPEG, PNG, WebP and BMP row by row, so that a call that has ended holds no thread. OpenCV's own
+// decoders of these formats go on to their end, and come with libraries for formats that are not read here.
 #pragma once
 
 #include <opencv2/core.hpp>
@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/decode/picture_header.h"
-#include "server/decode/still_wanted.h"
+#include "server/pictures/picture_header.h"
+#include "server/pictures/still_wanted.h"
 
 namespace saccade::server {
 
@@ -21,8 +21,8 @@ struct DecodingEnded {
 // Each returns the picture's pixels as 8-bit BGR, upright, as cv::imdecode() does with IMREAD_COLOR. Pixels
 // that a damaged file does not describe are grey or black. REQUIRES: the format's reader of headers
 // (picture_formats.h) accepted the bytes, of which it made `header`. INVALID_ARGUMENT if the picture cannot
-// be decoded; std::bad_alloc and cv::Exception if there is no memory. `wanted`
-// is asked between rows, and its error ends decoding.
+// be decoded; std::bad_alloc and cv::Exception if there is no memory. `wanted` is asked between rows, and its
+// error ends decoding.
 
 // `reduction` is 1, 2, 4 or 8: the factor by which each side is shrunk.
 absl::StatusOr<cv::Mat> DecodeJpeg(std::string_view bytes, int reduction, const StillWanted& wanted);
@@ -31,5 +31,11 @@ absl::StatusOr<cv::Mat> DecodePng(std::string_view bytes, const PictureHeader& h
                                   const StillWanted& wanted);
 absl::StatusOr<cv::Mat> DecodeWebp(std::string_view bytes, const PictureHeader& header,
                                    const StillWanted& wanted);
+// Colours of more or fewer than 8 bits become the nearest with 8; OpenCV rounds them down.
+absl::StatusOr<cv::Mat> DecodeBmp(std::string_view bytes, const StillWanted& wanted);
+
+// The values of a grey PNG, 8 or 16 bits each, as they are stored. INVALID_ARGUMENT if the bytes are no grey
+// PNG of this size; RESOURCE_EXHAUSTED if there is no memory. Does not throw.
+absl::StatusOr<cv::Mat> ReadGreyPng(std::string_view bytes, int64_t width, int64_t height);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-#include "server/decode/picture_header.h"
+#include "server/pictures/picture_header.h"
 
 #include <random>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/decode/picture_fixtures.h"
+#include "server/pictures/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {
@@ -201,7 +201,6 @@ TEST(PictureHeaderTest, OddWebps) {
   EXPECT_THAT(Refusal(FakeWebp("VP8L\x06\0\0\0\x2F\x02\x40\0\x40\0"s)), HasSubstr("version"));
   const std::string padding(128 - 12 - lossless.size(), 'x');
   EXPECT_TRUE(ReadPictureHeader(FakeWebp(lossless + padding + "DICN"), {}).ok());
-  EXPECT_THAT(Refusal(FakeWebp(lossless + padding + "DICM")), HasSubstr("DICOM"));
   EXPECT_THAT(Refusal(FakeWebp("VP8 \x0A\0\0\0\0\0\0\0\0\0\0\0\0\0"s)), HasSubstr("key frame"));
   EXPECT_THAT(Refusal(FakeWebp("")), HasSubstr("no pixels"));
   EXPECT_THAT(Refusal("RIFF\xFF\xFF\xFF\xFFWEBP"s), HasSubstr("truncated"));

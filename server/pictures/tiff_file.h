@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/request.h"
-#include "server/decode/picture_formats.h"
+#include "server/pictures/picture_formats.h"
 
 namespace saccade::server {
 

@@ -1,8 +1,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/picture_bytes.h"
-#include "server/decode/picture_formats.h"
+#include "server/pictures/picture_bytes.h"
+#include "server/pictures/picture_formats.h"
+#include "server/pictures/upright.h"
 
 namespace saccade::server {
 namespace {
@@ -153,6 +154,7 @@ absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
     }
   }
   if (scans == 0) return Broken("JPEG", "it holds no pixels");
+  header.orientation = ExifOrientation(JpegExif(encoded));
   return header;
 }
 

@@ -1,8 +1,8 @@
 #include <utility>
 
-#include "server/decode/picture_bytes.h"
-#include "server/decode/picture_formats.h"
-#include "server/decode/webp_lossless.h"
+#include "server/pictures/picture_bytes.h"
+#include "server/pictures/picture_formats.h"
+#include "server/pictures/webp_lossless.h"
 
 namespace saccade::server {
 namespace {
@@ -49,13 +49,31 @@ absl::Status CheckAlpha(const PictureBytes& bytes, size_t at, size_t length, con
 
 }  // namespace
 
+std::string_view WebpExif(std::string_view encoded) {
+  constexpr size_t kExtended = kChunkFrame + 4;
+  constexpr uint32_t kHasExif = 8;
+  constexpr std::string_view kName("Exif\0\0", 6);
+  const PictureBytes all(encoded);
+  const PictureBytes bytes(encoded.substr(0, kChunkFrame + size_t{all.little32(4)}));
+  if (!bytes.tag(kExtended, "VP8X") || (bytes.u8(kExtended + kChunkFrame) & kHasExif) == 0) return {};
+  for (size_t at = kExtended; bytes.has(at, kChunkFrame);) {
+    const size_t data = at + kChunkFrame;
+    const size_t length = bytes.little32(at + 4);
+    if (!bytes.has(data, length)) return {};
+    if (bytes.tag(at, "EXIF")) {
+      // Some programs write the name that a JPEG's segment begins with.
+      const size_t name = bytes.tag(data, kName) && length >= kName.size() ? kName.size() : 0;
+      return bytes.part(data + name, length - name);
+    }
+    at = data + length + length % 2;
+  }
+  return {};
+}
+
 absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view encoded) {
   const PictureBytes all(encoded);
   const size_t end = kChunkFrame + size_t{all.little32(4)};
   if (!all.has(0, end)) return Truncated("WebP", all, "its RIFF header claims more");
-  // If libwebp does not recognise the first bytes of a file, OpenCV tries its other readers. Only the DICOM
-  // reader looks for its signature elsewhere than at the start, and it allocates whatever the file claims.
-  if (all.tag(128, "DICM")) return Broken("WebP", "it is marked as DICOM too");
   const PictureBytes bytes(encoded.substr(0, end));
   PictureHeader canvas;
   bool transparent = false;

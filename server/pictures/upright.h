@@ -10,6 +10,15 @@ namespace saccade::server {
 // byte order.
 int ExifOrientation(std::string_view exif);
 
+// Whether turning a picture upright makes its last column the first one of a row or of a column; the same for
+// its last row.
+constexpr bool StartsWithLastColumn(int orientation) {
+  return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+}
+constexpr bool StartsWithLastRow(int orientation) {
+  return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+}
+
 // `orientation` as in EXIF. Sides are swapped from 5 on.
 void TurnUpright(cv::Mat& picture, int orientation);
 

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/coded_picture.h"
-#include "server/decode/picture_formats.h"
-#include "server/decode/upright.h"
+#include "server/pictures/coded_picture.h"
+#include "server/pictures/picture_formats.h"
+#include "server/pictures/upright.h"
 
 namespace saccade::server {
 namespace {

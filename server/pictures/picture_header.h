@@ -27,6 +27,9 @@ struct PictureHeader {
   // As stored; an EXIF orientation may swap them.
   int64_t width = 0;
   int64_t height = 0;
+  // EXIF's, 1 to 8, of a JPEG, which may be shrunk while it is decoded. Other formats' is read with the
+  // pixels.
+  int orientation = 1;
   // Bytes of the file that decoding copies.
   int64_t copied_bytes = 0;
   // Whether the picture has more pixels than DecodeLimits allows, so that only regions of it can be decoded.

@@ -1,4 +1,4 @@
-#include "server/decode/voxels.h"
+#include "server/pictures/voxels.h"
 
 #include <bit>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "server/decode/picture_header.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 
@@ -32,6 +32,8 @@ std::optional<JpegFrame> JpegFrameOf(std::string_view bytes);
 // The first EXIF data before the pixels; empty if there are none. libjpeg would keep every segment of their
 // kind, and go over all of them for each one.
 std::string_view JpegExif(std::string_view bytes);
+// The first EXIF data of a WebP whose header says that it has some; empty if there are none.
+std::string_view WebpExif(std::string_view bytes);
 
 // Returns the PNG without the chunks that its pixels do not need, in at most header.copied_bytes. REQUIRES:
 // ReadPngHeader made `header` of the bytes, with copied_bytes above 0.

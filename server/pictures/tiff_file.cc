@@ -1,4 +1,4 @@
-#include "server/decode/tiff_file.h"
+#include "server/pictures/tiff_file.h"
 
 #include <tiffio.h>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/tiff_directory.h"
-#include "server/decode/voxels.h"
+#include "server/pictures/tiff_directory.h"
+#include "server/pictures/voxels.h"
 
 namespace saccade::server {
 namespace {

@@ -1,9 +1,9 @@
-#include "server/decode/upright.h"
+#include "server/pictures/upright.h"
 
 #include <cstddef>
 #include <cstdint>
 
-#include "server/decode/picture_bytes.h"
+#include "server/pictures/picture_bytes.h"
 
 namespace saccade::server {
 namespace {

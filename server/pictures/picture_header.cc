@@ -1,11 +1,11 @@
-#include "server/decode/picture_header.h"
+#include "server/pictures/picture_header.h"
 
 #include <string>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "server/decode/picture_bytes.h"
-#include "server/decode/picture_formats.h"
+#include "server/pictures/picture_bytes.h"
+#include "server/pictures/picture_formats.h"
 
 namespace saccade::server {
 namespace {

@@ -1,7 +1,7 @@
 #include <string>
 
-#include "server/decode/picture_bytes.h"
-#include "server/decode/picture_formats.h"
+#include "server/pictures/picture_bytes.h"
+#include "server/pictures/picture_formats.h"
 
 namespace saccade::server {
 namespace {

@@ -4,7 +4,9 @@
 #include <memory>
 #include <new>
 
-#include "server/decode/coded_picture.h"
+#include "server/pictures/coded_picture.h"
+#include "server/pictures/picture_formats.h"
+#include "server/pictures/upright.h"
 
 namespace saccade::server {
 namespace {
@@ -39,6 +41,7 @@ absl::StatusOr<cv::Mat> DecodeWebp(std::string_view bytes, const PictureHeader& 
     if (absl::Status goes_on = wanted ? wanted() : absl::OkStatus(); !goes_on.ok()) return goes_on;
     switch (WebPIUpdate(decoder.get(), data, size)) {
       case VP8_STATUS_OK:
+        TurnUpright(picture, ExifOrientation(WebpExif(bytes)));
         return picture;
       case VP8_STATUS_SUSPENDED:
         if (size == bytes.size()) return DamagedWebp();

@@ -1,4 +1,4 @@
-#include "server/decode/tiff_picture.h"
+#include "server/pictures/tiff_picture.h"
 
 #include <tiffio.h>
 
@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/decode/picture_formats.h"
-#include "server/decode/tiff_file.h"
-#include "server/decode/upright.h"
+#include "server/pictures/picture_formats.h"
+#include "server/pictures/tiff_file.h"
+#include "server/pictures/upright.h"
 
 namespace saccade::server {
 namespace {

@@ -5,14 +5,16 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/coded_picture.h"
-#include "server/decode/picture_bytes.h"
-#include "server/decode/upright.h"
+#include "server/pictures/coded_picture.h"
+#include "server/pictures/opencv.h"
+#include "server/pictures/picture_bytes.h"
+#include "server/pictures/upright.h"
 
 namespace saccade::server {
 namespace {
 
-constexpr size_t kPngSignature = 8;
+constexpr std::string_view kPngStart = "\x89PNG\r\n\x1A\n";
+constexpr size_t kPngSignature = kPngStart.size();
 // Bytes of a chunk in addition to its data, and those before its data.
 constexpr size_t kPngChunkFrame = 12;
 constexpr size_t kPngChunkHead = 8;
@@ -45,10 +47,13 @@ int PngOrientation(std::string_view png) {
   return 1;
 }
 
+enum class PngForm { kBgr, kGrey };
+
 class PngReader {
  public:
-  explicit PngReader(const PictureHeader& header)
-      : picture_(cv::Mat::zeros(static_cast<int>(header.height), static_cast<int>(header.width), CV_8UC3)),
+  PngReader(int64_t width, int64_t height, PngForm form)
+      : form_(form),
+        size_(static_cast<int>(width), static_cast<int>(height)),
         png_(png_create_read_struct_2(PNG_LIBPNG_VER_STRING, nullptr, OnPngError, OnPngWarning, nullptr,
                                       PngAllocate, PngFree)) {
     if (png_ == nullptr) throw std::bad_alloc();
@@ -76,6 +81,28 @@ class PngReader {
   static PngReader* From(png_structp png) { return static_cast<PngReader*>(png_get_progressive_ptr(png)); }
 
   static void OnInfo(png_structp png, png_infop info) {
+    PngReader& self = *From(png);
+    if (png_get_image_width(png, info) != static_cast<png_uint_32>(self.size_.width) ||
+        png_get_image_height(png, info) != static_cast<png_uint_32>(self.size_.height))
+      OnPngError(png, "its header does not fit its pixels");
+    const int type = self.form_ == PngForm::kGrey ? ConvertToGrey(png, info) : ConvertToBgr(png, info);
+    self.passes_ = png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    self.picture_ = cv::Mat::zeros(self.size_, type);
+    if (png_get_rowbytes(png, info) != self.picture_.elemSize() * static_cast<size_t>(self.size_.width))
+      OnPngError(png, "its header does not fit its pixels");
+  }
+
+  // Each returns OpenCV's type of the pixels.
+  static int ConvertToGrey(png_structp png, png_infop info) {
+    if (png_get_color_type(png, info) != PNG_COLOR_TYPE_GRAY) OnPngError(png, "it is not grey");
+    const unsigned depth = png_get_bit_depth(png, info);
+    if (depth < 8) png_set_expand_gray_1_2_4_to_8(png);
+    // Stored with the higher byte first.
+    if (depth == 16) png_set_swap(png);
+    return depth == 16 ? CV_16UC1 : CV_8UC1;
+  }
+  static int ConvertToBgr(png_structp png, png_infop info) {
     const unsigned depth = png_get_bit_depth(png, info);
     const unsigned colour = png_get_color_type(png, info);
     if (depth == 16) png_set_strip_16(png);
@@ -88,13 +115,7 @@ class PngReader {
     } else {
       png_set_bgr(png);
     }
-    From(png)->passes_ = png_set_interlace_handling(png);
-    png_read_update_info(png, info);
-    const cv::Mat& picture = From(png)->picture_;
-    if (png_get_image_width(png, info) != static_cast<png_uint_32>(picture.cols) ||
-        png_get_image_height(png, info) != static_cast<png_uint_32>(picture.rows) ||
-        png_get_rowbytes(png, info) != 3 * static_cast<size_t>(picture.cols))
-      OnPngError(png, "its header does not fit its pixels");
+    return CV_8UC3;
   }
 
   // `row` is null if it does not belong to the pass.
@@ -105,6 +126,9 @@ class PngReader {
         pass + 1 == self.passes_ && number + 1 == static_cast<png_uint_32>(self.picture_.rows);
   }
 
+  const PngForm form_;
+  const cv::Size size_;
+  // Made when the header has been read.
   cv::Mat picture_;
   png_structp png_;
   png_infop info_ = nullptr;
@@ -117,12 +141,23 @@ class PngReader {
 absl::StatusOr<cv::Mat> DecodePng(std::string_view bytes, const PictureHeader& header,
                                   const StillWanted& wanted) {
   try {
-    cv::Mat picture = PngReader(header).Read(bytes, wanted);
+    cv::Mat picture = PngReader(header.width, header.height, PngForm::kBgr).Read(bytes, wanted);
     TurnUpright(picture, PngOrientation(bytes));
     return picture;
   } catch (const DecodingEnded& ended) {
     return ended.status;
   }
+}
+
+absl::StatusOr<cv::Mat> ReadGreyPng(std::string_view bytes, int64_t width, int64_t height) {
+  return CatchExceptions("the PNG picture", [&]() -> absl::StatusOr<cv::Mat> {
+    if (!PictureBytes(bytes).tag(0, kPngStart)) return absl::InvalidArgumentError("it is no PNG picture");
+    try {
+      return PngReader(width, height, PngForm::kGrey).Read(bytes, nullptr);
+    } catch (const DecodingEnded& ended) {
+      return ended.status;
+    }
+  });
 }
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-#include "server/decode/tiff_directory.h"
+#include "server/pictures/tiff_directory.h"
 
 #include <bitset>
 #include <cstddef>

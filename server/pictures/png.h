@@ -1,0 +1,21 @@
+// Encodes pictures as PNG.
+#pragma once
+
+#include <cstdint>
+#include <opencv2/core.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace saccade::server {
+
+// Each encodes without loss and does not throw. RESOURCE_EXHAUSTED if out of memory, INTERNAL with libpng's
+// message for other failures. Thread-safe.
+
+// `width * height` values in rows without padding.
+absl::StatusOr<std::string> GreyPng(const uint8_t* pixels, int64_t height, int64_t width);
+absl::StatusOr<std::string> GreyPng(const uint16_t* pixels, int64_t height, int64_t width);
+// 8-bit pixels, BGR or grey.
+absl::StatusOr<std::string> PngOf(const cv::Mat& pixels);
+
+}  // namespace saccade::server

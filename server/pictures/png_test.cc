@@ -1,0 +1,82 @@
+#include "server/pictures/png.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+#include <vector>
+
+#include "server/pictures/coded_picture.h"
+#include "server/pictures/picture_fixtures.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+cv::Mat ReadByOpenCv(const std::string& png) {
+  return cv::imdecode(std::vector<uint8_t>(png.begin(), png.end()), cv::IMREAD_UNCHANGED);
+}
+
+bool AreSame(const cv::Mat& a, const cv::Mat& b) {
+  return a.size() == b.size() && a.type() == b.type() && cv::norm(a, b, cv::NORM_INF) == 0;
+}
+
+TEST(PngTest, OpenCvReadsWhatIsWritten) {
+  for (const cv::Size size : {cv::Size(1, 1), cv::Size(67, 45), cv::Size(300, 2)}) {
+    const cv::Mat colours = SmoothPicture(size.width, size.height);
+    const auto colour_png = PngOf(colours);
+    ASSERT_TRUE(colour_png.ok()) << colour_png.status();
+    EXPECT_TRUE(AreSame(ReadByOpenCv(*colour_png), colours));
+
+    std::vector<uint8_t> bytes(static_cast<size_t>(size.area()));
+    std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+    const auto grey = GreyPng(bytes.data(), size.height, size.width);
+    ASSERT_TRUE(grey.ok()) << grey.status();
+    EXPECT_TRUE(AreSame(ReadByOpenCv(*grey), cv::Mat(size, CV_8UC1, bytes.data())));
+
+    std::vector<uint16_t> words(bytes.size());
+    for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint16_t>(i * 517);
+    const auto deep = GreyPng(words.data(), size.height, size.width);
+    ASSERT_TRUE(deep.ok()) << deep.status();
+    EXPECT_TRUE(AreSame(ReadByOpenCv(*deep), cv::Mat(size, CV_16UC1, words.data())));
+
+    for (const std::string& png : {*grey, *deep}) {
+      const auto read = ReadGreyPng(png, size.width, size.height);
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_TRUE(AreSame(*read, ReadByOpenCv(png)));
+    }
+  }
+}
+
+TEST(PngTest, WritesRowsOfPartOfAPicture) {
+  const cv::Mat part = SmoothPicture(40, 30)(cv::Rect(5, 6, 11, 7));
+  EXPECT_TRUE(AreSame(ReadByOpenCv(*PngOf(part)), part));
+  cv::Mat grey;
+  cv::extractChannel(part, grey, 0);
+  EXPECT_TRUE(AreSame(ReadByOpenCv(*PngOf(grey)), grey));
+}
+
+TEST(PngTest, WhatCannotBeWrittenIsAnError) {
+  const uint8_t pixel = 0;
+  EXPECT_EQ(GreyPng(&pixel, 0, 1).status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(GreyPng(&pixel, 0, 1).status().message()), HasSubstr("1 x 0 pixels could not be"));
+  EXPECT_EQ(PngOf(cv::Mat(2, 2, CV_8UC4)).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(PngTest, OnlyGreyPngsOfTheSizeAreRead) {
+  const uint8_t pixels[] = {1, 2, 3, 4, 5, 6};
+  const std::string grey = *GreyPng(pixels, 2, 3);
+  EXPECT_TRUE(ReadGreyPng(grey, 3, 2).ok());
+  EXPECT_FALSE(ReadGreyPng(grey, 2, 3).ok());
+  EXPECT_FALSE(ReadGreyPng(grey, -3, 2).ok());
+  EXPECT_FALSE(ReadGreyPng("", 3, 2).ok());
+  EXPECT_FALSE(ReadGreyPng("P5 3 2 255 123456", 3, 2).ok());
+  EXPECT_FALSE(ReadGreyPng(grey.substr(0, grey.size() / 2), 3, 2).ok());
+  EXPECT_FALSE(ReadGreyPng(*PngOf(SmoothPicture(3, 2)), 3, 2).ok());
+}
+
+}  // namespace
+}  // namespace saccade::server
