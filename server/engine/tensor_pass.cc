@@ -99,12 +99,21 @@ Value Gather(const Requests& requests, const TensorSpec& spec, const std::vector
   return batch;
 }
 
-// Copies outputs that alias an input, whose memory would not live as long as the answer.
+// Whether the output lies in the input's memory. A library that is no part of LibTorch returns tensors whose
+// storage does not tell, so addresses are compared as well.
+bool SharesMemory(const at::Tensor& input, const at::Tensor& output) {
+  if (input.is_alias_of(output)) return true;
+  const auto input_at = reinterpret_cast<uintptr_t>(input.const_data_ptr());
+  const auto output_at = reinterpret_cast<uintptr_t>(output.const_data_ptr());
+  return input_at < output_at + output.nbytes() && output_at < input_at + input.nbytes();
+}
+
+// Copies outputs that share memory with an input, which would not live as long as the answer.
 void KeepFromInputs(const std::vector<Value>& inputs, std::vector<Value>* outputs) {
   for (Value& output : *outputs) {
     if (!output.isTensor()) continue;
     const auto shares = [&](const Value& input) {
-      return input.isTensor() && input.toTensor().is_alias_of(output.toTensor());
+      return input.isTensor() && SharesMemory(input.toTensor(), output.toTensor());
     };
     if (std::any_of(inputs.begin(), inputs.end(), shares)) output = output.toTensor().clone();
   }

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -128,12 +129,20 @@ TEST_F(TensorPassTest, OneRequestIsNotCopiedUnlessItHasTo) {
 }
 
 TEST_F(TensorPassTest, WhatIsGivenBackIsNotTheRequestsMemory) {
-  const Program identity(settings_, [](Values in) -> Values { return {in[0]}; });
-  const NamedTensors sent = Request(Floats("x", {1, 2}, {1, 2}), 1);
-  auto answers = RunTensors(identity, settings_, {&sent});
-  ASSERT_TRUE(answers.ok());
-  EXPECT_NE((*answers)[0][0].data.pieces()[0].data(), sent.tensors[0].data.pieces()[0].data());
-  EXPECT_THAT(FloatsOf((*answers)[0][0]), ElementsAre(1, 2));
+  const std::function<Values(Values)> same = [](Values in) -> Values { return {in[0]}; };
+  // As a library does that knows the memory alone.
+  const std::function<Values(Values)> same_memory = [](Values in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    return {at::from_blob(x.data_ptr(), x.sizes(), x.options())};
+  };
+  for (const auto& run : {same, same_memory}) {
+    const Program identity(settings_, run);
+    const NamedTensors sent = Request(Floats("x", {1, 2}, {1, 2}), 1);
+    auto answers = RunTensors(identity, settings_, {&sent});
+    ASSERT_TRUE(answers.ok());
+    EXPECT_NE((*answers)[0][0].data.pieces()[0].data(), sent.tensors[0].data.pieces()[0].data());
+    EXPECT_THAT(FloatsOf((*answers)[0][0]), ElementsAre(1, 2));
+  }
 }
 
 TEST_F(TensorPassTest, ShapesThatDifferAreNeverOneBatch) {
