@@ -107,7 +107,7 @@ TEST_F(DemandTest, AConfigurationThatCameWithAnOrderHoldsWhileItsModelIsIdle) {
   };
   const auto size = [&] { return (*catalog_->FindReady("a", 0))->max_batch_size(); };
   Pending loaded;
-  catalog_->Load("a", kOrderedConfig, EndOf(loaded));
+  catalog_->Load("a", kOrderedConfig, loaded.End());
   ASSERT_TRUE(loaded.Await().ok()) << loaded.status;
   for (int i = 0; i < 2; ++i) {
     unloads();
@@ -115,7 +115,7 @@ TEST_F(DemandTest, AConfigurationThatCameWithAnOrderHoldsWhileItsModelIsIdle) {
     EXPECT_EQ(size(), 5) << i;
   }
   Pending failed;
-  catalog_->Load("a", "{}", EndOf(failed));
+  catalog_->Load("a", "{}", failed.End());
   EXPECT_FALSE(failed.Await().ok());
   unloads();
   ASSERT_TRUE(Ask("a").ok());
@@ -136,7 +136,7 @@ TEST_F(DemandTest, AFileThatChangesWhileItsModelWaitsReplacesAnOrdersConfigurati
   catalog_->Load("a",
                  R"({"max_batch_size": 5, "version_policy": {"all": {}},
                      "parameters": {"architecture": {"string_value": "identity"}}})",
-                 EndOf(ordered));
+                 ordered.End());
   ASSERT_TRUE(ordered.Await().ok()) << ordered.status;
   Eventually([&] { return Line("a").reason == "not loaded; a request loads it"; }, absl::Seconds(5));
   gate_.Shut();
@@ -162,7 +162,7 @@ TEST_F(DemandTest, AnEnsemblesPartHasTheConfigurationOfItsOrder) {
                      .check_ensemble = [](const Ensemble&, const Catalog&) { return absl::OkStatus(); }})
           .ok());
   Pending loaded;
-  catalog_->Load("part", kOrderedConfig, EndOf(loaded));
+  catalog_->Load("part", kOrderedConfig, loaded.End());
   ASSERT_TRUE(loaded.Await().ok()) << loaded.status;
   Eventually([&] { return !Serves("part"); }, absl::Seconds(5));
   ASSERT_TRUE(Ask("e").ok());
@@ -247,7 +247,7 @@ TEST_F(DemandTest, AConfigurationThatCameWithAnOrderIsNotReplacedByARetry) {
   EXPECT_FALSE(Start({.control = ModelControl::kExplicit, .load_at_start = {"a"}}).ok());
   Eventually([&] { return Line("a").reason.find("attempt 2 of 9 follows") != std::string::npos; });
   Pending loaded;
-  catalog_->Load("a", kOrderedConfig, EndOf(loaded));
+  catalog_->Load("a", kOrderedConfig, loaded.End());
   ASSERT_TRUE(loaded.Await().ok()) << loaded.status;
   Write("a");
   for (int i = 0; i < 20; ++i) {

@@ -96,7 +96,7 @@ TEST_F(ParallelLoadsTest, OrdersRunBesideRequests) {
   Pending request;
   Pending order;
   Request("b", request);
-  catalog_->Load("c", std::nullopt, EndOf(order));
+  catalog_->Load("c", std::nullopt, order.End());
   EXPECT_TRUE(gate_.AwaitLoads(2));
   gate_.Open();
   EXPECT_TRUE(request.Await().ok()) << request.status;
@@ -161,7 +161,7 @@ TEST_F(ParallelLoadsTest, AnUnloadMakesRoomForTheLoadThatWaits) {
   EXPECT_TRUE(gate_.AwaitLoads(1));
   Request("c", second);
   AwaitTurn();
-  catalog_->Unload("a", false, EndOf(unloaded));
+  catalog_->Unload("a", false, unloaded.End());
   EXPECT_TRUE(gate_.AwaitLoads(2));
   gate_.Open();
   for (Pending* pending : {&first, &second, &unloaded}) EXPECT_TRUE(pending->Await().ok()) << pending->status;
@@ -193,8 +193,8 @@ TEST_F(ParallelLoadsTest, LoadsThatLoadNothingWaitForNoOther) {
   Pending request;
   Request("b", slow);
   EXPECT_TRUE(gate_.AwaitLoads(1));
-  catalog_->Load("a", std::nullopt, EndOf(again));
-  catalog_->Load("bad", std::nullopt, EndOf(order));
+  catalog_->Load("a", std::nullopt, again.End());
+  catalog_->Load("bad", std::nullopt, order.End());
   for (Pending* pending : {&again, &order}) EXPECT_TRUE(EndsSoon(*pending));
   Request("bad", request);
   EXPECT_TRUE(EndsSoon(request));
@@ -212,7 +212,7 @@ TEST_F(ParallelLoadsTest, AModelThatIsLoadedNeedsNoRoomForItself) {
   std::filesystem::resize_file(repository_.path() / "a" / "1" / "weights.safetensors", 30 << 20);
   ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .max_model_bytes = 80 << 20}).ok());
   Pending again;
-  catalog_->Load("a", std::nullopt, EndOf(again));
+  catalog_->Load("a", std::nullopt, again.End());
   EXPECT_TRUE(again.Await().ok()) << again.status;
   EXPECT_EQ(Line("a").state, State::kReady);
 }
@@ -223,7 +223,7 @@ TEST_F(ParallelLoadsTest, ALoadThatCannotBeginStopsNoOther) {
   ASSERT_TRUE(StartOnDemand().ok());
   if (!testing::FailAllocationsFrom(1 << 20)) GTEST_SKIP() << "no allocation can be made to fail";
   Pending order;
-  catalog_->Load("a", std::nullopt, EndOf(order));
+  catalog_->Load("a", std::nullopt, order.End());
   ASSERT_TRUE(EndsSoon(order));
   EXPECT_EQ(order.status.code(), absl::StatusCode::kResourceExhausted);
   const absl::Status refused = Ask("b");
@@ -231,7 +231,7 @@ TEST_F(ParallelLoadsTest, ALoadThatCannotBeginStopsNoOther) {
   EXPECT_EQ(RetryAfter(refused), absl::Seconds(1));
   testing::FailAllocationsFrom(SIZE_MAX);
   Pending again;
-  catalog_->Load("a", std::nullopt, EndOf(again));
+  catalog_->Load("a", std::nullopt, again.End());
   EXPECT_TRUE(again.Await().ok()) << again.status;
   clock_.Advance(absl::Seconds(1));
   EXPECT_TRUE(Ask("b").ok());
@@ -244,12 +244,12 @@ TEST_F(ParallelLoadsTest, OrdersThatFailAtOnceDelayNoUnload) {
   Pending last;
   // Orders the next one as soon as one has failed.
   std::function<void(absl::Status)> next = [&](absl::Status status) {
-    if (stops) return EndOf(last)(std::move(status));
+    if (stops) return last.End()(std::move(status));
     catalog_->Load("nowhere", std::nullopt, [&next](absl::Status failed) { next(std::move(failed)); });
   };
   next(absl::OkStatus());
   Pending unloaded;
-  catalog_->Unload("a", false, EndOf(unloaded));
+  catalog_->Unload("a", false, unloaded.End());
   EXPECT_TRUE(EndsSoon(unloaded));
   stops = true;
   EXPECT_EQ(last.Await().code(), absl::StatusCode::kNotFound);
@@ -272,7 +272,7 @@ TEST_F(ParallelLoadsTest, OrdersToLoadWhatServesDoNotChangeWhatLoadsAreExpectedT
   for (int i = 0; i < 3; ++i) {
     for (const char* model : {"e", "part"}) {
       Pending again;
-      catalog_->Load(model, std::nullopt, EndOf(again));
+      catalog_->Load(model, std::nullopt, again.End());
       EXPECT_TRUE(again.Await().ok()) << again.status;
     }
   }
@@ -281,7 +281,7 @@ TEST_F(ParallelLoadsTest, OrdersToLoadWhatServesDoNotChangeWhatLoadsAreExpectedT
   CallHead call;
   call.model = "e";
   call.deadline = clock_.Now() + absl::Seconds(5);
-  ModelFinder::Resume resume = EndOf(late);
+  ModelFinder::Resume resume = late.End();
   EXPECT_TRUE(catalog_->AwaitModel(call, resume));
   EXPECT_TRUE(late.ended.HasBeenNotified()) << "its load is expected to take ten seconds";
   EXPECT_EQ(late.Await().code(), absl::StatusCode::kUnavailable);
@@ -297,8 +297,8 @@ TEST_F(ParallelLoadsTest, AnUnloadWaitsForTheLoadOfItsModelAndForNoOther) {
   Pending other;
   Request("b", request);
   EXPECT_TRUE(gate_.AwaitLoads(1));
-  catalog_->Unload("b", false, EndOf(unloaded));
-  catalog_->Unload("c", false, EndOf(other));
+  catalog_->Unload("b", false, unloaded.End());
+  catalog_->Unload("c", false, other.End());
   EXPECT_TRUE(other.Await().ok()) << other.status;
   EXPECT_FALSE(unloaded.ended.HasBeenNotified());
   gate_.Open();
@@ -315,10 +315,10 @@ TEST_F(ParallelLoadsTest, AtTheEndLoadsThatRunServeNothing) {
   Pending order;
   Pending request;
   Pending waits;
-  catalog_->Load("b", std::nullopt, EndOf(order));
+  catalog_->Load("b", std::nullopt, order.End());
   Request("c", request);
   EXPECT_TRUE(gate_.AwaitLoads(2));
-  catalog_->Load("d", std::nullopt, EndOf(waits));
+  catalog_->Load("d", std::nullopt, waits.End());
   catalog_->RefuseLoads();
   for (Pending* refused : {&request, &waits}) {
     EXPECT_EQ(refused->Await().code(), absl::StatusCode::kUnavailable) << "at once";
@@ -340,14 +340,14 @@ TEST_F(ParallelLoadsTest, ThreadsAreTriedAgainOnceNoLoadRunsOrWaits) {
   Pending first;
   Pending alone;
   int trials_before = -1;
-  catalog_->Load("b", std::nullopt, EndOf(first));
+  catalog_->Load("b", std::nullopt, first.End());
   EXPECT_TRUE(gate_.AwaitLoads(1));
   BeBusy();
   AwaitTurn();
   EXPECT_EQ(Trials(), 0) << "b's load would disturb the measurements";
   catalog_->Load("odd", std::nullopt, [&](absl::Status status) {
     trials_before = Trials();
-    EndOf(alone)(std::move(status));
+    alone.End()(std::move(status));
   });
   AwaitTurn();
   gate_.Open();
@@ -372,7 +372,7 @@ TEST_F(ParallelLoadsTest, NoThreadsAreTriedWhileTheDaemonEnds) {
   ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .core_use = kBusy}).ok());
   gate_.Shut();
   Pending order;
-  catalog_->Load("b", std::nullopt, EndOf(order));
+  catalog_->Load("b", std::nullopt, order.End());
   EXPECT_TRUE(gate_.AwaitLoads(1));
   BeBusy();
   AwaitTurn();
@@ -442,7 +442,7 @@ TEST_F(ParallelLoadsTest, WhatWasLoadedAheadOfAPartThatHasChangedIsFreed) {
   ASSERT_TRUE(Start(options, /*cores=*/4).ok()) << catalog_->CheckAllReady();
   EXPECT_THAT(catalog_->ServedVersions("part"), ::testing::ElementsAre(2));
   Pending unloaded;
-  catalog_->Unload("part", false, EndOf(unloaded));
+  catalog_->Unload("part", false, unloaded.End());
   EXPECT_TRUE(unloaded.Await().ok()) << unloaded.status;
   for (const IndexEntry& line : catalog_->Index()) EXPECT_NE(line.state, State::kUnloading) << line.version;
 }

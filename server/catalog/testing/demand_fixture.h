@@ -15,16 +15,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/catalog/catalog.h"
+#include "server/catalog/testing/identity_config.h"
+#include "server/catalog/testing/pending.h"
 #include "server/core/fake_clock.h"
 #include "server/repository/test_repository.h"
 
 namespace saccade::server {
-
-inline constexpr char kIdentity[] =
-    "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n";
 
 inline constexpr char kEnsemble[] = R"pb(
   platform: "ensemble"
@@ -38,17 +36,6 @@ inline constexpr char kEnsemble[] = R"pb(
       output_map { key: "y" value: "b" }
     }
   })pb";
-
-// A request that waits for its model.
-struct Pending {
-  absl::Notification ended;
-  absl::Status status;
-
-  const absl::Status& Await() {
-    ended.WaitForNotification();
-    return status;
-  }
-};
 
 // While it is shut, loads on threads of their own stop at their first look at the clock.
 class GateClock final : public Clock {
@@ -119,14 +106,9 @@ class DemandTest : public ::testing::Test {
     options.cores = cores;
     catalog_.emplace(std::move(options), &gate_, &metrics_);
     if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
-    absl::Notification loaded;
-    absl::Status first;
-    catalog_->Start({.loaded = [&](const absl::Status& failure) {
-      first = failure;
-      loaded.Notify();
-    }});
-    loaded.WaitForNotification();
-    return first;
+    Pending loaded;
+    catalog_->Start({.loaded = loaded.End()});
+    return loaded.Await();
   }
   absl::Status StartOnDemand(CatalogOptions options = {}) {
     options.control = ModelControl::kExplicit;
@@ -139,10 +121,7 @@ class DemandTest : public ::testing::Test {
     Pending request;
     CallHead call;
     call.model = model;
-    ModelFinder::Resume resume = [&](absl::Status status) {
-      request.status = std::move(status);
-      request.ended.Notify();
-    };
+    ModelFinder::Resume resume = request.End();
     if (!catalog_->AwaitModel(call, resume)) return catalog_->FindReady(model, 0).status();
     return request.Await();
   }
@@ -153,21 +132,15 @@ class DemandTest : public ::testing::Test {
   void Request(const std::string& model, Pending& request) {
     CallHead call;
     call.model = model;
-    ModelFinder::Resume resume = EndOf(request);
+    ModelFinder::Resume resume = request.End();
     EXPECT_TRUE(catalog_->AwaitModel(call, resume)) << model;
-  }
-  static ModelFinder::Resume EndOf(Pending& pending) {
-    return [&pending](absl::Status status) {
-      pending.status = std::move(status);
-      pending.ended.Notify();
-    };
   }
   // Returns once the catalog has had the occasion to begin all loads that are wanted. Orders are answered
   // before loads begin, so the second answer follows all that the first one preceded.
   void AwaitTurn() {
     for (int i = 0; i < 2; ++i) {
       Pending unloaded;
-      catalog_->Unload("nowhere", false, EndOf(unloaded));
+      catalog_->Unload("nowhere", false, unloaded.End());
       EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kNotFound);
     }
   }

@@ -1,0 +1,169 @@
+// Loads and unloads that clients order.
+#include <map>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "server/catalog/catalog.h"
+#include "server/catalog/testing/catalog_fixture.h"
+#include "server/catalog/testing/pending.h"
+
+namespace saccade::server {
+namespace {
+
+using State = ModelSnapshot::State;
+using CatalogOrdersTest = CatalogTest;
+
+TEST_F(CatalogOrdersTest, OnRequestWhatIsNamedIsLoaded) {
+  Write("m", 1);
+  Write("n", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_EQ(Line("n", 0).reason, "not loaded");
+  EXPECT_TRUE(catalog_->CheckAllReady().ok()) << "n was not asked for";
+  ASSERT_TRUE(Load("n").ok());
+  EXPECT_EQ(Served("n"), 1);
+  ASSERT_TRUE(Unload("m").ok());
+  EXPECT_EQ(catalog_->FindReady("m", 0).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Line("m", 1).reason, "unloaded");
+  EXPECT_TRUE(catalog_->CheckAllReady().ok()) << "it was unloaded on request";
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ(Served("m"), 1);
+}
+
+TEST_F(CatalogOrdersTest, OrdersAreChecked) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  EXPECT_EQ(Load("../m").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Unload("m/1").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load("nowhere").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Unload("nowhere").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CatalogOrdersTest, AnOrderThatThrowsEndsNeitherTheThreadNorOtherOrders) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  for (int i = 0; i < 2; ++i) {
+    auto kept = std::make_shared<int>();
+    const std::weak_ptr<int> watched = kept;
+    catalog_->Load("nowhere", std::nullopt,
+                   [kept = std::move(kept)](const absl::Status&) { throw std::bad_alloc(); });
+    EXPECT_TRUE(Load("m").ok());
+    EXPECT_TRUE(watched.expired()) << "what it keeps may answer the client";
+  }
+}
+
+TEST_F(CatalogOrdersTest, OrdersNeedTheModeForThem) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kNone).ok());
+  EXPECT_EQ(Load("m").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Unload("m").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Served("m"), 1);
+}
+
+TEST_F(CatalogOrdersTest, WhoIsToldThatALoadEndedFindsItsReadiness) {
+  Write("m", 1);
+  // Written and read on the catalog's thread only.
+  std::map<std::string, bool> ready;
+  Catalog catalog({.repositories = {repository_.string()}, .control = ModelControl::kExplicit, .cores = 2},
+                  &clock_, &metrics_);
+  ASSERT_TRUE(catalog.Scan().ok());
+  Pending started;
+  catalog.Start({.model_changed = [&](const std::string& model, bool now) { ready[model] = now; },
+                 .loaded = started.End()});
+  ASSERT_TRUE(started.Await().ok());
+  bool was_ready = false;
+  Pending loaded;
+  catalog.Load("m", std::nullopt, [&](const absl::Status& status) {
+    was_ready = ready["m"];
+    loaded.End()(status);
+  });
+  ASSERT_TRUE(loaded.Await().ok());
+  EXPECT_TRUE(was_ready);
+  bool is_ready = true;
+  Pending unloaded;
+  catalog.Unload("m", false, [&](const absl::Status& status) {
+    is_ready = ready["m"];
+    unloaded.End()(status);
+  });
+  ASSERT_TRUE(unloaded.Await().ok());
+  EXPECT_FALSE(is_ready);
+}
+
+TEST_F(CatalogOrdersTest, ARequestsConfigurationHoldsUntilTheNextLoad) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  const auto size = [&] { return (*catalog_->FindReady("m", 0))->max_batch_size(); };
+  const auto before = (*catalog_->FindReady("m", 0)).get();
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ((*catalog_->FindReady("m", 0)).get(), before) << "nothing has changed";
+  ASSERT_TRUE(
+      Load("m", R"({"max_batch_size": 5, "parameters": {"architecture": {"string_value": "identity"}}})")
+          .ok());
+  EXPECT_EQ(size(), 5);
+  EXPECT_EQ(Load("m", "{}").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(size(), 5) << "what fails to load changes nothing";
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ(size(), 2);
+}
+
+TEST_F(CatalogOrdersTest, UnloadingWaitsForWhoUsesTheModel) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  auto user = *catalog_->FindReady("m", 0);
+  Pending told;
+  catalog_->Unload("m", false, told.End());
+  Soon([&] { return catalog_->FindReady("m", 0).status().code() == absl::StatusCode::kUnavailable; });
+  EXPECT_TRUE(user->CheckReady().ok()) << "who has found it may use it";
+  user.reset();
+  EXPECT_TRUE(told.Await().ok()) << told.status;
+}
+
+TEST_F(CatalogOrdersTest, UnloadingWaitsNoLongerThanItsTimeout) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  auto user = *catalog_->FindReady("m", 0);
+  Pending told;
+  catalog_->Unload("m", false, told.End());
+  Eventually([&] { return told.ended.HasBeenNotified(); });
+  EXPECT_EQ(told.Await().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Line("m", 1).state, State::kUnloading);
+  user.reset();
+  Eventually([&] { return Line("m", 1).state == State::kUnavailable; });
+}
+
+TEST_F(CatalogOrdersTest, AnUnloadThatStillWaitsAtTheEndIsAnswered) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  const auto user = *catalog_->FindReady("m", 0);
+  Pending told;
+  catalog_->Unload("m", false, told.End());
+  Soon([&] { return Line("m", 1).state == State::kUnloading; });
+  catalog_->Close();
+  ASSERT_TRUE(told.ended.HasBeenNotified());
+  EXPECT_EQ(told.status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CatalogOrdersTest, BeforeTheEndLoadsAreRefusedAndUnloadsAreCompleted) {
+  Write("m", 1);
+  Write("n", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m", "n"}).ok());
+  auto user = *catalog_->FindReady("m", 0);
+  Pending told;
+  catalog_->Unload("m", false, told.End());
+  Soon([&] { return Line("m", 1).state == State::kUnloading; });
+  catalog_->RefuseLoads();
+  EXPECT_EQ(Load("m").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Unload("n").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Served("n"), 1) << "it serves until the end";
+  EXPECT_FALSE(told.ended.HasBeenNotified());
+  user.reset();
+  EXPECT_TRUE(told.Await().ok()) << told.status;
+}
+
+}  // namespace
+}  // namespace saccade::server
