@@ -112,9 +112,10 @@ def depth(processor: Any, source: str) -> dict[str, Any]:
     def read(predicted: Tensor) -> Tensor:
         outputs = types.SimpleNamespace(predicted_depth=predicted[None], field_of_view=None)
         try:
-            return processor.post_process_depth_estimation(outputs, target_sizes=[_TRIAL_SIZE])[0]["predicted_depth"]
+            found: Tensor = processor.post_process_depth_estimation(outputs, target_sizes=[_TRIAL_SIZE])[0]["predicted_depth"]
         except (AttributeError, TypeError, ValueError) as error:
             raise ImportFailure(f"{source}: {name} does not read depths alone ({error}); {advice}") from None
+        return found
 
     # All numbers are the same, so that scaling the map changes nothing; 1 would be its own inverse.
     predicted = torch.full(_TRIAL_SIZE, 2.0)
