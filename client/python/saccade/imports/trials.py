@@ -14,7 +14,7 @@ from typing import Any, Callable
 import torch
 from torch import Tensor
 
-_SECONDS = 120.0
+_SECONDS = 180.0
 # A value differs if it does by more than this share of the largest, which is far beyond rounding, also of 8 bits.
 _TOLERANCE = 0.05
 # Outputs differ if more than this share of their values does: rounding may swap two detections.
