@@ -506,7 +506,7 @@ def test_a_file_has_no_python_to_compare_with(command, tmp_path, shown, suffix):
     model = tmp_path / "models" / "net"
     done = command("import", tmp_path / f"net{suffix}", "--description", described(tmp_path), "-o", model)
     assert done.returncode == 0 and "--allow-executable-models" in done.stdout, done.stderr + done.stdout
-    assert f"net{suffix}: it was not seen whether its batch is a constant: " in done.stdout
+    assert f"net{suffix}: it was not run, so" in done.stdout and "--run" in done.stdout
     readme = (model / "README.md").read_text()
     assert f"`1/model{suffix}`" in readme and (model / "1" / f"model{suffix}").is_file()
     assert "verify" not in readme and "The program is code" in readme
@@ -534,7 +534,7 @@ def test_no_file_is_removed_before_it_is_copied(command, tmp_path, elsewhere):
 
 
 @pytest.mark.parametrize("flags, size, said", [
-    ([], 1, "exported for a batch of 1 (for a batch of 2 it returns [1, 6]), so each picture is computed alone"), (["--no-run"], 8, None),
+    (["--run"], 1, "exported for a batch of 1 (for a batch of 2 it returns [1, 6]), so each picture is computed alone"), ([], 8, None),
 ])  # fmt: skip
 def test_a_program_for_a_batch_of_one_is_served_so(command, tmp_path, flags, size, said):
     torch.jit.script(OneRow()).save(str(tmp_path / "net.pt"))

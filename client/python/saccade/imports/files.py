@@ -14,7 +14,7 @@ SUFFIXES = (".pt", ".pt2", ".onnx")
 _MAX_TEXT_BYTES = 4 << 20
 # What a graph is called in a model's folder.
 _GRAPH = pathlib.PurePosixPath("model.onnx")
-_NOT_TRIED = "it was not seen whether its batch is a constant"
+_NOT_TRIED = "nobody saw whether it takes more than one picture"
 
 
 def _text(path: pathlib.Path) -> str:
@@ -57,8 +57,10 @@ def _batch_of(program: pathlib.Path, described: dict[str, Any], graph: onnx_file
         if graph.batch is not None:
             return graph.batch, ""
         return (1, graph.constant) if graph.constant else (None, "")
-    if not run or described.get("max_batch_size") == 1:
+    if described.get("max_batch_size") == 1:
         return None, ""
+    if not run:
+        return None, f"it was not run, so {_NOT_TRIED}; --run runs its code"
     given = described.get("input")
     trial = trials.run(program, given if isinstance(given, dict) else {})
     if trial.fixed:
@@ -84,7 +86,7 @@ def _lies_in(path: pathlib.Path, folder: pathlib.Path) -> bool:
 
 
 def import_file(
-    program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None, run: bool = True
+    program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None, run: bool = False
 ) -> list[str]:
     """Copies the program beside its description. The daemon compares both when it loads the model. `run`: whether the code of a program,
     .pt or .pt2, may run, to see whether its batch is a constant. Returns notes for the user."""
