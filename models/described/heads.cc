@@ -183,11 +183,11 @@ TaskResult ReadClasses(const PictureProgram& program, const at::Tensor& output) 
   return result;
 }
 
-TaskResult ReadDepth(const at::Tensor& output, const Placement& placement) {
+TaskResult ReadDepth(const PictureProgram& program, const at::Tensor& output, const Placement& placement) {
   at::Tensor depth = output.dim() == 3 ? output[0] : output;
   if (!AllFinite(depth)) return NotFiniteOutput("the program", "a depth");
   const Size sent = placement.sent;
-  depth = DepthAsSent(depth.clamp_min(0), placement);
+  depth = DepthAsSent(depth, placement, program.head.filter);
   const auto* values = depth.const_data_ptr<float>();
   return Disparity{
       .height = sent.height, .width = sent.width, .values = {values, values + sent.height * sent.width}};
@@ -266,7 +266,7 @@ TaskResult ReadHead(const PictureProgram& program, const PictureOutputs& outputs
       if (!AllFinite(outputs[0])) return NotFiniteOutput("the program", "a score");
       return LabelMapOfGrid(outputs[0].permute({1, 2, 0}).contiguous(), placement);
     case HeadKind::kDepth:
-      return ReadDepth(outputs[0], placement);
+      return ReadDepth(program, outputs[0], placement);
     case HeadKind::kEmbedding:
       return ReadEmbedding(program, outputs[0]);
     case HeadKind::kSets:

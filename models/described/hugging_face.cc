@@ -149,6 +149,8 @@ PictureProgram ReadHuggingFace(std::string_view config_text, std::string_view pr
   program.head.kind = found->kind;
   program.roles = found->roles;
   for (const Role role : program.roles) program.outputs.push_back({.name = OutputName(role), .dims = {-1}});
+  // As the processors' own post_process_depth_estimation has it.
+  if (found->kind == HeadKind::kDepth) program.head.filter = Interpolation::kBicubic;
   if (found->kind == HeadKind::kSets) {
     const KnownDetector& detector = DetectorOf(architecture);
     program.head.activation = detector.sigmoid ? Activation::kSigmoid : Activation::kSoftmax;

@@ -148,6 +148,7 @@ TEST(HuggingFace, DptMayKeepTheRatio) {
       "rescale_factor": 0.00392156862745098, "size": {"height": 518, "width": 518}, "size_divisor": null)",
                                       "DepthAnythingForDepthEstimation");
   EXPECT_EQ(program.head.kind, HeadKind::kDepth);
+  EXPECT_EQ(program.head.filter, Interpolation::kBicubic);
   EXPECT_THAT(program.pictures.dims, ::testing::ElementsAre(3, -1, -1));
   EXPECT_EQ(program.input.interpolation, Interpolation::kBicubic);
   EXPECT_EQ(PlacementOf(program.input, {480, 640}).scaled, (Size{518, 686}));

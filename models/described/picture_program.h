@@ -97,6 +97,9 @@ struct Head {
   bool prototypes_last = false;
   int64_t mask_side = 56;
 
+  // kDepth: how the map is scaled to the picture.
+  Interpolation filter = Interpolation::kBilinear;
+
   // kEmbedding: whether the vector is scaled to length 1.
   bool unit_length = false;
 };

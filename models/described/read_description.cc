@@ -100,6 +100,11 @@ void ReadKeptRatio(JsonFields& fields, bool shorter, ImageInput& input) {
   input.width = shorter ? std::min(input.long_side, input.short_side * 4 / 3) : input.long_side;
 }
 
+Interpolation ReadFilter(JsonFields& fields) {
+  const bool cubic = fields.Choice("filter", "bilinear", {"bilinear", "bicubic"}) == "bicubic";
+  return cubic ? Interpolation::kBicubic : Interpolation::kBilinear;
+}
+
 void ReadResize(JsonFields& fields, ImageInput& input) {
   const std::string resize =
       fields.Choice("resize", "exact", {"exact", "shorter", "longer", "either", "letterbox"});
@@ -120,10 +125,10 @@ void ReadResize(JsonFields& fields, ImageInput& input) {
     input.width = size.width;
   }
   if (input.fit == Fit::kLetterbox) input.fill = static_cast<float>(fields.Number("fill", 114, 0, 255));
-  const bool cubic = fields.Choice("filter", "bilinear", {"bilinear", "bicubic"}) == "bicubic";
-  input.interpolation = cubic ? Interpolation::kBicubic : Interpolation::kBilinear;
+  input.interpolation = ReadFilter(fields);
   input.antialias = fields.Flag("antialias", input.fit != Fit::kLetterbox);
-  if (cubic && !input.antialias) fields.Refuse("antialias", "false", "true with filter \"bicubic\"");
+  if (input.interpolation == Interpolation::kBicubic && !input.antialias)
+    fields.Refuse("antialias", "false", "true with filter \"bicubic\"");
   // The network's author had the whole picture.
   input.reduced_jpeg = false;
 }
@@ -228,6 +233,7 @@ std::vector<Role> ReadHead(const JsonValue* value, const ImageInput& input, Head
     roles = {Role::kLogits};
   } else if (kind == "depth") {
     head.kind = HeadKind::kDepth;
+    head.filter = ReadFilter(fields);
     roles = {Role::kDepth};
   } else {
     head.kind = HeadKind::kEmbedding;

@@ -1,7 +1,10 @@
 #include "models/tasks/stereo.h"
 
+#include <ATen/ops/upsample_bicubic2d.h>
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <c10/core/InferenceMode.h>
+
+#include <array>
 
 #include "models/api/attention_probe.h"
 #include "models/tasks/check_batch.h"
@@ -49,18 +52,21 @@ Disparity DisparityAsSent(const at::Tensor& disparities, const Placement& placem
   return {.height = sent.height, .width = sent.width, .values = {values, values + sent.height * sent.width}};
 }
 
-at::Tensor DepthAsSent(const at::Tensor& depth, const Placement& placement) {
-  const auto resized = [](const at::Tensor& map, Size size) {
-    return at::upsample_bilinear2d(map.contiguous().view({1, 1, map.size(0), map.size(1)}),
-                                   {size.height, size.width}, /*align_corners=*/false)
-        .view({size.height, size.width});
+at::Tensor DepthAsSent(const at::Tensor& depth, const Placement& placement, Interpolation filter) {
+  const auto resized = [filter](const at::Tensor& map, Size size) {
+    const at::Tensor whole = map.contiguous().view({1, 1, map.size(0), map.size(1)});
+    const std::array<int64_t, 2> sides = {size.height, size.width};
+    const at::Tensor made = filter == Interpolation::kBicubic
+                                ? at::upsample_bicubic2d(whole, sides, /*align_corners=*/false)
+                                : at::upsample_bilinear2d(whole, sides, /*align_corners=*/false);
+    return made.view({size.height, size.width});
   };
   const Size scaled = placement.scaled;
-  if (scaled == placement.bucket) return resized(depth, placement.sent).contiguous();
+  if (scaled == placement.bucket) return resized(depth, placement.sent).clamp_min(0).contiguous();
   const at::Tensor seen = resized(depth, placement.bucket)
                               .narrow(0, placement.top, scaled.height)
                               .narrow(1, placement.left, scaled.width);
-  return resized(seen, placement.sent).contiguous();
+  return resized(seen, placement.sent).clamp_min(0).contiguous();
 }
 
 }  // namespace saccade::models

@@ -27,7 +27,8 @@ std::vector<TaskResult> MatchStereo(const Description& description, const Batch&
 Disparity DisparityAsSent(const at::Tensor& disparities, const Placement& placement);
 
 // Returns a map of the whole bucket, float32 [h, w] of any size, as one of the picture as it was sent:
-// resized bilinearly between the centres of its cells, with the same values.
-at::Tensor DepthAsSent(const at::Tensor& depth, const Placement& placement);
+// resized between the centres of its cells, with the same values; what is below 0 becomes 0. kBicubic is
+// PyTorch's without antialiasing (a = -0.75), which overshoots beside edges.
+at::Tensor DepthAsSent(const at::Tensor& depth, const Placement& placement, Interpolation filter);
 
 }  // namespace saccade::models

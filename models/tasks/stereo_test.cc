@@ -15,6 +15,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -45,6 +46,30 @@ TEST(DisparityAsSent, ScalesPlacesAndValues) {
       DisparityAsSent(disparities, {.sent = {2, 4}, .scaled = {2, 2}, .bucket = {2, 4}});
   const std::vector<float> line(disparity.values.begin(), disparity.values.begin() + 4);
   EXPECT_THAT(line, ElementsAre(FloatEq(2), FloatEq(2.5), FloatEq(3.5), FloatEq(4)));
+}
+
+// The values are those of torch.nn.functional.interpolate, limited to 0.
+TEST(DepthAsSent, ScalesAsTheFilterDoes) {
+  const at::Tensor depth = at::full({1, 4}, 1.0F);
+  depth[0][0] = depth[0][1] = 0;
+  const auto line = [&](Interpolation filter) {
+    const at::Tensor made =
+        DepthAsSent(depth, {.sent = {1, 8}, .scaled = {16, 16}, .bucket = {16, 16}}, filter);
+    return std::vector<float>(made.const_data_ptr<float>(), made.const_data_ptr<float>() + made.numel());
+  };
+  EXPECT_THAT(line(Interpolation::kBilinear),
+              Pointwise(FloatEq(), {0.0F, 0.0F, 0.0F, 0.25F, 0.75F, 1.0F, 1.0F, 1.0F}));
+  EXPECT_THAT(line(Interpolation::kBicubic), Pointwise(FloatEq(), {0.0F, 0.0F, 0.0F, 0.2265625F, 0.7734375F,
+                                                                   1.10546875F, 1.03515625F, 1.0F}));
+}
+
+TEST(DepthAsSent, ScalesBeforeItLimitsToZero) {
+  const at::Tensor depth = at::full({1, 2}, 3.0F);
+  depth[0][0] = -1;
+  const at::Tensor made =
+      DepthAsSent(depth, {.sent = {1, 4}, .scaled = {8, 8}, .bucket = {8, 8}}, Interpolation::kBilinear);
+  const std::vector<float> line(made.const_data_ptr<float>(), made.const_data_ptr<float>() + 4);
+  EXPECT_THAT(line, ElementsAre(0.0F, 0.0F, FloatEq(2), FloatEq(3)));
 }
 
 Batch ThreePairs() {

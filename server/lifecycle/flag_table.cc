@@ -18,7 +18,7 @@ std::string Names(const std::set<CLI::Option*>& options) {
   });
 }
 
-// The error for -1 as the flag's value; empty if the flag takes it, or takes no numbers.
+// The error for -1 as the flag's value, or that there is none; empty if the flag takes no numbers.
 std::string ErrorForMinusOne(CLI::Option* option) {
   static const auto* const kNumbers = new std::set<std::string>{"N", "S", "MS", "PORT", "R", "BYTES"};
   // CLI11 adds the validator's name after a colon.
@@ -31,7 +31,7 @@ std::string ErrorForMinusOne(CLI::Option* option) {
   } catch (const CLI::ParseError& error) {
     return FlagValueText(error.what());
   }
-  return "";
+  return "-1 is accepted";
 }
 
 }  // namespace

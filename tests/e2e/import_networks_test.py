@@ -194,9 +194,18 @@ def test_a_detector_whose_processor_reads_otherwise_is_an_error(transformers, fa
         transformers("OtherForObjectDetection", Queries())
 
 
-def as_it_is(outputs, target_sizes):
-    depths = torch.nn.functional.interpolate(outputs.predicted_depth[None], target_sizes[0], mode="bicubic")
+def as_it_is(outputs, target_sizes, **more):
+    depths = torch.nn.functional.interpolate(outputs.predicted_depth[None], target_sizes[0], **more or {"mode": "bicubic"})
     return [{"predicted_depth": depths[0, 0]}]
+
+
+def bilinear(outputs, target_sizes):
+    return as_it_is(outputs, target_sizes, mode="bilinear")
+
+
+def between_corners(outputs, target_sizes):
+    """As CHMv2's processor has it."""
+    return as_it_is(outputs, target_sizes, mode="bilinear", align_corners=True)
 
 
 def inverse(outputs, target_sizes):
@@ -205,11 +214,31 @@ def inverse(outputs, target_sizes):
     return [{"predicted_depth": 1 / as_it_is(outputs, target_sizes)[0]["predicted_depth"].clamp(1e-4, 1e4)}]
 
 
+@pytest.mark.parametrize("post_process, filter", [(None, "bicubic"), (as_it_is, "bicubic"), (bilinear, "bilinear")])
+def test_depths_are_scaled_as_the_processor_does_on_both_sides(transformers, post_process, filter):
+    torch.manual_seed(1)
+    network, processor = Depths(), named("DPTImageProcessor")
+    if post_process is not None:
+        processor.post_process_depth_estimation = post_process
+    made = transformers("DPTForDepthEstimation", network, processor)
+    assert made.description["head"] == {"kind": "depth", "filter": filter}
+    picture = torch.rand(3, 100, 120)
+    with torch.inference_mode():
+        predicted = network(processor(picture * 255, "pt")["pixel_values"]).predicted_depth
+        found = made.author(picture)
+    expected = torch.nn.functional.interpolate(predicted[None], (100, 120), mode=filter)[0, 0].clamp(min=0)
+    assert abs(found - expected.numpy()).max() < 1e-6
+
+
+def test_depths_that_are_scaled_by_another_filter_are_an_error(transformers, failure):
+    processor = named("CHMv2ImageProcessor")
+    processor.post_process_depth_estimation = between_corners
+    with pytest.raises(failure, match="CHMv2ImageProcessor scales depths otherwise than a bilinear or a bicubic filter would; export the"):
+        transformers("CHMv2ForDepthEstimation", Depths(), processor)
+
+
 def test_depths_that_the_processor_inverts_are_an_error(transformers, failure):
     processor = named("DPTImageProcessor")
-    assert transformers("OldForDepthEstimation", Depths(), processor).description["head"] == {"kind": "depth"}
-    processor.post_process_depth_estimation = as_it_is
-    assert transformers("DPTForDepthEstimation", Depths(), processor).description["head"] == {"kind": "depth"}
     processor.post_process_depth_estimation = inverse
     with pytest.raises(failure, match=r"DPTImageProcessor turns the network's number 2 into 0\.5; export the network with"):
         transformers("DepthProForDepthEstimation", Depths(), processor)

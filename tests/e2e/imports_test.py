@@ -310,6 +310,126 @@ def test_a_graph_for_a_batch_of_one_is_served_so(command, tmp_path):
     assert found.returncode == 0 and "WARNING" not in found.stdout, found.stdout
 
 
+def reshaped(shape=(1, -1), before=(), constant=False, pooled="mean"):
+    """A classifier whose features get the shape that was the exporter's, by an initializer or a node."""
+    chance = numpy.random.default_rng(1)
+    tensors = [onnx_files.tensor("weight", chance.standard_normal((3, 3, 4, 4)).astype(numpy.float32))]
+    nodes = [onnx_files.node("Conv", ["x", "weight"], ["features"], strides=[4, 4], kernel_shape=[4, 4]),
+             onnx_files.node("GlobalAveragePool", ["features"], ["mean"]), *before]
+    shape = onnx_files.tensor("shape", numpy.array(shape, numpy.int64))
+    if constant:
+        value = onnx_files.field(1, "value") + onnx_files.field(5, shape) + onnx_files.field(20, 4)
+        nodes.append(onnx_files.field(2, "shape") + onnx_files.field(4, "Constant") + onnx_files.field(5, value))
+    else:
+        tensors.append(shape)
+    nodes.append(onnx_files.node("Reshape", [pooled, "shape"], ["y"]))
+    inputs, outputs = ([onnx_files.value(name, "float32", dims)] for name, dims in (("x", ["n", 3, "h", "w"]), ("y", ["m", "c"])))
+    return onnx_files.model(nodes, inputs, outputs, tensors)
+
+
+def joined(axis):
+    """A graph that joins a constant of a batch of 1 to the pictures' features, as an exporter leaves a class token."""
+    nodes = [onnx_files.node("GlobalAveragePool", ["x"], ["mean"]), onnx_files.node("Concat", ["token", "mean"], ["both"], axis=axis),
+             onnx_files.node("Flatten", ["both"], ["y"], axis=1)]
+    return onnx_files.model(nodes, [onnx_files.value("x", "float32", ["n", 3, "h", "w"])], [onnx_files.value("y", "float32", ["n", 4])],
+                            [onnx_files.tensor("token", numpy.zeros((1, 1, 1, 1), numpy.float32))])
+
+
+SIZES_OF = [onnx_files.node("Shape", ["mean"], ["sizes"])]
+
+
+@pytest.mark.parametrize("content, said", [
+    (reshaped(), "its node y (Reshape) gives it the shape [1, -1]"),
+    (reshaped((1, 3), constant=True), "its node y (Reshape) gives it the shape [1, 3]"),
+    (joined(1), "its node both (Concat) joins it to a constant"),
+    (reshaped((-1, 3)), None), (reshaped((0, -1)), None),
+    # Sizes of the pictures, and a batch that is not the first size.
+    (reshaped((1, -1), before=SIZES_OF, pooled="sizes"), None), (reshaped((1, -1, 3)), None),
+    (joined(0), None),
+])  # fmt: skip
+def test_a_batch_of_one_inside_of_a_graph_is_seen(files, tmp_path, content, said):
+    (tmp_path / "net.onnx").write_bytes(content)
+    notes = files.import_file(tmp_path / "net.onnx", tmp_path / "net", described_graph(tmp_path), None)
+    assert notes == ([f"exported for a batch of 1 ({said}), so each picture is computed alone"] if said else [])
+    assert f"max_batch_size: {1 if said else 8}\n" in (tmp_path / "net" / "config.pbtxt").read_text()
+
+
+def test_a_batch_of_one_inside_of_a_graph_is_not_overruled(failing, tmp_path):
+    (tmp_path / "net.onnx").write_bytes(reshaped())
+    said = failing(max_batch_size=4)
+    assert "was exported for a batch of 1 (its node y (Reshape) gives it the shape [1, -1]), but max_batch_size is 4; export it with" in said
+
+
+class Pooled(torch.nn.Module):
+    def forward(self, pixel_values):
+        return pixel_values.mean((2, 3))
+
+
+class Nhwc(torch.nn.Module):
+    def forward(self, pixel_values):
+        if pixel_values.dtype != torch.uint8 or pixel_values.shape[3] != 3:
+            raise RuntimeError("another input")
+        return pixel_values.float().mean((1, 2))
+
+
+class OneRow(torch.nn.Module):
+    def forward(self, pixel_values):
+        return pixel_values.mean((2, 3)).view(1, -1)
+
+
+class OnlyOne(torch.nn.Module):
+    def forward(self, pixel_values):
+        return pixel_values.mean((2, 3)).view(1, 3)
+
+
+class Mixed(torch.nn.Module):
+    def forward(self, pixel_values):
+        return pixel_values.mean((2, 3)) - pixel_values.mean()
+
+
+class Masked(torch.nn.Module):
+    def forward(self, pixel_values, pixel_mask):
+        return (pixel_values * pixel_mask[:, None]).mean((2, 3)), pixel_mask.sum((1, 2))
+
+
+class PairsOnly(torch.nn.Module):
+    def forward(self, pixel_values):
+        if pixel_values.shape[0] < 2:
+            raise RuntimeError("too few")
+        return pixel_values.mean((2, 3))
+
+
+class Never(torch.nn.Module):
+    def forward(self, pixel_values):
+        return pixel_values.view(7, 7)
+
+
+@pytest.mark.parametrize("network, input, fixed, failed", [
+    (Pooled(), {"size": 32}, "", ""), (PairsOnly(), {"size": 32}, "", ""),
+    (Masked(), {"resize": "shorter", "size": 32, "mask": "pixel_mask"}, "", ""),
+    (Nhwc(), {"size": [32, 48], "type": "UINT8", "layout": "nhwc"}, "", ""),
+    (OneRow(), {"size": 32}, "for a batch of 2 it returns [1, 6]", ""),
+    (OnlyOne(), {"size": 32}, "it fails with a batch of 2: ", ""),
+    (Mixed(), {"size": 32}, "in a batch of 2 a picture gets other numbers than alone", ""),
+    (Never(), {"size": 32}, "", "RuntimeError: shape '[7, 7]' is invalid"),
+])  # fmt: skip
+def test_a_batch_that_is_a_constant_of_a_program_is_seen_by_running_it(saccade, network, input, fixed, failed):
+    from saccade.imports import trials
+
+    found = trials.try_program(torch.jit.script(network), input)
+    assert found.fixed.startswith(fixed) and bool(found.fixed) == bool(fixed) and found.failed.startswith(failed)
+
+
+@pytest.mark.parametrize("described, size", [
+    ({}, (224, 224)), ({"size": [32, 48]}, (32, 48)), ({"resize": "shorter", "size": 40, "crop": 32}, (32, 32)),
+    ({"resize": "longer"}, (1024, 1024)), ({"resize": "either", "size": [30, 48], "multiple": 16}, (32, 48)),
+])  # fmt: skip
+def test_a_program_is_tried_with_pictures_of_a_size_that_it_gets(saccade, described, size):
+    from saccade.imports import trials
+
+    assert trials.size_of(described) == size
+
+
 @pytest.fixture
 def files(saccade):
     from saccade.imports import files
@@ -381,11 +501,12 @@ def test_graphs_inside_of_graphs_are_bounded(failing, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".pt", ".pt2"])
 def test_a_file_has_no_python_to_compare_with(command, tmp_path, shown, suffix):
-    # The daemon reads the program, import does not.
+    # The daemon says what is wrong with it.
     (tmp_path / f"net{suffix}").write_bytes(b"program")
     model = tmp_path / "models" / "net"
     done = command("import", tmp_path / f"net{suffix}", "--description", described(tmp_path), "-o", model)
     assert done.returncode == 0 and "--allow-executable-models" in done.stdout, done.stderr + done.stdout
+    assert f"net{suffix}: it was not run, so" in done.stdout and "--run" in done.stdout
     readme = (model / "README.md").read_text()
     assert f"`1/model{suffix}`" in readme and (model / "1" / f"model{suffix}").is_file()
     assert "verify" not in readme and "The program is code" in readme
@@ -410,6 +531,17 @@ def test_no_file_is_removed_before_it_is_copied(command, tmp_path, elsewhere):
     said = refused(command, "import", given / "net.onnx", "--description", described(tmp_path), "-o", model, "--overwrite")
     assert f"{given / (elsewhere or 'net.onnx')} lies in {model}, which --overwrite would remove" in said
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+
+
+@pytest.mark.parametrize("flags, size, said", [
+    (["--run"], 1, "exported for a batch of 1 (for a batch of 2 it returns [1, 6]), so each picture is computed alone"), ([], 8, None),
+])  # fmt: skip
+def test_a_program_for_a_batch_of_one_is_served_so(command, tmp_path, flags, size, said):
+    torch.jit.script(OneRow()).save(str(tmp_path / "net.pt"))
+    done = command("import", tmp_path / "net.pt", "--description", described(tmp_path), "-o", tmp_path / "net", *flags)
+    assert done.returncode == 0, done.stderr
+    assert f"max_batch_size: {size}\n" in (tmp_path / "net" / "config.pbtxt").read_text()
+    assert (said in done.stdout and said in (tmp_path / "net" / "README.md").read_text()) if said else "exported" not in done.stdout
 
 
 def test_a_file_beside_the_folder_replaces_what_it_holds(command, tmp_path):

@@ -35,9 +35,14 @@ def test_flags_of_a_table():
 
 
 def test_a_number_without_a_range_fails():
-    (flag,) = parse("--seconds\tS\t1\t\t\tHow long\t\n")
-    with pytest.raises(AssertionError, match="--seconds accepts -1"):
+    (flag,) = parse("--seconds\tS\t1\t\t\tHow long\t-1 is accepted\n")
+    with pytest.raises(AssertionError, match="--seconds: what is said of -1 states no range: -1 is accepted"):
         flag.row()
+
+
+def test_the_daemon_alone_knows_which_values_are_numbers():
+    number, text = parse("--new\tNEWKIND\t1\t\t\tMany\texpected a number from 1 to 9\n--name\tN\tx\t\t\tIts name\t\n")
+    assert number.range() == "1 to 9" and text.range() == ""
 
 
 def test_series_of_an_exposition():

@@ -26,7 +26,6 @@ SECTIONS = (
     ("gRPC connections", "grpc-(keepalive|http2|max)-.*"),
     ("Other flags", ".*"),
 )
-NUMBERS = {"N", "S", "MS", "PORT", "R", "BYTES"}
 RANGE = re.compile(r"expected a number (?:from (\S+) to (\S+)|of at least (\S+))$")
 
 INTRODUCTION = """
@@ -56,7 +55,7 @@ class Flag:
     needs: str
     excludes: str
     meaning: str
-    # What the daemon says of the value -1.
+    # What the daemon says of the value -1; empty if the flag takes no numbers.
     error: str
 
     @property
@@ -64,11 +63,11 @@ class Flag:
         return self.names[0].removeprefix("--")
 
     def range(self):
-        """The values that the daemon accepts, from its error for one that it does not; "" if any are accepted."""
-        if self.value not in NUMBERS:
+        """The values that the daemon accepts, from its error for one that it does not; "" if the flag takes no numbers."""
+        if not self.error:
             return ""
         found = RANGE.search(self.error)
-        assert found, f"{self.names[0]} accepts -1, or the error states no range: {self.error}"
+        assert found, f"{self.names[0]}: what is said of -1 states no range: {self.error}"
         low, high, least = (float(number) if number else None for number in found.groups())
         return f"from {shown(least)}" if least is not None else f"{shown(low)} to {shown(high)}"
 

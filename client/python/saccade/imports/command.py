@@ -25,6 +25,8 @@ def _parser() -> argparse.ArgumentParser:
     into.add_argument("--random", type=int, metavar="SEED", help="random weights in place of trained ones, for trials")
     into.add_argument("--description", type=pathlib.Path, metavar="FILE", help="the saccade.json of a file")
     into.add_argument("--labels", type=pathlib.Path, metavar="FILE", help="names of the classes, one a line")
+    into.add_argument("--run", action="store_true",
+                      help="run the code of a file .pt or .pt2, to see whether it takes more than one picture")
     into.add_argument("--overwrite", action="store_true", help="replace what DIR holds")
     verify = commands.add_parser("verify", help="compare a served model with its author's Python")
     verify.add_argument("model", type=pathlib.Path, metavar="DIR", help="a folder that import wrote, but not from a file")
@@ -49,7 +51,7 @@ def _import(given: argparse.Namespace) -> int:
         raise ImportFailure("--random and --weights exclude each other; leave one out")
     folder.check_target(given.output, given.overwrite)
     if given.source.endswith(files.SUFFIXES) and ":" not in given.source:
-        for note in files.import_file(pathlib.Path(given.source), given.output, given.description, given.labels):
+        for note in files.import_file(pathlib.Path(given.source), given.output, given.description, given.labels, given.run):
             print(f"{given.source}: {note}")
     else:
         kind, _, name = given.source.partition(":")

@@ -7,14 +7,14 @@ import pathlib
 import shutil
 from typing import Any
 
-from saccade.imports import folder, onnx_file
+from saccade.imports import folder, onnx_file, trials
 from saccade.imports.failures import ImportFailure
 
 SUFFIXES = (".pt", ".pt2", ".onnx")
 _MAX_TEXT_BYTES = 4 << 20
 # What a graph is called in a model's folder.
 _GRAPH = pathlib.PurePosixPath("model.onnx")
-_ONE = "exported for a batch of 1, so each picture is computed alone"
+_NOT_TRIED = "nobody saw whether it takes more than one picture"
 
 
 def _text(path: pathlib.Path) -> str:
@@ -51,15 +51,30 @@ def _external_data(program: pathlib.Path, graph: onnx_file.OnnxFile) -> dict[pat
     return found
 
 
-def _with_batch(described: dict[str, Any], program: pathlib.Path, graph: onnx_file.OnnxFile) -> dict[str, Any]:
-    """Returns the description with the batch that the graph takes."""
-    if graph.batch is None:
-        return described
+def _batch_of(program: pathlib.Path, described: dict[str, Any], graph: onnx_file.OnnxFile, run: bool) -> tuple[int | None, str]:
+    """Returns the batch for which the program was exported, None if it takes any, and a remark on that."""
+    if program.suffix == ".onnx":
+        if graph.batch is not None:
+            return graph.batch, ""
+        return (1, graph.constant) if graph.constant else (None, "")
+    if described.get("max_batch_size") == 1:
+        return None, ""
+    if not run:
+        return None, f"it was not run, so {_NOT_TRIED}; --run runs its code"
+    given = described.get("input")
+    trial = trials.run(program, given if isinstance(given, dict) else {})
+    if trial.fixed:
+        return 1, trial.fixed
+    return None, f"{_NOT_TRIED}: {trial.failed}" if trial.failed else ""
+
+
+def _with_batch(described: dict[str, Any], program: pathlib.Path, batch: int, why: str) -> dict[str, Any]:
+    """Returns the description with the batch that the program takes."""
     given = described.get("max_batch_size", 1)
-    if graph.batch != 1 or given != 1:
+    if batch != 1 or given != 1:
         raise ImportFailure(
-            f"{program} was exported for a batch of {graph.batch}, but "
-            + (f"max_batch_size is {given}" if graph.batch == 1 else "pictures come in batches of any size")
+            f"{program} was exported for a batch of {batch}{f' ({why})' if why else ''}, but "
+            + (f"max_batch_size is {given}" if batch == 1 else "pictures come in batches of any size")
             + "; export it with an open first size, or for a batch of 1 without max_batch_size"
         )
     return {**described, "max_batch_size": 1}
@@ -70,8 +85,11 @@ def _lies_in(path: pathlib.Path, folder: pathlib.Path) -> bool:
     return any(one.is_relative_to(folder.resolve()) for one in (path.resolve(), path.parent.resolve() / path.name))
 
 
-def import_file(program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None) -> list[str]:
-    """Copies the program beside its description. The daemon compares both when it loads the model. Returns notes for the user."""
+def import_file(
+    program: pathlib.Path, target: pathlib.Path, description: pathlib.Path | None, labels: pathlib.Path | None, run: bool = False
+) -> list[str]:
+    """Copies the program beside its description. The daemon compares both when it loads the model. `run`: whether the code of a program,
+    .pt or .pt2, may run, to see whether its batch is a constant. Returns notes for the user."""
     if description is None:
         tensors = f", or serve its tensors as they are: saccade init {program} -o {target}" if program.suffix == ".onnx" else ""
         raise ImportFailure(
@@ -87,7 +105,10 @@ def import_file(program: pathlib.Path, target: pathlib.Path, description: pathli
         raise ImportFailure(f'{description} has no head; expected an object with "input" and "head"')
     names = read_labels(labels) if labels is not None else []
     graph = onnx_file.look(program) if program.suffix == ".onnx" else onnx_file.OnnxFile()
-    described = _with_batch(described, program, graph)
+    batch, remark = _batch_of(program, described, graph, run)
+    if batch is not None:
+        described = _with_batch(described, program, batch, remark)
+        remark = f"exported for a batch of 1{f' ({remark})' if remark else ''}, so each picture is computed alone"
     external = _external_data(program, graph)
     for path in (program, *external.values()):
         if _lies_in(path, target):
@@ -95,7 +116,7 @@ def import_file(program: pathlib.Path, target: pathlib.Path, description: pathli
     shutil.rmtree(target, ignore_errors=True)
     (target / "1").mkdir(parents=True)
     record = folder.Record(f"file:{program.name}")
-    notes = [_ONE] if graph.batch == 1 else []
+    notes = [remark] if remark else []
     folder.write_text(target, described, names, program.name, "; ".join(["as it is", *notes]), record, program.suffix)
     for name, path in external.items():
         (target / "1" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,11 @@
-"""Looks through an ONNX file: where its weights lie, and whether it was exported for a batch of one size."""
+"""Looks through an ONNX file: where its weights lie, and whether it was exported for a batch of one size, at its inputs or inside."""
 
 from __future__ import annotations
 
 import dataclasses
 import mmap
 import pathlib
+import struct
 from collections.abc import Iterator
 
 from saccade.imports.failures import ImportFailure
@@ -13,6 +14,8 @@ from saccade.imports.failures import ImportFailure
 _MAX_BYTES = 2 << 30
 _MAX_DEPTH = 32
 _MAX_TENSORS = 1 << 20
+# ONNX's number of the type, and the most sizes of a shape that are read.
+_INT64, _MAX_RANK = 7, 16
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # By message: its fields that hold messages which lead to tensors. The numbers are those of ONNX's own schema.
 _INNER = {
@@ -31,6 +34,8 @@ class OnnxFile:
     locations: dict[str, str] = dataclasses.field(default_factory=dict)
     # The inputs that a request gives, with the first size of each; None if it is open or not told.
     batches: dict[str, int | None] = dataclasses.field(default_factory=dict)
+    # Where a batch of 1 is a constant inside of the graph, as a remark; empty if that is found nowhere.
+    constant: str = ""
 
     @property
     def batch(self) -> int | None:
@@ -130,6 +135,85 @@ def _first_size(shape: memoryview) -> int | None:
     return None
 
 
+# Operators whose outputs hold sizes, not what the pictures hold.
+_OF_SIZES = ("Shape", "Size")
+
+
+def _varints(packed: memoryview) -> list[int]:
+    """The numbers of a packed field."""
+    found, at = [], 0
+    while at < len(packed):
+        value = shift = 0
+        while packed[at] >= 0x80:
+            value, shift, at = value | (packed[at] & 0x7F) << shift, shift + 7, at + 1
+        found.append((value | packed[at] << shift) & (1 << 64) - 1)
+        at += 1
+    return found
+
+
+def _numbers(message: memoryview, number: int) -> list[int]:
+    """The values of a repeated field of integers."""
+    found: list[int] = []
+    for one, value in _fields(message):
+        if one == number:
+            found += _varints(value) if isinstance(value, memoryview) else [value]
+    return [value - (1 << 64) if value >> 63 else value for value in found]
+
+
+def _integers(tensor: memoryview) -> list[int]:
+    """The values of a small tensor of INT64; empty if it is another one."""
+    raw = bytes(_bytes_of(tensor, 9)[: 8 * _MAX_RANK])
+    if _numbers(tensor, 2)[-1:] != [_INT64]:
+        return []
+    return list(struct.unpack(f"<{len(raw) // 8}q", raw[: len(raw) // 8 * 8])) if raw else _numbers(tensor, 7)
+
+
+class _Node:
+    def __init__(self, content: memoryview) -> None:
+        self.inputs, self.outputs = ([_text(value) for one, value in _fields(content) if one == number and isinstance(value, memoryview)]
+                                     for number in (1, 2))  # fmt: skip
+        self.operator, self.name = _text(_bytes_of(content, 4)), _text(_bytes_of(content, 3))
+        self._attributes = [value for one, value in _fields(content) if one == 5 and isinstance(value, memoryview)]
+
+    def attribute(self, name: str) -> memoryview:
+        return next((one for one in self._attributes if _text(_bytes_of(one, 1)) == name), memoryview(b""))
+
+
+def _keeps_one(node: _Node, constants: dict[str, memoryview], dependent: set[str]) -> str:
+    """Returns how the node makes a batch of 1 of any batch, or takes no other; empty if it does not. A -1 before the last size may be the
+    batch, where it is not the first size."""
+    if node.operator == "Reshape" and len(node.inputs) == 2 and node.inputs[0] in dependent and node.inputs[1] in constants:
+        shape = _integers(constants[node.inputs[1]])
+        if len(shape) > 1 and shape[0] == 1 and -1 not in shape[:-1]:
+            return f"gives it the shape {shape}"
+    if node.operator == "Concat" and _numbers(node.attribute("axis"), 3)[-1:] not in ([], [0]) and dependent.intersection(node.inputs):
+        shapes = [_numbers(constants[name], 1) for name in node.inputs if name in constants]
+        if any(len(shape) > 1 and shape[0] == 1 for shape in shapes):
+            return "joins it to a constant"
+    return ""
+
+
+def _constant_batch(graph: memoryview, pictures: set[str]) -> str:
+    """Returns a remark on the first node that fixes the batch of the inputs `pictures` to 1; empty if none is seen to."""
+    dependent, constants = set(pictures), {}
+    for number, value in _fields(graph):
+        if number == 5 and isinstance(value, memoryview):
+            constants[_text(_bytes_of(value, 8))] = value
+    # A node comes after those whose outputs it reads.
+    for number, value in _fields(graph):
+        if number != 1 or not isinstance(value, memoryview):
+            continue
+        node = _Node(value)
+        if node.operator == "Constant" and node.outputs:
+            constants[node.outputs[0]] = _bytes_of(node.attribute("value"), 5)
+        how = _keeps_one(node, constants, dependent)
+        if how:
+            return f"its node {node.name or node.outputs[0]} ({node.operator}) {how}"
+        if node.operator not in _OF_SIZES and dependent.intersection(node.inputs):
+            dependent.update(node.outputs)
+    return ""
+
+
 def look(path: pathlib.Path) -> OnnxFile:
     """Raises ImportFailure if the file is no ONNX model, or is cut short."""
     size = path.stat().st_size
@@ -152,3 +236,4 @@ def _look_through(whole: memoryview, found: _Look) -> None:
         raise ValueError("it has no graph")
     found.message("model", whole, 0)
     found.inputs(graph)
+    found.found.constant = _constant_batch(graph, set(found.found.batches))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from saccade.imports.failures import ImportFailure
 
@@ -14,6 +15,10 @@ SCORE_THRESHOLD = 0.05
 # The outputs on which a head is compared with its processor. Some processors want a hundred pairs of a query and a class.
 _TRIAL_QUERIES, _TRIAL_CLASSES = 20, 8
 _TRIAL_SIZE = (480, 640)
+# Of a map of depths, which the processor scales to _TRIAL_SIZE.
+_TRIAL_MAP = (30, 40)
+# By which transformers scaled depths before its processors did.
+_OLD_FILTER = "bicubic"
 # Largest differences, of scores and of boxes in pixels, that are taken for rounding.
 _SCORE_TOLERANCE, _BOX_TOLERANCE = 1e-4, 0.1
 # The largest max_detections that the daemon takes.
@@ -90,20 +95,36 @@ def sets(processor: Any, queries: int, classes: int, source: str) -> dict[str, A
     )
 
 
+def resized(depth: Tensor, size: tuple[int, int], filter: str) -> Tensor:
+    """Returns a map [h, w] as the daemon scales it to a picture, apart from its limit of 0."""
+    return functional.interpolate(depth[None, None], size, mode=filter, align_corners=False)[0, 0]
+
+
 def depth(processor: Any, source: str) -> dict[str, Any]:
-    """Returns the head of a network that estimates depths. Raises ImportFailure if its processor turns the network's numbers into others,
-    as DepthPro's does, whose network gives inverse depths: the daemon answers with the network's numbers."""
+    """Returns the head of a network that estimates depths, with the filter by which its processor scales them to the picture. Raises
+    ImportFailure if the processor turns the network's numbers into others, as DepthPro's does, whose network gives inverse depths: the
+    daemon answers with the network's numbers."""
     if not hasattr(processor, "post_process_depth_estimation"):
-        return {"kind": "depth"}
+        return {"kind": "depth", "filter": _OLD_FILTER}
     name = type(processor).__name__
     advice = "export the network with what the processor does behind it, and import that file with --description"
+
+    def read(predicted: Tensor) -> Tensor:
+        outputs = types.SimpleNamespace(predicted_depth=predicted[None], field_of_view=None)
+        try:
+            found: Tensor = processor.post_process_depth_estimation(outputs, target_sizes=[_TRIAL_SIZE])[0]["predicted_depth"]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ImportFailure(f"{source}: {name} does not read depths alone ({error}); {advice}") from None
+        return found
+
     # All numbers are the same, so that scaling the map changes nothing; 1 would be its own inverse.
-    predicted = torch.full((1, *_TRIAL_SIZE), 2.0)
-    outputs = types.SimpleNamespace(predicted_depth=predicted, field_of_view=None)
-    try:
-        theirs = processor.post_process_depth_estimation(outputs, target_sizes=[_TRIAL_SIZE])[0]["predicted_depth"]
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ImportFailure(f"{source}: {name} does not read depths alone ({error}); {advice}") from None
-    if theirs.shape != predicted[0].shape or not torch.allclose(theirs, predicted[0], rtol=1e-4):
+    predicted = torch.full(_TRIAL_SIZE, 2.0)
+    theirs = read(predicted)
+    if theirs.shape != predicted.shape or not torch.allclose(theirs, predicted, rtol=1e-4):
         raise ImportFailure(f"{source}: {name} turns the network's number 2 into {float(theirs.flatten()[0]):g}; {advice}")
-    return {"kind": "depth"}
+    predicted = 1 + torch.rand(_TRIAL_MAP, generator=torch.Generator().manual_seed(1))
+    theirs = read(predicted)
+    for filter in ("bilinear", "bicubic"):
+        if torch.allclose(theirs, resized(predicted, _TRIAL_SIZE, filter), rtol=1e-4):
+            return {"kind": "depth", "filter": filter}
+    raise ImportFailure(f"{source}: {name} scales depths otherwise than a bilinear or a bicubic filter would; {advice}")

@@ -44,7 +44,7 @@ class OneByOne(Author):
         self.network, self.processor, self.head = network, processor, head
 
     def __call__(self, picture: Tensor) -> Any:
-        size = tuple(picture.shape[1:])
+        size = (picture.shape[1], picture.shape[2])
         # As floating-point numbers, which the processor does not round after it has scaled the picture.
         inputs = self.processor(images=picture * 255, return_tensors="pt")
         outputs: Any = self.network(pixel_values=inputs["pixel_values"])
@@ -61,9 +61,14 @@ class OneByOne(Author):
         if kind == "semantic":
             return self.processor.post_process_semantic_segmentation(outputs, target_sizes=[size])[0].numpy()
         if kind == "depth":
-            depth = nn.functional.interpolate(outputs.predicted_depth[None], size, mode="bilinear")
-            return depth[0, 0].clamp(min=0).numpy()
+            return self._depth(outputs, size).clamp(min=0).numpy()
         return outputs.pooler_output[0].flatten().numpy()
+
+    def _depth(self, outputs: Any, size: tuple[int, int]) -> Tensor:
+        if not hasattr(self.processor, "post_process_depth_estimation"):
+            return readings.resized(outputs.predicted_depth[0], size, self.head["filter"])
+        found: Tensor = self.processor.post_process_depth_estimation(outputs, target_sizes=[size])[0]["predicted_depth"]
+        return found
 
 
 def _kind(folder: pathlib.Path) -> tuple[str, str]:
