@@ -180,6 +180,34 @@ def test_routes_lead_to_the_service_and_publish_the_api_alone():
     assert paths == {"/v1", "/v2"}
 
 
+def test_a_gateway_takes_both_routes():
+    """The Gateway API lets a gateway accept only one of a GRPCRoute and an HTTPRoute whose names overlap."""
+    names = {kind: set(only(render(VALUES["gateway"]), kind)["spec"]["hostnames"]) for kind in ("GRPCRoute", "HTTPRoute")}
+    assert all(names.values()) and not names["GRPCRoute"] & names["HTTPRoute"]
+
+
+def with_names(rest, grpc):
+    return {"gateway": {**VALUES["gateway"]["gateway"], "hostnames": rest, "grpcHostnames": grpc}}
+
+
+@pytest.mark.parametrize("rest, grpc, made", [(["a.example"], [], ["HTTPRoute"]), ([], ["a.example"], ["GRPCRoute"]),
+                                              (["*.example"], ["example"], ["GRPCRoute", "HTTPRoute"])], ids=str)
+def test_there_is_a_route_for_what_has_names(rest, grpc, made):
+    resources = render(with_names(rest, grpc))
+    assert [one["kind"] for kind in ("GRPCRoute", "HTTPRoute") for one in of_kind(resources, kind)] == made
+    for kind in made:
+        check(only(resources, kind))
+
+
+@pytest.mark.parametrize("rest, grpc, said", [
+    ([], [], "both empty"), (["a.example"], ["b.example", "a.example"], "overlap"), (["*.example"], ["a.example"], "overlap"),
+    (["a.b.example"], ["*.example"], "overlap"), (["*.example"], ["*.b.example"], "overlap"),
+], ids=str)
+def test_routes_that_a_gateway_would_not_take_are_refused(rest, grpc, said):
+    with pytest.raises(helm.HelmError, match=said):
+        render(with_names(rest, grpc))
+
+
 @pytest.mark.parametrize("values", [
     {"models": {"image": {"reference": "r.example/m"}}},
     {"models": {"image": {"reference": "r.example/m:latest"}}},
