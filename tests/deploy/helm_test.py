@@ -19,6 +19,7 @@ from deploy_test import (
     known_flags,
     kustomize,
     let_out,
+    load_deadline,
     of_kind,
     only,
     state_folder,
@@ -420,6 +421,20 @@ def test_further_variables_reach_the_daemon():
 def test_the_grace_period_follows_the_drain():
     slow = pod(render({"config": {"drain-timeout-seconds": 100}, "preStopSeconds": 20}))
     assert 20 + 5 + 100 + beside_the_flags() < slow["terminationGracePeriodSeconds"] == 135
+
+
+def test_a_pod_that_may_still_load_is_not_ended():
+    slow = {"config": {"load-deadline-seconds": 900}}
+    with pytest.raises(helm.HelmError, match="allows 300 s, but the models may take 900 s to load"):
+        render(slow)
+    with pytest.raises(helm.HelmError, match=f"may take {load_deadline({})} s to load"):
+        render({"startupProbe": {"failureThreshold": 50}})
+    allowed = {**slow, "startupProbe": {"failureThreshold": 186}}
+    assert container(render(allowed))["startupProbe"]["failureThreshold"] == 186
+    rollout = only(render({**allowed, "progressive": {"enabled": True}}), "Rollout")["spec"]
+    # Ten minutes more, as with the defaults.
+    assert rollout["progressDeadlineSeconds"] == 186 * 5 + 600
+    assert only(render({"progressive": {"enabled": True}}), "Rollout")["spec"]["progressDeadlineSeconds"] == 900
 
 
 def test_the_demo_needs_no_claim():

@@ -41,6 +41,18 @@ grpc: {port: 8002{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- end -}}
 {{- end -}}
 
+{{- /* The seconds after which the kubelet ends a container that is not ready. */ -}}
+{{- define "saccade.startupSeconds" -}}
+{{- with .Values.startupProbe -}}
+{{- $allowed := add (default 0 .initialDelaySeconds) (mul .periodSeconds .failureThreshold) -}}
+{{- $deadline := ternary (get $.Values.config "load-deadline-seconds") 240 (hasKey $.Values.config "load-deadline-seconds") | int -}}
+{{- if gt (add $deadline 30) $allowed -}}
+{{- fail (printf "startupProbe: allows %d s, but the models may take %d s to load (config.load-deadline-seconds), so that the kubelet would end a pod which still loads; set startupProbe.failureThreshold so that periodSeconds times it is at least %d" $allowed $deadline (add $deadline 30)) -}}
+{{- end -}}
+{{- $allowed -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* "yes" if callers are authenticated and the traffic is encrypted. */ -}}
 {{- define "saccade.guarded" -}}
 {{- if and .Values.tls.secretName (or .Values.tls.clientCASecretName .Values.tokens.secretName) }}yes{{ end -}}
