@@ -160,6 +160,20 @@ def test_a_rollout_runs_the_deployments_pods(strategy):
         services if strategy == "blue-green" else set())
 
 
+@pytest.mark.parametrize("strategy, services", [("canary", 1), ("blue-green", 2)])
+def test_a_pod_is_scraped_once_though_two_services_have_it(strategy, services):
+    made = render(VALUES[strategy])
+    monitor = only(made, "ServiceMonitor")["spec"]
+    check(only(made, "ServiceMonitor"))
+    chosen = [one for one in of_kind(made, "Service") if monitor["selector"]["matchLabels"].items() <= one["metadata"]["labels"].items()]
+    assert len(chosen) == services
+    (endpoint,) = monitor["endpoints"]
+    # The labels that the operator takes from the Service's name.
+    named = {one["targetLabel"]: one["replacement"] for one in endpoint.get("relabelings", [])}
+    targets = {tuple(named.get(label, one["metadata"]["name"]) for label in ("job", "service")) for one in chosen}
+    assert targets == {("saccade", "saccade")}
+
+
 def test_replicas_behind_a_gateway_report_their_load():
     assert config(render(VALUES["gateway"]))["orca-load-reports"] == "true"
 
