@@ -144,7 +144,10 @@ def test_other_models_roll_the_pods():
 def test_a_rollout_runs_the_deployments_pods(strategy):
     made = render(VALUES[strategy])
     rollout, deployment = only(made, "Rollout"), only(made, "Deployment")
-    assert rollout["spec"]["workloadRef"]["name"] == deployment["metadata"]["name"] and deployment["spec"]["replicas"] == 0
+    # Argo scales the Deployment up while the first revision starts, unless scaleDown is never.
+    assert rollout["spec"]["workloadRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"],
+                                              "scaleDown": "never"}
+    assert deployment["spec"]["replicas"] == 0
     target = only(made, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
     assert (target["kind"], target["name"]) == ("Rollout", rollout["metadata"]["name"])
     # Argo gives its pods a label of its own.

@@ -370,11 +370,54 @@ def test_the_commands_that_are_written_down_install_something(file, command):
     assert only(render(values_of(command), name="vision", insecure=False), "Deployment"), file
 
 
+PAGE = (ROOT / "docs/deploying.md").read_text()
+CREATE = re.compile(r"kubectl create (?:secret (?:tls|generic)|(configmap)) ([\w-]+)")
+
+
+def created_in(text):
+    """(kind, name) of the Secrets and ConfigMaps that commands of the text create."""
+    return {("ConfigMap" if kind else "Secret", name) for kind, name in CREATE.findall(text)}
+
+
+def asked_for(spec):
+    """(kind, name) of what a pod needs before it starts."""
+    found = set()
+    for volume in spec["volumes"]:
+        for field, kind, key in (("secret", "Secret", "secretName"), ("configMap", "ConfigMap", "name"),
+                                 ("persistentVolumeClaim", "PersistentVolumeClaim", "claimName")):
+            if field in volume:
+                found.add((kind, volume[field][key]))
+    for one in spec["containers"] + spec.get("initContainers", []):
+        found |= {("Secret", source["secretRef"]["name"]) for source in one.get("envFrom", [])}
+    return found
+
+
+@pytest.mark.parametrize("file, command", WRITTEN)
+def test_what_a_written_command_needs_is_made_or_named_before_it(file, command):
+    made = render(values_of(command), name="vision", insecure=False)
+    missing = asked_for(pod(made)) - {(one["kind"], one["metadata"]["name"]) for one in made}
+    (text,) = [path.read_text() for folder in ("docs", "deploy/helm/values") for path in (ROOT / folder).glob(file)]
+    before, _, _ = re.sub(r"\\\n[# ]+", "", text).partition("helm install vision deploy/helm/saccade " + command)
+    for kind, name in missing:
+        if kind == "PersistentVolumeClaim":
+            assert f"{kind} `{name}`" in PAGE
+        else:
+            # In the page's own section. A file of values may leave a Secret to the page.
+            assert (kind, name) in created_in(before.rpartition("\n## ")[2]) or (
+                "docs/deploying.md says how to make" in text and (kind, name) in created_in(PAGE)), (kind, name)
+    for kind, needed in (("Rollout", "Argo Rollouts"), ("ServiceMonitor", "Prometheus operator")):
+        assert not of_kind(made, kind) or needed in " ".join(text.split()), kind
+
+
 def test_the_commands_that_are_written_down_are_found():
     assert {file for file, _ in WRITTEN} >= {"deploying.md", "capture.md", "fleet.yaml", "models-fetch.yaml", "models-s3.yaml"}
-    page = (ROOT / "docs/deploying.md").read_text()
-    for secret in ("kubectl create secret tls saccade-tls ", "kubectl create secret generic saccade-tokens --from-file=tokens\n"):
-        assert secret in page
+    ((_, fleet),) = [one for one in WRITTEN if "fleet.yaml" in one[1] and one[0] == "deploying.md"]
+    asked = asked_for(pod(render(values_of(fleet), name="vision", insecure=False)))
+    assert asked == {("Secret", "saccade-tls"), ("Secret", "saccade-tokens"), ("ConfigMap", "vision-saccade-config"),
+                     ("PersistentVolumeClaim", "saccade-models")}
+    # The chart looks for these keys.
+    for files in ("saccade-tls --cert=tls.crt --key=tls.key\n", "saccade-tokens --from-file=tokens\n"):
+        assert files in PAGE
 
 
 @pytest.mark.parametrize("capture, volume, path", [
