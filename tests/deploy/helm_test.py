@@ -611,6 +611,8 @@ def test_wrong_values_are_refused(values):
 @pytest.mark.parametrize("values, said", [
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
     ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
+    ({"config": {"model-store": "/models"}}, "config.model-store: is set by the chart"),
+    ({"config": {"exit-timeout-secs": 100}}, "config.exit-timeout-secs: is another name of drain-timeout-seconds"),
     ({"config": {"capture": "/tmp/calls"}}, "config.capture: is set by the chart"),
     ({"config": {"capture-sink": "http://sink"}}, "config.capture-sink: is set by the chart"),
     ({"config": {"require-signed": True}}, "config.require-signed: is set by the chart"),

@@ -193,7 +193,10 @@ capture=/var/lib/saccade-capture/calls
 capture-sink={{ . }}
 {{- end }}
 {{- range $flag, $value := .Values.config }}
-{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed" "capture" "capture-sink") }}
+{{- if eq $flag "exit-timeout-secs" }}
+{{- fail "config.exit-timeout-secs: is another name of drain-timeout-seconds; set that one, which the pod's grace period follows" }}
+{{- end }}
+{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "model-store" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed" "capture" "capture-sink") }}
 {{- fail (printf "config.%s: is set by the chart; use models.path for the repository, models.signingKey for its signatures, insecure, tls and tokens for access, service for the Service's ports, and capture for captured calls" $flag) }}
 {{- end }}
 {{ $flag }}={{ include "saccade.text" $value }}
