@@ -25,7 +25,7 @@ std::string FolderIn(const char* variable, const char* below) {
   return folders.substr(0, folders.find(':')) + below;
 }
 
-// Read from the processor itself, since the unit file hides /proc/cpuinfo.
+// Read from the processor itself, since a sandbox may hide /proc/cpuinfo.
 std::string ProcessorName() {
 #ifdef __x86_64__
   constexpr unsigned kFirst = 0x80000002;

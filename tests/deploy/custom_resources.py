@@ -61,7 +61,8 @@ SERVICE_MONITOR = resource("monitoring.coreos.com/v1", "ServiceMonitor", of(
     "selector endpoints",
     selector=of("matchLabels", matchLabels={"type": "object", "minProperties": 1}),
     endpoints=several(of("port", port={"type": "string"}, path={"type": "string", "pattern": "^/"},
-                         interval=_SECONDS, scrapeTimeout=_SECONDS))))
+                         interval=_SECONDS, scrapeTimeout=_SECONDS, relabelings=several(of(
+                             "targetLabel replacement", action={"const": "replace"}, targetLabel=TEXT, replacement=TEXT))))))
 
 _labels = {"type": "object", "additionalProperties": {"type": "string"}}
 _rule = {"oneOf": [of("alert expr", alert=TEXT, expr=TEXT, labels=_labels, annotations=_labels, **{"for": SPAN}),

@@ -13,7 +13,6 @@ import urllib.parse
 import jsonschema
 import kubernetes_validate
 import pytest
-import yaml
 
 from drain_time import beside_the_flags
 from manifests import check, parse, parse_all
@@ -48,13 +47,19 @@ def resources(request, tmp_path_factory):
     return with_component(request.param.removeprefix("base with "), tmp_path_factory)
 
 
-def with_component(name, tmp_path_factory, folder="base", more=""):
+def with_component(name, tmp_path_factory, folder="base", more="", beside=""):
+    """A user's kustomization of the folder with the component, with more lines, and with the resources `beside` of the user."""
     # Kustomize accepts components only from beside a kustomization, hence a copy of the tree with one more folder.
     tree = tmp_path_factory.mktemp("kustomize")
     for part in ("base", "components", "overlays"):
         (tree / part).symlink_to(KUSTOMIZE / part)
     (tree / "user").mkdir()
-    (tree / "user" / "kustomization.yaml").write_text(f"resources: [../{folder}]\ncomponents: [../components/{name}]\n{more}")
+    resources = [f"../{folder}"]
+    if beside:
+        resources.append("beside.yaml")
+        (tree / "user" / "beside.yaml").write_text(beside)
+    (tree / "user" / "kustomization.yaml").write_text(
+        f"resources: [{', '.join(resources)}]\ncomponents: [../components/{name}]\n{more}")
     return kustomize(tree / "user")
 
 
@@ -87,32 +92,48 @@ def test_keda_takes_the_autoscalers_place(tmp_path_factory):
     assert scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] == before["behavior"]
 
 
-def replacements(folder):
-    return parse((KUSTOMIZE / folder / "kustomization.yaml").read_text())["replacements"]
-
-
 def check_that_keda_scales(built, name):
     """Checks that KEDA scales the one Deployment, which has this name, by its own pods alone."""
     scaled = only(built, "ScaledObject")
     assert scaled["metadata"]["name"] == scaled["spec"]["scaleTargetRef"]["name"] == only(built, "Deployment")["metadata"]["name"] == name
     own, *others = (f"{deployment}-5d9c8b7f6f-x2x4z" for deployment in dict.fromkeys((
-        name, "saccade", "saccade-gpu", "saccade-dev", "saccade-demo", "saccade-gpu-again", "other")))
+        name, "saccade", "saccade-gpu", "saccade-dev", "saccade-demo", "my-saccade-gpu-again", "other")))
     for trigger in scaled["spec"]["triggers"]:
         (pods,) = re.findall(r'pod=~"([^"]+)"', trigger["metadata"]["query"])
         assert [pod for pod in (own, *others) if re.fullmatch(pods, pod)] == [own]
     assert not of_kind(built, "HorizontalPodAutoscaler")
 
 
-AGAIN = yaml.safe_dump({"nameSuffix": "-again", "replacements": replacements("components/keda")})
+# Names beside the component, with its transformer.
+AGAIN = "nameSuffix: -again\nnamePrefix: my-\ntransformers: [../components/keda/names]\n"
+# Of the user's own, in the same kustomization.
+FRONT = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: front}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: front-scaler}
+spec: {scaleTargetRef: {name: front}, triggers: [{type: prometheus, metadata: {query: up}}]}
+"""
 
 
 @pytest.mark.parametrize("folder, more, name", [
     ("base", "", "saccade"), ("overlays/cpu", "", "saccade"), ("overlays/gpu", "", "saccade-gpu"), ("overlays/demo", "", "saccade-demo"),
-    # A nameSuffix beside the component, with its replacements.
-    ("base", AGAIN, "saccade-again"), ("overlays/gpu", AGAIN, "saccade-gpu-again"),
+    ("base", AGAIN, "my-saccade-again"), ("overlays/gpu", AGAIN, "my-saccade-gpu-again"),
 ])  # fmt: skip
 def test_keda_scales_the_deployment_that_is_there(folder, more, name, tmp_path_factory):
     check_that_keda_scales(with_component("keda", tmp_path_factory, folder, more), name)
+
+
+@pytest.mark.parametrize("more, before, after", [("", "", ""), (AGAIN, "my-", "-again")], ids=["as they are", "renamed"])
+def test_keda_leaves_what_else_an_overlay_scales_alone(more, before, after, tmp_path_factory):
+    built = with_component("keda", tmp_path_factory, more=more, beside=FRONT)
+    (own,) = [one for one in of_kind(built, "ScaledObject") if one["metadata"]["name"] == f"{before}front-scaler{after}"]
+    assert own["spec"] == {"scaleTargetRef": {"name": f"{before}front{after}"},
+                           "triggers": [{"type": "prometheus", "metadata": {"query": "up"}}]}
+    ours = [one for one in built if not one["metadata"]["name"].startswith(f"{before}front")]
+    check_that_keda_scales(ours, f"{before}saccade{after}")
 
 
 @pytest.mark.parametrize("overlay, name", [("cpu", "saccade"), ("gpu", "saccade-gpu"), ("demo", "saccade-demo")])

@@ -144,7 +144,10 @@ def test_other_models_roll_the_pods():
 def test_a_rollout_runs_the_deployments_pods(strategy):
     made = render(VALUES[strategy])
     rollout, deployment = only(made, "Rollout"), only(made, "Deployment")
-    assert rollout["spec"]["workloadRef"]["name"] == deployment["metadata"]["name"] and deployment["spec"]["replicas"] == 0
+    # Argo scales the Deployment up while the first revision starts, unless scaleDown is never.
+    assert rollout["spec"]["workloadRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"],
+                                              "scaleDown": "never"}
+    assert deployment["spec"]["replicas"] == 0
     target = only(made, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
     assert (target["kind"], target["name"]) == ("Rollout", rollout["metadata"]["name"])
     # Argo gives its pods a label of its own.
@@ -158,6 +161,20 @@ def test_a_rollout_runs_the_deployments_pods(strategy):
     services = {service["metadata"]["name"] for service in of_kind(made, "Service")}
     assert set(re.findall(r"'(?:active|preview)Service': '([\w-]+)'", str(rollout))) == (
         services if strategy == "blue-green" else set())
+
+
+@pytest.mark.parametrize("strategy, services", [("canary", 1), ("blue-green", 2)])
+def test_a_pod_is_scraped_once_though_two_services_have_it(strategy, services):
+    made = render(VALUES[strategy])
+    monitor = only(made, "ServiceMonitor")["spec"]
+    check(only(made, "ServiceMonitor"))
+    chosen = [one for one in of_kind(made, "Service") if monitor["selector"]["matchLabels"].items() <= one["metadata"]["labels"].items()]
+    assert len(chosen) == services
+    (endpoint,) = monitor["endpoints"]
+    # The labels that the operator takes from the Service's name.
+    named = {one["targetLabel"]: one["replacement"] for one in endpoint.get("relabelings", [])}
+    targets = {tuple(named.get(label, one["metadata"]["name"]) for label in ("job", "service")) for one in chosen}
+    assert targets == {("saccade", "saccade")}
 
 
 def test_replicas_behind_a_gateway_report_their_load():
@@ -178,6 +195,34 @@ def test_routes_lead_to_the_service_and_publish_the_api_alone():
         assert f"package {package};" in own and f"service {plain} {{" in own
     paths = {match["path"]["value"] for match in only(made, "HTTPRoute")["spec"]["rules"][0]["matches"]}
     assert paths == {"/v1", "/v2"}
+
+
+def test_a_gateway_takes_both_routes():
+    """The Gateway API lets a gateway accept only one of a GRPCRoute and an HTTPRoute whose names overlap."""
+    names = {kind: set(only(render(VALUES["gateway"]), kind)["spec"]["hostnames"]) for kind in ("GRPCRoute", "HTTPRoute")}
+    assert all(names.values()) and not names["GRPCRoute"] & names["HTTPRoute"]
+
+
+def with_names(rest, grpc):
+    return {"gateway": {**VALUES["gateway"]["gateway"], "hostnames": rest, "grpcHostnames": grpc}}
+
+
+@pytest.mark.parametrize("rest, grpc, made", [(["a.example"], [], ["HTTPRoute"]), ([], ["a.example"], ["GRPCRoute"]),
+                                              (["*.example"], ["example"], ["GRPCRoute", "HTTPRoute"])], ids=str)
+def test_there_is_a_route_for_what_has_names(rest, grpc, made):
+    resources = render(with_names(rest, grpc))
+    assert [one["kind"] for kind in ("GRPCRoute", "HTTPRoute") for one in of_kind(resources, kind)] == made
+    for kind in made:
+        check(only(resources, kind))
+
+
+@pytest.mark.parametrize("rest, grpc, said", [
+    ([], [], "both empty"), (["a.example"], ["b.example", "a.example"], "overlap"), (["*.example"], ["a.example"], "overlap"),
+    (["a.b.example"], ["*.example"], "overlap"), (["*.example"], ["*.b.example"], "overlap"),
+], ids=str)
+def test_routes_that_a_gateway_would_not_take_are_refused(rest, grpc, said):
+    with pytest.raises(helm.HelmError, match=said):
+        render(with_names(rest, grpc))
 
 
 @pytest.mark.parametrize("values", [

@@ -19,6 +19,7 @@ from deploy_test import (
     known_flags,
     kustomize,
     let_out,
+    load_deadline,
     of_kind,
     only,
     state_folder,
@@ -369,11 +370,54 @@ def test_the_commands_that_are_written_down_install_something(file, command):
     assert only(render(values_of(command), name="vision", insecure=False), "Deployment"), file
 
 
+PAGE = (ROOT / "docs/deploying.md").read_text()
+CREATE = re.compile(r"kubectl create (?:secret (?:tls|generic)|(configmap)) ([\w-]+)")
+
+
+def created_in(text):
+    """(kind, name) of the Secrets and ConfigMaps that commands of the text create."""
+    return {("ConfigMap" if kind else "Secret", name) for kind, name in CREATE.findall(text)}
+
+
+def asked_for(spec):
+    """(kind, name) of what a pod needs before it starts."""
+    found = set()
+    for volume in spec["volumes"]:
+        for field, kind, key in (("secret", "Secret", "secretName"), ("configMap", "ConfigMap", "name"),
+                                 ("persistentVolumeClaim", "PersistentVolumeClaim", "claimName")):
+            if field in volume:
+                found.add((kind, volume[field][key]))
+    for one in spec["containers"] + spec.get("initContainers", []):
+        found |= {("Secret", source["secretRef"]["name"]) for source in one.get("envFrom", [])}
+    return found
+
+
+@pytest.mark.parametrize("file, command", WRITTEN)
+def test_what_a_written_command_needs_is_made_or_named_before_it(file, command):
+    made = render(values_of(command), name="vision", insecure=False)
+    missing = asked_for(pod(made)) - {(one["kind"], one["metadata"]["name"]) for one in made}
+    (text,) = [path.read_text() for folder in ("docs", "deploy/helm/values") for path in (ROOT / folder).glob(file)]
+    before, _, _ = re.sub(r"\\\n[# ]+", "", text).partition("helm install vision deploy/helm/saccade " + command)
+    for kind, name in missing:
+        if kind == "PersistentVolumeClaim":
+            assert f"{kind} `{name}`" in PAGE
+        else:
+            # In the page's own section. A file of values may leave a Secret to the page.
+            assert (kind, name) in created_in(before.rpartition("\n## ")[2]) or (
+                "docs/deploying.md says how to make" in text and (kind, name) in created_in(PAGE)), (kind, name)
+    for kind, needed in (("Rollout", "Argo Rollouts"), ("ServiceMonitor", "Prometheus operator")):
+        assert not of_kind(made, kind) or needed in " ".join(text.split()), kind
+
+
 def test_the_commands_that_are_written_down_are_found():
     assert {file for file, _ in WRITTEN} >= {"deploying.md", "capture.md", "fleet.yaml", "models-fetch.yaml", "models-s3.yaml"}
-    page = (ROOT / "docs/deploying.md").read_text()
-    for secret in ("kubectl create secret tls saccade-tls ", "kubectl create secret generic saccade-tokens --from-file=tokens\n"):
-        assert secret in page
+    ((_, fleet),) = [one for one in WRITTEN if "fleet.yaml" in one[1] and one[0] == "deploying.md"]
+    asked = asked_for(pod(render(values_of(fleet), name="vision", insecure=False)))
+    assert asked == {("Secret", "saccade-tls"), ("Secret", "saccade-tokens"), ("ConfigMap", "vision-saccade-config"),
+                     ("PersistentVolumeClaim", "saccade-models")}
+    # The chart looks for these keys.
+    for files in ("saccade-tls --cert=tls.crt --key=tls.key\n", "saccade-tokens --from-file=tokens\n"):
+        assert files in PAGE
 
 
 @pytest.mark.parametrize("capture, volume, path", [
@@ -420,6 +464,20 @@ def test_further_variables_reach_the_daemon():
 def test_the_grace_period_follows_the_drain():
     slow = pod(render({"config": {"drain-timeout-seconds": 100}, "preStopSeconds": 20}))
     assert 20 + 5 + 100 + beside_the_flags() < slow["terminationGracePeriodSeconds"] == 135
+
+
+def test_a_pod_that_may_still_load_is_not_ended():
+    slow = {"config": {"load-deadline-seconds": 900}}
+    with pytest.raises(helm.HelmError, match="allows 300 s, but the models may take 900 s to load"):
+        render(slow)
+    with pytest.raises(helm.HelmError, match=f"may take {load_deadline({})} s to load"):
+        render({"startupProbe": {"failureThreshold": 50}})
+    allowed = {**slow, "startupProbe": {"failureThreshold": 186}}
+    assert container(render(allowed))["startupProbe"]["failureThreshold"] == 186
+    rollout = only(render({**allowed, "progressive": {"enabled": True}}), "Rollout")["spec"]
+    # Ten minutes more, as with the defaults.
+    assert rollout["progressDeadlineSeconds"] == 186 * 5 + 600
+    assert only(render({"progressive": {"enabled": True}}), "Rollout")["spec"]["progressDeadlineSeconds"] == 900
 
 
 def test_the_demo_needs_no_claim():
@@ -553,6 +611,8 @@ def test_wrong_values_are_refused(values):
 @pytest.mark.parametrize("values, said", [
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
     ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
+    ({"config": {"model-store": "/models"}}, "config.model-store: is set by the chart"),
+    ({"config": {"exit-timeout-secs": 100}}, "config.exit-timeout-secs: is another name of drain-timeout-seconds"),
     ({"config": {"capture": "/tmp/calls"}}, "config.capture: is set by the chart"),
     ({"config": {"capture-sink": "http://sink"}}, "config.capture-sink: is set by the chart"),
     ({"config": {"require-signed": True}}, "config.require-signed: is set by the chart"),

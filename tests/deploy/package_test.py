@@ -81,3 +81,10 @@ def test_the_unit_gives_a_drain_its_time_and_takes_every_right_that_is_not_used(
     assert int(service["TimeoutStopSec"]) > drain + beside_the_flags()
     assert service["User"] == "saccade" and service["CapabilityBoundingSet"] == "" and service["NoNewPrivileges"] == "yes"
     assert (package[1] / "lib/systemd/system/saccade.service").read_text() == (ROOT / "deploy/systemd/saccade.service").read_text()
+
+
+def test_the_unit_hides_no_file_of_proc_that_is_read():
+    """ProcSubset=pid would: most models do not load without /proc/cpuinfo, which LibTorch reads, and metrics would be missing."""
+    read = {name for file in (ROOT / "server").rglob("*.cc") for name in re.findall(r'"/proc/(stat|meminfo)"', file.read_text())}
+    assert read == {"stat", "meminfo"}
+    assert unit()["Service"].get("ProcSubset", "all") == "all"

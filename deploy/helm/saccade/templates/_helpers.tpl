@@ -41,6 +41,18 @@ grpc: {port: 8002{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- end -}}
 {{- end -}}
 
+{{- /* The seconds after which the kubelet ends a container that is not ready. */ -}}
+{{- define "saccade.startupSeconds" -}}
+{{- with .Values.startupProbe -}}
+{{- $allowed := add (default 0 .initialDelaySeconds) (mul .periodSeconds .failureThreshold) -}}
+{{- $deadline := ternary (get $.Values.config "load-deadline-seconds") 240 (hasKey $.Values.config "load-deadline-seconds") | int -}}
+{{- if gt (add $deadline 30) $allowed -}}
+{{- fail (printf "startupProbe: allows %d s, but the models may take %d s to load (config.load-deadline-seconds), so that the kubelet would end a pod which still loads; set startupProbe.failureThreshold so that periodSeconds times it is at least %d" $allowed $deadline (add $deadline 30)) -}}
+{{- end -}}
+{{- $allowed -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* "yes" if callers are authenticated and the traffic is encrypted. */ -}}
 {{- define "saccade.guarded" -}}
 {{- if and .Values.tls.secretName (or .Values.tls.clientCASecretName .Values.tokens.secretName) }}yes{{ end -}}
@@ -181,7 +193,10 @@ capture=/var/lib/saccade-capture/calls
 capture-sink={{ . }}
 {{- end }}
 {{- range $flag, $value := .Values.config }}
-{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed" "capture" "capture-sink") }}
+{{- if eq $flag "exit-timeout-secs" }}
+{{- fail "config.exit-timeout-secs: is another name of drain-timeout-seconds; set that one, which the pod's grace period follows" }}
+{{- end }}
+{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "model-store" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics" "signing-key" "require-signed" "capture" "capture-sink") }}
 {{- fail (printf "config.%s: is set by the chart; use models.path for the repository, models.signingKey for its signatures, insecure, tls and tokens for access, service for the Service's ports, and capture for captured calls" $flag) }}
 {{- end }}
 {{ $flag }}={{ include "saccade.text" $value }}
