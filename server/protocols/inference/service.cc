@@ -71,7 +71,7 @@ std::vector<CallMethod> InferenceService::Methods() {
         ModelInfer(std::move(call), std::move(received));
       },
       [this](absl::StatusCode code) { deps_.pipeline->CountMalformed("oip", code); }, options_.retry_jitter,
-      BytesBesideTensors));
+      [this](const BytePieces& message) { return BytesToRead(message, deps_.shared_memory->allowed()); }));
   const auto make_stream = [this] {
     return std::make_shared<InferenceStream>(
         InferenceStream::Server{.inference = deps_.inference,

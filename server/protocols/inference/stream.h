@@ -43,7 +43,9 @@ class InferenceStream final : public OrderedStream {
   void OnArrival() override;
   void Take(const std::shared_ptr<Slot>& slot, BytePieces message) override;
   void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message, const absl::Status& why) override;
-  size_t BytesToParse(const BytePieces& message) const override { return BytesBesideTensors(message); }
+  size_t BytesToParse(const BytePieces& message) const override {
+    return BytesToRead(message, server_.shared_memory->allowed());
+  }
   void Answer(const std::shared_ptr<Slot>& slot, const std::shared_ptr<InferenceRequest>& request,
               absl::StatusOr<TensorAnswer> outcome, const CallScope& scope);
   absl::StatusOr<InferenceAnswer> ToFinalAnswer(const std::shared_ptr<InferenceRequest>& request,

@@ -248,7 +248,8 @@ std::vector<HttpRoute> RestService::Routes() {
       "POST", "/infer", [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
         Infer(std::move(request), reply);
       });
-  for (HttpRoute& route : infer) route.bytes_to_parse = RestBytesToParse;
+  const bool may_share = deps_.shared_memory->allowed();
+  for (HttpRoute& route : infer) route.bytes_to_parse = may_share ? RestBytesToRead : RestBytesToParse;
   add(std::move(infer));
   add(extensions_.Routes());
   add(repository_.Routes());
