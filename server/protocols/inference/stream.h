@@ -26,7 +26,7 @@ class InferenceStream final : public OrderedStream {
     Pipeline* pipeline;
     const SharedMemory* shared_memory;
     Clock* clock;
-    // Reads large requests. Null: the thread that received them does.
+    // Reads large requests, and signs large answers. Null: the thread that has them does.
     WorkPool* pool;
     // Maximum size of an answer, and about that of the stream's requests and answers together.
     int64_t max_message_bytes;
