@@ -14,7 +14,7 @@ namespace saccade::server {
 namespace {
 
 // The pool needs less for most of its tasks.
-constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+constexpr absl::Duration kRetrySigning = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -62,7 +62,7 @@ void AttestOn(WorkPool* pool, const CallScope& scope, std::shared_ptr<const Aske
   absl::Status busy = absl::ResourceExhaustedError(
       "too many large answers wait to be signed, of all clients or of this one; try again later");
   SetShedReason(busy, ShedReason::kQueueFull);
-  SetRetryAfter(busy, kRetryAfter);
+  SetRetryAfter(busy, kRetrySigning);
   std::move(task->then)(std::move(busy));
 }
 
