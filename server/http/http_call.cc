@@ -1,5 +1,6 @@
 #include "server/http/http_call.h"
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
@@ -34,9 +35,8 @@ struct Work {
     if (body == nullptr) return false;
     if (!body->decoded()) return true;
     const absl::string_view bytes = body->bytes();
-    if (bytes.size() <= max) return false;
-    return bytes.size() > kMaxUnparsed || bytes_to_parse == nullptr ||
-           bytes_to_parse(request->headers, bytes) > max;
+    if (bytes.size() > std::max(max, kMaxUnparsed)) return true;
+    return (bytes_to_parse == nullptr ? bytes.size() : bytes_to_parse(request->headers, bytes)) > max;
   }
 
   // Runs on the pool for large bodies, or on the one for short bodies. Responds if that has no room.
@@ -227,7 +227,12 @@ void HttpCall::Handle() {
             match_.bytes_to_parse,
             body_,
             MakeRequest(),
-            MakeReply(path_, {coding, options.max_short_bytes, options.pool, caller_.client})};
+            MakeReply(path_, {.coding = coding,
+                              .max_bytes_here = options.max_short_bytes,
+                              .max_bytes_on_loop = options.max_encoded_on_loop,
+                              .pool = options.pool,
+                              .short_pool = options.short_pool,
+                              .client = caller_.client})};
   if (!match_.may_block && !work.MayParseMore(options.max_bytes_on_loop)) return work.Run();
   const bool is_large = work.MayParseMore(options.max_short_bytes) && body_->decoded();
   Work::Submit(std::move(work), match_.may_block || is_large);

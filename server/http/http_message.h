@@ -68,7 +68,8 @@ using HttpHandler = std::function<void(std::shared_ptr<const HttpRequest> reques
 // A handler that responds with `handle`'s result.
 HttpHandler Responding(std::function<HttpResponse(const HttpRequest&)> handle);
 
-// Returns how many bytes of a request's body its handler parses. Called on an event loop's thread.
+// Returns how many bytes of a request's body its handler parses, or more if the handler copies bytes that the
+// body only names. Called on an event loop's thread, and on those of the pools.
 using HttpBytesToParse = size_t (*)(const HttpHeaders& headers, absl::string_view body);
 
 struct HttpRoute {

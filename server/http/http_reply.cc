@@ -63,19 +63,20 @@ class Reply {
     if (coding_.coding == ContentCoding::kIdentity || !response.compressible || size < kMinEncoded) {
       return ReplyPath::Deliver(path_, std::move(response));
     }
-    if (size <= coding_.max_bytes_here) {
+    const bool is_large = size > coding_.max_bytes_here;
+    if (size <= coding_.max_bytes_on_loop || (!is_large && !path_->IsOnLoop())) {
       EncodeBody(coding_.coding, response);
       return ReplyPath::Deliver(path_, std::move(response));
     }
+    WorkPool* const pool = is_large || coding_.short_pool == nullptr ? coding_.pool : coding_.short_pool;
     // Responds if the pool's task throws. The pool destroys tasks that it has no room for.
     const auto rest = std::make_shared<Reply>(path_, ReplyCoding());
     const auto kept = std::make_shared<HttpResponse>(std::move(response));
-    const bool submitted =
-        coding_.pool->Submit(coding_.client, [rest, kept, path = path_, coding = coding_.coding] {
-          if (path->IsCut()) return;
-          EncodeBody(coding, *kept);
-          rest->Send(std::move(*kept));
-        });
+    const bool submitted = pool->Submit(coding_.client, [rest, kept, path = path_, coding = coding_.coding] {
+      if (path->IsCut()) return;
+      EncodeBody(coding, *kept);
+      rest->Send(std::move(*kept));
+    });
     if (!submitted) rest->Send(std::move(*kept));
   }
 
@@ -98,6 +99,11 @@ void ReplyPath::Deliver(const std::shared_ptr<ReplyPath>& path, HttpResponse res
     }
   }
   path->responder_->Respond(std::move(response));
+}
+
+bool ReplyPath::IsOnLoop() const {
+  absl::MutexLock lock(&mutex_);
+  return loop_ != nullptr && loop_->IsCurrent();
 }
 
 bool ReplyPath::IsCut() const {

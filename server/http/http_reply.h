@@ -29,6 +29,8 @@ class ReplyPath {
   // Calls Respond() on the loop's thread: before it returns if this is the loop's thread, otherwise in a
   // posted task. Does nothing after Cut().
   static void Deliver(const std::shared_ptr<ReplyPath>& path, HttpResponse response);
+  // Whether this is the loop's thread. False after Cut(). Thread-safe.
+  bool IsOnLoop() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Loop's thread only.
   void Cut() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether nobody waits for the response any more. Thread-safe.
@@ -44,9 +46,13 @@ class ReplyPath {
 // How a response is compressed, as its request determines it.
 struct ReplyCoding {
   ContentCoding coding = ContentCoding::kIdentity;
-  // Larger responses are compressed on the pool.
+  // Larger responses are compressed on `pool`.
   size_t max_bytes_here = 0;
+  // Responses that were made on the loop, and are larger, are compressed on a pool.
+  size_t max_bytes_on_loop = 0;
   WorkPool* pool = nullptr;
+  // For responses up to `max_bytes_here`. Null: `pool` compresses them too.
+  WorkPool* short_pool = nullptr;
   // As in Caller.
   std::string client = {};
 };

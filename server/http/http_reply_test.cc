@@ -29,7 +29,7 @@ TEST(HttpReplyTest, WhatAResponseKeepsLivesUntilItWasSent) {
     const std::weak_ptr<int> watched = kept;
     HttpResponse response{.body = std::string(1000, 'a')};
     response.kept = std::move(kept);
-    MakeReply(path, {.coding = coding, .max_bytes_here = 2000})(std::move(response));
+    MakeReply(path, {.coding = coding, .max_bytes_on_loop = 2000})(std::move(response));
     ASSERT_TRUE(responder.last);
     EXPECT_EQ(responder.last->body.size() < 1000, coding == ContentCoding::kGzip);
     EXPECT_FALSE(watched.expired());
@@ -37,6 +37,22 @@ TEST(HttpReplyTest, WhatAResponseKeepsLivesUntilItWasSent) {
     EXPECT_TRUE(watched.expired());
     path->Cut();
   }
+}
+
+// A handler that ran on a pool, or a model's thread, compresses what is not large itself.
+TEST(HttpReplyTest, AnswersThatAreMadeElsewhereAreCompressedThere) {
+  KeepingResponder responder;
+  ManualLoop loop;
+  const auto path = std::make_shared<ReplyPath>(&loop, &responder);
+  WorkPool full(0, 0);
+  std::thread([&] {
+    MakeReply(path, {.coding = ContentCoding::kGzip, .max_bytes_here = 1000, .pool = &full})(
+        {.body = std::string(1000, 'x')});
+  }).join();
+  loop.RunUntilIdle();
+  ASSERT_TRUE(responder.last);
+  EXPECT_LT(responder.last->body.size(), 1000u);
+  path->Cut();
 }
 
 TEST(HttpReplyTest, AResponseThatIsLostIsAnError) {

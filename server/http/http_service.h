@@ -41,6 +41,9 @@ class HttpService final : public ExchangeHandler {
     // Requests of whose body more bytes are parsed are handled on `pool`, and larger bodies are decompressed
     // there. Larger responses are compressed there.
     size_t max_short_bytes = size_t{256} << 10;
+    // Larger responses that are made on the loop are compressed on a pool: that takes up to about 15 us a
+    // KiB.
+    size_t max_encoded_on_loop = size_t{4} << 10;
     // A body must arrive at this rate, measured after the grace; else it is answered 408.
     int64_t min_bytes_per_second = 256 << 10;
     absl::Duration body_grace = absl::Seconds(10);
@@ -57,8 +60,8 @@ class HttpService final : public ExchangeHandler {
     // For routes that may block and for large bodies and responses. Must outlive the service and its
     // exchanges. REQUIRES: not null.
     WorkPool* pool = nullptr;
-    // For the other bodies, which take little time and must not wait for those of `pool`. Must outlive the
-    // service and its exchanges. Null: `pool` does them too.
+    // For the other bodies and responses, which take little time and must not wait for those of `pool`. Must
+    // outlive the service and its exchanges. Null: `pool` does them too.
     WorkPool* short_pool = nullptr;
     // May be null.
     RefusalCounter* refusals = nullptr;

@@ -1,4 +1,5 @@
 // Where requests are handled: on the loop, or on one of the pools.
+#include <cstdint>
 #include <string>
 #include <thread>
 
@@ -30,13 +31,17 @@ class WorkTest : public ::testing::Test {
     arrival_ = request.arrival;
     return "done";
   });
-  // The route /raw parses nothing of its bodies, and /part a tenth.
+  // Length of the response of /text.
+  size_t text_bytes_ = 0;
+  // The route /raw parses nothing of its bodies, /part a tenth, and /more far more than they have.
   TestService service_{
       {{"GET", "/blocks", handler_, true},
+       {"GET", "/text", Text([this](const HttpRequest&) { return std::string(text_bytes_, 'x'); })},
        {"POST", "/quick", handler_},
        {"POST", "/raw", handler_, false, [](const HttpHeaders&, absl::string_view) { return size_t{0}; }},
        {"POST", "/part", handler_, false,
-        [](const HttpHeaders&, absl::string_view body) { return body.size() / 10; }}}};
+        [](const HttpHeaders&, absl::string_view body) { return body.size() / 10; }},
+       {"POST", "/more", handler_, false, [](const HttpHeaders&, absl::string_view) { return SIZE_MAX; }}}};
 };
 
 TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
@@ -79,6 +84,43 @@ TEST_F(WorkTest, WhatIsNotParsedIsHandledOnTheLoop) {
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
   EXPECT_THAT(service_.Ask(Post("/part", std::string(2570, 'x'))), EndsWith("done"));
   EXPECT_NE(ran_on_, std::this_thread::get_id());
+}
+
+// Such as tensors in shared memory.
+TEST_F(WorkTest, ASmallBodyThatNamesMuchIsHandledOnThePoolForLargeOnes) {
+  absl::Notification go;
+  ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));
+  const auto connection = service_.Connect();
+  connection->Send(Post("/more", "x"));
+  service_.FinishWork(service_.short_pool);
+  EXPECT_EQ(connection->TakeOutput(), "");
+  go.Notify();
+  service_.FinishWork();
+  EXPECT_THAT(connection->TakeOutput(), EndsWith("done"));
+}
+
+TEST_F(WorkTest, AnswersOverAFewKilobytesAreNotCompressedOnTheLoop) {
+  absl::Notification go, go_large;
+  ASSERT_TRUE(service_.short_pool.Submit("test", [&go] { go.WaitForNotification(); }));
+  ASSERT_TRUE(service_.pool.Submit("test", [&go_large] { go_large.WaitForNotification(); }));
+  const auto ask = [this](size_t bytes) {
+    text_bytes_ = bytes;
+    auto connection = service_.Connect();
+    connection->Send(Get("/text", "Accept-Encoding: gzip\r\n"));
+    service_.loop.RunUntilIdle();
+    return connection;
+  };
+  constexpr char kCompressed[] = "\r\nContent-Encoding: gzip\r\n";
+  EXPECT_THAT(ask(4096)->TakeOutput(), HasSubstr(kCompressed));
+  const auto brief = ask(4097), large = ask((256 << 10) + 1);
+  EXPECT_EQ(brief->TakeOutput() + large->TakeOutput(), "");
+  go.Notify();
+  service_.FinishWork(service_.short_pool);
+  EXPECT_THAT(brief->TakeOutput(), HasSubstr(kCompressed));
+  EXPECT_EQ(large->TakeOutput(), "");
+  go_large.Notify();
+  service_.FinishWork();
+  EXPECT_THAT(large->TakeOutput(), HasSubstr(kCompressed));
 }
 
 TEST_F(WorkTest, WhatIsNotParsedDoesNotMakeABodyLarge) {

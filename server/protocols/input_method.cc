@@ -47,13 +47,12 @@ CallMethod InputMethod(std::string path, std::string message, WorkPool* pool, Un
                        std::function<void(absl::StatusCode)> no_message, RetryJitter* jitter,
                        BytesToParse bytes_to_parse) {
   const auto parts = std::make_shared<const InputParts>(
-      InputParts{pool, std::move(function), no_message, jitter, bytes_to_parse});
+      InputParts{pool, std::move(function), no_message, jitter, std::move(bytes_to_parse)});
   CallMethod method = UnaryMethod(
       std::move(path), std::move(message),
       [parts](const std::shared_ptr<UnaryCall>& call, BytePieces received) {
-        size_t bytes = received.size();
-        if (bytes > kMaxBytesParsedHere && parts->bytes_to_parse != nullptr)
-          bytes = parts->bytes_to_parse(received);
+        const size_t bytes =
+            parts->bytes_to_parse == nullptr ? received.size() : parts->bytes_to_parse(received);
         auto read = [parts, call, received = std::move(received)]() mutable {
           // The client may have gone while the message waited for the pool.
           if (call->cancellation()->cancelled())

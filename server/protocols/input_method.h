@@ -24,8 +24,8 @@ inline constexpr size_t kMaxBytesParsedHere = size_t{256} << 10;
 absl::Status ReadMessageOn(WorkPool* pool, absl::string_view client, size_t bytes,
                            absl::AnyInvocable<void() &&> read);
 
-// The bytes of a message that have to be parsed.
-using BytesToParse = size_t (*)(const BytePieces& message);
+// The bytes of a message that have to be parsed, or more if the message names bytes that have to be copied.
+using BytesToParse = std::function<size_t(const BytePieces& message)>;
 
 // As UnaryMethod(), but `function` is called by ReadMessageOn(), and charges its answers itself. A null
 // `bytes_to_parse` means all bytes. `jitter` is that of ToCallEnd(); it may be null.

@@ -26,9 +26,8 @@ void OrderedStream::OnMessage(BytePieces message) {
   const std::shared_ptr<Slot> slot = AnswererOf(listed);
   TakeSafely(slot, [&] {
     // Most messages are small, and are read here without a task.
-    if (shared_.pool == nullptr || message.size() <= kMaxBytesParsedHere)
-      return TakeNow(slot, std::move(message));
-    const size_t bytes = BytesToParse(message);
+    const size_t bytes = shared_.pool == nullptr ? 0 : BytesToParse(message);
+    if (bytes <= kMaxBytesParsedHere) return TakeNow(slot, std::move(message));
     // Shared, because a pool without room destroys its task.
     const auto kept = std::make_shared<BytePieces>(std::move(message));
     const auto read = [this, stream = shared_from_this(), slot, kept] { TakeNow(slot, std::move(*kept)); };

@@ -68,7 +68,7 @@ class OrderedStream : public DrivenCall {
   // error.
   virtual void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message,
                       const absl::Status& why) = 0;
-  // The bytes of a message that Take() has to parse.
+  // The bytes of a message that Take() has to parse, or more if the message names bytes that it has to copy.
   virtual size_t BytesToParse(const BytePieces& message) const { return message.size(); }
   // The answer's owner is released when it was sent, or cannot be. Whatever it keeps of the request counts as
   // part of the answer if `keeps_request` is true. Answers from kLargeAnswer on are charged by their owners;

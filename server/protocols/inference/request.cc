@@ -1,16 +1,21 @@
 #include "server/protocols/inference/request.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "server/grpc/message_size.h"
 #include "server/grpc/pieces_stream.h"
+#include "server/protocols/input_method.h"
 #include "server/protocols/message_bytes.h"
 
 namespace saccade::server {
@@ -136,6 +141,80 @@ class Splitter {
   int64_t groups_ = 0;
 };
 
+// What the inputs of a message may be, found out without parsing the message. If that is not clear from the
+// first fields, they may be everything.
+class InputForms {
+ public:
+  explicit InputForms(const BytePieces& message) : bytes_(message), input_(&bytes_) {
+    if (ReadMessage()) return;
+    may_have_elements_ = true;
+    may_be_shared_ = true;
+  }
+
+  // Whether one may have the type BYTES.
+  bool may_have_elements() const { return may_have_elements_; }
+  bool may_be_shared() const { return may_be_shared_; }
+
+ private:
+  using Input = Message::InferInputTensor;
+
+  static constexpr int kMaxFields = 1024;
+
+  static constexpr uint32_t TagOf(int field) { return static_cast<uint32_t>(field) << 3 | kLength; }
+
+  // All of these return false if the bytes are not valid, or have too many fields.
+  bool ReadMessage() {
+    return EachField([this](uint32_t tag) {
+      return tag == TagOf(Message::kInputsFieldNumber) ? Nested([this](uint32_t of) { return ReadInput(of); })
+                                                       : Skip(tag);
+    });
+  }
+
+  bool ReadInput(uint32_t tag) {
+    if (tag == TagOf(Input::kDatatypeFieldNumber)) return Find("BYTES", may_have_elements_);
+    if (tag != TagOf(Input::kParametersFieldNumber)) return Skip(tag);
+    // An entry of a map, whose key is field 1.
+    return Nested([this](uint32_t of) {
+      return of == TagOf(1) ? Find("shared_memory_region", may_be_shared_) : Skip(of);
+    });
+  }
+
+  bool EachField(absl::FunctionRef<bool(uint32_t)> read) {
+    while (const uint32_t tag = input_.ReadTag()) {
+      if (++fields_ > kMaxFields || !read(tag)) return false;
+    }
+    return input_.ConsumedEntireMessage();
+  }
+
+  bool Nested(absl::FunctionRef<bool(uint32_t)> read) {
+    uint32_t size = 0;
+    if (!input_.ReadVarint32(&size)) return false;
+    const auto outer = input_.PushLimit(static_cast<int>(size));
+    const bool is_read = EachField(read);
+    input_.PopLimit(outer);
+    return is_read;
+  }
+
+  // Sets `found` if the next string is `text`.
+  bool Find(absl::string_view text, bool& found) {
+    uint32_t size = 0;
+    if (!input_.ReadVarint32(&size)) return false;
+    if (size != text.size()) return input_.Skip(static_cast<int>(size));
+    std::string string;
+    if (!input_.ReadString(&string, static_cast<int>(size))) return false;
+    found = found || string == text;
+    return true;
+  }
+
+  bool Skip(uint32_t tag) { return google::protobuf::internal::WireFormatLite::SkipField(&input_, tag); }
+
+  PiecesStream bytes_;
+  google::protobuf::io::CodedInputStream input_;
+  int fields_ = 0;
+  bool may_have_elements_ = false;
+  bool may_be_shared_ = false;
+};
+
 }  // namespace
 
 absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, ByteLedger* ledger,
@@ -149,15 +228,16 @@ absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, B
   return absl::OkStatus();
 }
 
-size_t BytesBesideTensors(const BytePieces& message) {
+size_t BytesToRead(const BytePieces& message, bool may_share) {
+  if (!may_share && message.size() <= kMaxBytesParsedHere) return message.size();
   constexpr int64_t kFirstFields = 64;
   InferenceRequest first;
   first.received = message;
-  // An error means that the rest was not looked at.
-  Splitter(first).Split(kFirstFields).IgnoreError();
-  size_t bytes = message.size();
-  for (const BytePieces& raw : first.raws) bytes -= raw.size();
-  return bytes;
+  Splitter splitter(first);
+  if (!splitter.Split(kFirstFields).ok()) return may_share ? SIZE_MAX : message.size();
+  const InputForms forms(splitter.rest());
+  if (may_share && forms.may_be_shared()) return SIZE_MAX;
+  return forms.may_have_elements() ? message.size() : splitter.rest().size();
 }
 
 inference::ModelInferRequest NamesOf(const BytePieces& message) {

@@ -33,9 +33,12 @@ struct InferenceRequest {
 absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, ByteLedger* ledger = nullptr,
                                   absl::string_view client = "");
 
-// The bytes of a ModelInferRequest that have to be parsed: all but raw_input_contents, as far as those are
-// among the first fields, as clients send them.
-size_t BytesBesideTensors(const BytePieces& message);
+// How many bytes are gone through to read the ModelInferRequest `message`: all but raw_input_contents. All of
+// them if an input may have the type BYTES, whose elements are split. If `may_share`, SIZE_MAX if an input
+// may be in shared memory, because a small message may name large tensors. Looks at no message that is small
+// enough to be read here, unless `may_share`; of others at the first fields, and assumes the worst of the
+// rest.
+size_t BytesToRead(const BytePieces& message, bool may_share);
 
 // A message with model_name, model_version and id of the ModelInferRequest `message`, as far as those come
 // first, as clients send them. Empty if they are not valid. Takes no longer if the message is large.

@@ -4,6 +4,7 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 
@@ -155,6 +156,52 @@ TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
     ASSERT_TRUE(MessageDifferencer::Equals(request.fields, expected)) << i;
   }
   EXPECT_GT(good, 1000);
+}
+
+// A network thread must not go through many bytes.
+TEST(InferenceRequest, RawTensorsOfNumbersAreNotRead) {
+  const size_t raw = 300'000;
+  const auto bytes = [](const inference::ModelInferRequest& message, bool may_share = false) {
+    return BytesToRead(testing::InPieces(message, 5000), may_share);
+  };
+  inference::ModelInferRequest message = Example();
+  message.mutable_inputs(0)->set_datatype("FP32");
+  const size_t fields = message.ByteSizeLong();
+  message.add_raw_input_contents(std::string(raw, 'r'));
+  for (const bool may_share : {false, true}) EXPECT_EQ(bytes(message, may_share), fields) << may_share;
+
+  inference::ModelInferRequest elements = message;
+  elements.mutable_inputs(0)->set_datatype("BYTES");
+  EXPECT_EQ(bytes(elements), elements.ByteSizeLong());
+
+  inference::ModelInferRequest second = message;
+  second.add_inputs()->set_datatype("BYTES");
+  EXPECT_EQ(bytes(second), second.ByteSizeLong());
+
+  inference::ModelInferRequest many = message;
+  for (int i = 0; i < 64; ++i) many.add_inputs();
+  EXPECT_EQ(bytes(many), many.ByteSizeLong()) << "the rest is not looked at";
+
+  inference::ModelInferRequest parameters = message;
+  for (int i = 0; i < 2000; ++i)
+    (*parameters.mutable_inputs(0)->mutable_parameters())[std::to_string(i)].set_bool_param(true);
+  EXPECT_EQ(bytes(parameters), parameters.ByteSizeLong()) << "the rest is not looked at";
+}
+
+TEST(InferenceRequest, TensorsInSharedMemoryAreLarge) {
+  const auto bytes = [](const inference::ModelInferRequest& message, bool may_share) {
+    return BytesToRead(testing::InPieces(message, 7), may_share);
+  };
+  inference::ModelInferRequest message = Example();
+  EXPECT_EQ(bytes(message, true), message.ByteSizeLong());
+  auto& parameters = *message.mutable_inputs(0)->mutable_parameters();
+  parameters["shared_memory_byte_size"].set_int64_param(4);
+  EXPECT_EQ(bytes(message, true), message.ByteSizeLong());
+  parameters["shared_memory_region"].set_string_param("r");
+  EXPECT_EQ(bytes(message, true), SIZE_MAX);
+  EXPECT_EQ(bytes(message, false), message.ByteSizeLong());
+  // An input whose length is missing.
+  EXPECT_EQ(BytesToRead(testing::InPieces("\x2a", 3), true), SIZE_MAX);
 }
 
 TEST(InferenceRequest, IsNamedWithoutBeingParsed) {

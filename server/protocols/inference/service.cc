@@ -71,7 +71,7 @@ std::vector<CallMethod> InferenceService::Methods() {
         ModelInfer(std::move(call), std::move(received));
       },
       [this](absl::StatusCode code) { deps_.pipeline->CountMalformed("oip", code); }, options_.retry_jitter,
-      BytesBesideTensors));
+      [this](const BytePieces& message) { return BytesToRead(message, deps_.shared_memory->allowed()); }));
   const auto make_stream = [this] {
     return std::make_shared<InferenceStream>(
         InferenceStream::Server{.inference = deps_.inference,
@@ -162,10 +162,8 @@ void InferenceService::ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces re
   infer->asked = AskedOf(scope, *parsed);
   parsed->charged_bytes += static_cast<int64_t>(infer->request.received.size());
   parsed->cancellation = infer->call->cancellation();
-  deps_.inference->Infer(*std::move(parsed), [this, infer](absl::StatusOr<TensorAnswer> outcome) {
+  const auto respond = [this, infer](absl::StatusOr<TensorAnswer> outcome) {
     if (!outcome.ok()) return infer->Fail(outcome.status(), options_.retry_jitter);
-    if (absl::Status attested = Attest(infer->scope, infer->asked, &*outcome); !attested.ok())
-      return infer->Fail(attested, options_.retry_jitter);
     InferenceAnswer answer = ToAnswer(*std::move(outcome), infer->id());
     if (const absl::Status fits = CheckSize(answer, options_.max_message_bytes); !fits.ok()) {
       return infer->Fail(fits, options_.retry_jitter);
@@ -173,6 +171,9 @@ void InferenceService::ModelInfer(std::shared_ptr<UnaryCall> call, BytePieces re
     // The answer's tensors may point into the request.
     answer.source = infer;
     infer->Answer(std::move(answer));
+  };
+  deps_.inference->Infer(*std::move(parsed), [this, infer, respond](absl::StatusOr<TensorAnswer> outcome) {
+    AttestOn(options_.pool, infer->scope, {infer, &infer->asked}, std::move(outcome), respond);
   });
 }
 

@@ -31,7 +31,7 @@ class InferenceService {
     int64_t max_message_bytes = 0;
     // Spreads the retry hints of rejections.
     RetryJitter* retry_jitter = nullptr;
-    // Reads large requests. Null: the thread that received them does.
+    // Reads large requests, and signs large answers. Null: the thread that has them does.
     WorkPool* pool = nullptr;
     // Whether the daemon is ready as a whole. Called on any thread.
     std::function<bool()> ready;

@@ -1,5 +1,6 @@
 #include "server/protocols/inference/stream.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -74,15 +75,14 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
   scope.Describe(*call);
   call->charged_bytes += static_cast<int64_t>(request->received.size());
   call->cancellation = slot->cancellation;
-  AskedTensors asked = AskedOf(scope, *call);
+  const auto asked = std::make_shared<const AskedTensors>(AskedOf(scope, *call));
+  const auto answer = [this, stream = shared_from_this(), slot, request,
+                       scope](absl::StatusOr<TensorAnswer> outcome) {
+    Answer(slot, request, std::move(outcome), scope);
+  };
   server_.inference->Infer(*std::move(call),
-                           [this, stream = shared_from_this(), slot, request, scope,
-                            asked = std::move(asked)](absl::StatusOr<TensorAnswer> outcome) {
-                             if (outcome.ok()) {
-                               if (absl::Status attested = Attest(scope, asked, &*outcome); !attested.ok())
-                                 outcome = attested;
-                             }
-                             Answer(slot, request, std::move(outcome), scope);
+                           [this, asked, answer, scope](absl::StatusOr<TensorAnswer> outcome) {
+                             AttestOn(server_.pool, scope, asked, std::move(outcome), answer);
                            });
 }
 

@@ -26,7 +26,7 @@ class InferenceStream final : public OrderedStream {
     Pipeline* pipeline;
     const SharedMemory* shared_memory;
     Clock* clock;
-    // Reads large requests. Null: the thread that received them does.
+    // Reads large requests, and signs large answers. Null: the thread that has them does.
     WorkPool* pool;
     // Maximum size of an answer, and about that of the stream's requests and answers together.
     int64_t max_message_bytes;
@@ -43,7 +43,9 @@ class InferenceStream final : public OrderedStream {
   void OnArrival() override;
   void Take(const std::shared_ptr<Slot>& slot, BytePieces message) override;
   void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message, const absl::Status& why) override;
-  size_t BytesToParse(const BytePieces& message) const override { return BytesBesideTensors(message); }
+  size_t BytesToParse(const BytePieces& message) const override {
+    return BytesToRead(message, server_.shared_memory->allowed());
+  }
   void Answer(const std::shared_ptr<Slot>& slot, const std::shared_ptr<InferenceRequest>& request,
               absl::StatusOr<TensorAnswer> outcome, const CallScope& scope);
   absl::StatusOr<InferenceAnswer> ToFinalAnswer(const std::shared_ptr<InferenceRequest>& request,

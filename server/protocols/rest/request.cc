@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -215,13 +217,31 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
   return read;
 }
 
-size_t RestBytesToParse(const HttpHeaders& headers, absl::string_view body) {
+namespace {
+
+// The JSON of a body that is short enough to be searched.
+std::optional<absl::string_view> JsonToSearch(const HttpHeaders& headers, absl::string_view body) {
   const auto json_bytes = JsonBytes(FindHeader(headers, kJsonLengthHeader), body.size());
-  if (!json_bytes || *json_bytes > kMaxSearchedJson) return body.size();
-  const absl::string_view json = body.substr(0, *json_bytes);
-  // A name may be escaped.
-  const bool may_have_elements = absl::StrContains(json, "BYTES") || absl::StrContains(json, '\\');
-  return may_have_elements ? body.size() : json.size();
+  if (!json_bytes || *json_bytes > kMaxSearchedJson) return std::nullopt;
+  return body.substr(0, *json_bytes);
+}
+
+// Whether the JSON may have a string with `text` in it, which may be escaped.
+bool MayName(absl::string_view json, absl::string_view text) {
+  return absl::StrContains(json, text) || absl::StrContains(json, '\\');
+}
+
+}  // namespace
+
+size_t RestBytesToParse(const HttpHeaders& headers, absl::string_view body) {
+  const auto json = JsonToSearch(headers, body);
+  return json && !MayName(*json, "BYTES") ? json->size() : body.size();
+}
+
+size_t RestBytesToRead(const HttpHeaders& headers, absl::string_view body) {
+  const auto json = JsonToSearch(headers, body);
+  if (!json || MayName(*json, kSharedMemory)) return SIZE_MAX;
+  return RestBytesToParse(headers, body);
 }
 
 absl::StatusOr<bool> IsRawBody(const RestBody& body) {

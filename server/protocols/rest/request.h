@@ -59,6 +59,10 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemor
 // are split.
 size_t RestBytesToParse(const HttpHeaders& headers, absl::string_view body);
 
+// The same where shared memory is allowed: SIZE_MAX if the JSON may name some, because a small body may name
+// large tensors.
+size_t RestBytesToRead(const HttpHeaders& headers, absl::string_view body);
+
 // True if the body consists of one tensor's bytes, without JSON.
 absl::StatusOr<bool> IsRawBody(const RestBody& body);
 

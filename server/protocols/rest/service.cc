@@ -220,11 +220,8 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
   call->scope.Describe(read->call);
   call->asked = AskedOf(call->scope, read->call);
   deps_.inference->Infer(std::move(read->call), [this, call](absl::StatusOr<TensorAnswer> outcome) {
-    if (outcome.ok()) {
-      if (absl::Status attested = Attest(call->scope, call->asked, &*outcome); !attested.ok())
-        outcome = attested;
-    }
-    Answer(call, std::move(outcome));
+    AttestOn(options_.pool, call->scope, {call, &call->asked}, std::move(outcome),
+             [this, call](absl::StatusOr<TensorAnswer> attested) { Answer(call, std::move(attested)); });
   });
 }
 
@@ -248,7 +245,8 @@ std::vector<HttpRoute> RestService::Routes() {
       "POST", "/infer", [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
         Infer(std::move(request), reply);
       });
-  for (HttpRoute& route : infer) route.bytes_to_parse = RestBytesToParse;
+  const bool may_share = deps_.shared_memory->allowed();
+  for (HttpRoute& route : infer) route.bytes_to_parse = may_share ? RestBytesToRead : RestBytesToParse;
   add(std::move(infer));
   add(extensions_.Routes());
   add(repository_.Routes());

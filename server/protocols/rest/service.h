@@ -32,7 +32,7 @@ class RestService {
     int64_t max_message_bytes = 0;
     // Spreads the retry hints of rejections.
     RetryJitter* retry_jitter = nullptr;
-    // Where long answers are written as JSON; null writes them on the thread that has computed them.
+    // Where long answers are signed and written as JSON; null does that on the thread that has computed them.
     WorkPool* pool = nullptr;
     // Whether the daemon is live and ready. Called on any thread.
     std::function<bool()> live;

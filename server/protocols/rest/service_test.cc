@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -110,6 +112,22 @@ TEST_F(RestServiceTest, FilesAndTensorsAreNotParsed) {
                                                                    : 1000;
     EXPECT_EQ(parsed, expected) << route.path;
   }
+}
+
+TEST_F(RestServiceTest, ABodyThatNamesSharedMemoryIsLargeIfThatIsAllowed) {
+  SharedMemory allowed{{.allowed = true, .folder = ::testing::TempDir()}};
+  RestService sharing(
+      {.server_name = "", .server_version = "", .live = nullptr, .ready = nullptr},
+      {.inference = &inference_, .pipeline = &watched_, .catalog = &catalog_, .shared_memory = &allowed});
+  const std::string body = R"({"shared_memory_region":"r"})";
+  const auto bytes = [&body](const std::vector<HttpRoute>& routes) {
+    const auto infer = std::find_if(routes.begin(), routes.end(), [](const HttpRoute& route) {
+      return route.path == "/v2/models/{model}/infer";
+    });
+    return infer->bytes_to_parse({}, body);
+  };
+  EXPECT_EQ(bytes(sharing.Routes()), SIZE_MAX);
+  EXPECT_EQ(bytes(routes_), body.size());
 }
 
 // The time that a request waits for a work pool is part of its call's.

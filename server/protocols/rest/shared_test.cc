@@ -1,4 +1,5 @@
 // Tests of tensors in shared memory in requests over HTTP.
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +51,18 @@ TEST_F(RestSharedTest, InputsAreCopiedFromThere) {
   ASSERT_EQ(read->call.inputs.at(0).data.size(), 4u);
   read->call.inputs[0].data.CopyTo(bytes.data());
   EXPECT_EQ(bytes, "abcd");
+}
+
+// A network thread must not copy a region because of a small body.
+TEST_F(RestSharedTest, ABodyThatNamesSharedMemoryIsNotSmall) {
+  const auto bytes = [](const std::string& json, const std::string& tensors = "") {
+    return RestBytesToRead({{kJsonLengthHeader, absl::StrCat(json.size())}}, json + tensors);
+  };
+  EXPECT_EQ(bytes(absl::StrCat("{", kRange, "}")), SIZE_MAX);
+  EXPECT_EQ(bytes(R"({"shared\u005fmemory_region":"r"})"), SIZE_MAX) << "escaped";
+  EXPECT_EQ(bytes(std::string(5000, ' ')), SIZE_MAX) << "too long to be searched";
+  EXPECT_EQ(bytes(R"({"datatype":"FP32"})", "abcd"), 19u);
+  EXPECT_EQ(bytes(R"({"datatype":"BYTES"})", "abcd"), 24u);
 }
 
 TEST_F(RestSharedTest, InputsAreChargedAsLongAsTheyExist) {
