@@ -52,6 +52,12 @@ at::Tensor MaskOf(const TensorSignature& mask, const Batch& batch) {
   return values;
 }
 
+Failure OtherClasses(int64_t classes, int64_t expected) {
+  return {"the program's outputs have " + std::to_string(classes) +
+          " classes for this picture, but the model has " + std::to_string(expected) +
+          "; expected the same number for pictures of all sizes"};
+}
+
 class DescribedModel : public Model {
  public:
   DescribedModel(std::unique_ptr<TensorProgram> program, PictureProgram pictures, Description description)
@@ -92,7 +98,11 @@ class DescribedModel : public Model {
       }
       const Placement& placement = batch.placements[i];
       // Another size of picture may give other shapes than the one at load.
-      ClassesOf(pictures_, outputs[i], placement.bucket);
+      const int64_t classes = ClassesOf(pictures_, outputs[i], placement.bucket);
+      if (classes >= 0 && classes != description_.classes) {
+        results.emplace_back(OtherClasses(classes, description_.classes));
+        continue;
+      }
       results.push_back(ReadHead(pictures_, outputs[i], description_.classes, placement));
     }
     return results;

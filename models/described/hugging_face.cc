@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "models/api/error.h"
 #include "models/api/text.h"
@@ -97,12 +98,14 @@ std::vector<std::string> LabelsOf(const JsonValue& config) {
   const JsonValue* names = config.Find("id2label");
   std::vector<std::string> labels;
   if (names == nullptr || names->kind != Kind::kObject) return labels;
+  std::map<std::string_view, const JsonValue*> by_number;
+  for (const auto& [number, label] : names->members) by_number.emplace(number, &label);
   for (size_t i = 0; i < names->members.size(); ++i) {
-    const JsonValue* label = names->Find(std::to_string(i));
-    if (label == nullptr || label->kind != Kind::kText)
+    const auto found = by_number.find(std::to_string(i));
+    if (found == by_number.end() || found->second->kind != Kind::kText)
       Fail("config.json: id2label has " + std::to_string(names->members.size()) + " names, but none for " +
            std::to_string(i));
-    labels.push_back(label->text);
+    labels.push_back(found->second->text);
   }
   return labels;
 }

@@ -131,7 +131,7 @@ std::vector<double> JsonFields::Numbers(const std::string& name, const std::vect
   const std::string expected = count + " numbers, " + Bounds("each", min, max);
   std::vector<double> numbers;
   if (value->kind == JsonValue::Kind::kNumber) {
-    numbers.assign(max_count, value->number);
+    numbers.assign(min_count, value->number);
   } else {
     for (const JsonValue& item : Of(*value, JsonValue::Kind::kList, name).items) {
       if (item.kind != JsonValue::Kind::kNumber)

@@ -26,7 +26,7 @@ class JsonFields {
   bool Flag(const std::string& name, bool otherwise);
   double Number(const std::string& name, double otherwise, double min, double max);
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t min, int64_t max);
-  // A list of `min_count` to `max_count` numbers; a single number stands for a list of `max_count` equal
+  // A list of `min_count` to `max_count` numbers; a single number stands for a list of `min_count` equal
   // ones.
   std::vector<double> Numbers(const std::string& name, const std::vector<double>& otherwise, size_t min_count,
                               size_t max_count, double min, double max);

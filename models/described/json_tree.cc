@@ -1,6 +1,7 @@
 #include "models/described/json_tree.h"
 
 #include <cstdint>
+#include <set>
 
 #include "models/api/error.h"
 #include "models/api/text.h"
@@ -60,9 +61,10 @@ class TreeReader {
     value.kind = Kind::kObject;
     reader_.Expect('{');
     if (reader_.Accept('}')) return;
+    std::set<std::string> names;
     do {
       std::string name = reader_.ReadString();
-      if (value.Find(name) != nullptr) reader_.Fail("the name " + Quote(name) + " is used twice");
+      if (!names.insert(name).second) reader_.Fail("the name " + Quote(name) + " is used twice");
       reader_.Expect(':');
       value.members.emplace_back(std::move(name), Read(depth + 1));
     } while (reader_.Accept(','));

@@ -19,7 +19,8 @@ struct JsonValue {
   // In the order of the document; no name occurs twice.
   std::vector<std::pair<std::string, JsonValue>> members = {};
 
-  // Returns the member of that name; null if there is none, or if this is no object.
+  // Returns the member of that name; null if there is none, or if this is no object. Looks at one member
+  // after the other.
   const JsonValue* Find(std::string_view name) const;
 };
 

@@ -23,15 +23,24 @@ DataType ReadType(JsonFields& fields, const std::string& name, DataType otherwis
   return *type;
 }
 
+// `expected` says in the error what has to be whole.
+std::vector<int64_t> WholeNumbers(const JsonFields& fields, const std::string& name, const Numbers& numbers,
+                                  const std::string& expected) {
+  std::vector<int64_t> whole;
+  for (const double number : numbers) {
+    if (number != std::floor(number)) fields.Refuse(name, "no whole number", expected);
+    whole.push_back(static_cast<int64_t>(number));
+  }
+  return whole;
+}
+
 // One number for a square, or height and width.
 Size ReadSize(JsonFields& fields, const std::string& name, Size otherwise) {
   const Numbers sides =
       fields.Numbers(name, {static_cast<double>(otherwise.height), static_cast<double>(otherwise.width)}, 2,
                      2, 1, static_cast<double>(kMaxInputSide));
-  for (const double side : sides) {
-    if (side != std::floor(side)) fields.Refuse(name, "no whole number", "height and width in whole pixels");
-  }
-  return {static_cast<int64_t>(sides[0]), static_cast<int64_t>(sides[1])};
+  const std::vector<int64_t> whole = WholeNumbers(fields, name, sides, "height and width in whole pixels");
+  return {whole[0], whole[1]};
 }
 
 // The program gets (pixel * scale - mean) / std; ImageInput has mean and std for pixels from 0 to 1.
@@ -192,8 +201,8 @@ void ReadGrid(JsonFields& fields, Head& head) {
   head.channels_first = fields.Choice("order", "columns", {"columns", "rows"}) == "columns";
   head.objectness = fields.Flag("objectness", false);
   head.keypoints = fields.Integer("keypoints", 0, 0, 1000);
-  for (const double stride : fields.Numbers("strides", {}, 1, 8, 1, 1024))
-    head.strides.push_back(static_cast<int64_t>(stride));
+  head.strides =
+      WholeNumbers(fields, "strides", fields.Numbers("strides", {}, 1, 8, 1, 1024), "whole pixels");
   ReadPrototypeRules(fields, head);
 }
 

@@ -69,6 +69,7 @@ const T* InPlace(const BytePieces& bytes) {
   return reinterpret_cast<uintptr_t>(data) % alignof(T) == 0 ? reinterpret_cast<const T*>(data) : nullptr;
 }
 
+// REQUIRES: CheckBytes(values) is OK.
 template <typename T>
 Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_t max,
                     const std::vector<std::string>& labels) {
@@ -101,6 +102,9 @@ absl::StatusOr<Tensor> Classify(const Tensor& values, int64_t classes, const std
                                 bool batched) {
   const auto count = ElementCount(values.shape);
   if (!count.ok()) return count.status();
+  // ClassifyRows() reads, and may copy, as many values as the shape says.
+  if (absl::Status fits = CheckBytes(values); !fits.ok())
+    return absl::InternalError(absl::StrCat("output ", Shown(values.name), " ", fits.message()));
   const int64_t rows = batched && !values.shape.empty() ? values.shape[0] : 1;
   const int64_t elements = rows == 0 ? 0 : *count / rows;
   const int64_t max = std::min(classes, elements);

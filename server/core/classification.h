@@ -16,7 +16,8 @@ inline constexpr int64_t kMaxClassified = int64_t{1} << 18;
 // Returns BYTES [rows, most] of "value:index" or "value:index:label", where `max` is the smaller of
 // `classes` and a row's length. The largest value comes first; among equals, the smaller index. If `batched`,
 // the first extent counts rows; otherwise the whole tensor is one row and the result is [most].
-// INVALID_ARGUMENT for types without a supported order, and for more than kMaxClassified texts.
+// INVALID_ARGUMENT for types without a supported order, and for more than kMaxClassified texts. INTERNAL if
+// the number of bytes does not match the shape.
 absl::StatusOr<Tensor> Classify(const Tensor& values, int64_t classes, const std::vector<std::string>& labels,
                                 bool batched);
 

@@ -5,7 +5,9 @@
 
 #include <limits>
 #include <random>
+#include <string>
 
+#include "absl/types/span.h"
 #include "server/core/bytes_elements.h"
 
 namespace saccade::server {
@@ -44,6 +46,21 @@ TEST(ClassificationTest, NoMoreThanThereAre) {
   ASSERT_TRUE(classified.ok()) << classified.status();
   EXPECT_THAT(classified->shape, ElementsAre(2));
   EXPECT_THAT(Texts(*classified), ElementsAre("9:1", "-5:0"));
+}
+
+TEST(ClassificationTest, AsManyBytesAsTheShapeSays) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (const int64_t row : {3, 5}) {
+    // In two pieces, which are copied to be read.
+    Tensor tensor = Of<float>(DataType::kFp32, {2, row}, {});
+    tensor.data = BytePieces(absl::MakeConstSpan(values).subspan(0, 2));
+    tensor.data.Add({reinterpret_cast<const char*>(values.data() + 2), 6 * sizeof(float)});
+    const auto classified = Classify(tensor, 2, {}, /*batched=*/true);
+    EXPECT_EQ(classified.status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(std::string(classified.status().message()),
+              "output 'scores' holds 32 bytes; FP32 of shape [2," + std::to_string(row) + "] is " +
+                  std::to_string(8 * row));
+  }
 }
 
 TEST(ClassificationTest, AnEmptyLabelIsLeftOut) {

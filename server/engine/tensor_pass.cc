@@ -81,6 +81,11 @@ Value GatherTexts(const Requests& requests, const TensorSpec& spec) {
 }
 
 Value Gather(const Requests& requests, const TensorSpec& spec, const std::vector<int64_t>& shape) {
+  // The batch has memory for what the shapes say.
+  for (const NamedTensors* request : requests) {
+    const absl::Status fits = CheckBytes(TensorOf(*request, spec));
+    if (!fits.ok()) throw std::runtime_error(absl::StrCat("input '", spec.name, "' ", fits.message()));
+  }
   const c10::ScalarType type = models::ScalarTypeOf(spec.type);
   const Tensor& first = TensorOf(*requests[0], spec);
   if (requests.size() == 1 && first.data.pieces().size() == 1) {

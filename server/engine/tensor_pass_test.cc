@@ -153,6 +153,18 @@ TEST_F(TensorPassTest, ShapesThatDifferAreNeverOneBatch) {
   EXPECT_EQ(RunTensors(program, settings_, {&two, &three}).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST_F(TensorPassTest, AsManyBytesAsTheShapeSays) {
+  const Program program(settings_, twice_);
+  const NamedTensors fits = Request(Floats("x", {1, 2}, {1, 2}), 1);
+  for (const std::vector<float>& values : {std::vector<float>{1}, std::vector<float>{1, 2, 3}}) {
+    const NamedTensors other = Request(Floats("x", {1, 2}, values), 1);
+    const absl::Status expected = absl::InternalError(
+        absl::StrCat("input 'x' holds ", 4 * values.size(), " bytes; FP32 of shape [1,2] is 8"));
+    EXPECT_EQ(RunTensors(program, settings_, {&other}).status(), expected);
+    EXPECT_EQ(RunTensors(program, settings_, {&fits, &other}).status(), expected);
+  }
+}
+
 TEST_F(TensorPassTest, WhatIsMissingIsNone) {
   settings_.inputs.push_back({.name = "more", .dims = {2}, .optional = true});
   const Program program(settings_, [](Values in) -> Values {

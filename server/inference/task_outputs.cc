@@ -23,17 +23,13 @@ struct Output {
   bool unasked = true;
 };
 
-template <Values (*kMake)(const HeldResponse&)>
-absl::StatusOr<Values> Always(const HeldResponse& response, ItemsForm /*form*/) {
-  return kMake(response);
-}
-
 template <absl::StatusOr<Values> (*kMake)(const HeldResponse&)>
 absl::StatusOr<Values> OfOneSize(const HeldResponse& response, ItemsForm /*form*/) {
   return kMake(response);
 }
 
-template <Values (*kMake)(const HeldResponse&, ItemsForm)>
+// `kMake` returns Values or absl::StatusOr<Values>.
+template <auto kMake>
 absl::StatusOr<Values> Items(const HeldResponse& response, ItemsForm form) {
   return kMake(response, form);
 }
@@ -70,12 +66,12 @@ Outputs InForm(Outputs padded, ItemsForm form) {
 Outputs OutputsOf(const models::Description& model, ItemsForm form) {
   switch (model.task) {
     case models::Task::kClassification:
-      return {{"logits", DataType::kFp32, {-1, model.classes}, Always<Logits>}};
+      return {{"logits", DataType::kFp32, {-1, model.classes}, OfOneSize<Logits>}};
     case models::Task::kDetection:
       return InForm(DetectionOutputs(form), form);
     case models::Task::kSegmentation:
       return {{"label_map", DataType::kUint8, {-1, -1, -1}, OfOneSize<LabelMaps>},
-              {"areas", DataType::kInt64, {-1, model.classes}, Always<Areas>}};
+              {"areas", DataType::kInt64, {-1, model.classes}, OfOneSize<Areas>}};
     case models::Task::kStereo:
       return {{"disparity", DataType::kFp32, {-1, -1, -1}, OfOneSize<DisparityMaps>}};
     case models::Task::kActions:
@@ -85,7 +81,7 @@ Outputs OutputsOf(const models::Description& model, ItemsForm form) {
     case models::Task::kDepth:
       return {{"depth", DataType::kFp32, {-1, -1, -1}, OfOneSize<DepthMaps>}};
     case models::Task::kEmbedding:
-      return {{"embedding", DataType::kFp32, {-1, -1}, Always<Embeddings>}};
+      return {{"embedding", DataType::kFp32, {-1, -1}, OfOneSize<Embeddings>}};
     case models::Task::kTensors:
       break;  // program_tensors.h
   }

@@ -17,7 +17,7 @@ namespace saccade::server {
 absl::Status CheckOutputs(const std::vector<WantedOutput>& wanted, const models::Description& model,
                           ItemsForm form);
 
-// Makes the wanted outputs, or the default ones if `wanted` is empty. INVALID_ARGUMENT if pictures of
+// Makes the wanted outputs, or the default ones if `wanted` is empty. INVALID_ARGUMENT if results of
 // different sizes would have to share a tensor. REQUIRES: CheckOutputs() accepted `wanted`, and the
 // response's model still exists.
 absl::StatusOr<std::vector<Tensor>> MakeOutputs(const HeldResponse& response,

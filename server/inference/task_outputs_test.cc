@@ -133,6 +133,61 @@ TEST_F(TaskOutputsTest, LabelMapsShareATensorOnlyIfTheyHaveOneSize) {
   EXPECT_THAT(Numbers<int64_t>(0), ElementsAre(1, 2, 3, 0));
 }
 
+TEST_F(TaskOutputsTest, MasksShareATensorOnlyIfTheyHaveOneSize) {
+  model_.task = models::Task::kDetection;
+  models::Detection fine = Thing(2, 8);
+  fine.mask = {1, 2, 3, 4};
+  response_.results = {models::Detections{.items = {Thing(1, 7)}, .mask_side = 1},
+                       models::Detections{.items = {fine}, .mask_side = 2}};
+  Want("masks");
+  for (const ItemsForm form : {ItemsForm::kPadded, ItemsForm::kFlat}) {
+    form_ = form;
+    const absl::Status refused = Make().status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(
+        std::string(refused.message()),
+        HasSubstr("picture 1 has a mask of 4 values, picture 0 has masks of 1, and output 'masks' is a "
+                  "single tensor; send only pictures of the same size together"));
+  }
+  // The side of a picture without detections does not matter.
+  std::get<models::Detections>(response_.results[0]).items.clear();
+  Answer();
+  EXPECT_THAT(outputs_.at(0).shape, ElementsAre(1, 2, 2));
+  EXPECT_THAT(Numbers<float>(0), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(TaskOutputsTest, RowsShareATensorOnlyIfTheyHaveOneLength) {
+  struct Case {
+    models::Task task;
+    const char* output;
+    std::vector<models::TaskResult> results;
+  };
+  const std::vector<Case> cases = {
+      {models::Task::kEmbedding,
+       "embedding",
+       {models::Embedding{.values = {1}}, models::Embedding{.values = {1, 2, 3}}}},
+      {models::Task::kClassification,
+       "logits",
+       {models::Classification{.logits = {1}}, models::Classification{.logits = {1, 2, 3}}}},
+      {models::Task::kSegmentation,
+       "areas",
+       {models::Segmentation{.labels = {}, .areas = {1}},
+        models::Segmentation{.labels = {}, .areas = {1, 2, 3}}}}};
+  for (const Case& one : cases) {
+    model_.task = one.task;
+    response_.results = one.results;
+    for (const int64_t classes : {0, 5}) {
+      wanted_ = {{.name = one.output, .classes = classes}};
+      const absl::Status refused = Make().status();
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(
+          std::string(refused.message()),
+          HasSubstr("picture 1 has 3 values, picture 0 has 1, and output '" + std::string(one.output) +
+                    "' is a single tensor; send only pictures of the same size together"));
+    }
+  }
+}
+
 TEST_F(TaskOutputsTest, Disparity) {
   model_.task = models::Task::kStereo;
   response_.results = {models::Disparity{.height = 2, .width = 1, .values = {1, 2}}};

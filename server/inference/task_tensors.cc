@@ -40,14 +40,35 @@ void Refer(const std::vector<T>& values, BytePieces& data) {
   data.Add({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
 }
 
-// [n, ...] with one row of `T` per result.
+// What a picture has in an output, such as {0, "5 values"}.
+struct PictureExtent {
+  size_t picture;
+  std::string extent;
+};
+
+// The error of two pictures whose extents differ, so that they fit in no tensor. `advice` is appended.
+absl::Status ExtentsDiffer(const PictureExtent& one, const PictureExtent& other, absl::string_view output,
+                           absl::string_view advice) {
+  return Invalid(kImageInput,
+                 absl::StrCat("picture ", one.picture, " has ", one.extent, ", picture ", other.picture,
+                              " has ", other.extent, ", and output '", output,
+                              "' is a single tensor; send only pictures of the same size together", advice));
+}
+
+// [n, values] of results that must have the same number of values.
 template <typename Result, typename T>
-Values Rows(const HeldResponse& response, std::vector<T> Result::* values) {
+absl::StatusOr<Values> Rows(const HeldResponse& response, std::vector<T> Result::* values,
+                            absl::string_view output) {
   Values tensor{.data = BytePieces({}, response)};
   const auto& first = std::get<Result>(response->results.at(0)).*values;
   tensor.shape = {static_cast<int64_t>(response->results.size()), static_cast<int64_t>(first.size())};
-  for (const models::TaskResult& result : response->results) {
-    Refer(std::get<Result>(result).*values, tensor.data);
+  for (size_t i = 0; i < response->results.size(); ++i) {
+    const auto& row = std::get<Result>(response->results[i]).*values;
+    if (row.size() != first.size()) {
+      return ExtentsDiffer({i, absl::StrCat(row.size(), " values")}, {0, absl::StrCat(first.size())}, output,
+                           "");
+    }
+    Refer(row, tensor.data);
   }
   return tensor;
 }
@@ -127,11 +148,8 @@ absl::StatusOr<Values> Maps(const HeldResponse& response, std::vector<T> Result:
   for (size_t i = 0; i < response->results.size(); ++i) {
     const auto& map = std::get<Result>(response->results[i]);
     if (map.height != first.height || map.width != first.width) {
-      return Invalid(
-          kImageInput,
-          absl::StrCat("picture ", i, " has ", map.width, " x ", map.height, " pixels, picture 0 has ",
-                       first.width, " x ", first.height, ", and output '", output,
-                       "' is a single tensor; send only pictures of the same size together", advice));
+      return ExtentsDiffer({i, absl::StrCat(map.width, " x ", map.height, " pixels")},
+                           {0, absl::StrCat(first.width, " x ", first.height)}, output, advice);
     }
     Refer(map.*values, tensor.data);
   }
@@ -140,7 +158,9 @@ absl::StatusOr<Values> Maps(const HeldResponse& response, std::vector<T> Result:
 
 }  // namespace
 
-Values Logits(const HeldResponse& response) { return Rows(response, &models::Classification::logits); }
+absl::StatusOr<Values> Logits(const HeldResponse& response) {
+  return Rows(response, &models::Classification::logits, "logits");
+}
 
 Values DetectionCounts(const HeldResponse& response, ItemsForm form) {
   return Counts<models::Detections>(response, form);
@@ -162,8 +182,23 @@ Values Labels(const HeldResponse& response, ItemsForm form) {
   return LabelsOf<models::Detections>(response, form);
 }
 
-Values Masks(const HeldResponse& response, ItemsForm form) {
-  const int64_t side = std::get<models::Detections>(response->results.at(0)).mask_side;
+absl::StatusOr<Values> Masks(const HeldResponse& response, ItemsForm form) {
+  // The side is that of the first picture with detections: others may have any.
+  const auto& results = response->results;
+  const auto found = std::find_if(results.begin(), results.end(), [](const models::TaskResult& result) {
+    return !std::get<models::Detections>(result).items.empty();
+  });
+  const size_t first = found == results.end() ? 0 : static_cast<size_t>(found - results.begin());
+  const int64_t side = std::get<models::Detections>(results.at(first)).mask_side;
+  const auto values = static_cast<size_t>(side * side);
+  for (size_t i = first; i < results.size(); ++i) {
+    for (const models::Detection& item : std::get<models::Detections>(results[i]).items) {
+      // Masks with a frame are interpolated to any side.
+      if (item.frame.columns > 0 || item.mask.size() == values) continue;
+      return ExtentsDiffer({i, absl::StrCat("a mask of ", item.mask.size(), " values")},
+                           {first, absl::StrCat("masks of ", values)}, "masks", "");
+    }
+  }
   return PerItem<models::Detections, float>(
       response, form, {side, side}, [side](const models::Detection& item, size_t, std::string& bytes) {
         Append(item.frame.columns > 0 ? models::MaskOverBox(item, side) : item.mask, bytes);
@@ -219,8 +254,12 @@ absl::StatusOr<Values> DepthMaps(const HeldResponse& response) {
   return Maps(response, &models::Disparity::values, "depth", "");
 }
 
-Values Embeddings(const HeldResponse& response) { return Rows(response, &models::Embedding::values); }
+absl::StatusOr<Values> Embeddings(const HeldResponse& response) {
+  return Rows(response, &models::Embedding::values, "embedding");
+}
 
-Values Areas(const HeldResponse& response) { return Rows(response, &models::Segmentation::areas); }
+absl::StatusOr<Values> Areas(const HeldResponse& response) {
+  return Rows(response, &models::Segmentation::areas, "areas");
+}
 
 }  // namespace saccade::server
