@@ -37,7 +37,7 @@ class GraphCheckTest : public ::testing::Test {
 
   std::string Outcome(const GraphCheckLimits& limits) const {
     try {
-      CheckGraphFile(path_, limits);
+      CheckGraphFile(path_, "", limits);
     } catch (const LoadError& error) {
       return error.what();
     }
