@@ -159,6 +159,9 @@ class Look {
   int depth_ = 0;
 };
 
+// OpenVINO takes an offset in the file */_ORT_MEM_ADDR_/* for an address in its own memory.
+constexpr std::string_view kMemory = "_ORT_MEM_ADDR_";
+
 // Whether this part of a path is a hidden name or "..".
 bool IsHidden(const std::filesystem::path& part) { return part != "." && part.native().starts_with('.'); }
 
@@ -181,6 +184,10 @@ void CheckExternalData(const ExternalData& data, const std::filesystem::path& fo
   const std::filesystem::path location(data.location);
   if (data.location.empty() || data.location.find('\0') != std::string::npos)
     throw LoadError(of + " has no location; expected the name of a file beside the ONNX file");
+  if (data.location.find(kMemory) != std::string::npos)
+    throw LoadError(
+        of + " is in " + Quote(data.location) +
+        ", by which OpenVINO reads memory and no file; save the data in a file beside the ONNX file");
   if (location.is_absolute()) throw outside();
   std::error_code error;
   const std::filesystem::path inside = std::filesystem::canonical(folder, error);

@@ -26,7 +26,7 @@ std::vector<ExternalData> LookThroughOnnx(std::string_view file);
 
 // Throws a LoadError unless the data is within a regular file of `folder`, also when symbolic links are
 // followed: OpenVINO reads no other. A location with a hidden name or ".." is refused, because checksums
-// leave hidden files out. Blocks on the file system.
+// leave hidden files out, and so is one by which OpenVINO reads its own memory. Blocks on the file system.
 void CheckExternalData(const ExternalData& data, const std::filesystem::path& folder);
 
 }  // namespace saccade::models

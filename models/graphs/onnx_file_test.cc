@@ -154,6 +154,12 @@ TEST_F(ExternalDataTest, FilesElsewhereAreRefused) {
   EXPECT_EQ(WhyNotAt("inner.bin"), "");
 }
 
+TEST_F(ExternalDataTest, NoLocationIsAnAddressInMemory) {
+  fs::create_directories(folder_ / "*" / "_ORT_MEM_ADDR_");
+  std::ofstream(folder_ / "*" / "_ORT_MEM_ADDR_" / "*") << std::string(48, 'x');
+  EXPECT_THAT(WhyNotAt("*/_ORT_MEM_ADDR_/*", 16, 32), HasSubstr("reads memory and no file"));
+}
+
 TEST_F(ExternalDataTest, MissingAndShortFilesAreRefused) {
   EXPECT_THAT(WhyNotAt("none.bin"), HasSubstr("missing or empty"));
   EXPECT_THAT(WhyNotAt("sub"), HasSubstr("missing or empty"));
