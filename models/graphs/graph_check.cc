@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "models/api/error.h"
+#include "models/api/paths.h"
 #include "models/api/text.h"
 #include "models/graphs/check_process.h"
 #include "models/graphs/onnx_file.h"
@@ -48,22 +49,26 @@ uint64_t CheckOnnx(const std::string& path) {
   return bytes;
 }
 
-uint64_t CheckXml(const std::string& path) {
+uint64_t CheckXml(const std::string& path, const std::string& repository) {
   const uint64_t bytes = SizeOf(path, kMaxXmlBytes, "expected a model of OpenVINO's");
   const fs::path weights = fs::path(path).replace_extension(".bin");
   std::error_code error;
-  const fs::path folder = fs::canonical(fs::path(path).parent_path(), error);
+  const fs::path root =
+      fs::canonical(repository.empty() ? fs::path(path).parent_path() : fs::path(repository), error);
+  if (error) throw LoadError("the folder of the .xml file cannot be read: " + error.message());
   const fs::path file = fs::weakly_canonical(weights, error);
-  if (!error && file.parent_path() != folder)
-    throw LoadError(Quote(weights.filename().string()) +
-                    " leads out of the model's version directory; put the file itself beside the .xml file");
+  if (error || !IsInside(file, root))
+    throw LoadError(
+        Quote(weights.filename().string()) +
+        " leads out of the model repository; put the file itself beside the .xml file, or link to "
+        "a file in the repository");
   return bytes + SizeOf(weights, kMaxDataBytes, "expected the weights beside the .xml file");
 }
 
 }  // namespace
 
-void CheckGraphFile(const std::string& path, const GraphCheckLimits& limits) {
-  const uint64_t bytes = path.ends_with(".xml") ? CheckXml(path) : CheckOnnx(path);
+void CheckGraphFile(const std::string& path, const std::string& repository, const GraphCheckLimits& limits) {
+  const uint64_t bytes = path.ends_with(".xml") ? CheckXml(path, repository) : CheckOnnx(path);
   RunCheckProcess(path, limits.memory_bytes + 8 * bytes, limits);
 }
 

@@ -16,9 +16,12 @@ struct GraphCheckLimits {
 };
 
 // Checks the sizes of the files, an ONNX file's messages and where its external data lies, and that an .xml
-// file has its .bin file. Then has another process, saccade-openvino-check in GraphPluginFolder(), read and
+// file has its .bin file, which is not outside of `repository`, also through links. If `repository` is empty,
+// it is the file's own folder. Other files are looked for beside `path`, even if that is a link, as OpenVINO
+// does. Then has another process, saccade-openvino-check in GraphPluginFolder(), read and
 // compile the file: if OpenVINO crashes, hangs or takes all memory, that process ends and not the daemon.
 // Blocks. Throws a LoadError.
-void CheckGraphFile(const std::string& path, const GraphCheckLimits& limits = {});
+void CheckGraphFile(const std::string& path, const std::string& repository,
+                    const GraphCheckLimits& limits = {});
 
 }  // namespace saccade::models

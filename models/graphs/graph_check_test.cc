@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,9 +36,12 @@ class GraphCheckTest : public ::testing::Test {
   }
   ~GraphCheckTest() override { fs::remove(path_); }
 
-  std::string Outcome(const GraphCheckLimits& limits) const {
+  std::string Outcome(const GraphCheckLimits& limits) const { return OutcomeOf(path_, "", limits); }
+
+  static std::string OutcomeOf(const fs::path& path, const fs::path& repository,
+                               const GraphCheckLimits& limits = {}) {
     try {
-      CheckGraphFile(path_, limits);
+      CheckGraphFile(path, repository, limits);
     } catch (const LoadError& error) {
       return error.what();
     }
@@ -57,6 +61,67 @@ TEST_F(GraphCheckTest, ACheckThatNeedsTooMuchMemoryFails) {
   // Enough for the process, but not for the libraries.
   EXPECT_NE(Outcome({.memory_bytes = 4096}), "OK");
   EXPECT_NE(Outcome({.memory_bytes = uint64_t{64} << 20}), "OK");
+}
+
+// y = x + 1, float32 [1], whose 1 is in the .bin file.
+constexpr char kAddition[] = R"(<net name="g" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data shape="1" element_type="f32"/>
+<output><port id="0" precision="FP32" names="x"><dim>1</dim></port></output></layer>
+<layer id="1" name="w" type="Const" version="opset1"><data element_type="f32" shape="1" offset="0" size="4"/>
+<output><port id="0" precision="FP32"><dim>1</dim></port></output></layer>
+<layer id="2" name="add" type="Add" version="opset1"><data auto_broadcast="numpy"/>
+<input><port id="0"><dim>1</dim></port><port id="1"><dim>1</dim></port></input>
+<output><port id="2" precision="FP32" names="y"><dim>1</dim></port></output></layer>
+<layer id="3" name="r" type="Result" version="opset1"><input><port id="0"><dim>1</dim></port></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
+<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/></edges></net>)";
+constexpr std::string_view kOne("\0\0\x80\x3f", 4);
+
+// A repository whose model/1/ has links alone, into a folder of files without endings.
+class LinkedGraphTest : public GraphCheckTest {
+ protected:
+  LinkedGraphTest()
+      : root_(fs::path(::testing::TempDir()) / "linked_graph"), version_(root_ / "model" / "1") {
+    fs::remove_all(root_);
+    Write("blobs/graph", kAddition);
+    Write("blobs/weights", kOne);
+    fs::create_directories(version_);
+    fs::create_symlink("../../blobs/graph", version_ / "model.xml");
+  }
+  ~LinkedGraphTest() override { fs::remove_all(root_); }
+
+  void Write(const std::string& file, std::string_view bytes) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file, std::ios::binary) << bytes;
+  }
+
+  const fs::path root_;
+  const fs::path version_;
+};
+
+TEST_F(LinkedGraphTest, AnXmlFileAndItsWeightsMayBeLinksIntoTheRepository) {
+  fs::create_symlink("../../blobs/weights", version_ / "model.bin");
+  EXPECT_EQ(OutcomeOf(version_ / "model.xml", root_), "OK");
+}
+
+TEST_F(LinkedGraphTest, WeightsThatLeadOutOfTheRepositoryAreRefused) {
+  fs::create_symlink("../../blobs/weights", version_ / "model.bin");
+  for (const fs::path& repository : {root_ / "model", fs::path()}) {
+    EXPECT_THAT(OutcomeOf(version_ / "model.xml", repository),
+                HasSubstr("'model.bin' leads out of the model repository"))
+        << repository;
+  }
+}
+
+TEST_F(LinkedGraphTest, TheWeightsAreThoseBesideTheLink) {
+  Write("blobs/model.xml", kAddition);
+  Write("blobs/model.bin", kOne);
+  fs::remove(version_ / "model.xml");
+  fs::create_symlink("../../blobs/model.xml", version_ / "model.xml");
+  EXPECT_THAT(OutcomeOf(version_ / "model.xml", root_), HasSubstr("'model.bin' is missing"));
+  Write("model/1/model.bin", "\1\1");
+  EXPECT_THAT(OutcomeOf(version_ / "model.xml", root_), HasSubstr("OpenVINO does not take the file"));
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ std::unique_ptr<TensorProgram> LoadGraph(const std::string& path, ProgramOptions
                                  .instances = std::max(1, options.instances),
                                  .bfloat16 = UsesBfloat16(options.options) ? 1 : 0};
   const GraphApi& api = TheGraphApi();
-  CheckGraphFile(path);
+  CheckGraphFile(path, options.repository);
   SaccadeGraph* const graph =
       CallGraph<LoadError>(static_cast<SaccadeGraph*>(nullptr),
                            [&](char* error, size_t size) { return api.load(&load, error, size); });

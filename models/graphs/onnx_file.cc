@@ -1,9 +1,11 @@
 #include "models/graphs/onnx_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
 
 #include "models/api/error.h"
+#include "models/api/paths.h"
 #include "models/api/text.h"
 #include "models/graphs/onnx_fields.h"
 
@@ -157,6 +159,12 @@ class Look {
   int depth_ = 0;
 };
 
+// OpenVINO takes an offset in the file */_ORT_MEM_ADDR_/* for an address in its own memory.
+constexpr std::string_view kMemory = "_ORT_MEM_ADDR_";
+
+// Whether this part of a path is a hidden name or "..".
+bool IsHidden(const std::filesystem::path& part) { return part != "." && part.native().starts_with('.'); }
+
 }  // namespace
 
 std::vector<ExternalData> LookThroughOnnx(std::string_view file) {
@@ -176,13 +184,20 @@ void CheckExternalData(const ExternalData& data, const std::filesystem::path& fo
   const std::filesystem::path location(data.location);
   if (data.location.empty() || data.location.find('\0') != std::string::npos)
     throw LoadError(of + " has no location; expected the name of a file beside the ONNX file");
+  if (data.location.find(kMemory) != std::string::npos)
+    throw LoadError(
+        of + " is in " + Quote(data.location) +
+        ", by which OpenVINO reads memory and no file; save the data in a file beside the ONNX file");
   if (location.is_absolute()) throw outside();
   std::error_code error;
   const std::filesystem::path inside = std::filesystem::canonical(folder, error);
   if (error) throw LoadError("the model's version directory cannot be read: " + error.message());
   const std::filesystem::path file = std::filesystem::weakly_canonical(inside / location, error);
-  const std::filesystem::path relative = file.lexically_relative(inside);
-  if (error || relative.empty() || *relative.begin() == "..") throw outside();
+  if (error || !IsInside(file, inside)) throw outside();
+  if (std::any_of(location.begin(), location.end(), IsHidden))
+    throw LoadError(of + " is in " + Quote(data.location) +
+                    ", a path with a hidden name or '..', which checksums do not cover; put the file beside "
+                    "the ONNX file under a name that begins with no dot, and that name into the model");
   const uint64_t size =
       std::filesystem::is_regular_file(file, error) ? std::filesystem::file_size(file, error) : 0;
   if (error || size == 0)

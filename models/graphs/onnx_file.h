@@ -25,7 +25,8 @@ struct ExternalData {
 std::vector<ExternalData> LookThroughOnnx(std::string_view file);
 
 // Throws a LoadError unless the data is within a regular file of `folder`, also when symbolic links are
-// followed. Blocks on the file system.
+// followed: OpenVINO reads no other. A location with a hidden name or ".." is refused, because checksums
+// leave hidden files out, and so is one by which OpenVINO reads its own memory. Blocks on the file system.
 void CheckExternalData(const ExternalData& data, const std::filesystem::path& folder);
 
 }  // namespace saccade::models

@@ -125,8 +125,20 @@ class ExternalDataTest : public ::testing::Test {
 
 TEST_F(ExternalDataTest, FilesInTheFolderAreTaken) {
   EXPECT_EQ(WhyNotAt("data.bin"), "");
-  EXPECT_EQ(WhyNotAt("./sub/../data.bin", 16, 32), "");
+  EXPECT_EQ(WhyNotAt("./data.bin", 16, 32), "");
   EXPECT_EQ(WhyNotAt("sub/data.bin"), "");
+}
+
+TEST_F(ExternalDataTest, PathsThatChecksumsDoNotCoverAreRefused) {
+  std::ofstream(folder_ / ".data.bin") << std::string(48, 'x');
+  fs::create_directory(folder_ / ".sub");
+  std::ofstream(folder_ / ".sub" / "data.bin") << std::string(48, 'x');
+  for (const char* location : {".data.bin", "./.data.bin", ".sub/data.bin", "sub/../data.bin"})
+    EXPECT_THAT(WhyNotAt(location), HasSubstr("a path with a hidden name or '..'")) << location;
+  // The folder ..data of a volume of Kubernetes: the name in the graph is not hidden.
+  fs::create_directory_symlink(".sub", folder_ / "..data");
+  fs::create_symlink("..data/data.bin", folder_ / "mounted.bin");
+  EXPECT_EQ(WhyNotAt("mounted.bin"), "");
 }
 
 TEST_F(ExternalDataTest, FilesElsewhereAreRefused) {
@@ -140,6 +152,12 @@ TEST_F(ExternalDataTest, FilesElsewhereAreRefused) {
   EXPECT_THAT(WhyNotAt("up/secret"), HasSubstr("outside"));
   fs::create_symlink("data.bin", folder_ / "inner.bin");
   EXPECT_EQ(WhyNotAt("inner.bin"), "");
+}
+
+TEST_F(ExternalDataTest, NoLocationIsAnAddressInMemory) {
+  fs::create_directories(folder_ / "*" / "_ORT_MEM_ADDR_");
+  std::ofstream(folder_ / "*" / "_ORT_MEM_ADDR_" / "*") << std::string(48, 'x');
+  EXPECT_THAT(WhyNotAt("*/_ORT_MEM_ADDR_/*", 16, 32), HasSubstr("reads memory and no file"));
 }
 
 TEST_F(ExternalDataTest, MissingAndShortFilesAreRefused) {

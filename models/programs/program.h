@@ -47,6 +47,8 @@ struct ProgramOptions {
   int instances = 1;
   // The parameters of Triton's PyTorch backend, by name.
   Options options = {};
+  // The folder that links of the program's files may not leave. If empty, it is the program's own folder.
+  std::string repository = {};
 };
 
 // Reads and checks the file and RUNS ITS CODE: TorchScript, or an AOTInductor package if the name ends in

@@ -2,7 +2,6 @@
 // warmed up.
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,26 +40,29 @@ bool Fits(const MeasuredKind& kind, const ServedModelOptions& options) {
 }
 
 // Checks the checksums of the model's files. Call it before anything reads the weights.
-absl::Status CheckFiles(const ModelSettings& settings, const ChecksumRules& rules) {
+absl::Status CheckFiles(const ModelSettings& settings, const ModelVersion& version,
+                        const ChecksumRules& rules) {
   if (settings.repository.empty()) return absl::OkStatus();
   if (rules.required && settings.from_request)
     return absl::FailedPreconditionError(
         "the request has a configuration of its own, which is not signed, and the daemon runs with "
         "--require-signed; load the model with the configuration in the repository");
-  return CheckChecksums(settings.repository, settings.name, rules);
+  return CheckChecksums(settings.repository, settings.name, rules,
+                        {version.weights_path, version.int8_weights_path});
 }
 
-// What drift is compared with, if a file beside the weights says that; nullopt if there is none.
-absl::StatusOr<std::optional<Distribution>> ReadDriftFile(const std::string& weights_path) {
-  const auto folder = RepositoryPath::Root(std::filesystem::path(weights_path).parent_path());
-  if (!folder.ok()) return folder.status();
-  const RepositoryPath file = *folder / kDriftFile;
+// What drift is compared with, if a file in the version's folder says that; nullopt if there is none.
+absl::StatusOr<std::optional<Distribution>> ReadDriftFile(const ModelSettings& settings, int64_t version) {
+  if (settings.repository.empty()) return std::nullopt;
+  const auto root = RepositoryPath::Root(settings.repository);
+  if (!root.ok()) return root.status();
+  const RepositoryPath file = *root / settings.name / absl::StrCat(version) / kDriftFile;
   if (!file.Exists()) return std::nullopt;
   const auto text = file.ReadText(kMaxDriftFileBytes);
   if (!text.ok()) return text.status();
   auto distribution = ReadDistribution(*text);
   if (!distribution.ok())
-    return absl::InvalidArgumentError(absl::StrCat(kDriftFile, ": ", distribution.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat(file.shown(), ": ", distribution.status().message()));
   return *std::move(distribution);
 }
 
@@ -98,7 +100,7 @@ absl::Status ServedModel::Load() {
   const absl::Time start = load_start_ = clock_->Now();
   ReportStep(LoadStep::Kind::kChecking);
   absl::Status status = CheckAttested(options_.settings, options_.permissions);
-  if (status.ok()) status = CheckFiles(options_.settings, options_.permissions.checksums);
+  if (status.ok()) status = CheckFiles(options_.settings, options_.version, options_.permissions.checksums);
   if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadOnNode();
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
   if (!engines_.empty()) task = models::TaskName(description().task);
@@ -139,7 +141,7 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
                                 const ModelPermissions& permissions, std::vector<std::string>* warnings) {
   if (!version.status.ok()) return version.status;
   if (absl::Status attested = CheckAttested(settings, permissions); !attested.ok()) return attested;
-  absl::Status whole = CheckFiles(settings, permissions.checksums);
+  absl::Status whole = CheckFiles(settings, version, permissions.checksums);
   if (!whole.ok()) return whole;
   // Whether its steps fit can only be checked with their models loaded.
   if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
@@ -166,6 +168,9 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
 
 absl::StatusOr<InstanceSplit> ServedModel::TryAgain(ServedModelOptions options) const {
   options.deps = {};
+  // The files may have changed since Load().
+  absl::Status whole = CheckFiles(options.settings, options.version, options.permissions.checksums);
+  if (!whole.ok()) return whole;
   ServedModel again(std::move(options), nullptr, clock_, nullptr);
   again.precision_ = precision_;
   if (absl::Status loaded = again.LoadWeights(); !loaded.ok()) return loaded;
@@ -437,7 +442,7 @@ void ServedModel::WatchDrift() {
         "ensemble's steps by themselves");
     return;
   }
-  auto reference = ReadDriftFile(options_.version.weights_path);
+  auto reference = ReadDriftFile(options_.settings, version());
   if (!reference.ok()) {
     warn(absl::StrCat(reference.status().message(), "; the first items are compared with instead"));
     reference = std::nullopt;

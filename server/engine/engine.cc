@@ -16,6 +16,7 @@
 #include "server/engine/picture_engine.h"
 #include "server/engine/program_engine.h"
 #include "server/engine/tensor_pass.h"
+#include "server/repository/files.h"
 
 namespace saccade::server {
 namespace {
@@ -49,6 +50,16 @@ const std::string& WeightsFor(const ModelVersion& version, models::Precision pre
 
 namespace {
 
+// The links of files that were found earlier may lead elsewhere by now.
+absl::Status CheckLinks(const std::string& repository, const ModelVersion& version) {
+  if (repository.empty()) return absl::OkStatus();
+  for (const std::string* path : {&version.weights_path, &version.int8_weights_path}) {
+    if (path->empty()) continue;
+    if (absl::Status inside = CheckInside(repository, *path); !inside.ok()) return inside;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
                                                  const EngineOptions& options) {
   const models::Options network =
@@ -78,7 +89,8 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& setting
       .signature = pictures ? models::SignatureOf(*settings.pictures) : SignatureOf(settings),
       .gpu = options.gpu,
       .instances = options.instances,
-      .options = settings.options};
+      .options = settings.options,
+      .repository = settings.repository};
   wanted.signature.max_batch = settings.batching.max_batch_size;
   const std::string& file = options.version.weights_path;
   auto program = IsGraph(settings.backend) ? models::LoadGraph(file, std::move(wanted))
@@ -92,6 +104,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& setting
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings,
                                                    const EngineOptions& options) {
+  if (absl::Status inside = CheckLinks(settings.repository, options.version); !inside.ok()) return inside;
   try {
     switch (settings.backend) {
       case Backend::kSaccade:

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -104,6 +105,24 @@ absl::StatusOr<std::string> SumOf(const RepositoryPath& path) {
   return SumOfFile(*resolved, path.shown());
 }
 
+// Checks that `loaded` are among the files.
+absl::Status CheckLoaded(const Files& files, const std::string& model,
+                         const std::vector<std::string>& loaded) {
+  std::set<std::string> paths;
+  for (const auto& [name, file] : files) {
+    const auto path = file.ResolveFolder();
+    if (!path.ok()) return path.status();
+    paths.insert(path->string());
+  }
+  for (const std::string& path : loaded) {
+    if (path.empty() || paths.count(path) > 0) continue;
+    return Refused(model, absl::StrCat("'", absl::CHexEscape(path),
+                                       "' is not one of its files any more; a folder was moved or linked "
+                                       "anew while the model was loaded, load it again"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSignature(const RepositoryPath& folder, const std::string& sums,
                             const ChecksumRules& rules) {
   const RepositoryPath path = folder / kSignature;
@@ -135,7 +154,7 @@ absl::Status CheckSignature(const RepositoryPath& folder, const std::string& sum
 absl::StatusOr<std::string> FileSum(const std::string& path) { return SumOfFile(path, path); }
 
 absl::Status CheckChecksums(const std::string& repository, absl::string_view model,
-                            const ChecksumRules& rules) {
+                            const ChecksumRules& rules, const std::vector<std::string>& loaded) {
   const auto root = RepositoryPath::Root(repository);
   if (!root.ok()) return root.status();
   const RepositoryPath folder = *root / model;
@@ -174,7 +193,7 @@ absl::Status CheckChecksums(const std::string& repository, absl::string_view mod
                    absl::StrCat("has the SHA-256 ", *sum, ", but SHA256SUMS says ", expected->second,
                                 "; the file is damaged or was changed, copy it again"));
   }
-  return absl::OkStatus();
+  return CheckLoaded(files, folder.shown(), loaded);
 }
 
 }  // namespace saccade::server

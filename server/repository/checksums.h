@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,7 +26,11 @@ struct ChecksumRules {
 // Reads every file of the model's folder, if it has a SHA256SUMS: each must be listed there with its SHA-256,
 // and each listed file must be there. Hidden files are left out, as everywhere in a repository. Blocks on the
 // file system. Thread-safe. The error, FAILED_PRECONDITION, names the file, what it is and what was expected.
+//
+// `loaded` are paths as in ModelVersion, which the caller found earlier and is going to load; empty ones are
+// left out. It is an error if one is no longer among the files that were read, because a folder was linked
+// anew meanwhile.
 absl::Status CheckChecksums(const std::string& repository, absl::string_view model,
-                            const ChecksumRules& rules);
+                            const ChecksumRules& rules, const std::vector<std::string>& loaded = {});
 
 }  // namespace saccade::server

@@ -94,6 +94,23 @@ TEST_F(ChecksumsTest, AFileOutsideOfTheModelIsNoFileOfIt) {
   EXPECT_THAT(Outcome(), HasSubstr("names '../other/secret', which the model does not have"));
 }
 
+TEST_F(ChecksumsTest, WhatIsLoadedIsWhatWasRead) {
+  const std::filesystem::path version = std::filesystem::canonical(repository_.path()) / "m" / "1";
+  const auto outcome = [&](const std::string& loaded) {
+    return std::string(CheckChecksums(repository_.string(), "m", {}, {loaded, ""}).message());
+  };
+  EXPECT_EQ(outcome(version / "model.onnx"), "");
+  repository_.Write("x/1/model.onnx", "other weights");
+  EXPECT_THAT(outcome(repository_.path() / "x" / "1" / "model.onnx"),
+              HasSubstr("x/1/model.onnx' is not one of its files any more"));
+  // The graph's target has the right checksum, but is not the file that is loaded.
+  repository_.Write("x/1/model.onnx", "weights");
+  std::filesystem::remove(version / "model.onnx");
+  std::filesystem::create_symlink("../../x/1/model.onnx", version / "model.onnx");
+  EXPECT_EQ(outcome(version / "model.onnx"), "");
+  EXPECT_THAT(outcome(repository_.path() / "x" / "1" / "model.onnx"), HasSubstr("is not one of its files"));
+}
+
 TEST_F(ChecksumsTest, ALinkOutOfTheRepositoryIsRefused) {
   std::filesystem::create_symlink("/etc/hostname", repository_.path() / "m/1/link");
   WriteSums(absl::StrCat(sums_, SumOf("x"), "  1/link\n"));

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "models/api/paths.h"
 #include "models/api/text.h"
 
 namespace saccade::server {
@@ -19,8 +20,10 @@ absl::Status FileError(const std::error_code& error, const std::string& shown, a
   return absl::ErrnoToStatus(error.value(), absl::StrCat(shown, ": cannot ", doing));
 }
 
-bool IsInside(const fs::path& path, const fs::path& root) {
-  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+absl::Status LeadsOut(const std::string& shown) {
+  return absl::InvalidArgumentError(absl::StrCat(shown,
+                                                 ": a symbolic link leads out of the model repository; put "
+                                                 "the file into the repository, or link to a file in it"));
 }
 
 }  // namespace
@@ -72,12 +75,17 @@ absl::StatusOr<fs::path> RepositoryPath::Resolve() const {
   std::error_code error;
   fs::path resolved = fs::canonical(path_, error);
   if (error) return FileError(error, shown_, "open it");
-  if (!IsInside(resolved, root_)) {
-    return absl::InvalidArgumentError(absl::StrCat(shown_,
-                                                   ": a symbolic link leads out of the model repository; put "
-                                                   "the file into the repository, or link to a file in it"));
-  }
+  if (!models::IsInside(resolved, root_)) return LeadsOut(shown_);
   return resolved;
+}
+
+absl::StatusOr<fs::path> RepositoryPath::ResolveFolder() const {
+  if (auto resolved = Resolve(); !resolved.ok()) return resolved.status();
+  std::error_code error;
+  const fs::path folder = fs::canonical(path_.parent_path(), error);
+  if (error) return FileError(error, shown_, "open its folder");
+  if (!models::IsInside(folder, root_)) return LeadsOut(shown_);
+  return folder / path_.filename();
 }
 
 absl::StatusOr<std::string> RepositoryPath::ReadText(size_t max_bytes) const {
@@ -103,6 +111,17 @@ absl::StatusOr<std::string> RepositoryPath::ReadText(size_t max_bytes) const {
     return absl::InvalidArgumentError(absl::StrCat(shown_, ": is not UTF-8 text; save it as UTF-8"));
   }
   return text;
+}
+
+absl::Status CheckInside(const std::string& repository, const std::string& path) {
+  const auto root = RepositoryPath::Root(repository);
+  if (!root.ok()) return root.status();
+  std::error_code error;
+  const fs::path resolved = fs::canonical(path, error);
+  if (error) return absl::OkStatus();
+  const auto folder = root->Resolve();
+  if (!folder.ok()) return folder.status();
+  return models::IsInside(resolved, *folder) ? absl::OkStatus() : LeadsOut(path);
 }
 
 }  // namespace saccade::server

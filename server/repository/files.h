@@ -5,9 +5,10 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-#include "absl/strings/string_view.h"
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace saccade::server {
 
@@ -37,6 +38,11 @@ class RepositoryPath {
   // The path without symbolic links; an error if it leads out of the repository.
   absl::StatusOr<std::filesystem::path> Resolve() const;
 
+  // The path without symbolic links in its folder, but with its own name, even if that is a link: its ending
+  // and the files beside it are then those that the repository shows, and that checksums cover. An error if
+  // the folder or the link leads out of the repository. REQUIRES: not the root.
+  absl::StatusOr<std::filesystem::path> ResolveFolder() const;
+
   // Reads a regular file. An error if it has more than `max_bytes`, holds NUL, or is not UTF-8. Blocks on the
   // file system.
   absl::StatusOr<std::string> ReadText(size_t max_bytes) const;
@@ -48,5 +54,10 @@ class RepositoryPath {
   std::filesystem::path path_;
   std::string shown_;
 };
+
+// An error if `path`, when its links are followed, leads out of the repository. What is missing or cannot be
+// followed is left to the reader. Call it before opening a file that was found earlier. Blocks on the file
+// system.
+absl::Status CheckInside(const std::string& repository, const std::string& path);
 
 }  // namespace saccade::server

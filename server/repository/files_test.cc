@@ -53,6 +53,37 @@ TEST(RepositoryPathTest, ALinkMayStayInsideButNotLeadOut) {
   std::filesystem::remove(sibling);
 }
 
+TEST(RepositoryPathTest, ALinkKeepsItsNameAndItsFolder) {
+  TestRepository repository, elsewhere;
+  repository.Write("blobs/ab12", "inside");
+  repository.Write("m/..data/1/mounted", "inside");
+  std::filesystem::create_symlink("..data/1", repository.path() / "m" / "1");
+  std::filesystem::create_symlink("../../../blobs/ab12",
+                                  repository.path() / "m" / "..data" / "1" / "model.pt2");
+  elsewhere.Write("1/text", "outside");
+  std::filesystem::create_symlink(elsewhere.path() / "1" / "text", repository.path() / "m" / "1" / "outside");
+  // The folder is outside, but its file is a link to one inside.
+  std::filesystem::create_symlink(repository.path() / "blobs" / "ab12", elsewhere.path() / "1" / "back");
+  std::filesystem::create_symlink(elsewhere.path() / "1", repository.path() / "m" / "2");
+  // The repository itself is reached by a link.
+  const std::filesystem::path mounted = elsewhere.path() / "mounted";
+  std::filesystem::create_symlink(repository.path(), mounted);
+  const auto root = RepositoryPath::Root(mounted.string());
+  ASSERT_TRUE(root.ok()) << root.status();
+  const std::filesystem::path folder = std::filesystem::canonical(repository.path()) / "m" / "..data" / "1";
+  const RepositoryPath version = *root / "m" / "1";
+  EXPECT_EQ(*(version / "model.pt2").ResolveFolder(), folder / "model.pt2");
+  EXPECT_EQ(*(version / "mounted").ResolveFolder(), folder / "mounted");
+  for (const RepositoryPath& path : {version / "outside", *root / "m" / "2" / "back"})
+    EXPECT_THAT(Message(path.ResolveFolder().status()), HasSubstr("leads out of the model repository"));
+  EXPECT_EQ((version / "none").ResolveFolder().status().code(), absl::StatusCode::kNotFound);
+
+  EXPECT_TRUE(CheckInside(mounted.string(), folder / "model.pt2").ok());
+  EXPECT_TRUE(CheckInside(mounted.string(), folder / "none").ok());
+  EXPECT_THAT(Message(CheckInside(mounted.string(), folder / "outside")),
+              HasSubstr("leads out of the model repository"));
+}
+
 TEST(RepositoryPathTest, APipeDoesNotBlock) {
   TestRepository repository;
   ASSERT_EQ(mkfifo((repository.path() / "pipe").c_str(), 0600), 0);

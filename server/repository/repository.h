@@ -22,7 +22,9 @@ namespace saccade::server {
 
 struct ModelVersion {
   int64_t version = 0;
-  // Canonical path: without symbolic links and inside the repository. Empty for an ensemble.
+  // The canonical path of the version's folder, and the file's name in it. The name may be a symbolic link
+  // to a file in the repository: the files beside it count, and its ending, not the target's. Empty for an
+  // ensemble.
   std::string weights_path = {};
   // The same for weights.int8.safetensors, which `saccade quantize` writes; empty if the version has none.
   std::string int8_weights_path = {};

@@ -187,6 +187,41 @@ TEST(RepositoryTest, LinksThatLeadOutAreRefused) {
   EXPECT_THAT(ErrorOf(repository, "linked"), HasSubstr("linked: a symbolic link leads out"));
 }
 
+TEST(RepositoryTest, WeightsThatAreLinksKeepTheirNamesAndFolders) {
+  TestRepository repository;
+  repository.Write("blobs/ab12", "w");
+  repository.Write("x/model.xml", "w");
+  const auto link = [&](const std::string& to, const std::string& file) {
+    const std::filesystem::path path = repository.path() / "m" / "1" / file;
+    std::filesystem::create_directories(path.parent_path());
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(to, path);
+  };
+  constexpr char kTensors[] =
+      "input { name: \"a\" data_type: TYPE_FP32 dims: 1 } output { name: \"b\" data_type: TYPE_FP32 dims: 1 "
+      "}";
+  struct Case {
+    std::string config, name, target;
+  };
+  for (const Case& one : {Case{"backend: \"openvino\"", "model.xml", "../../x/model.xml"},
+                          Case{"backend: \"openvino\"", "model.xml", "../../blobs/ab12"},
+                          Case{"backend: \"onnxruntime\"", "model.onnx", "../../x/model.xml"},
+                          Case{"backend: \"pytorch\"", "model.pt2", "../../blobs/ab12"},
+                          Case{kConfig, "weights.safetensors", "../../blobs/ab12"}}) {
+    repository.Write("m/config.pbtxt", one.config == kConfig ? one.config : one.config + kTensors);
+    link(one.target, one.name);
+    const auto model = ReadModel(repository.string(), "m");
+    ASSERT_TRUE(model.ok()) << one.name << ": " << model.status();
+    EXPECT_THAT(model->versions.at(0).weights_path, EndsWith("/m/1/" + one.name)) << one.target;
+    std::filesystem::remove_all(repository.path() / "m");
+  }
+  repository.Write("m/config.pbtxt", kConfig);
+  link("../../blobs/ab12", "weights.pt");
+  link("../../blobs/ab12", "weights.int8.safetensors");
+  EXPECT_THAT(ReadModel(repository.string(), "m")->versions.at(0).int8_weights_path,
+              EndsWith("/m/1/weights.int8.safetensors"));
+}
+
 TEST(RepositoryTest, FilesAreBoundedAndUtf8) {
   TestRepository repository;
   repository.Write("m/1/weights.pt", "w");

@@ -35,8 +35,8 @@ constexpr absl::string_view kInt8Weights = "weights.int8.safetensors";
 
 bool IsNumeric(absl::string_view name) { return std::all_of(name.begin(), name.end(), absl::ascii_isdigit); }
 
-absl::StatusOr<std::string> Resolved(const RepositoryPath& file) {
-  const auto resolved = file.Resolve();
+absl::StatusOr<std::string> PathOf(const RepositoryPath& file) {
+  const auto resolved = file.ResolveFolder();
   if (!resolved.ok()) return resolved.status();
   if (std::error_code error; !std::filesystem::is_regular_file(*resolved, error)) {
     return absl::InvalidArgumentError(absl::StrCat(file.shown(), ": expected a regular file"));
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> FindWeights(const RepositoryPath& folder, Backend ba
                                         const std::string& weights_file) {
   const auto weights = ChooseWeights(folder, backend, weights_file);
   if (!weights.ok()) return weights.status();
-  return Resolved(folder / *weights);
+  return PathOf(folder / *weights);
 }
 
 absl::StatusOr<ModelVersion> ReadVersion(const RepositoryPath& folder, absl::string_view name,
@@ -67,7 +67,7 @@ absl::StatusOr<ModelVersion> ReadVersion(const RepositoryPath& folder, absl::str
   }
   const RepositoryPath int8 = folder / kInt8Weights;
   if (backend != Backend::kSaccade || !int8.Exists()) return version;
-  auto resolved = Resolved(int8);
+  auto resolved = PathOf(int8);
   if (resolved.ok()) {
     version.int8_weights_path = *std::move(resolved);
   } else if (version.status.ok()) {

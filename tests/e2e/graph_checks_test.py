@@ -39,6 +39,12 @@ def write(root, content=GOOD, text=None, description=None, file="model.onnx", na
     return folder
 
 
+def in_openvinos_format(folder):
+    """Replaces model.onnx by model.xml and model.bin."""
+    openvino.save_model(openvino.Core().read_model(folder / "model.onnx"), folder / "model.xml")
+    (folder / "model.onnx").unlink()
+
+
 def check(root, *flags):
     return run_to_end("--check-config", f"--model-repository={root / 'models'}", *flags)
 
@@ -63,6 +69,7 @@ REFUSED = {
     **{f"leads_{how}": ({"content": external(location, length=4)}, [
         f"the external data of tensor 'weight' is in '{location}', which is outside of the model's version directory"])
        for how, location in LEADS_OUT.items()},
+    "data_hidden": ({"content": external(".w.bin")}, ["'.w.bin', a path with a hidden name or '..', which checksums do not cover"]),
     "data_missing": ({"content": external("w.bin")}, ["'w.bin', which is missing or empty"]),
     "data_short": ({"content": external("w.bin")}, [f"is at bytes 0 to {WEIGHT.nbytes} of 'w.bin', which has {WEIGHT.nbytes - 4}"]),
     "operator": ({"content": operators(onnx.node("Frobnicate", ["x"], ["y"], domain="acme"))},
@@ -71,7 +78,7 @@ REFUSED = {
     # These models are in OpenVINO's format, whose weights are in another file.
     "weights_short": ({"text": config("openvino")}, ["OpenVINO does not take the file"]),
     "weights_missing": ({"text": config("openvino")}, ["'model.bin' is missing, empty or no file; expected the weights beside the .xml file"]),
-    "weights_outside": ({"text": config("openvino")}, ["'model.bin' leads out of the model's version directory"]),
+    "weights_outside": ({"text": config("openvino")}, ["'model.bin' leads out of the model repository"]),
     # Configurations that do not fit the graph.
     "fp64": ({"text": config(x="FP64 [ 3, -1, -1 ]")},
              ["input 'x' of the graph is FP32 [-1,3,-1,-1], but the configuration says FP64 [-1,3,-1,-1]"]),
@@ -108,14 +115,14 @@ def checked(tmp_path_factory):
     for how in LEADS_OUT:
         (folders[f"leads_{how}"] / "link.bin").symlink_to("../../other/secret.bin")
         (folders[f"leads_{how}"] / "up").symlink_to("../../other")
+    (folders["data_hidden"] / ".w.bin").write_bytes(WEIGHT.tobytes())
     (folders["data_short"] / "w.bin").write_bytes(WEIGHT.tobytes()[:-4])
     for n in range(len(DAMAGED_XML)):
         (folders[f"xml{n}"] / "model.bin").write_bytes(bytes(16))
     for name in ("weights_short", "weights_missing", "weights_outside"):
-        openvino.save_model(openvino.Core().read_model(folders[name] / "model.onnx"), folders[name] / "model.xml")
-        (folders[name] / "model.onnx").unlink()
-    whole = (folders["weights_outside"] / "model.bin").rename(root / "models" / "weights.bin").read_bytes()
-    (folders["weights_outside"] / "model.bin").symlink_to("../../weights.bin")
+        in_openvinos_format(folders[name])
+    whole = (folders["weights_outside"] / "model.bin").rename(root / "weights.bin").read_bytes()
+    (folders["weights_outside"] / "model.bin").symlink_to("../../../weights.bin")
     (folders["weights_short"] / "model.bin").write_bytes(whole[: len(whole) // 2])
     (folders["weights_missing"] / "model.bin").unlink()
     write(root, name="good")
@@ -207,6 +214,95 @@ def test_a_daemon_that_requires_signatures_loads_only_signed_models(tmp_path):
         daemon.await_ready()
         with triton.InferenceServerClient(daemon.grpc_address) as client:
             assert [name for name in names if client.is_model_ready(name)] == ["signed"]
+
+
+def data_beside(folder, weight=WEIGHT):
+    (folder / "w.bin").write_bytes(weight.tobytes())
+
+
+# By format: what write() is given, what happens to its folder then, and the names of the graph and of its weights.
+IN_TWO_FILES = {
+    "ir": ({"text": config("openvino")}, in_openvinos_format, "model.xml", "model.bin"),
+    "onnx": ({"content": external("w.bin")}, data_beside, "model.onnx", "w.bin"),
+}
+
+
+def in_two_files(tmp_path, format, name):
+    """Writes a model whose weights are not in the file of the graph. Returns its version's folder, and the names of both files."""
+    written, finish, graph, weights = IN_TWO_FILES[format]
+    folder = write(tmp_path, name=name, **written)
+    finish(folder)
+    return folder, graph, weights
+
+
+def other_weights(tmp_path, format):
+    """The bytes of the weights' file of a network with other weights."""
+    if format == "onnx":
+        return (2 * WEIGHT).tobytes()
+    folder = tmp_path / "others"
+    folder.mkdir()
+    (folder / "model.onnx").write_bytes(onnx.classifier(2 * WEIGHT, BIAS))
+    in_openvinos_format(folder)
+    return (folder / "model.bin").read_bytes()
+
+
+def answers(tmp_path, names, *flags):
+    """Returns what each model answers to the same picture."""
+    pixels = triton.InferInput("x", [1, 3, 64, 64], "FP32")
+    pixels.set_data_from_numpy(numpy.random.default_rng(11).normal(size=(1, 3, 64, 64)).astype("float32"))
+    with Daemon(tmp_path / "models", "--model-control-mode=explicit", *flags, log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        with triton.InferenceServerClient(daemon.grpc_address) as client:
+            for name in names:
+                client.load_model(name)
+            return [client.infer(name, [pixels]).as_numpy("y") for name in names]
+
+
+@pytest.mark.parametrize("format", IN_TWO_FILES)
+def test_a_signed_graph_that_is_a_link_is_computed_with_the_signed_weights(tmp_path, format):
+    """Other weights lie beside the link's target, and the signed ones, which the checksums cover, beside the link."""
+    private, public = keys_of(tmp_path)
+    for name in ("m", "untouched"):
+        folder, graph, weights = in_two_files(tmp_path, format, name)
+        sums(folder.parent)
+        sign(folder.parent, private)
+    x = tmp_path / "models" / "x"
+    x.mkdir()
+    (x / weights).write_bytes(other_weights(tmp_path, format))
+    attacked = tmp_path / "models" / "m" / "1"
+    (attacked / graph).rename(x / graph)
+    (attacked / graph).symlink_to(f"../../x/{graph}")
+    expected, got = answers(tmp_path, ("untouched", "m"), f"--signing-key={public}", "--require-signed")
+    numpy.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("format", IN_TWO_FILES)
+def test_a_folder_that_kubernetes_mounted_is_loaded(tmp_path, format):
+    """Each name is a link through the link ..data to a hidden folder."""
+    private, public = keys_of(tmp_path)
+    folder, graph, weights = in_two_files(tmp_path, format, "m")
+    sums(folder.parent)
+    sign(folder.parent, private)
+    (folder / "..2026").mkdir()
+    (folder / "..data").symlink_to("..2026")
+    for name in (graph, weights):
+        (folder / name).rename(folder / "..2026" / name)
+        (folder / name).symlink_to(f"..data/{name}")
+    assert Checked(tmp_path / "models", f"--signing-key={public}", "--require-signed").of("m")[0] == "OK"
+
+
+def test_links_into_a_store_keep_the_formats_of_their_names(tmp_path):
+    """The files in the store have no endings."""
+    in_openvinos_format(write(tmp_path, text=config("openvino"), name="ir"))
+    write(tmp_path, name="onnx")
+    blobs = tmp_path / "models" / "blobs"
+    expected = answers(tmp_path, ("ir", "onnx"))
+    blobs.mkdir()
+    for number, file in enumerate(("ir/1/model.xml", "ir/1/model.bin", "onnx/1/model.onnx")):
+        path = tmp_path / "models" / file
+        path.rename(blobs / f"ab1{number}")
+        path.symlink_to(f"../../blobs/ab1{number}")
+    numpy.testing.assert_array_equal(answers(tmp_path, ("ir", "onnx")), expected)
 
 
 def test_a_configuration_in_a_request_is_not_signed(tmp_path):

@@ -461,7 +461,7 @@ def test_a_batch_that_does_not_fit_a_graph_is_an_error(failing, tmp_path, batch,
     ("weights.bin", "is in 'weights.bin', which is missing or empty; copy that file"),
     ("../secret", "cannot be copied beside the model"), ("/etc/passwd", "cannot be copied beside the model"),
     ("data/../../secret", "cannot be copied beside the model"), ("", "cannot be copied beside the model"),
-    ("model.onnx", "cannot be copied beside the model"), ("link", "leads out of the graph's folder"),
+    ("model.onnx", "cannot be copied beside the model"), (".weights.bin", "cannot be copied beside the model"), ("link", "leads out of the graph's folder"),
 ])  # fmt: skip
 def test_external_data_that_is_missing_or_elsewhere_is_an_error(failing, tmp_path, location, complaint):
     folder = tmp_path / "given"

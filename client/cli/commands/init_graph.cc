@@ -85,11 +85,8 @@ void AddExternalData(std::string_view file, const fs::path& folder, ModelFolder&
   std::set<fs::path> seen;
   for (const models::ExternalData& data : models::LookThroughOnnx(file)) {
     models::CheckExternalData(data, folder);
-    const fs::path location(data.location);
-    const fs::path to = location.lexically_normal();
-    const bool goes_up =
-        std::any_of(location.begin(), location.end(), [](const fs::path& part) { return part == ".."; });
-    if (goes_up || to == kFileName)
+    const fs::path to = fs::path(data.location).lexically_normal();
+    if (to == kFileName)
       throw models::LoadError(absl::StrCat(
           "the external data of tensor ", models::Quote(data.tensor), " is in ", models::Quote(data.location),
           ", which cannot be copied beside the model; save the model with its data "

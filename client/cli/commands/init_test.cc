@@ -175,7 +175,8 @@ TEST_F(Init, ExternalDataOfOnnxFilesIsCopiedFromTheirFolderOnly) {
   std::filesystem::create_directory_symlink(folder_ / "in" / "data", folder_ / "in" / "link");
   std::filesystem::create_directories(folder_ / "in" / "data" / "deep");
   std::filesystem::create_directory_symlink(folder_ / "in" / "data" / "deep", folder_ / "in" / "deep");
-  EXPECT_THAT(Run(File("in/w", external("deep/../weights.bin"))).err, HasSubstr("cannot be copied"));
+  EXPECT_THAT(Run(File("in/w", external("deep/../weights.bin"))).err,
+              HasSubstr("a path with a hidden name or '..'"));
   std::filesystem::remove_all(folder_ / "models");
   const RunResult run = Run(File("in/w", external("link/weights.bin")));
   EXPECT_EQ(run.exit_code, 0) << run.err;

@@ -40,7 +40,9 @@ def _external_data(program: pathlib.Path, graph: onnx_file.OnnxFile) -> dict[pat
     for location, tensor in graph.locations.items():
         of = f"{program}: the external data of tensor '{tensor}' is in '{location}'"
         name = pathlib.PurePosixPath(location)
-        if not location or "\0" in location or name.is_absolute() or ".." in name.parts or name == _GRAPH:
+        # The daemon reads no hidden files.
+        hidden = any(part.startswith(".") for part in name.parts)
+        if not location or "\0" in location or name.is_absolute() or hidden or name == _GRAPH:
             raise ImportFailure(f"{of}, which cannot be copied beside the model; save it with its data in another file of the same folder")
         path = program.parent / name
         if not any(path.resolve().is_relative_to(folder) for folder in folders):
