@@ -33,7 +33,8 @@ std::string Name(absl::string_view method, absl::string_view path) {
 
 // The routes of both ports, as the daemon has them. Their handlers are never called.
 struct Ports {
-  RestService rest{{}, {nullptr, nullptr, nullptr, nullptr}};
+  SharedMemory shared_memory{{}};
+  RestService rest{{}, {nullptr, nullptr, nullptr, &shared_memory}};
   VisionRest vision{{}};
   std::vector<HttpRoute> http;
   std::vector<HttpRoute> metrics;
