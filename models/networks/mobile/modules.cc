@@ -81,7 +81,9 @@ Grid FilteredGrid(const Block& block, const TensorMap& tensors) {
   return Placed(tensors, ExpandName(block) + ".conv", {}).grids->output;
 }
 
-kernels::Int8InvertedResidual FusedInInt8(const Block& block, const TensorMap& tensors) {
+// `filtered` is FilteredGrid().
+kernels::Int8InvertedResidual FusedInInt8(const Block& block, const TensorMap& tensors,
+                                          const Grid& filtered) {
   const auto layer = [&](const std::string& name, const Affine& affine) {
     const at::Tensor scale = Placed(tensors, name + ".conv", {}).weight_scale;
     const Int8Weight weight = Scaled({tensors.at(name + ".conv.weight"), scale}, affine.scale);
@@ -99,7 +101,7 @@ kernels::Int8InvertedResidual FusedInInt8(const Block& block, const TensorMap& t
       .expand = {},
       .filter = normed(depthwise),
       .project = normed(project),
-      .filtered = ByteGridOf(FilteredGrid(block, tensors)),
+      .filtered = ByteGridOf(filtered),
       .projected = ByteGridOf(Depthwise(block).stays_int8 ? filter_grids.output : project_grids.input),
       .out = ByteGridOf(project_grids.output)};
   if (block.expanded() > 0) {
@@ -138,8 +140,8 @@ MobileModule::MobileModule(const Block& block, const MobileOptions& options, con
     LoadLayers(tensors);
   }
   if (CanBeFusedInInt8(block, tensors)) {
-    fused_int8_.emplace(FusedInInt8(block, tensors));
     filtered_grid_ = FilteredGrid(block, tensors);
+    fused_int8_.emplace(FusedInInt8(block, tensors, filtered_grid_));
   }
 }
 
