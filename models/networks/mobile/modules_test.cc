@@ -5,6 +5,7 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <map>
 #include <memory>
@@ -24,6 +25,12 @@
 
 namespace saccade::models {
 namespace {
+
+// Limits oneDNN to the instructions that our kernel has, before its first operation, unless the environment
+// limits it already. For AMX it multiplies the scales of the input and of the weights first, and then the
+// sum, which rounds other numbers.
+[[maybe_unused]] const int kOneDnnWithoutAmx =
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI", /*overwrite=*/0);
 
 MobileOptions Sanet(const Options& options = {}) { return ParseMobileOptions("sanet", options); }
 
