@@ -66,7 +66,7 @@ class Calibration {
   // Adds a layer as a unit of its own.
   std::shared_ptr<CalibratedLayer> Add(std::string file_name, at::Tensor weight, CalibratedLayer::Maker make);
   // Makes one unit of the layers with these weights, in this order: those that one kernel computes if all of
-  // them are in 8 bits. They have been added, and not joined before.
+  // them are in 8 bits. Throws std::logic_error if one was not added, or is joined already.
   void Join(std::string module, const std::vector<std::string>& file_names);
   void Observe(CalibratedLayer& layer, const at::Tensor& input, const at::Tensor& output) const;
 
