@@ -7,30 +7,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <ostream>
 #include <random>
 #include <tuple>
 #include <vector>
 
 #include "kernels/common/testing_below_tensors.h"
+#include "kernels/inverted_residual/inverted_residual_testing.h"
 
 namespace saccade::kernels {
 namespace {
 
-struct Config {
-  int64_t batch = 1;
-  int64_t height = 7;
-  int64_t width = 7;
-  InvertedResidualLayers layers;
-  bool skips = false;
-};
-
-std::ostream& operator<<(std::ostream& out, const Config& c) {
-  return out << c.batch << "x" << c.height << "x" << c.width << " inputs=" << c.layers.inputs
-             << " expanded=" << c.layers.expanded << " kept=" << c.layers.kept
-             << " beside=" << c.layers.beside << " outputs=" << c.layers.outputs
-             << " stride=" << c.layers.stride << " skips=" << c.skips;
-}
+using Config = InvertedResidualTestConfig;
 
 // Every kind of module; sides that are multiples of no block of positions, one position, rows that do not fit
 // in the cache together, channels that fill no vector.
@@ -70,11 +57,11 @@ template <typename T>
 class TestCase {
  public:
   TestCase(const Config& config, unsigned seed) : config_(config), layers_(config.layers), random_(seed) {
-    const int64_t positions = config.batch * config.height * config.width;
+    const int64_t positions = config.positions();
     x_ = Map(positions * layers_.inputs);
     kept_ = Map(positions * layers_.kept);
-    beside_ = Map(OutPositions() * layers_.beside);
-    skipped_ = Map(config.skips ? OutPositions() * layers_.outputs : 0);
+    beside_ = Map(config_.out_positions() * layers_.beside);
+    skipped_ = Map(config.skips ? config_.out_positions() * layers_.outputs : 0);
     expand_ = Weights(layers_.expanded * layers_.inputs, layers_.inputs);
     expand_bias_ = Weights(InvertedResidualLayers::Padded(layers_.expanded), 4);
     std::fill(expand_bias_.begin() + layers_.expanded, expand_bias_.end(), 0.0F);
@@ -85,7 +72,7 @@ class TestCase {
     ClearPadding();
     packed_expand_ = PackProduct<T>(expand_.data(), layers_.expanded, layers_.inputs);
     packed_project_ = PackProduct<T>(project_.data(), layers_.outputs, layers_.projected_row());
-    out_.assign(static_cast<size_t>(OutPositions() * layers_.outputs),
+    out_.assign(static_cast<size_t>(config_.out_positions() * layers_.outputs),
                 T{std::numeric_limits<float>::quiet_NaN()});
   }
 
@@ -122,11 +109,12 @@ class TestCase {
     double worst = 0;
     double squares = 0;
     for (int64_t b = 0; b < config_.batch; ++b) {
-      for (int64_t y = 0; y < OutHeight(); ++y) {
-        for (int64_t x = 0; x < OutWidth(); ++x) {
+      for (int64_t y = 0; y < config_.out_height(); ++y) {
+        for (int64_t x = 0; x < config_.out_width(); ++x) {
           const std::vector<double> projected = ProjectedRow(b, y, x);
           for (int64_t n = 0; n < layers_.outputs; ++n) {
-            const int64_t at = ((b * OutHeight() + y) * OutWidth() + x) * layers_.outputs + n;
+            const int64_t at =
+                ((b * config_.out_height() + y) * config_.out_width() + x) * layers_.outputs + n;
             double sum = project_bias_[n] + (config_.skips ? Value(skipped_[at]) : 0);
             for (int64_t k = 0; k < layers_.projected_row(); ++k)
               sum += projected[k] * Rounded(project_[n * layers_.projected_row() + k]);
@@ -147,9 +135,6 @@ class TestCase {
   static double Value(T value) { return static_cast<double>(static_cast<float>(value)); }
   // A weight of a product as the code has it.
   static double Rounded(float weight) { return Value(T{weight}); }
-  int64_t OutHeight() const { return (config_.height - 1) / layers_.stride + 1; }
-  int64_t OutWidth() const { return (config_.width - 1) / layers_.stride + 1; }
-  int64_t OutPositions() const { return config_.batch * OutHeight() * OutWidth(); }
 
   std::vector<T> Map(int64_t count) {
     std::vector<T> map;
@@ -206,7 +191,7 @@ class TestCase {
       row.push_back(std::clamp(sum, 0.0, 6.0));
     }
     row.resize(static_cast<size_t>(layers_.projected_row()));
-    const int64_t position = (b * OutHeight() + y) * OutWidth() + x;
+    const int64_t position = (b * config_.out_height() + y) * config_.out_width() + x;
     for (int64_t k = 0; k < layers_.beside; ++k)
       row[layers_.filtered_row() + k] = Value(beside_[position * layers_.beside + k]);
     return row;

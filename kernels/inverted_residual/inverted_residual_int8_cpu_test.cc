@@ -11,16 +11,13 @@
 #include <vector>
 
 #include "kernels/common/testing_below_tensors.h"
+#include "kernels/inverted_residual/inverted_residual_testing.h"
 
 namespace saccade::kernels {
 namespace {
 
 struct Config {
-  int64_t batch = 1;
-  int64_t height = 7;
-  int64_t width = 7;
-  InvertedResidualLayers layers;
-  bool skips = false;
+  InvertedResidualTestConfig sizes;
   // Zero points of the module's input, of what is filtered, of what is projected and of the result.
   int32_t zeros[4] = {0, 0, 0, 0};
   bool bfloat16 = false;
@@ -31,11 +28,8 @@ struct Config {
 };
 
 std::ostream& operator<<(std::ostream& out, const Config& c) {
-  return out << c.batch << "x" << c.height << "x" << c.width << " inputs=" << c.layers.inputs
-             << " expanded=" << c.layers.expanded << " kept=" << c.layers.kept
-             << " beside=" << c.layers.beside << " outputs=" << c.layers.outputs
-             << " stride=" << c.layers.stride << " skips=" << c.skips << " zeros=" << c.zeros[0] << ","
-             << c.zeros[1] << "," << c.zeros[2] << "," << c.zeros[3] << " bfloat16=" << c.bfloat16
+  return out << c.sizes << " zeros=" << c.zeros[0] << "," << c.zeros[1] << "," << c.zeros[2] << ","
+             << c.zeros[3] << " bfloat16=" << c.bfloat16
              << " kept_on_filtered_grid=" << c.kept_on_filtered_grid << " reaches_six=" << c.reaches_six;
 }
 
@@ -43,96 +37,99 @@ std::ostream& operator<<(std::ostream& out, const Config& c) {
 // position, maps whose rows do not fit in the cache together.
 std::vector<Config> Configs() {
   return {
-      {.layers = {.inputs = 16, .expanded = 96, .outputs = 16}, .skips = true, .zeros = {121, 0, 0, 99}},
-      {.height = 9,
-       .width = 10,
-       .layers = {.inputs = 16, .expanded = 96, .outputs = 24, .stride = 2},
+      {.sizes = {.layers = {.inputs = 16, .expanded = 96, .outputs = 16}, .skips = true},
+       .zeros = {121, 0, 0, 99}},
+      {.sizes = {.height = 9,
+                 .width = 10,
+                 .layers = {.inputs = 16, .expanded = 96, .outputs = 24, .stride = 2}},
        .zeros = {0, 0, 0, 130}},
-      {.batch = 3,
-       .height = 8,
-       .width = 8,
-       .layers = {.inputs = 24, .expanded = 144, .outputs = 32, .stride = 2},
+      {.sizes = {.batch = 3,
+                 .height = 8,
+                 .width = 8,
+                 .layers = {.inputs = 24, .expanded = 144, .outputs = 32, .stride = 2}},
        .zeros = {100, 7, 0, 0}},
-      {.batch = 2, .height = 5, .width = 13, .layers = {.kept = 32, .outputs = 16}, .zeros = {0, 0, 0, 90}},
-      {.height = 6, .width = 11, .layers = {.kept = 24, .outputs = 20, .stride = 2}, .zeros = {33, 0, 5, 90}},
-      {.batch = 2,
-       .height = 6,
-       .width = 5,
-       .layers = {.inputs = 16, .expanded = 80, .kept = 16, .outputs = 16},
-       .skips = true,
+      {.sizes = {.batch = 2, .height = 5, .width = 13, .layers = {.kept = 32, .outputs = 16}},
+       .zeros = {0, 0, 0, 90}},
+      {.sizes = {.height = 6, .width = 11, .layers = {.kept = 24, .outputs = 20, .stride = 2}},
+       .zeros = {33, 0, 5, 90}},
+      {.sizes = {.batch = 2,
+                 .height = 6,
+                 .width = 5,
+                 .layers = {.inputs = 16, .expanded = 80, .kept = 16, .outputs = 16},
+                 .skips = true},
        .zeros = {111, 128, 0, 121}},
-      {.batch = 2,
-       .height = 6,
-       .width = 5,
-       .layers = {.inputs = 16, .expanded = 80, .kept = 16, .outputs = 16, .stride = 2},
+      {.sizes = {.batch = 2,
+                 .height = 6,
+                 .width = 5,
+                 .layers = {.inputs = 16, .expanded = 80, .kept = 16, .outputs = 16, .stride = 2}},
        .zeros = {111, 85, 0, 121},
        .kept_on_filtered_grid = true},
-      {.height = 6,
-       .width = 5,
-       .layers = {.inputs = 12, .expanded = 60, .kept = 12, .outputs = 40},
+      {.sizes = {.height = 6,
+                 .width = 5,
+                 .layers = {.inputs = 12, .expanded = 60, .kept = 12, .outputs = 40}},
        .zeros = {128, 60, 0, 121}},
-      {.batch = 2,
-       .height = 9,
-       .width = 9,
-       .layers = {.inputs = 16, .expanded = 80, .beside = 16, .outputs = 16},
-       .skips = true,
+      {.sizes = {.batch = 2,
+                 .height = 9,
+                 .width = 9,
+                 .layers = {.inputs = 16, .expanded = 80, .beside = 16, .outputs = 16},
+                 .skips = true},
        .zeros = {128, 0, 100, 121}},
-      {.height = 9,
-       .width = 9,
-       .layers = {.inputs = 24, .expanded = 120, .beside = 24, .outputs = 72, .stride = 2},
+      {.sizes = {.height = 9,
+                 .width = 9,
+                 .layers = {.inputs = 24, .expanded = 120, .beside = 24, .outputs = 72, .stride = 2}},
        .zeros = {128, 0, 100, 121},
        .bfloat16 = true},
-      {.height = 1,
-       .width = 1,
-       .layers = {.inputs = 8, .expanded = 48, .outputs = 8},
-       .skips = true,
+      {.sizes =
+           {.height = 1, .width = 1, .layers = {.inputs = 8, .expanded = 48, .outputs = 8}, .skips = true},
        .zeros = {9, 0, 0, 0}},
-      {.height = 2, .width = 1, .layers = {.inputs = 8, .expanded = 48, .outputs = 8, .stride = 2}},
-      {.height = 1, .width = 29, .layers = {.inputs = 4, .expanded = 30, .outputs = 57}, .skips = true},
-      {.layers = {.inputs = 16, .expanded = 80, .outputs = 24},
+      {.sizes = {.height = 2,
+                 .width = 1,
+                 .layers = {.inputs = 8, .expanded = 48, .outputs = 8, .stride = 2}}},
+      {.sizes =
+           {.height = 1, .width = 29, .layers = {.inputs = 4, .expanded = 30, .outputs = 57}, .skips = true}},
+      {.sizes = {.layers = {.inputs = 16, .expanded = 80, .outputs = 24}},
        .zeros = {121, 0, 31, 99},
        .reaches_six = true},
-      {.height = 9,
-       .width = 8,
-       .layers = {.inputs = 16, .expanded = 80, .outputs = 24, .stride = 2},
+      {.sizes = {.height = 9,
+                 .width = 8,
+                 .layers = {.inputs = 16, .expanded = 80, .outputs = 24, .stride = 2}},
        .zeros = {121, 31, 0, 99},
        .reaches_six = true},
-      {.height = 40,
-       .width = 61,
-       .layers = {.inputs = 32, .expanded = 576, .outputs = 160},
+      {.sizes = {.height = 40, .width = 61, .layers = {.inputs = 32, .expanded = 576, .outputs = 160}},
        .zeros = {128, 31, 40, 128}},
   };
 }
 
 class TestCase {
  public:
-  TestCase(const Config& config, unsigned seed) : config_(config), layers_(config.layers), random_(seed) {
+  TestCase(const Config& config, unsigned seed)
+      : config_(config), sizes_(config.sizes), layers_(config.sizes.layers), random_(seed) {
     w_.layers = layers_;
     w_.filtered = {.scale = config.reaches_six ? 0.05F : 0.0217F, .zero = config.zeros[1]};
     w_.projected = {.scale = config.reaches_six ? 0.05F : 0.0193F, .zero = config.zeros[2]};
     w_.out = {.scale = 0.0371F, .zero = config.zeros[3]};
     x_grid_ = {.scale = 0.0311F, .zero = config.zeros[0]};
     kept_grid_ = config.kept_on_filtered_grid ? w_.filtered : x_grid_;
-    const int64_t positions = config.batch * config.height * config.width;
+    const int64_t positions = sizes_.positions();
     x_ = Bytes(positions * layers_.inputs);
     kept_ = Bytes(positions * layers_.kept);
-    for (int64_t i = 0; i < OutPositions() * layers_.beside; ++i) {
+    for (int64_t i = 0; i < sizes_.out_positions() * layers_.beside; ++i) {
       beside_bfloat16_.push_back(BFloat16{normal_(random_)});
       beside_.push_back(config.bfloat16 ? static_cast<float>(beside_bfloat16_.back()) : normal_(random_));
     }
-    skipped_ = Bytes(config.skips ? OutPositions() * layers_.outputs : 0);
+    skipped_ = Bytes(sizes_.skips ? sizes_.out_positions() * layers_.outputs : 0);
     expand_ = RandomLayer(layers_.expanded, layers_.inputs, 0.5F);
     filter_ = RandomLayer(w_.filtered_channels(), 9, 0.6F);
     project_ = RandomLayer(layers_.outputs, w_.projected_channels(), 0.5F);
     PackAll();
   }
 
-  const std::vector<uint8_t>& Run(int threads) { return RunFirst(config_.batch, threads); }
+  const std::vector<uint8_t>& Run(int threads) { return RunFirst(sizes_.batch, threads); }
 
   // Computes the first `batch` samples alone.
   const std::vector<uint8_t>& RunFirst(int64_t batch, int threads) {
     Int8InvertedResidualProblem p{
-        .weights = w_, .batch = batch, .height = config_.height, .width = config_.width};
+        .weights = w_, .batch = batch, .height = sizes_.height, .width = sizes_.width};
     p.x = layers_.expanded > 0 ? x_.data() : nullptr;
     p.x_grid = x_grid_;
     p.kept = layers_.kept > 0 ? kept_.data() : nullptr;
@@ -144,9 +141,9 @@ class TestCase {
         p.beside = beside_.data();
       }
     }
-    p.skipped = config_.skips ? skipped_.data() : nullptr;
+    p.skipped = sizes_.skips ? skipped_.data() : nullptr;
     p.skipped_grid = kSkippedGrid;
-    out_.assign(batch * OutHeight() * OutWidth() * layers_.outputs, 0);
+    out_.assign(batch * sizes_.out_height() * sizes_.out_width() * layers_.outputs, 0);
     p.out = out_.data();
     // Exactly as long as promised, and filled with what must not matter.
     std::vector<std::byte> workspace(Int8InvertedResidualCpuWorkspaceBytes(p, threads), std::byte{0xa5});
@@ -163,14 +160,14 @@ class TestCase {
     }
     std::vector<uint8_t> out;
     const int64_t channels = w_.projected_channels();
-    for (int64_t p = 0; p < OutPositions(); ++p) {
+    for (int64_t p = 0; p < sizes_.out_positions(); ++p) {
       for (int64_t n = 0; n < layers_.outputs; ++n) {
         int32_t sum = 0;
         for (int64_t k = 0; k < channels; ++k)
           sum += projected[p * channels + k] * project_.weight[n * channels + k];
         const float bias = BiasFor(project_, n, w_.projected);
         float number = Number(sum, project_.scale[n], bias, w_.projected.scale);
-        if (config_.skips) {
+        if (sizes_.skips) {
           const auto other = static_cast<float>(skipped_[p * layers_.outputs + n] - kSkippedGrid.zero);
           number = std::fma(other, kSkippedGrid.scale, number);
         }
@@ -209,13 +206,10 @@ class TestCase {
 
   template <typename T>
   void Change(std::vector<T>& map, T value) const {
-    std::fill(map.begin() + static_cast<int64_t>(map.size()) / config_.batch, map.end(), value);
+    std::fill(map.begin() + static_cast<int64_t>(map.size()) / sizes_.batch, map.end(), value);
   }
 
   ByteGrid FilteredGrid() const { return layers_.expanded > 0 ? w_.filtered : kept_grid_; }
-  int64_t OutHeight() const { return (config_.height - 1) / layers_.stride + 1; }
-  int64_t OutWidth() const { return (config_.width - 1) / layers_.stride + 1; }
-  int64_t OutPositions() const { return config_.batch * OutHeight() * OutWidth(); }
 
   std::vector<uint8_t> Bytes(int64_t count) {
     std::vector<uint8_t> bytes;
@@ -293,7 +287,7 @@ class TestCase {
   // Returns the map that the filter reads, [positions][channels].
   std::vector<uint8_t> Expanded() const {
     std::vector<uint8_t> map;
-    for (int64_t p = 0; p < config_.batch * config_.height * config_.width; ++p) {
+    for (int64_t p = 0; p < sizes_.positions(); ++p) {
       for (int64_t n = 0; n < layers_.expanded; ++n) {
         int32_t sum = 0;
         for (int64_t k = 0; k < layers_.inputs; ++k)
@@ -315,17 +309,17 @@ class TestCase {
     std::vector<uint8_t> map;
     const int64_t channels = w_.filtered_channels();
     const ByteGrid grid = FilteredGrid();
-    for (int64_t p = 0; p < OutPositions(); ++p) {
-      const int64_t b = p / (OutHeight() * OutWidth());
-      const int64_t y = p / OutWidth() % OutHeight();
-      const int64_t x = p % OutWidth();
+    for (int64_t p = 0; p < sizes_.out_positions(); ++p) {
+      const int64_t b = p / (sizes_.out_height() * sizes_.out_width());
+      const int64_t y = p / sizes_.out_width() % sizes_.out_height();
+      const int64_t x = p % sizes_.out_width();
       for (int64_t c = 0; c < channels; ++c) {
         int32_t sum = 0;
         for (int64_t i = 0; i < 9; ++i) {
           const int64_t row = y * layers_.stride + i / 3 - 1;
           const int64_t column = x * layers_.stride + i % 3 - 1;
-          if (row < 0 || column < 0 || row >= config_.height || column >= config_.width) continue;
-          const int64_t at = (b * config_.height + row) * config_.width + column;
+          if (row < 0 || column < 0 || row >= sizes_.height || column >= sizes_.width) continue;
+          const int64_t at = (b * sizes_.height + row) * sizes_.width + column;
           sum += (from[at * channels + c] - grid.zero) * filter_.weight[c * 9 + i];
         }
         map.push_back(Relu6(Number(sum, filter_.scale[c], filter_.bias[c], grid.scale), w_.projected));
@@ -337,6 +331,7 @@ class TestCase {
   }
 
   const Config config_;
+  const InvertedResidualTestConfig sizes_;
   const InvertedResidualLayers layers_;
   std::mt19937 random_;
   std::normal_distribution<float> normal_;
@@ -381,13 +376,13 @@ TEST_P(Int8InvertedResidualCpu, DoesNotDependOnTheNumberOfThreads) {
 
 TEST_P(Int8InvertedResidualCpu, DoesNotDependOnTheRestOfTheBatch) {
   Config several = GetParam();
-  several.batch = std::max<int64_t>(several.batch, 2);
+  several.sizes.batch = std::max<int64_t>(several.sizes.batch, 2);
   TestCase test(several, 4);
   const std::vector<uint8_t> alone = test.RunFirst(1, 2);
   const std::vector<uint8_t> together = test.Run(2);
   test.ChangeOtherSamples();
   const std::vector<uint8_t> beside_others = test.Run(2);
-  ASSERT_EQ(together.size(), several.batch * alone.size());
+  ASSERT_EQ(together.size(), several.sizes.batch * alone.size());
   EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin()));
   EXPECT_TRUE(std::equal(alone.begin(), alone.end(), beside_others.begin()));
 }

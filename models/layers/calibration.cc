@@ -1,5 +1,6 @@
 #include "models/layers/calibration.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -21,9 +22,22 @@ void CalibratedLayer::Count(const at::Tensor& input, const at::Tensor& output) {
 
 std::shared_ptr<CalibratedLayer> Calibration::Add(std::string file_name, at::Tensor weight,
                                                   CalibratedLayer::Maker make) {
-  layers_.push_back(
-      std::make_shared<CalibratedLayer>(std::move(file_name), std::move(weight), std::move(make)));
-  return layers_.back();
+  auto layer = std::make_shared<CalibratedLayer>(std::move(file_name), std::move(weight), std::move(make));
+  units_.push_back({.module = "", .layers = {layer}});
+  return layer;
+}
+
+void Calibration::Join(std::string module, const std::vector<std::string>& file_names) {
+  CalibratedUnit joined{.module = std::move(module), .layers = {}};
+  for (const std::string& file_name : file_names) {
+    const auto alone = std::find_if(units_.begin(), units_.end(), [&](const CalibratedUnit& unit) {
+      return unit.module.empty() && unit.layers.front()->file_name() == file_name;
+    });
+    if (alone == units_.end()) throw std::logic_error(file_name + " is not a layer that can be joined");
+    joined.layers.push_back(alone->layers.front());
+    units_.erase(alone);
+  }
+  units_.push_back(std::move(joined));
 }
 
 void Calibration::Observe(CalibratedLayer& layer, const at::Tensor& input, const at::Tensor& output) const {

@@ -48,6 +48,12 @@ class CalibratedLayer {
   std::shared_ptr<const Int8Convolution> trial_;
 };
 
+// Layers that are quantized together or not at all.
+struct CalibratedUnit {
+  std::string module;  // the name of the module that joined its layers; empty if there is one layer alone
+  std::vector<std::shared_ptr<CalibratedLayer>> layers;
+};
+
 class Calibration {
  public:
   enum class Phase { kOff, kRanges, kHistograms };
@@ -55,14 +61,18 @@ class Calibration {
   // Has passes measure from now on.
   void Measure(Phase phase) { phase_ = phase; }
 
-  // In the order of loading.
-  const std::vector<std::shared_ptr<CalibratedLayer>>& layers() const { return layers_; }
+  // All layers, in the order of loading.
+  const std::vector<CalibratedUnit>& units() const { return units_; }
+  // Adds a layer as a unit of its own.
   std::shared_ptr<CalibratedLayer> Add(std::string file_name, at::Tensor weight, CalibratedLayer::Maker make);
+  // Makes one unit of the layers with these weights, in this order: those that one kernel computes if all of
+  // them are in 8 bits. Throws std::logic_error if one was not added, or is joined already.
+  void Join(std::string module, const std::vector<std::string>& file_names);
   void Observe(CalibratedLayer& layer, const at::Tensor& input, const at::Tensor& output) const;
 
  private:
   Phase phase_ = Phase::kOff;
-  std::vector<std::shared_ptr<CalibratedLayer>> layers_;
+  std::vector<CalibratedUnit> units_;
 };
 
 }  // namespace saccade::models

@@ -25,7 +25,7 @@ struct Int8Grids {
 
 // Weights of output channel c are scale[c] * values[c].
 struct Int8Weight {
-  at::Tensor values;  // int8 [outputs, inputs / groups, k, k]
+  at::Tensor values;  // int8 [outputs, inputs / groups, k, k], from -127 to 127
   at::Tensor scale;   // float64 [outputs]
 };
 

@@ -21,7 +21,7 @@
 namespace saccade::models {
 namespace {
 
-// Items with which each layer is tried alone. The chosen layers together are measured with all items.
+// Items with which each unit is tried alone. The chosen units together are measured with all items.
 constexpr size_t kMaxTrialItems = 16;
 
 // A folder for the files that are measured, removed with them. It is not the model's, in which a daemon that
@@ -57,8 +57,8 @@ class Quantizer {
 
   QuantizeReport Run() {
     MeasureRanges();
-    TryLayers();
-    ChooseLayers();
+    TryUnits();
+    ChooseUnits();
     return std::move(report_);
   }
 
@@ -86,54 +86,70 @@ class Quantizer {
     calibration_.Measure(Calibration::Phase::kOff);
   }
 
-  // Measures each layer in 8 bits, with all others in float32.
-  void TryLayers() {
-    const auto& layers = calibration_.layers();
-    const size_t items = std::min(input_.items, kMaxTrialItems);
-    for (size_t index = 0; index < layers.size(); ++index) {
-      CalibratedLayer& layer = *layers[index];
-      LayerCost& cost = report_.layers.emplace_back(LayerCost{.name = layer.file_name()});
-      if (!layer.seen()) continue;
+  // Measures each unit in 8 bits, with all others in float32.
+  void TryUnits() {
+    const auto& units = calibration_.units();
+    for (size_t index = 0; index < units.size(); ++index) {
+      const auto& layers = units[index].layers;
+      UnitCost& cost = report_.units.emplace_back(UnitCost{.module = units[index].module, .layers = {}});
+      for (const auto& layer : layers) cost.layers.push_back(layer->file_name());
+      if (!std::all_of(layers.begin(), layers.end(), [](const auto& layer) { return layer->seen(); }))
+        continue;
       by_cost_.push_back(index);
       if (options_.all_layers) continue;
-      Progress("layers", index, layers.size());
-      layer.Try(layer.Grids(options_.method));
-      for (size_t item = 0; item < items; ++item)
-        cost.loss += Disagreement(expected_[item], RunItem(*model_, item)) / static_cast<double>(items);
-      layer.Untry();
+      Progress("layers", index, units.size());
+      cost.loss = LossOf(layers);
     }
     if (by_cost_.empty()) throw LoadError(input_.architecture + " has no convolution that can be quantized");
     // The costliest first.
     std::stable_sort(by_cost_.begin(), by_cost_.end(),
-                     [&](size_t a, size_t b) { return report_.layers[a].loss > report_.layers[b].loss; });
+                     [&](size_t a, size_t b) { return report_.units[a].loss > report_.units[b].loss; });
   }
 
-  // All layers but the `kept` costliest.
+  // Measures what these layers change of the answers if they alone compute in 8 bits.
+  double LossOf(const std::vector<std::shared_ptr<CalibratedLayer>>& layers) const {
+    const size_t items = std::min(input_.items, kMaxTrialItems);
+    double loss = 0;
+    for (const auto& layer : layers) layer->Try(layer->Grids(options_.method));
+    for (size_t item = 0; item < items; ++item)
+      loss += Disagreement(expected_[item], RunItem(*model_, item)) / static_cast<double>(items);
+    for (const auto& layer : layers) layer->Untry();
+    return loss;
+  }
+
+  // The layers of all units but the `kept` costliest.
   std::map<std::string, QuantizedLayer> Without(size_t kept) const {
     std::map<std::string, QuantizedLayer> chosen;
     for (size_t i = kept; i < by_cost_.size(); ++i) {
-      const CalibratedLayer& layer = *calibration_.layers()[by_cost_[i]];
-      chosen[layer.file_name()] = {QuantizedWeight(layer.weight()), layer.Grids(options_.method)};
+      for (const auto& layer : calibration_.units()[by_cost_[i]].layers)
+        chosen[layer->file_name()] = {QuantizedWeight(layer->weight()), layer->Grids(options_.method)};
     }
     return chosen;
   }
 
-  // Measures what the network without the `kept` costliest layers changes of the answers.
+  // The number of layers in the `kept` costliest units.
+  size_t LayersIn(size_t kept) const {
+    size_t layers = 0;
+    for (size_t i = 0; i < kept; ++i) layers += report_.units[by_cost_[i]].layers.size();
+    return layers;
+  }
+
+  // Measures what the network without the `kept` costliest units changes of the answers.
   double LossWithout(size_t kept) {
     WriteQuantized(input_.weights_path, Without(kept), workplace_.candidate());
     const auto model = Load(input_.architecture, WithPrecision(input_.options, Precision::kInt8),
                             workplace_.candidate(), input_.labels);
     double loss = 0;
     for (size_t item = 0; item < input_.items; ++item) {
-      Progress("the network without " + std::to_string(kept) + " layers", item, input_.items);
+      Progress("the network without " + std::to_string(LayersIn(kept)) + " layers", item, input_.items);
       loss += Disagreement(expected_[item], RunItem(*model, item)) / static_cast<double>(input_.items);
     }
     return loss;
   }
 
-  // Finds the smallest number of layers to leave out with which the loss is small enough, supposing that it
+  // Finds the smallest number of units to leave out with which the loss is small enough, supposing that it
   // falls with each: doubles the number, and halves the interval that is left.
-  void ChooseLayers() {
+  void ChooseUnits() {
     const size_t count = by_cost_.size();
     double loss = report_.loss_of_all = LossWithout(0);
     size_t too_few = 0;
@@ -155,14 +171,15 @@ class Quantizer {
       }
     }
     report_.loss = loss;
-    for (size_t i = enough; i < count; ++i) report_.layers[by_cost_[i]].quantized = true;
+    for (size_t i = enough; i < count; ++i) report_.units[by_cost_[i]].quantized = true;
     WriteQuantized(input_.weights_path, Without(enough), path_);
   }
 
   std::string NothingLeft(double loss) const {
-    return "even with a single layer in 8 bits " + std::to_string(100 * loss) +
-           " % of the answers change, more than " + std::to_string(100 * options_.max_loss) +
-           " %; allow more, or serve the model in bf16 or fp32";
+    const bool single = report_.units[by_cost_.back()].layers.size() == 1;
+    return std::string("even with a single ") + (single ? "layer" : "module") + " in 8 bits " +
+           std::to_string(100 * loss) + " % of the answers change, more than " +
+           std::to_string(100 * options_.max_loss) + " %; allow more, or serve the model in bf16 or fp32";
   }
 
   const QuantizeInput& input_;
@@ -172,12 +189,21 @@ class Quantizer {
   Calibration calibration_;
   const std::unique_ptr<Model> model_;
   std::vector<TaskResult> expected_;
-  // Indices of the layers that were tried.
+  // Indices of the units that were tried.
   std::vector<size_t> by_cost_;
   QuantizeReport report_;
 };
 
+size_t CountLayers(const std::vector<UnitCost>& units, bool only_quantized) {
+  size_t layers = 0;
+  for (const UnitCost& unit : units) layers += unit.quantized || !only_quantized ? unit.layers.size() : 0;
+  return layers;
+}
+
 }  // namespace
+
+size_t QuantizeReport::layers() const { return CountLayers(units, /*only_quantized=*/false); }
+size_t QuantizeReport::quantized_layers() const { return CountLayers(units, /*only_quantized=*/true); }
 
 QuantizeReport Quantize(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path) {
   try {

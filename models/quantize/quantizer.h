@@ -1,5 +1,5 @@
 // Quantizes a network's convolutions to int8: measures the ranges of their maps on items that stand for the
-// traffic, and what each layer costs, and leaves those in a higher precision that cost too much.
+// traffic, and what each unit of layers costs, and leaves those in a higher precision that cost too much.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct QuantizeOptions {
   RangeMethod method = RangeMethod::kMse;
   // Maximum mean Disagreement() with the answers in float32.
   double max_loss = 0.005;
-  // Quantizes all layers whatever they cost, without trying each.
+  // Quantizes all layers whatever they cost, without trying each unit.
   bool all_layers = false;
   // Called before each pass of a step; `done` is the completed part of the step, from 0 to 1.
   std::function<void(const std::string& step, double done)> progress = nullptr;
@@ -34,23 +34,29 @@ struct QuantizeInput {
   std::function<TaskResult(const Model& model, size_t item)> run;
 };
 
-struct LayerCost {
-  std::string name;  // the weight's, in the file
-  // What changes of the answers if this layer alone computes in 8 bits.
+// Layers that are quantized together or not at all: those of a module that one kernel computes if all of them
+// are in 8 bits, or one other layer.
+struct UnitCost {
+  std::string module;               // its name in the network; empty for one other layer
+  std::vector<std::string> layers;  // the weights' names, in the file
+  // What changes of the answers if these layers alone compute in 8 bits.
   double loss = 0;
   bool quantized = false;
 };
 
 struct QuantizeReport {
-  // In the order of loading. Layers that no item reached are not quantized.
-  std::vector<LayerCost> layers;
+  // In the order of loading. A unit with a layer that no item reached is not quantized.
+  std::vector<UnitCost> units;
   // What changes of the answers if all layers compute in 8 bits, and if those do that are chosen.
   double loss_of_all = 0;
   double loss = 0;
+
+  size_t layers() const;
+  size_t quantized_layers() const;
 };
 
 // Writes the quantized weights to `path`, whole or not at all. Blocks for many passes. Throws a LoadError:
-// one of LoadToCalibrate(), if an item cannot be computed, or if max_loss leaves no layer in 8 bits.
+// one of LoadToCalibrate(), if an item cannot be computed, or if max_loss leaves no unit in 8 bits.
 QuantizeReport Quantize(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path);
 
 }  // namespace saccade::models

@@ -117,6 +117,18 @@ TEST_F(QuantizedFileTest, ScalesThatCannotBeAreRefused) {
   }
 }
 
+// A batch norm may negate a channel, and -128 has no opposite.
+TEST_F(QuantizedFileTest, AWeightWithoutAnOppositeIsRefused) {
+  layer_.weight.values = layer_.weight.values.clone();
+  layer_.weight.values[7][3][2][2] = -127;
+  Write();
+  EXPECT_EQ(Error(), "");
+  layer_.weight.values[7][3][2][2] = -128;
+  Write();
+  EXPECT_THAT(Error(), AllOf(HasSubstr(path_), HasSubstr("'a.weight' is quantized (I8) and holds -128"),
+                             HasSubstr("expected values from -127 to 127"), HasSubstr("saccade quantize")));
+}
+
 // Only a convolution can compute with it.
 TEST_F(QuantizedFileTest, AnotherWeightInInt8IsOfAWrongType) {
   WriteQuantized(source_, {{"b.weight", {QuantizedWeight(tensors_.at("b.weight")), layer_.grids}}}, path_);

@@ -92,6 +92,14 @@ at::Tensor TakePart(const std::string& weight, const std::string& name, const st
   return Alias(entry, at::kFloat, file).contiguous();
 }
 
+// Throws a LoadError if a quantized weight is not symmetric: a batch norm's negative scale negates its
+// values, and -128 has no opposite.
+void CheckSymmetric(const std::string& name, const at::Tensor& values) {
+  if (values.min().item<int8_t>() >= -127) return;
+  throw LoadError(Quote(name) + " is quantized (I8) and holds -128; expected values from -127 to 127" +
+                  kQuantizeAgain);
+}
+
 // Takes and checks what belongs to a quantized weight.
 void TakeScales(const TensorSpec& spec, std::map<std::string, const TensorEntry*>& left,
                 const std::shared_ptr<const MappedFile>& file, TensorMap& tensors) {
@@ -220,7 +228,10 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
                                        Info(entry.type).safetensors_name);
     } else {
       loaded.tensors[spec.name] = Alias(entry, *type, file);
-      if (quantized) TakeScales(spec, left, file, loaded.tensors);
+      if (quantized) {
+        CheckSymmetric(spec.name, loaded.tensors[spec.name]);
+        TakeScales(spec, left, file, loaded.tensors);
+      }
     }
   }
   for (const auto& [name, entry] : left)

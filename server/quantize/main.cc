@@ -123,11 +123,9 @@ void Run(const QuantizeArguments& arguments) {
                                                         .keep_within = arguments.keep_within},
                                                        report));
   line.Hide();
-  const auto quantized = std::count_if(report.layers.begin(), report.layers.end(),
-                                       [](const models::LayerCost& layer) { return layer.quantized; });
   std::cout << path << "\n"
-            << quantized << " of " << report.layers.size() << " layers in int8; " << PercentText(report.loss)
-            << " of the answers to " << items.size()
+            << report.quantized_layers() << " of " << report.layers() << " layers in int8; "
+            << PercentText(report.loss) << " of the answers to " << items.size()
             << " items change (all layers: " << PercentText(report.loss_of_all) << ")\n"
             << "report: " << (folder / kReportName).string() << "\n"
             << "serve it with the parameter precision: int8 in config.pbtxt" << std::endl;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 
 namespace saccade::server {
@@ -22,11 +23,21 @@ std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
-std::string Row(const models::LayerCost& layer, double largest) {
-  const double width = largest > 0 ? 100 * layer.loss / largest : 0;
+std::string Code(const std::string& text) { return absl::StrCat("<code>", Escaped(text), "</code>"); }
+
+// The weights of a unit, a line each, below the name of their module.
+std::string Weights(const models::UnitCost& unit) {
+  std::vector<std::string> lines;
+  if (!unit.module.empty()) lines.push_back(absl::StrCat("module ", Code(unit.module), ":"));
+  for (const std::string& layer : unit.layers) lines.push_back(Code(layer));
+  return absl::StrJoin(lines, "<br>");
+}
+
+std::string Row(const models::UnitCost& unit, double largest) {
+  const double width = largest > 0 ? 100 * unit.loss / largest : 0;
   return absl::StrCat(
-      "<tr", layer.quantized ? "" : " class=\"kept\"", "><td><code>", Escaped(layer.name), "</code></td><td>",
-      layer.quantized ? "int8" : "higher precision", "</td><td class=\"n\">", PercentText(layer.loss),
+      "<tr", unit.quantized ? "" : " class=\"kept\"", "><td>", Weights(unit), "</td><td>",
+      unit.quantized ? "int8" : "higher precision", "</td><td class=\"n\">", PercentText(unit.loss),
       absl::StrFormat("</td><td class=\"b\"><div class=\"bar\" style=\"width:%.1f%%\"></div></td></tr>\n",
                       width));
 }
@@ -36,11 +47,9 @@ std::string Row(const models::LayerCost& layer, double largest) {
 std::string PercentText(double share) { return absl::StrFormat("%.2g %%", 100 * share); }
 
 std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeReport& report) {
-  std::vector<models::LayerCost> layers = report.layers;
-  std::stable_sort(layers.begin(), layers.end(),
-                   [](const models::LayerCost& a, const models::LayerCost& b) { return a.loss > b.loss; });
-  const auto quantized = std::count_if(layers.begin(), layers.end(),
-                                       [](const models::LayerCost& layer) { return layer.quantized; });
+  std::vector<models::UnitCost> units = report.units;
+  std::stable_sort(units.begin(), units.end(),
+                   [](const models::UnitCost& a, const models::UnitCost& b) { return a.loss > b.loss; });
   std::string page =
       absl::StrCat("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
                    Escaped(input.model), " in int8</title><style>", kStyle, "</style></head><body>\n<h1>",
@@ -50,7 +59,7 @@ std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeR
   const auto line = [&](const std::string& what, const std::string& value) {
     absl::StrAppend(&page, "<tr><td>", what, "</td><td class=\"n\">", value, "</td></tr>\n");
   };
-  line("layers in int8", absl::StrCat(quantized, " of ", layers.size()));
+  line("layers in int8", absl::StrCat(report.quantized_layers(), " of ", report.layers()));
   line("answers changed with these layers", PercentText(report.loss));
   line("answers changed with all layers in int8", PercentText(report.loss_of_all));
   line("allowed (--keep-within)", PercentText(input.keep_within));
@@ -58,9 +67,13 @@ std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeR
       &page,
       "</table>\n<p>The answers are compared with those in fp32 on the same items, in the terms of the "
       "task. That is a distance, not an accuracy: labels were not used.</p>\n<h2>Layers</h2>\n<p>What "
-      "changes of the answers if this layer alone is in int8, the costliest first.</p>\n<table>\n"
-      "<tr><th>weight</th><th>served in</th><th>answers changed</th><th></th></tr>\n");
-  for (const models::LayerCost& layer : layers) absl::StrAppend(&page, Row(layer, layers.front().loss));
+      "changes of the answers if the weights of a row alone are in int8, the costliest first. The layers of "
+      "a "
+      "module are computed in one pass if all of them are in int8, so they are in int8 together or not at "
+      "all."
+      "</p>\n<table>\n"
+      "<tr><th>weights</th><th>served in</th><th>answers changed</th><th></th></tr>\n");
+  for (const models::UnitCost& unit : units) absl::StrAppend(&page, Row(unit, units.front().loss));
   return absl::StrCat(page, "</table>\n</body></html>\n");
 }
 

@@ -3,7 +3,11 @@
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "models/device/transfer.h"
+#include "models/layers/calibration.h"
 
 namespace saccade::models {
 namespace {
@@ -57,16 +61,32 @@ kernels::InvertedResidual Fused(const Block& block, const TensorMap& tensors) {
   return {weights, block.stride, TypeOf(tensors.target)};
 }
 
+// The convolutions that the kernel computes together, in its order.
+std::vector<std::string> FusedConvolutions(const Block& block) {
+  std::vector<std::string> names;
+  if (block.expanded() > 0) names.push_back(ExpandName(block) + ".conv");
+  names.push_back(block.name + ".depthwise.conv");
+  names.push_back(block.name + ".project.conv");
+  return names;
+}
+
 // Whether the module's convolutions can be computed together in 8 bits: all of them are quantized.
 bool CanBeFusedInInt8(const Block& block, const TensorMap& tensors) {
   const Target& target = tensors.target;
-  const auto quantized = [&](const std::string& layer) {
-    return tensors.contains(layer + ".conv" + kGridsSuffix);
-  };
+  const std::vector<std::string> names = FusedConvolutions(block);
   return target.packed() && target.precision == Precision::kInt8 &&
          kernels::Int8InvertedResidual::Supports(block.expanded() > 0 ? block.inputs : 0) &&
-         (block.expanded() == 0 || quantized(ExpandName(block))) && quantized(block.name + ".depthwise") &&
-         quantized(block.name + ".project");
+         std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return tensors.contains(name + kGridsSuffix); });
+}
+
+// Has the convolutions be quantized together or not at all. This does not depend on the processor, because
+// the weights may be served on another one.
+void JoinFused(const Block& block, const TensorMap& tensors) {
+  std::vector<std::string> file_names;
+  for (const std::string& name : FusedConvolutions(block))
+    file_names.push_back(Placed(tensors, name, {}).file_name);
+  tensors.target.calibration->Join(block.name, file_names);
 }
 
 kernels::ByteGrid ByteGridOf(const Grid& grid) {
@@ -81,7 +101,9 @@ Grid FilteredGrid(const Block& block, const TensorMap& tensors) {
   return Placed(tensors, ExpandName(block) + ".conv", {}).grids->output;
 }
 
-kernels::Int8InvertedResidual FusedInInt8(const Block& block, const TensorMap& tensors) {
+// `filtered` is FilteredGrid().
+kernels::Int8InvertedResidual FusedInInt8(const Block& block, const TensorMap& tensors,
+                                          const Grid& filtered) {
   const auto layer = [&](const std::string& name, const Affine& affine) {
     const at::Tensor scale = Placed(tensors, name + ".conv", {}).weight_scale;
     const Int8Weight weight = Scaled({tensors.at(name + ".conv.weight"), scale}, affine.scale);
@@ -99,7 +121,7 @@ kernels::Int8InvertedResidual FusedInInt8(const Block& block, const TensorMap& t
       .expand = {},
       .filter = normed(depthwise),
       .project = normed(project),
-      .filtered = ByteGridOf(FilteredGrid(block, tensors)),
+      .filtered = ByteGridOf(filtered),
       .projected = ByteGridOf(Depthwise(block).stays_int8 ? filter_grids.output : project_grids.input),
       .out = ByteGridOf(project_grids.output)};
   if (block.expanded() > 0) {
@@ -136,10 +158,11 @@ MobileModule::MobileModule(const Block& block, const MobileOptions& options, con
     fused_.emplace(Fused(block, tensors));
   } else {
     LoadLayers(tensors);
+    if (tensors.target.calibration != nullptr) JoinFused(block, tensors);
   }
   if (CanBeFusedInInt8(block, tensors)) {
-    fused_int8_.emplace(FusedInInt8(block, tensors));
     filtered_grid_ = FilteredGrid(block, tensors);
+    fused_int8_.emplace(FusedInInt8(block, tensors, filtered_grid_));
   }
 }
 

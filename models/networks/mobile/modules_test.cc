@@ -5,13 +5,18 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <map>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "kernels/inverted_residual/inverted_residual_int8.h"
 #include "models/api/target.h"
+#include "models/layers/calibration.h"
 #include "models/layers/int8_convolution.h"
 #include "models/layers/quantized_map.h"
 #include "models/networks/mobile/parameters.h"
@@ -20,6 +25,12 @@
 
 namespace saccade::models {
 namespace {
+
+// Limits oneDNN to the instructions that our kernel has, before its first operation, unless the environment
+// limits it already. For AMX it multiplies the scales of the input and of the weights first, and then the
+// sum, which rounds other numbers.
+[[maybe_unused]] const int kOneDnnWithoutAmx =
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI", /*overwrite=*/0);
 
 MobileOptions Sanet(const Options& options = {}) { return ParseMobileOptions("sanet", options); }
 
@@ -66,6 +77,37 @@ TEST(MobileModule, SiameseVariantsAgree) {
   const Block block{"blocks.0", Module::kAttention, 6, 16, 16, 1, 8};
   ExpectAgreement(block, Sanet({{"global_term", "false"}}));
   ExpectAgreement(block, Sanet({{"similarity", "ones"}}));
+}
+
+// What one kernel computes is quantized together, or not at all.
+TEST(MobileModule, ItsConvolutionsAreJoinedForQuantizing) {
+  const std::vector<std::string> filtered = {"f/blocks.0.depthwise.conv.weight",
+                                             "f/blocks.0.project.conv.weight"};
+  std::vector<std::string> expanded = filtered;
+  expanded.insert(expanded.begin(), "f/blocks.0.expand.conv.weight");
+  const MobileOptions expatt = ParseMobileOptions("expatt_mobilenetv2", {});
+  const std::tuple<Block, MobileOptions, std::vector<std::string>> modules[] = {
+      {{"blocks.0", Module::kPlain, 6, 16, 16, 1, 9}, Sanet(), expanded},
+      {{"blocks.0", Module::kPlain, 1, 16, 16, 1, 9}, Sanet(), filtered},
+      {{"blocks.0", Module::kBase, 6, 16, 16, 2, 9}, Sanet(), expanded},
+      {{"blocks.0", Module::kAttention, 6, 16, 16, 1, 8}, Sanet(), expanded},
+      {{"blocks.0", Module::kPlain, 6, 24, 32, 1, 9, /*attended=*/8}, expatt, expanded}};
+  for (const auto& [block, options, names] : modules) {
+    TensorMap tensors = Tensors(block, options);
+    std::map<std::string, std::string> file_names;
+    for (const auto& [name, tensor] : tensors) file_names[name] = "f/" + name;
+    tensors.file_names = std::make_shared<const std::map<std::string, std::string>>(std::move(file_names));
+    Calibration calibration;
+    tensors.target.calibration = &calibration;
+    const MobileModule module(block, options, tensors);
+    std::vector<std::string> joined;
+    for (const CalibratedUnit& unit : calibration.units()) {
+      if (unit.module.empty()) continue;
+      EXPECT_EQ(unit.module, "blocks.0");
+      for (const auto& layer : unit.layers) joined.push_back(layer->file_name());
+    }
+    EXPECT_EQ(joined, names);
+  }
 }
 
 // The module in 8 bits, with grids that hold most of the numbers.

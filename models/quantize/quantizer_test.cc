@@ -1,0 +1,127 @@
+#include "models/quantize/quantizer.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/api/model.h"
+#include "models/api/target.h"
+#include "models/networks/mobile/describe.h"
+#include "models/testing/batches.h"
+#include "models/testing/random_weights.h"
+#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/weights_format.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr char kArchitecture[] = "mobilenetv2";
+const Options kOptions = {{"width", "0.25"}, {"input_size", "32"}, {"classes", "10"}};
+
+// Quantizes a network of inverted residuals with random weights.
+class QuantizerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!CpuMultipliesInt8()) GTEST_SKIP() << "this processor does not multiply int8 itself";
+    std::filesystem::create_directory(folder_);
+    testing::SaveSafetensors(testing::RandomTensors(MobileTensors(kArchitecture, kOptions).expected),
+                             source_);
+    at::manual_seed(3);
+    pixels_ = at::randn({8, 3, 32, 32});
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  QuantizeReport Run(const QuantizeOptions& options) const {
+    const QuantizeInput input = {.architecture = kArchitecture,
+                                 .options = kOptions,
+                                 .labels = {},
+                                 .weights_path = source_,
+                                 .items = static_cast<size_t>(pixels_.size(0)),
+                                 .run = [&](const Model& model, size_t item) {
+                                   const auto index = static_cast<int64_t>(item);
+                                   const at::Tensor picture = pixels_.narrow(0, index, 1);
+                                   return model.Run(testing::WholeBatch(picture)).front();
+                                 }};
+    return Quantize(input, options, path_);
+  }
+
+  // The weights in the file that are in 8 bits.
+  std::set<std::string> Written() const {
+    std::set<std::string> names;
+    const auto file = MappedFile::Open(path_, kMaxWeightsFileBytes);
+    for (const TensorEntry& entry : ParseWeights(file->bytes())) {
+      if (entry.type == ElementType::kI8) names.insert(entry.name);
+    }
+    return names;
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/quantizer." + std::to_string(getpid());
+  const std::string source_ = folder_ + "/weights";
+  const std::string path_ = folder_ + "/weights.int8.safetensors";
+  at::Tensor pixels_;
+};
+
+TEST_F(QuantizerTest, AModuleIsOneUnit) {
+  const QuantizeReport report = Run({.all_layers = true});
+  std::vector<std::string> modules;
+  for (const UnitCost& unit : report.units) {
+    EXPECT_TRUE(unit.quantized);
+    if (unit.module.empty()) {
+      EXPECT_EQ(unit.layers.size(), 1U);
+      continue;
+    }
+    modules.push_back(unit.module);
+    // The first module does not expand.
+    EXPECT_EQ(unit.layers.size(), unit.module == "blocks.0" ? 2U : 3U);
+    for (const std::string& layer : unit.layers) EXPECT_TRUE(layer.starts_with(unit.module + "."));
+  }
+  ASSERT_EQ(modules.size(), 17U);
+  for (size_t i = 0; i < modules.size(); ++i) EXPECT_EQ(modules[i], "blocks." + std::to_string(i));
+  // The stem, the modules and the head.
+  EXPECT_EQ(report.units.size(), 19U);
+  EXPECT_EQ(report.layers(), 52U);
+  EXPECT_EQ(report.quantized_layers(), 52U);
+  EXPECT_EQ(Written().size(), 52U);
+}
+
+// Otherwise the module would be computed layer by layer, which can be slower than in float32.
+TEST_F(QuantizerTest, AModuleIsQuantizedWholeOrNotAtAll) {
+  const double loss_of_all = Run({.all_layers = true}).loss;
+  const QuantizeReport report = Run({.max_loss = loss_of_all / 2});
+  EXPECT_EQ(report.loss_of_all, loss_of_all);
+  EXPECT_LE(report.loss, loss_of_all / 2);
+  EXPECT_LT(report.quantized_layers(), report.layers());
+  EXPECT_GT(report.quantized_layers(), 0U);
+  const std::set<std::string> written = Written();
+  EXPECT_EQ(written.size(), report.quantized_layers());
+  for (const UnitCost& unit : report.units) {
+    EXPECT_GT(unit.loss, 0);
+    for (const std::string& layer : unit.layers) EXPECT_EQ(written.contains(layer), unit.quantized) << layer;
+  }
+  std::map<std::string, std::set<bool>> modules;
+  for (const TensorSpec& spec : MobileTensors(kArchitecture, kOptions).expected) {
+    if (spec.shape.size() != 4 || !spec.name.starts_with("blocks.")) continue;
+    modules[spec.name.substr(0, spec.name.find('.', 7))].insert(written.contains(spec.name));
+  }
+  EXPECT_EQ(modules.size(), 17U);
+  for (const auto& [module, quantized] : modules) EXPECT_EQ(quantized.size(), 1U) << module;
+  // Those that are left out cost most.
+  double least = 1;
+  double most = 0;
+  for (const UnitCost& unit : report.units) {
+    if (unit.quantized) most = std::max(most, unit.loss);
+    if (!unit.quantized) least = std::min(least, unit.loss);
+  }
+  EXPECT_LE(most, least);
+}
+
+}  // namespace
+}  // namespace saccade::models

@@ -1,0 +1,34 @@
+#include "server/quantize/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Layers that are quantized together have one row, which names their module and each weight.
+TEST(QuantizeReportTest, AModuleIsOneRow) {
+  models::QuantizeReport report;
+  report.units = {{.module = "", .layers = {"stem<.conv.weight"}, .loss = 0.001, .quantized = true},
+                  {.module = "blocks.3",
+                   .layers = {"b.expand.weight", "b.depthwise.weight", "b.project.weight"},
+                   .loss = 0.02,
+                   .quantized = false}};
+  ReportInput input;
+  input.model = "shapes";
+  const std::string page = QuantizeReportPage(input, report);
+  EXPECT_THAT(page, HasSubstr("<td>layers in int8</td><td class=\"n\">1 of 4</td>"));
+  const std::string module =
+      "<tr class=\"kept\"><td>module <code>blocks.3</code>:<br><code>b.expand.weight</code><br>"
+      "<code>b.depthwise.weight</code><br><code>b.project.weight</code></td><td>higher precision</td>"
+      "<td class=\"n\">2 %</td>";
+  const std::string layer = "<tr><td><code>stem&lt;.conv.weight</code></td><td>int8</td>";
+  ASSERT_THAT(page, HasSubstr(module));
+  ASSERT_THAT(page, HasSubstr(layer));
+  EXPECT_LT(page.find(module), page.find(layer)) << "the costliest comes first";
+}
+
+}  // namespace
+}  // namespace saccade::server
