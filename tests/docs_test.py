@@ -60,17 +60,18 @@ def anchors(text):
     return found
 
 
-def broken_links(page, text):
+def broken_links(page, text, root=ROOT):
+    """Links of a page that lead nowhere, or out of the folder `root`."""
     found = []
     for target in LINK.findall(SPAN.sub("`code`", prose(text))):
         path, _, anchor = urllib.parse.unquote(target).partition("#")
         if urllib.parse.urlsplit(target).scheme:
             continue
         file = (page.parent / path).resolve() if path else page
-        if not file.is_relative_to(ROOT) or not file.exists():
-            found.append(f"{shown(page)}: {target}: there is no such file")
+        if not file.is_relative_to(root) or not file.exists():
+            found.append(f"{page.relative_to(root)}: {target}: there is no such file")
         elif anchor and anchor not in anchors(text if file == page else file.read_text()):
-            found.append(f"{shown(page)}: {target}: {shown(file)} has no such heading")
+            found.append(f"{page.relative_to(root)}: {target}: {file.relative_to(root)} has no such heading")
     return found
 
 
@@ -171,10 +172,36 @@ def wrong_in(line, others=frozenset()):
     return found
 
 
+# A command that Debian's Python refuses: its packages belong to apt.
+BARE_PIP = re.compile(r"^(?:pip|pip3) install .*client/python")
+# The sources of the networks, in a checkout.
+SOURCES_AS_REPOSITORY = re.compile(r"saccaded?\b.*--model-repository[ =]models( |$)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_commands_work_in_a_checkout_on_debian(page):
+    lines = code(page.read_text())
+    assert not [line for line in lines if BARE_PIP.match(line)], "use a virtual environment, as in docs/quickstart.md"
+    named = [line for line in lines if SOURCES_AS_REPOSITORY.search(line)]
+    assert not named or shown(page) == "docs/operations.md" and "`models` stands for the folder with your models" in page.read_text(), named
+
+
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_links_lead_somewhere(page):
     problems = broken_links(page, page.read_text())
     assert not problems, "\n" + "\n".join(problems)
+
+
+def test_links_of_installed_pages_lead_somewhere(tmp_path):
+    """The pages of the Debian package, which has no other files of the repository."""
+    run(ROOT / "tools" / "package" / "pages", tmp_path)
+    pages = sorted(tmp_path.rglob("*.md"))
+    assert {"README.md", "SECURITY.md"} < {page.name for page in pages}
+    problems = [problem for page in pages for problem in broken_links(page, page.read_text(), tmp_path)]
+    assert not problems, "\n" + "\n".join(problems)
+    unit = (ROOT / "deploy" / "systemd" / "saccade.service").read_text()
+    named = re.search(r"^Documentation=file:/usr/share/doc/saccade/(.+)$", unit, re.MULTILINE)[1]
+    assert (tmp_path / named).exists(), named
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
@@ -207,6 +234,11 @@ def test_the_guide_has_every_key_of_a_description():
     for key, default in re.findall(r'\.(?:Number|Integer)\("(score_threshold|max_\w+s)", ([\d.]+),', source):
         assert f"`{key}` ({default})" in page, f"{key} is {default} by default"
     assert f"`nms` ({re.search(r'ReadSuppression.fields, ([0-9.]+), head', source)[1]})" in page
+    sizes = re.findall(r'"size", {?(\d+)', source)
+    cells = {key: re.search(rf"^\| `{key}` \|.*\| (.*) \|$", page, re.MULTILINE)[1] for key in ("size", "max_size")}
+    assert set(sizes) == set(re.findall(r"\d+", cells["size"])), "the defaults of size"
+    side = int(re.search(r"kMaxInputSide = (\d+);", source)[1])
+    assert cells["max_size"] == f"{side} for `shorter`, {2 * side} for `either`"
     classes = re.findall(r'^    {"(\w+)", Normalization::', (ROOT / "models/described/processor_classes.cc").read_text(), re.MULTILINE)
     said = re.search(r"\*\*: the processors (.*?), by `image_processor_type`", " ".join(page.split()))[1]
     assert set(re.split(", | and ", said)) == set(classes)
@@ -272,6 +304,9 @@ def test_the_guide_names_the_torch_that_programs_are_made_with():
     page = " ".join((ROOT / "docs/your-own-model.md").read_text().split())
     assert f"Make them with the daemon's version of torch, {pinned}." in page
     assert set(re.findall(r"once it has something that (\d+\.\d+) does not know", page)) == {pinned}
+    package = (ROOT / "client" / "python" / "pyproject.toml").read_text()
+    major, minor = pinned.split(".")
+    assert re.search(r'^import = \["torch>=[\d.]+,<([\d.]+)"', package, re.MULTILINE)[1] == f"{major}.{int(minor) + 1}"
 
 
 def test_the_tests_that_hold_security_are_there():

@@ -71,6 +71,9 @@ grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target&
         static_cast<int>(absl::ToInt64Milliseconds(std::min(options.keepalive, absl::Hours(1)))));
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                      static_cast<int>(absl::ToInt64Milliseconds(kPingTimeout)));
+    // GRPC_ARG_PING_TIMEOUT_MS of newer versions of gRPC, which otherwise wait a minute. Older ones ignore
+    // it.
+    arguments.SetInt("grpc.http2.ping_timeout_ms", static_cast<int>(absl::ToInt64Milliseconds(kPingTimeout)));
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
   if (target.local) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

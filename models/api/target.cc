@@ -10,11 +10,15 @@
 namespace saccade::models {
 namespace {
 
-constexpr std::array<std::pair<Precision, const char*>, 5> kNames = {{{Precision::kFloat32, "fp32"},
+// The first name of a precision is the one that is shown.
+constexpr std::array<std::pair<Precision, const char*>, 8> kNames = {{{Precision::kFloat32, "fp32"},
                                                                       {Precision::kTf32, "tf32"},
                                                                       {Precision::kBFloat16, "bf16"},
                                                                       {Precision::kFloat16, "fp16"},
-                                                                      {Precision::kInt8, "int8"}}};
+                                                                      {Precision::kInt8, "int8"},
+                                                                      {Precision::kFloat32, "float32"},
+                                                                      {Precision::kBFloat16, "bfloat16"},
+                                                                      {Precision::kFloat16, "float16"}}};
 
 constexpr char kAuto[] = "auto";
 

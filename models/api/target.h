@@ -16,7 +16,7 @@ enum class Precision { kFloat32, kTf32, kBFloat16, kFloat16, kInt8 };
 // Returns "fp32", "tf32", "bf16", "fp16" or "int8".
 const char* PrecisionName(Precision precision);
 // Value of the option `precision`, which every architecture has; kFloat32 if it is not given or "auto".
-// Throws a LoadError that lists the legal values.
+// float32, bfloat16 and float16 are accepted as well. Throws a LoadError that lists the legal values.
 Precision PrecisionOf(const Options& options);
 // Whether the option is "auto": the code that loads the network measures which precision to load it with.
 bool IsPrecisionAuto(const Options& options);

@@ -207,6 +207,13 @@ TEST(PrecisionTest, UnknownValuesAreRefused) {
                                      HasSubstr("needs GPU 1000, but there are ")));
 }
 
+TEST(PrecisionTest, LongNamesAreAcceptedAndShortOnesShown) {
+  for (const auto& [name, shown] :
+       {std::pair("float32", "fp32"), std::pair("bfloat16", "bf16"), std::pair("float16", "fp16")}) {
+    EXPECT_STREQ(PrecisionName(PrecisionOf({{"precision", name}})), shown);
+  }
+}
+
 TEST(PrecisionTest, OnlyAGpuHasTf32AndFp16) {
   EXPECT_THAT(Error({{"precision", "tf32"}}, std::nullopt), AllOf(HasSubstr("tf32"), HasSubstr("KIND_GPU")));
   EXPECT_THAT(Error({{"precision", "fp16"}}, std::nullopt), AllOf(HasSubstr("fp16"), HasSubstr("KIND_GPU")));

@@ -26,10 +26,12 @@ using Value = TensorProgram::Value;
 // The parameters of Triton's backends for graphs are ignored, as unknown ones are.
 bool UsesBfloat16(const Options& options) {
   const auto found = options.find("precision");
-  if (found == options.end() || found->second == "float32") return false;
-  if (found->second == "bfloat16") return true;
-  throw LoadError("parameter precision is " + Quote(found->second) +
-                  ", expected float32 or bfloat16 for a graph; a graph in int8 stays as it is");
+  if (found == options.end()) return false;
+  const std::string& name = found->second;
+  if (name == "fp32" || name == "float32") return false;
+  if (name == "bf16" || name == "bfloat16") return true;
+  throw LoadError("parameter precision is " + Quote(name) +
+                  ", expected fp32 or bf16 for a graph; a graph in int8 stays as it is");
 }
 
 std::vector<std::string> NotesOn(const Options& options, bool one_row) {

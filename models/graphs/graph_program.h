@@ -13,9 +13,9 @@ bool IsGraphFile(const std::string& path);
 
 // Checks the file (graph_check.h), then reads and compiles it, for passes with as many threads as the calling
 // thread uses (UsedThreads()). The file may be replaced or removed afterwards. Names of the signature are
-// those of the graph's tensors, or stand for them as PositionsOf() says. The option `precision` is float32
-// (default) or bfloat16. Throws LoadError: also if the signature has other tensors, types or sizes than the
-// graph.
+// those of the graph's tensors, or stand for them as PositionsOf() says. The option `precision` is fp32
+// (default) or bf16; float32 and bfloat16 are the same. Throws LoadError: also if the signature has other
+// tensors, types or sizes than the graph.
 std::unique_ptr<TensorProgram> LoadGraph(const std::string& path, ProgramOptions options);
 
 }  // namespace saccade::models

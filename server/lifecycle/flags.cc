@@ -88,8 +88,10 @@ void AddServing(CLI::App& app, Flags& flags) {
         ->capture_default_str()
         ->type_name("PORT");
   };
-  port("--grpc-port", flags.grpc_port, "Port for gRPC; 0 picks a free port");
-  port("--http-port", flags.http_port, "Port for REST, health over HTTP, and gRPC-web; 0 picks a free port");
+  port("--grpc-port", flags.grpc_port,
+       "Port for gRPC; serves HTTP too, as --http-port does; 0 picks a free port");
+  port("--http-port", flags.http_port,
+       "Port for HTTP (REST, health, the page) and gRPC-web; serves gRPC too; 0 picks a free port");
   port("--metrics-port", flags.metrics_port, "Port for Prometheus metrics; 0 picks a free port");
   app.add_option("--id", flags.id, "The server's name in its metadata, as clients see it")
       ->capture_default_str()

@@ -79,8 +79,9 @@ def repository(tmp_path_factory):
     write(root, "raw", classes, f"backend: 'onnxruntime' max_batch_size: 8\n{PICTURES}instance_group {{ count: 2 }}\n")
     write(root, "platform", classes, f"platform: 'onnxruntime_onnx' max_batch_size: 8\n{PICTURES}")
     write_ir(root, "ir", classes, f"backend: 'openvino' max_batch_size: 8\n{PICTURES}")
-    write(root, "coarse", classes, f"backend: 'onnxruntime' max_batch_size: 8\n{PICTURES}"
-          "parameters { key: 'precision' value { string_value: 'bfloat16' } }\n")
+    for precision in ("fp32", "float32", "bf16", "bfloat16"):
+        write(root, precision, classes, f"backend: 'onnxruntime' max_batch_size: 8\n{PICTURES}"
+              f"parameters {{ key: 'precision' value {{ string_value: '{precision}' }} }}\n")
     write(root, "one", onnx.classifier(WEIGHT, BIAS, batch=1, size=(64, 64)), "backend: 'onnxruntime'\n"
           + tensors({"x": ("FP32", (1, 3, 64, 64))}, {"y": ("FP32", (1, 5))}))
     external = {"location": "weights.bin", "offset": 64, "length": WEIGHT.nbytes}
@@ -159,7 +160,9 @@ def test_requests_share_batches_and_get_their_own_rows(client):
 
 def test_bfloat16_only_where_it_is_asked_for(client):
     sent = pixels(2)
-    exact, coarse = infer(client, "raw", ["y"], x=sent)[0], infer(client, "coarse", ["y"], x=sent)[0]
+    exact, *short, long, coarse = (infer(client, name, ["y"], x=sent)[0] for name in ("raw", "fp32", "bf16", "float32", "bfloat16"))
+    numpy.testing.assert_array_equal(short, [exact, coarse])
+    numpy.testing.assert_array_equal(long, exact)
     numpy.testing.assert_allclose(coarse, exact, rtol=0.05, atol=0.05)
     if "avx512_bf16" in open("/proc/cpuinfo").read():
         assert abs(coarse - exact).max() > abs(exact - expected(sent)).max()

@@ -15,7 +15,7 @@ NEXT = """
 What next?
   See it live:          ./dev demo --stay, then drop a picture of your own on the page
   Ask from a terminal:  build/release/bin/saccade detect --model detector PICTURE -o out   (docs/quickstart.md)
-  Serve your own:       build/release/bin/saccade init WEIGHTS -o models/NAME              (docs/your-own-model.md)"""
+  Serve your own:       build/release/bin/saccade init WEIGHTS -o my-models/NAME           (docs/your-own-model.md)"""
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEMO = ROOT / "models" / "demo"
 

@@ -327,7 +327,7 @@ void AddInit(CLI::App& app, InitCommand& options) {
                    "A safetensors file, a state_dict (.pt), a TorchScript program, a package of AOTInductor "
                    "or an ONNX file")
       ->required();
-  command->add_option("-o,--output", options.folder, "Folder to make, e.g. models/NAME")->required();
+  command->add_option("-o,--output", options.folder, "Folder to make, e.g. my-models/NAME")->required();
   command->add_option("--labels", options.labels, "File with a label per line, one for each class");
   command->add_option("--architecture", options.architecture,
                       "The network, if its weights do not say it; saccade params lists them");

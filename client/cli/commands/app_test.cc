@@ -168,13 +168,15 @@ TEST(App, SaysHowToInstallACommandThatIsAProgramOfItsOwn) {
   EXPECT_EQ(bulk.exit_code, 1);
   // The project publishes it in no registry, so `pip install saccade` could install a stranger's package.
   const std::string how =
-      " is not in PATH; it comes with the Python package. In a checkout of Saccade: pip install ";
-  EXPECT_THAT(bulk.err, HasSubstr("saccade-bulk" + how + "'./client/python[bulk]'\n"));
-  EXPECT_THAT(evaluate.err, HasSubstr("saccade-evaluate" + how + "'./client/python[evaluate]'\n"));
-  EXPECT_THAT(imported.err, HasSubstr("saccade-import" + how + "'./client/python[import]'\n"));
-  EXPECT_THAT(verified.err, HasSubstr("saccade-verify" + how + "'./client/python[import]'\n"));
-  EXPECT_THAT(replay.err, HasSubstr("saccade-replay" + how + "./client/python\n"));
-  EXPECT_THAT(prove.err, HasSubstr("saccade-prove" + how + "./client/python\n"));
+      " is not in PATH; it comes with the Python package. In a checkout of Saccade: "
+      "python3 -m venv .venv && .venv/bin/pip install ";
+  const std::string path_set = " && export PATH=$PWD/.venv/bin:$PATH\n";
+  EXPECT_THAT(bulk.err, HasSubstr("saccade-bulk" + how + "'./client/python[bulk]'" + path_set));
+  EXPECT_THAT(evaluate.err, HasSubstr("saccade-evaluate" + how + "'./client/python[evaluate]'" + path_set));
+  EXPECT_THAT(imported.err, HasSubstr("saccade-import" + how + "'./client/python[import]'" + path_set));
+  EXPECT_THAT(verified.err, HasSubstr("saccade-verify" + how + "'./client/python[import]'" + path_set));
+  EXPECT_THAT(replay.err, HasSubstr("saccade-replay" + how + "./client/python" + path_set));
+  EXPECT_THAT(prove.err, HasSubstr("saccade-prove" + how + "./client/python" + path_set));
   EXPECT_EQ(quantize.exit_code, 1);
   EXPECT_THAT(quantize.err, HasSubstr("saccade-quantize is neither beside saccade nor in PATH"));
 }

@@ -38,9 +38,11 @@ std::string RunExternalCommand(const std::vector<std::string>& arguments) {
     const bool is_plain = arguments[0] == "prove" || arguments[0] == "replay";
     const std::string extra = arguments[0] == "verify" ? "import" : arguments[0];
     const std::string package = is_plain ? "./client/python" : "'./client/python[" + extra + "]'";
+    // Debian's Python refuses to install packages outside of a virtual environment.
     return program +
-           " is not in PATH; it comes with the Python package. In a checkout of Saccade: pip install " +
-           package;
+           " is not in PATH; it comes with the Python package. In a checkout of Saccade: "
+           "python3 -m venv .venv && .venv/bin/pip install " +
+           package + " && export PATH=$PWD/.venv/bin:$PATH";
   }
   return program + " cannot be started: " + std::strerror(failure);
 }
