@@ -338,6 +338,8 @@ TEST(DecodeCostsTest, DecodingTakesAFewBytesForEachPixel) {
       {"deep PNG", Encode(".png", deep)},
       {"lossy WebP", Encode(".webp", bgr, {cv::IMWRITE_WEBP_QUALITY, 80})},
       {"lossless WebP", Encode(".webp", bgr, {cv::IMWRITE_WEBP_QUALITY, 101})},
+      {"turned WebP", ExtendedWebp(Encode(".webp", transparent, {cv::IMWRITE_WEBP_QUALITY, 101}),
+                                   transparent.size(), ExifOrientation(6).substr(6))},
       {"transparent WebP", Encode(".webp", transparent, {cv::IMWRITE_WEBP_QUALITY, 101})},
       {"TIFF", Encode(".tiff", bgr)},
       {"deep TIFF", Encode(".tiff", deep)},

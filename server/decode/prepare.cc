@@ -14,8 +14,8 @@
 namespace saccade::server {
 namespace {
 
-// Shorter side of the scaled picture, or the longer one if its proportions change before a crop. The EXIF
-// orientation is not known yet, so this is the larger of the two possible values.
+// Shorter side of the scaled picture, or the longer one if its proportions change before a crop. The larger
+// of the values that the picture has upright and turned by 90 degrees.
 int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input) {
   if (input.fit == models::Fit::kCropCentre) {
     const models::Size whole = input.before_crop;

@@ -350,13 +350,9 @@ TEST(PrepareTest, ReducedPicturesStayInPlaceWhenTurned) {
 TEST(PrepareTest, WebpsAreTurnedUprightByTheirExif) {
   using namespace std::string_literals;
   const std::string webp = Encode(".webp", SmoothPicture(64, 40), {cv::IMWRITE_WEBP_QUALITY, 101});
-  const std::string pixels = webp.substr(12);
-  const auto with_exif = [&](char flags, const std::string& name) {
-    const std::string exif = name + ExifOrientation(6).substr(6);
-    const std::string chunks = "VP8X" + Little(10, 4) + flags + "\0\0\0"s + Little(63, 3) + Little(39, 3) +
-                               pixels + "EXIF" + Little(exif.size(), 4) + exif +
-                               std::string(exif.size() % 2, '\0');
-    return PrepareAll(Encoded("RIFF" + Little(chunks.size() + 4, 4) + "WEBP" + chunks), Plain(24, 24));
+  const auto with_exif = [&](const std::string& name, bool says_so) {
+    return PrepareAll(Encoded(ExtendedWebp(webp, {64, 40}, name + ExifOrientation(6).substr(6), says_so)),
+                      Plain(24, 24));
   };
   const cv::Mat bgr = SmoothPicture(64, 40);
   cv::Mat upright;
@@ -364,13 +360,13 @@ TEST(PrepareTest, WebpsAreTurnedUprightByTheirExif) {
   cv::flip(upright, upright, 1);
   const Prepared expected = PrepareAll(Raw(upright, /*rgb=*/false), Plain(24, 24));
   for (const std::string& name : {""s, "Exif\0\0"s}) {
-    const Prepared turned = with_exif(8, name);
+    const Prepared turned = with_exif(name, true);
     ASSERT_TRUE(turned.size.ok()) << turned.size.status();
     EXPECT_EQ(turned.size->width, 40);
     EXPECT_EQ(turned.size->height, 64);
     EXPECT_EQ(Compare(turned.out, expected.out).max, 0);
   }
-  EXPECT_EQ(with_exif(0, "").size->width, 64) << "its header says that it has no EXIF data";
+  EXPECT_EQ(with_exif("", false).size->width, 64) << "its header says that it has no EXIF data";
 }
 
 TEST(PrepareTest, ThinPicturesAreFine) {

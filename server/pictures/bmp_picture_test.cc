@@ -90,8 +90,17 @@ TEST(BmpPictureTest, IsReadAsOpenCvReadsIt) {
       }
     }
   }
-  ExpectAsOpenCvReadsIt({.depth = 16}, 7);
-  ExpectAsOpenCvReadsIt({.depth = 16, .masks = {0xF800, 0x07E0, 0x001F}}, 7);
+  const std::pair<int, std::vector<uint32_t>> masked[] = {
+      {16, {}}, {16, {0xF800, 0x07E0, 0x001F}}, {32, {0xFF0000, 0xFF00, 0xFF}}};
+  for (const uint32_t header : {40U, 52U, 108U, 124U}) {
+    for (const auto& [depth, masks] : masked) {
+      for (const bool is_bottom_up : {true, false}) {
+        ExpectAsOpenCvReadsIt(
+            {.depth = depth, .header = header, .is_bottom_up = is_bottom_up, .masks = masks},
+            depth == 16 ? 7 : 0);
+      }
+    }
+  }
 }
 
 TEST(BmpPictureTest, ColoursOfFewBitsReachBothEnds) {
@@ -134,7 +143,8 @@ TEST(BmpPictureTest, MasksThatAreNoneAreRefused) {
 }
 
 TEST(BmpPictureTest, EndsWithItsCall) {
-  const std::string bmp = WriteBmp({.width = 8, .height = 1000});
+  // A bit for a pixel, so that few rows are many pixels.
+  const std::string bmp = WriteBmp({.width = 1 << 20, .height = 5, .depth = 1, .palette_entries = 2});
   int asked = 0;
   const auto ended = DecodeBmp(
       bmp, [&] { return ++asked == 3 ? absl::CancelledError("the client has left") : absl::OkStatus(); });

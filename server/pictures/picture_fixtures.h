@@ -60,6 +60,17 @@ inline std::string ExifOrientation(char orientation) {
   return "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"s + orientation + "\0\0\0\0\0\0\0"s;
 }
 
+// A WebP of one chunk as one with an extended header and EXIF data.
+inline std::string ExtendedWebp(const std::string& webp, cv::Size size, const std::string& exif,
+                                bool says_that_it_has_exif = true) {
+  constexpr uint64_t kHasExif = 8;
+  const std::string chunks = "VP8X" + Little(10, 4) + Little(says_that_it_has_exif ? kHasExif : 0, 4) +
+                             Little(static_cast<uint64_t>(size.width - 1), 3) +
+                             Little(static_cast<uint64_t>(size.height - 1), 3) + webp.substr(12) + "EXIF" +
+                             Little(exif.size(), 4) + exif + std::string(exif.size() % 2, '\0');
+  return "RIFF" + Little(chunks.size() + 4, 4) + "WEBP" + chunks;
+}
+
 // Changes a few bytes at random positions, and sometimes truncates the end or appends junk.
 inline std::string Mutate(std::string bytes, std::mt19937& random) {
   for (unsigned i = 0, flips = 1 + random() % 8; i < flips; ++i) {

@@ -20,9 +20,11 @@ struct PngFailure {
 [[noreturn]] void OnFailure(png_structp /*png*/, png_const_charp text) { throw PngFailure{text}; }
 void IgnoreWarning(png_structp /*png*/, png_const_charp /*text*/) {}
 
-png_voidp Allocate(png_structp /*png*/, png_alloc_size_t size) {
+// Nothing is thrown here: zlib calls it, and frees what it has if one of several pieces is missing. libpng
+// then calls OnFailure().
+png_voidp Allocate(png_structp png, png_alloc_size_t size) {
   void* const memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) *static_cast<bool*>(png_get_mem_ptr(png)) = true;
   return memory;
 }
 void Free(png_structp /*png*/, png_voidp memory) { std::free(memory); }
@@ -38,18 +40,18 @@ struct Pixels {
 
 class PngWriter {
  public:
-  PngWriter()
-      : png_(png_create_write_struct_2(PNG_LIBPNG_VER_STRING, nullptr, OnFailure, IgnoreWarning, nullptr,
-                                       Allocate, Free)) {
-    if (png_ == nullptr) throw std::bad_alloc();
-    info_ = png_create_info_struct(png_);
-    png_set_write_fn(png_, &bytes_, Append, nullptr);
-  }
+  // `is_memory_short` becomes true if an allocation fails; it must outlive the writer.
+  explicit PngWriter(bool* is_memory_short)
+      : png_(png_create_write_struct_2(PNG_LIBPNG_VER_STRING, nullptr, OnFailure, IgnoreWarning,
+                                       is_memory_short, Allocate, Free)),
+        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {}
   PngWriter(const PngWriter&) = delete;
   PngWriter& operator=(const PngWriter&) = delete;
   ~PngWriter() { png_destroy_write_struct(&png_, &info_); }
 
   std::string Write(const Pixels& pixels) {
+    if (info_ == nullptr) throw std::bad_alloc();
+    png_set_write_fn(png_, &bytes_, Append, nullptr);
     png_set_IHDR(png_, info_, static_cast<png_uint_32>(pixels.width), static_cast<png_uint_32>(pixels.height),
                  pixels.depth, pixels.colour, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
@@ -73,7 +75,7 @@ class PngWriter {
 
   std::string bytes_;
   png_structp png_;
-  png_infop info_ = nullptr;
+  png_infop info_;
 };
 
 absl::StatusOr<std::string> Png(const Pixels& pixels) {
@@ -81,13 +83,17 @@ absl::StatusOr<std::string> Png(const Pixels& pixels) {
   const auto failed = [&](absl::string_view why) {
     return absl::InternalError(absl::StrCat(size, " could not be encoded as PNG: ", why));
   };
-  try {
-    return PngWriter().Write(pixels);
-  } catch (const PngFailure& failure) {
-    return failed(failure.text);
-  } catch (const std::bad_alloc&) {
+  const auto out_of_memory = [&] {
     return absl::ResourceExhaustedError(absl::StrCat("out of memory while encoding ", size,
                                                      " as PNG; try again later or send a smaller picture"));
+  };
+  bool is_memory_short = false;
+  try {
+    return PngWriter(&is_memory_short).Write(pixels);
+  } catch (const PngFailure& failure) {
+    return is_memory_short ? out_of_memory() : failed(failure.text);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
   } catch (const std::exception& error) {
     return failed(error.what());
   }

@@ -55,16 +55,15 @@ class PngReader {
       : form_(form),
         size_(static_cast<int>(width), static_cast<int>(height)),
         png_(png_create_read_struct_2(PNG_LIBPNG_VER_STRING, nullptr, OnPngError, OnPngWarning, nullptr,
-                                      PngAllocate, PngFree)) {
-    if (png_ == nullptr) throw std::bad_alloc();
-    info_ = png_create_info_struct(png_);
-    png_set_progressive_read_fn(png_, this, OnInfo, OnRow, nullptr);
-  }
+                                      PngAllocate, PngFree)) {}
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
   cv::Mat Read(std::string_view bytes, const StillWanted& wanted) {
+    if (png_ == nullptr) throw std::bad_alloc();
+    info_ = png_create_info_struct(png_);
+    png_set_progressive_read_fn(png_, this, OnInfo, OnRow, nullptr);
     for (size_t at = 0; at < bytes.size() && !is_complete_; at += kPngPiece) {
       if (absl::Status goes_on = wanted ? wanted() : absl::OkStatus(); !goes_on.ok())
         throw DecodingEnded{goes_on};

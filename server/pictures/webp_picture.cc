@@ -31,8 +31,8 @@ absl::StatusOr<cv::Mat> DecodeWebp(std::string_view bytes, const PictureHeader& 
   config.output.u.RGBA = {.rgba = picture.data,
                           .stride = static_cast<int>(picture.step),
                           .size = picture.step * static_cast<size_t>(picture.rows)};
-  const std::unique_ptr<WebPIDecoder, decltype(&WebPIDelete)> decoder(WebPIDecode(nullptr, 0, &config),
-                                                                      WebPIDelete);
+  std::unique_ptr<WebPIDecoder, decltype(&WebPIDelete)> decoder(WebPIDecode(nullptr, 0, &config),
+                                                                WebPIDelete);
   if (decoder == nullptr) throw std::bad_alloc();
   const auto* const data = reinterpret_cast<const uint8_t*>(bytes.data());
   const size_t pieces = static_cast<size_t>(header.pixels() / kWebpPixelsAtOnce) + 1;
@@ -41,6 +41,8 @@ absl::StatusOr<cv::Mat> DecodeWebp(std::string_view bytes, const PictureHeader& 
     if (absl::Status goes_on = wanted ? wanted() : absl::OkStatus(); !goes_on.ok()) return goes_on;
     switch (WebPIUpdate(decoder.get(), data, size)) {
       case VP8_STATUS_OK:
+        // Turning takes as much memory as the picture, and the decoder has more.
+        decoder.reset();
         TurnUpright(picture, ExifOrientation(WebpExif(bytes)));
         return picture;
       case VP8_STATUS_SUSPENDED:

@@ -142,9 +142,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace saccade::server
 
-#ifdef SACCADE_TSAN
-// OpenCV's codecs load GDAL, in which ThreadSanitizer reports lock-order inversions. Workers have one thread.
-extern "C" const char* __tsan_default_options() { return "detect_deadlocks=0"; }
-#endif
-
 int main(int argc, char** argv) { return saccade::server::Main(argc, argv); }

@@ -129,13 +129,18 @@ def run(program: pathlib.Path, described: dict[str, Any]) -> Trial:
     }  # fmt: skip
     words = [sys.executable, "-m", __name__, str(program.absolute()), json.dumps(described)]
     try:
-        ended = subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS, env=environment, stdin=subprocess.DEVNULL)
+        ended = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", timeout=_SECONDS, env=environment, stdin=subprocess.DEVNULL
+        )
     except subprocess.TimeoutExpired:
         return Trial(failed=f"it took more than {_SECONDS:g} s")
     if ended.returncode != 0:
         return Trial(failed=f"its process ended with {ended.returncode}")
-    # A program may print lines of its own.
-    return Trial(**json.loads(ended.stdout.splitlines()[-1]))
+    # A program may print lines of its own, also after the last one, and may end the process.
+    try:
+        return Trial(**json.loads(ended.stdout.splitlines()[-1]))
+    except (IndexError, ValueError, TypeError):
+        return Trial(failed="its process did not say what it found")
 
 
 def main(path: str, described: str) -> None:
