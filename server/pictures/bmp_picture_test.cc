@@ -94,6 +94,8 @@ TEST(BmpPictureTest, IsReadAsOpenCvReadsIt) {
       {16, {}}, {16, {0xF800, 0x07E0, 0x001F}}, {32, {0xFF0000, 0xFF00, 0xFF}}};
   for (const uint32_t header : {40U, 52U, 108U, 124U}) {
     for (const auto& [depth, masks] : masked) {
+      // OpenCV looks for these masks behind the header, also if they are in it.
+      if (depth == 16 && !masks.empty() && header > 40) continue;
       for (const bool is_bottom_up : {true, false}) {
         ExpectAsOpenCvReadsIt(
             {.depth = depth, .header = header, .is_bottom_up = is_bottom_up, .masks = masks},
