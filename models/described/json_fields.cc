@@ -72,16 +72,16 @@ const JsonValue* JsonFields::Take(const std::string& name) {
   return value_.Find(name);
 }
 
-const JsonValue& JsonFields::Of(const JsonValue& value, JsonValue::Kind kind, const std::string& name) const {
-  if (value.kind != kind) Refuse(name, NameOf(value.kind), NameOf(kind));
-  return value;
+const JsonValue& JsonFields::Of(const JsonValue* value, JsonValue::Kind kind, const std::string& name) const {
+  if (value->kind != kind) Refuse(name, NameOf(value->kind), NameOf(kind));
+  return *value;
 }
 
 std::string JsonFields::Text(const std::string& name, const std::string& otherwise) {
   constexpr size_t kMaxBytes = 256;
   const JsonValue* value = Take(name);
   if (value == nullptr) return otherwise;
-  const std::string& text = Of(*value, JsonValue::Kind::kText, name).text;
+  const std::string& text = Of(value, JsonValue::Kind::kText, name).text;
   const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
   if (text.empty() || text.size() > kMaxBytes || std::any_of(text.begin(), text.end(), control))
     Refuse(name, Quote(text), "1 to " + std::to_string(kMaxBytes) + " printable characters");
@@ -99,13 +99,13 @@ std::string JsonFields::Choice(const std::string& name, const std::string& other
 
 bool JsonFields::Flag(const std::string& name, bool otherwise) {
   const JsonValue* value = Take(name);
-  return value == nullptr ? otherwise : Of(*value, JsonValue::Kind::kFlag, name).flag;
+  return value == nullptr ? otherwise : Of(value, JsonValue::Kind::kFlag, name).flag;
 }
 
 double JsonFields::Number(const std::string& name, double otherwise, double min, double max) {
   const JsonValue* value = Take(name);
   if (value == nullptr) return otherwise;
-  const double number = Of(*value, JsonValue::Kind::kNumber, name).number;
+  const double number = Of(value, JsonValue::Kind::kNumber, name).number;
   if (!(number >= min && number <= max)) Refuse(name, Plain(number), Bounds("a number", min, max));
   return number;
 }
@@ -115,7 +115,7 @@ int64_t JsonFields::Integer(const std::string& name, int64_t otherwise, int64_t 
   const auto high = static_cast<double>(max);
   const JsonValue* value = Take(name);
   if (value == nullptr) return otherwise;
-  const double number = Of(*value, JsonValue::Kind::kNumber, name).number;
+  const double number = Of(value, JsonValue::Kind::kNumber, name).number;
   if (!(number >= low && number <= high) || number != std::floor(number))
     Refuse(name, Plain(number), Bounds("a whole number", low, high));
   return static_cast<int64_t>(number);
@@ -133,7 +133,7 @@ std::vector<double> JsonFields::Numbers(const std::string& name, const std::vect
   if (value->kind == JsonValue::Kind::kNumber) {
     numbers.assign(min_count, value->number);
   } else {
-    for (const JsonValue& item : Of(*value, JsonValue::Kind::kList, name).items) {
+    for (const JsonValue& item : Of(value, JsonValue::Kind::kList, name).items) {
       if (item.kind != JsonValue::Kind::kNumber)
         Refuse(name, "a list with " + std::string(NameOf(item.kind)), expected);
       numbers.push_back(item.number);

@@ -38,7 +38,7 @@ class JsonFields {
   std::string PathOf(const std::string& name) const;
 
  private:
-  const JsonValue& Of(const JsonValue& value, JsonValue::Kind kind, const std::string& name) const;
+  const JsonValue& Of(const JsonValue* value, JsonValue::Kind kind, const std::string& name) const;
 
   const std::string where_;
   const JsonValue& value_;
