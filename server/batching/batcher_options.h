@@ -67,6 +67,8 @@ struct BatcherOptions {
 
   // Class of tasks with a request's priority: lower ones go first, and 0 asks for the default.
   int64_t ClassOf(int priority) const;
+  // The same for rooms where larger numbers go first.
+  int UrgencyOf(int priority) const { return static_cast<int>(-ClassOf(priority)); }
   const QueuePolicy& PolicyOf(int64_t priority_class) const;
   // Maximum number of items of one request of this priority that an empty queue accepts, in full batches of
   // one bucket.

@@ -54,6 +54,17 @@ TEST(BatcherOptionsTest, PrioritiesWithoutLevelsHaveARange) {
   EXPECT_EQ(options.ClassOf(0), 3);
 }
 
+TEST(BatcherOptionsTest, UrgencyHasTheOrderOfClasses) {
+  BatcherOptions options;
+  EXPECT_GT(options.UrgencyOf(1), options.UrgencyOf(0));
+  EXPECT_EQ(options.UrgencyOf(-101), options.UrgencyOf(-std::numeric_limits<int>::max()));
+  // A request without a level has the default one, which is behind the first.
+  options.priority_levels = 2;
+  options.default_priority_level = 2;
+  EXPECT_GT(options.UrgencyOf(-1), options.UrgencyOf(0));
+  EXPECT_EQ(options.UrgencyOf(-2), options.UrgencyOf(0));
+}
+
 TEST(BatcherOptionsTest, AWeightIsAPositiveNumber) {
   EXPECT_EQ(Error({.weight = 1e6}), "");
   for (const double weight : {0.0, -1.0, 2e6, std::numeric_limits<double>::quiet_NaN()})

@@ -113,7 +113,12 @@ std::optional<TensorAnswer> CachedAnswers::Find(const CacheKey& key) {
 void CachedAnswers::Keep(const CacheKey& key, const TensorAnswer& answer) {
   const int64_t bytes = BytesOf(answer);
   if (bytes > max_bytes_) return;
-  auto copy = CopyOf(answer);
+  // Whatever needs memory is made first, so that without memory nothing has changed.
+  ResponseCache::Entries made;
+  made.push_front({this, key, CopyOf(answer), bytes, {}});
+  std::list<ResponseCache::Entries::iterator> place;
+  place.push_front(made.begin());
+  made.front().of_model = place.begin();
   ResponseCache::Entries dropped;
   absl::MutexLock lock(&cache_.mutex_);
   if (closed_) return;
@@ -126,10 +131,9 @@ void CachedAnswers::Keep(const CacheKey& key, const TensorAnswer& answer) {
   while (bytes > cache_.max_bytes_ - cache_.bytes_) {
     cache_.Drop(std::prev(cache_.entries_.end()), dropped);
   }
-  cache_.entries_.push_front({this, key, std::move(copy), bytes, {}});
-  order_.push_front(cache_.entries_.begin());
-  cache_.entries_.front().of_model = order_.begin();
-  by_key_.emplace(key, cache_.entries_.begin());
+  by_key_.emplace(key, made.begin());
+  cache_.entries_.splice(cache_.entries_.begin(), made);
+  order_.splice(order_.begin(), place);
   bytes_ += bytes;
   cache_.bytes_ += bytes;
 }

@@ -49,8 +49,7 @@ class CaptureTest : public ::testing::Test {
     return *capture_;
   }
 
-  void Add(const std::string& request, absl::Status status = absl::OkStatus()) {
-    CapturedCall call;
+  void Add(const std::string& request, absl::Status status = absl::OkStatus(), CapturedCall call = {}) {
     call.status = std::move(status);
     call.transport = "grpc";
     call.model = "m";
@@ -121,6 +120,20 @@ TEST_F(CaptureTest, ACallLargerThanTheQueueIsDropped) {
   Start();
   Add(std::string(100'000, 'x'));
   EXPECT_EQ(AwaitFate(CaptureFate::kQueueFull, 1), 1);
+}
+
+// A client chooses the length of a path, of headers, and of what an error repeats.
+TEST_F(CaptureTest, WhatIsBesideTheBodiesCounts) {
+  options_.queue_bytes = 10'000;
+  Start();
+  const std::string large(10'000, 'x');
+  CapturedCall path, headers, answer_headers, id;
+  path.target = id.id = large;
+  headers.headers = {{"content-type", large}};
+  answer_headers.answer_headers = {{large, ""}};
+  for (const CapturedCall& call : {path, headers, answer_headers, id}) Add("", absl::OkStatus(), call);
+  Add("", absl::NotFoundError(large));
+  EXPECT_EQ(AwaitFate(CaptureFate::kQueueFull, 5), 5);
 }
 
 TEST_F(CaptureTest, WithoutPixelsNoBodyIsHeld) {

@@ -41,7 +41,13 @@ struct CapturedCall {
   // Memory that the call takes while it waits to be written.
   int64_t held_bytes() const {
     constexpr int64_t kBeside = 1024;
-    return static_cast<int64_t>(request.size() + answer.size()) + kBeside;
+    size_t bytes =
+        request.size() + answer.size() + target.size() + model.size() + id.size() + status.message().size();
+    for (const Headers* all : {&headers, &answer_headers}) {
+      for (const auto& [name, value] : *all)
+        bytes += sizeof(Headers::value_type) + name.size() + value.size();
+    }
+    return static_cast<int64_t>(bytes) + kBeside;
   }
 };
 

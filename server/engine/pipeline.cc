@@ -131,12 +131,13 @@ void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Requ
     return;
   }
   const models::Medium medium = model->description().input.medium;
-  const DecodeQueue::Order order = {.model = model->name(),
-                                    .weight = model->settings().batching.weight,
-                                    .client = call->request().client,
-                                    .priority = call->request().priority,
-                                    .deadline = call->request().deadline,
-                                    .may_be_long = medium != models::Medium::kPictures};
+  const DecodeQueue::Order order = {
+      .model = model->name(),
+      .weight = model->settings().batching.weight,
+      .client = call->request().client,
+      .priority = model->settings().batching.UrgencyOf(call->request().priority),
+      .deadline = call->request().deadline,
+      .may_be_long = medium != models::Medium::kPictures};
   absl::Status scheduled =
       deps_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); }, order,
                                   [call](absl::Status why) { call->Refuse(std::move(why)); });

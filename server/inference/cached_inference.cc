@@ -88,7 +88,7 @@ void CachedInference::Infer(std::shared_ptr<ServedModel> model, TensorCall call,
   const DecodeQueue::Order order = {.model = settings.name,
                                     .weight = settings.batching.weight,
                                     .client = made->call.client,
-                                    .priority = made->call.priority,
+                                    .priority = settings.batching.UrgencyOf(made->call.priority),
                                     .deadline = made->call.deadline,
                                     .done_in_any_case = true};
   // Too many pictures wait for the pool. The call needs no decoding, so it is computed as without a cache.
@@ -130,7 +130,7 @@ void CachedInference::Try(const std::shared_ptr<Call>& call, bool may_join) {
   if (kept) call->older = std::move(kept->outputs);
   if (!may_join) return Lead(call, nullptr);
   SingleFlight::Waiter waiter = {
-      .priority = call->call.priority,
+      .priority = call->model->settings().batching.UrgencyOf(call->call.priority),
       .deadline = call->call.deadline,
       .turn = call->turn ? call->turn->number() : 0,
       .check =

@@ -8,6 +8,7 @@
 #include "server/inference/crop_models.h"
 #include "server/inference/kept_outputs.h"
 #include "server/inference/model_facts.h"
+#include "server/inference/parameters.h"
 #include "server/inference/picture_inputs.h"
 #include "server/inference/program_tensors.h"
 #include "server/inference/shared_outputs.h"
@@ -187,6 +188,10 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
   if (call.served != nullptr && !call.nested) {
     call.served->version = (*model)->version();
     call.served->identity = (*model)->identity();
+  }
+  if (absl::Status once = CheckNamedOnce(call.outputs); !once.ok()) {
+    pipeline_->CountMalformed(call.protocol, once.code());
+    return std::move(done)(std::move(once));
   }
   if (WantsShared(call.outputs)) {
     auto held = HoldRegions(*shared_memory_, call.client, call.outputs);

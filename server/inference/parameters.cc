@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
@@ -115,6 +116,15 @@ absl::Status CheckParameters(const WantedOutput& output) {
                    "has both shared_memory_region and classification; send only one of them");
   }
   return CheckParameters(output.shared);
+}
+
+absl::Status CheckNamedOnce(const std::vector<WantedOutput>& outputs) {
+  std::unordered_set<std::string_view> names;
+  for (const WantedOutput& output : outputs) {
+    if (!names.insert(output.name).second)
+      return Invalid("outputs", absl::StrCat(Shown(output.name), " is asked for more than once"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace saccade::server

@@ -37,5 +37,7 @@ absl::Status CheckInferId(std::string_view id);
 // missing, or if an output is both classified and shared.
 absl::Status CheckParameters(const std::optional<SharedRange>& range);
 absl::Status CheckParameters(const WantedOutput& output);
+// Called for all outputs of a request. INVALID_ARGUMENT if one is named twice: it has one place and one form.
+absl::Status CheckNamedOnce(const std::vector<WantedOutput>& outputs);
 
 }  // namespace saccade::server

@@ -1,5 +1,6 @@
 #include "server/inference/parameters.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -55,6 +56,14 @@ TEST(ParametersTest, WhereBytesLieInSharedMemory) {
   }
   EXPECT_EQ(ApplyParameter("shared_memory_region", int64_t{1}, range).code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ParametersTest, AnOutputIsNamedOnce) {
+  EXPECT_TRUE(CheckNamedOnce({}).ok());
+  EXPECT_TRUE(CheckNamedOnce({{.name = "a"}, {.name = "b"}}).ok());
+  const absl::Status twice = CheckNamedOnce({{.name = "a"}, {.name = "b"}, {.name = "a", .classes = 5}});
+  EXPECT_EQ(twice.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(twice.message()), ::testing::HasSubstr("'a' is asked for more than once"));
 }
 
 TEST(ParametersTest, SequencesAreNotServed) {

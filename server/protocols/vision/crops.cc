@@ -188,7 +188,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
     const DecodeQueue::Order order = {.model = ensemble_->name(),
                                       .weight = ensemble_->settings().batching.weight,
                                       .client = request_.client,
-                                      .priority = request_.priority,
+                                      .priority = ensemble_->settings().batching.UrgencyOf(request_.priority),
                                       .deadline = request_.deadline};
     absl::Status scheduled = pipeline_->deps().decode_pool->Schedule(
         [run = shared_from_this()] { run->Cut(); }, order,
