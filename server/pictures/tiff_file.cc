@@ -291,6 +291,12 @@ absl::StatusOr<TiffPage> TiffFile::Page() {
   return TiffPage{.width = width, .height = height, .type = *type};
 }
 
+std::string_view TiffFile::Description() const {
+  const char* text = nullptr;
+  if (TIFFGetField(source_->tiff, TIFFTAG_IMAGEDESCRIPTION, &text) != 1 || text == nullptr) return {};
+  return text;
+}
+
 absl::StatusOr<TiffPicture> TiffFile::Picture() {
   TIFF* const tiff = source_->tiff;
   uint32_t width = 0, height = 0;

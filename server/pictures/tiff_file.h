@@ -59,6 +59,9 @@ class TiffFile {
   // damaged, RESOURCE_EXHAUSTED if out of memory.
   absl::Status Read(const TiffPage& page, float* out);
 
+  // The current page's description (ImageDescription); empty if it has none. Valid until Next().
+  std::string_view Description() const;
+
   // Describes the current page as a picture: grey of 1 to 16 bits, RGB or CIELab of 8 or 16, a palette of 1
   // to 8, CMYK or YCbCr of 8. INVALID_ARGUMENT, with its colours or libtiff's reason, if libtiff cannot
   // convert it to RGBA, or if its compression, its number of samples or the size of its tiles is not
