@@ -164,6 +164,16 @@ TEST(CodedPictureTest, PngsAreReadAsOpenCvReadsThem) {
   }
 }
 
+TEST(CodedPictureTest, PngsAreTurnedUprightByTheirExif) {
+  const cv::Mat bgr = SmoothPicture(67, 45);
+  const std::string png = Encode(".png", bgr);
+  cv::Mat upright;
+  cv::rotate(bgr, upright, cv::ROTATE_90_CLOCKWISE);
+  const std::string named = ExifOrientation(6);
+  for (const std::string& exif : {named, named.substr(6)})
+    EXPECT_TRUE(Same(Decoded(WithChunks(png, Chunk("eXIf", exif))), upright)) << exif.size();
+}
+
 TEST(CodedPictureTest, WebpsAreReadAsOpenCvReadsThem) {
   cv::Mat transparent(45, 67, CV_8UC4);
   cv::randu(transparent, 0, 256);

@@ -98,6 +98,19 @@ inline std::string Deflated(const std::string& data) {
   return out.substr(0, size);
 }
 
+// A PNG's chunk.
+inline std::string Chunk(const std::string& type, const std::string& data) {
+  const std::string checked = type + data;
+  const uLong sum =
+      crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size()));
+  return Big(data.size(), 4) + checked + Big(sum, 4);
+}
+
+// Inserts chunks after the PNG's header.
+inline std::string WithChunks(const std::string& png, const std::string& chunks) {
+  return png.substr(0, 33) + chunks + png.substr(33);
+}
+
 // A progressive grey JPEG. After the first scan each takes 15 bits for every 32,767 blocks, which it skips.
 inline std::string ManyScans(int side, int scans) {
   using namespace std::string_literals;

@@ -115,18 +115,6 @@ TEST(DecodeCostsTest, PicturesWithAsMuchExifAsMayBe) {
 
 // PNG
 
-std::string Chunk(const std::string& type, const std::string& data) {
-  const std::string checked = type + data;
-  const uLong sum =
-      crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size()));
-  return Big(data.size(), 4) + checked + Big(sum, 4);
-}
-
-// Inserts chunks after the header.
-std::string WithChunks(const std::string& png, const std::string& chunks) {
-  return png.substr(0, 33) + chunks + png.substr(33);
-}
-
 TEST(DecodeCostsTest, PngsWhoseTextsInflate) {
   const std::string small = Encode(".png", SmoothPicture(1, 1));
   const std::string zeros = Deflated(std::string(7'900'000, 'x'));

@@ -5,7 +5,11 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "server/pictures/tiff_file.h"
 #include "server/pictures/voxels.h"
 
@@ -31,6 +35,21 @@ absl::StatusOr<VolumeHeader> CheckRaw(const RawVolume& raw, int64_t max_voxels) 
       " voxels of ", BytesOf(raw.type), BytesOf(raw.type) == 1 ? " byte take " : " bytes take ", expected));
 }
 
+// The number of images that ImageJ's description of a stack names; 0 if it names none. ImageJ writes large
+// stacks with a single page, behind whose pixels those of the other images follow.
+int64_t ImagesNamedIn(std::string_view description) {
+  // The number is in one of the first lines.
+  constexpr size_t kMaxRead = 4096;
+  if (!description.starts_with("ImageJ=")) return 0;
+  description = description.substr(0, kMaxRead);
+  for (absl::string_view line :
+       absl::StrSplit(absl::string_view(description.data(), description.size()), '\n')) {
+    int64_t images = 0;
+    if (absl::ConsumePrefix(&line, "images=") && absl::SimpleAtoi(line, &images)) return images;
+  }
+  return 0;
+}
+
 absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_voxels,
                                             const std::function<absl::Status()>& wanted) {
   auto file = TiffFile::Open(bytes, kMaxVolumeSide);
@@ -38,6 +57,7 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
   int64_t stored = 0;
   const auto first = (*file)->Page();
   if (!first.ok()) return first.status();
+  const int64_t images = ImagesNamedIn((*file)->Description());
   VolumeHeader header{.depth = 0, .height = first->height, .width = first->width, .type = first->type};
   while (true) {
     if (absl::Status goes_on = wanted ? wanted() : absl::OkStatus(); !goes_on.ok()) return goes_on;
@@ -60,7 +80,11 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
     if (absl::Status own = (*file)->CountStoredBytes(); !own.ok()) return own;
     const auto more = (*file)->Next();
     if (!more.ok()) return more.status();
-    if (!*more) return header;
+    if (*more) continue;
+    if (images <= header.depth) return header;
+    return absl::InvalidArgumentError(absl::StrCat("the description names ", images, " images, the file has ",
+                                                   header.depth, header.depth == 1 ? " page" : " pages",
+                                                   "; save it as a TIFF with a page for each"));
   }
 }
 

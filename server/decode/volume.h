@@ -28,8 +28,9 @@ struct VolumeHeader {
 absl::Status CheckVoxels(const VolumeHeader& header, int64_t max_voxels);
 
 // Reads what `volume` claims to be, without decoding it. INVALID_ARGUMENT if it is not a TIFF, if its pages
-// differ, if it is too large, or if the number of raw bytes does not match the shape. `wanted` is asked
-// before each page, if it is not null, and its error is returned. Thread-safe.
+// differ, if ImageJ's description names more images than it has pages, if it is too large, or if the number
+// of raw bytes does not match the shape. `wanted` is asked before each page, if it is not null, and its error
+// is returned. Thread-safe.
 absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels,
                                               const std::function<absl::Status()>& wanted = nullptr);
 

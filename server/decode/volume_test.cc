@@ -25,6 +25,8 @@ struct Layout {
   bool tiled = false;
   int compression = COMPRESSION_NONE;
   const char* mode = "w";
+  // Of the first page; null if it has none.
+  const char* description = nullptr;
 };
 
 template <typename T>
@@ -70,6 +72,8 @@ std::string Tiff(const std::vector<T>& values, int width, int height, const Layo
   for (size_t page = 0; page < values.size() / (width * height); ++page) {
     SetPage(tiff, width, height, 8 * sizeof(T), kFormat<T>);
     TIFFSetField(tiff, TIFFTAG_COMPRESSION, layout.compression);
+    if (page == 0 && layout.description != nullptr)
+      TIFFSetField(tiff, TIFFTAG_IMAGEDESCRIPTION, layout.description);
     std::vector<T> rows(values.begin() + page * width * height, values.begin() + (page + 1) * width * height);
     if (layout.tiled) {
       TIFFSetField(tiff, TIFFTAG_TILEWIDTH, 16);
@@ -167,6 +171,22 @@ TEST(VolumeTest, PagesHaveOneSize) {
   }
   TIFFClose(tiff);
   EXPECT_THAT(Refusal(Contents(path)), AllOf(HasSubstr("page 1 of the TIFF is 8 x 3"), HasSubstr("8 x 2")));
+}
+
+TEST(VolumeTest, ImagesThatADescriptionNamesHavePages) {
+  const auto with = [](int pages, const char* description) {
+    return Tiff(Values<uint8_t>(pages * 4 * 3), 4, 3, {.description = description});
+  };
+  constexpr char kThree[] = "ImageJ=1.53t\nimages=3\nslices=3\nloop=false\n";
+  EXPECT_EQ(Refusal(with(1, kThree)),
+            "the description names 3 images, the file has 1 page; save it as a TIFF with a page for each");
+  EXPECT_THAT(Refusal(with(2, kThree)), HasSubstr("the file has 2 pages"));
+  ExpectRead(with(3, kThree), Values<uint8_t>(3 * 4 * 3), 4, 3, VoxelType::kUint8);
+  for (const char* fine :
+       {"ImageJ=1.53t\nmin=0.0\n", "ImageJ=1.53t\nimages=many\n", "ImageJ=1.53t\nsubimages=3",
+        "a program\nimages=3", "ImageJ=1.53t\nimages=99999999999999999999\n", "images=3", ""}) {
+    ExpectRead(with(1, fine), Values<uint8_t>(4 * 3), 4, 3, VoxelType::kUint8);
+  }
 }
 
 TEST(VolumeTest, BoundsAreToldBeforeAnythingIsDecoded) {

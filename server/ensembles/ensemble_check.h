@@ -18,8 +18,9 @@ namespace saccade::server {
 // The model of a step.
 struct StepModel {
   ModelInterface interface;
+  // Returns the labels of the indices of an output's last extent. REQUIRES: the model is not an ensemble.
   // Null only in tests.
-  std::shared_ptr<const ModelSettings> settings = nullptr;
+  std::function<std::vector<std::string>(const std::string& output)> labels_of = nullptr;
   // Set if the model is an ensemble itself; its steps are then checked too.
   std::shared_ptr<const Ensemble> ensemble = nullptr;
 };

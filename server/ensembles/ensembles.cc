@@ -47,14 +47,6 @@ absl::Status FinishOutput(Tensor& output, const TensorSpec& spec, const ModelSet
   return absl::OkStatus();
 }
 
-// The labels of one output of a model, or else those of its classes.
-const std::vector<std::string>& LabelsOfOutput(const ModelSettings& model, const std::string& output) {
-  for (const TensorSpec& spec : model.outputs) {
-    if (spec.name == output && !spec.labels.empty()) return spec.labels;
-  }
-  return model.labels;
-}
-
 }  // namespace
 
 // For an ensemble without a batch dimension.
@@ -144,8 +136,7 @@ std::vector<std::string> Ensembles::LabelsOf(const Ensemble& ensemble, const std
     if (!model.ok()) break;
     for (const EnsemblePlan::Port& port : step.outputs) {
       if (port.tensor != plan.outputs[i]) continue;
-      return model->ensemble != nullptr ? LabelsOf(*model->ensemble, port.name)
-                                        : LabelsOfOutput(*model->settings, port.name);
+      return model->ensemble != nullptr ? LabelsOf(*model->ensemble, port.name) : model->labels_of(port.name);
     }
   }
   return {};

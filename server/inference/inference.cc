@@ -124,9 +124,10 @@ FindStep StepsIn(const Catalog* catalog) {
   return [catalog](const std::string& name, int64_t version) -> absl::StatusOr<StepModel> {
     auto model = catalog->FindReady(name, version);
     if (!model.ok()) return model.status();
-    return StepModel{.interface = InterfaceOfModel(**model),
-                     .settings = {*model, &(*model)->settings()},
-                     .ensemble = (*model)->ensemble()};
+    return StepModel{
+        .interface = InterfaceOfModel(**model),
+        .labels_of = [model = *model](const std::string& output) { return LabelsOfOutput(*model, output); },
+        .ensemble = (*model)->ensemble()};
   };
 }
 

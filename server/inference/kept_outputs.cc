@@ -29,7 +29,8 @@ std::vector<OutputFacts> FactsOf(const models::Description& network, ItemsForm f
   const std::vector<std::string> unasked = UnaskedOutputs(network, form);
   for (TensorDescription& output : DescribeOutputs(network, form)) {
     const bool by_default = std::find(unasked.begin(), unasked.end(), output.name) != unasked.end();
-    facts.push_back({.name = std::move(output.name), .unasked = by_default, .labels = &network.labels});
+    const std::vector<std::string>& labels = LabelsOfIndices(output.name, network, form);
+    facts.push_back({.name = std::move(output.name), .unasked = by_default, .labels = &labels});
   }
   return facts;
 }

@@ -7,6 +7,7 @@ namespace saccade::server {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 class KeptOutputsTest : public ::testing::Test {
  protected:
@@ -83,6 +84,21 @@ TEST(KeptOutputsOfNetworksTest, MasksAreNotReturnedUnasked) {
   EXPECT_TRUE(facts[1].unasked);
   EXPECT_EQ(facts[4].name, "masks");
   EXPECT_FALSE(facts[4].unasked);
+}
+
+TEST(KeptOutputsOfNetworksTest, LabelsAreThoseOfOutputsThatCountClasses) {
+  models::Description network;
+  network.labels = {"cat", "dog"};
+  network.task = models::Task::kSegmentation;
+  const auto facts = FactsOf(network, ItemsForm::kPadded);
+  ASSERT_EQ(facts.size(), 2u);
+  EXPECT_EQ(facts[0].name, "label_map");
+  EXPECT_THAT(*facts[0].labels, IsEmpty());
+  EXPECT_EQ(facts[1].name, "areas");
+  EXPECT_EQ(facts[1].labels, &network.labels);
+  network.task = models::Task::kDetection;
+  for (const OutputFacts& fact : FactsOf(network, ItemsForm::kFlat))
+    EXPECT_THAT(*fact.labels, IsEmpty()) << fact.name;
 }
 
 }  // namespace

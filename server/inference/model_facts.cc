@@ -11,6 +11,13 @@ std::vector<OutputFacts> FactsOfModel(const ServedModel& model) {
   return IsProgram(settings) ? FactsOf(settings) : FactsOf(model.description(), settings.items);
 }
 
+std::vector<std::string> LabelsOfOutput(const ServedModel& model, const std::string& output) {
+  for (const OutputFacts& fact : FactsOfModel(model)) {
+    if (fact.name == output) return *fact.labels;
+  }
+  return {};
+}
+
 std::optional<absl::StatusOr<std::vector<Tensor>>> CutFor(const ServedModel& model,
                                                           const std::vector<Tensor>& kept,
                                                           const std::vector<WantedOutput>& wanted) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,10 @@ bool IsProgram(const ModelSettings& settings);
 
 // REQUIRES: `model` outlives the result.
 std::vector<OutputFacts> FactsOfModel(const ServedModel& model);
+
+// The labels of the indices of an output's last extent; none if the model has no such output. REQUIRES: the
+// model is not an ensemble.
+std::vector<std::string> LabelsOfOutput(const ServedModel& model, const std::string& output);
 
 // As Cut() of the model's outputs.
 std::optional<absl::StatusOr<std::vector<Tensor>>> CutFor(const ServedModel& model,

@@ -21,7 +21,14 @@ struct Output {
   absl::StatusOr<Values> (*make)(const HeldResponse&, ItemsForm);
   // Whether it is returned if the request names no outputs.
   bool unasked = true;
+  // Whether its last extent counts the model's classes.
+  bool per_class = false;
 };
+
+const std::vector<std::string>& LabelsOfIndices(const Output& output, const models::Description& model) {
+  static const std::vector<std::string> none;
+  return output.per_class ? model.labels : none;
+}
 
 template <absl::StatusOr<Values> (*kMake)(const HeldResponse&)>
 absl::StatusOr<Values> OfOneSize(const HeldResponse& response, ItemsForm /*form*/) {
@@ -66,12 +73,22 @@ Outputs InForm(Outputs padded, ItemsForm form) {
 Outputs OutputsOf(const models::Description& model, ItemsForm form) {
   switch (model.task) {
     case models::Task::kClassification:
-      return {{"logits", DataType::kFp32, {-1, model.classes}, OfOneSize<Logits>}};
+      return {{"logits",
+               DataType::kFp32,
+               {-1, model.classes},
+               OfOneSize<Logits>,
+               /*unasked=*/true,
+               /*per_class=*/true}};
     case models::Task::kDetection:
       return InForm(DetectionOutputs(form), form);
     case models::Task::kSegmentation:
       return {{"label_map", DataType::kUint8, {-1, -1, -1}, OfOneSize<LabelMaps>},
-              {"areas", DataType::kInt64, {-1, model.classes}, OfOneSize<Areas>}};
+              {"areas",
+               DataType::kInt64,
+               {-1, model.classes},
+               OfOneSize<Areas>,
+               /*unasked=*/true,
+               /*per_class=*/true}};
     case models::Task::kStereo:
       return {{"disparity", DataType::kFp32, {-1, -1, -1}, OfOneSize<DisparityMaps>}};
     case models::Task::kActions:
@@ -134,7 +151,7 @@ absl::StatusOr<std::vector<Tensor>> MakeOutputs(const HeldResponse& response,
     if (asked == nullptr && (!wanted.empty() || !output.unasked)) continue;
     auto tensor = Make(output, response, form);
     if (tensor.ok() && asked != nullptr && asked->classes > 0) {
-      tensor = Classify(*tensor, asked->classes, model.labels, /*batched=*/true);
+      tensor = Classify(*tensor, asked->classes, LabelsOfIndices(output, model), /*batched=*/true);
     }
     if (!tensor.ok()) return tensor.status();
     tensors.push_back(*std::move(tensor));
@@ -148,6 +165,13 @@ std::vector<std::string> UnaskedOutputs(const models::Description& model, ItemsF
     if (output.unasked) names.emplace_back(output.name);
   }
   return names;
+}
+
+const std::vector<std::string>& LabelsOfIndices(const std::string& name, const models::Description& model,
+                                                ItemsForm form) {
+  const Outputs outputs = OutputsOf(model, form);
+  const auto named = [&name](const Output& output) { return output.name == name; };
+  return LabelsOfIndices(*std::find_if(outputs.begin(), outputs.end(), named), model);
 }
 
 std::vector<TensorDescription> DescribeOutputs(const models::Description& model, ItemsForm form) {

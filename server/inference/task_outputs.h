@@ -26,6 +26,11 @@ absl::StatusOr<std::vector<Tensor>> MakeOutputs(const HeldResponse& response,
 // The names of the outputs that are returned to a request that names none.
 std::vector<std::string> UnaskedOutputs(const models::Description& model, ItemsForm form);
 
+// The labels of the indices of an output's last extent: the model's if it counts the model's classes, none
+// otherwise. REQUIRES: the model has an output of that name, and outlives the result.
+const std::vector<std::string>& LabelsOfIndices(const std::string& name, const models::Description& model,
+                                                ItemsForm form);
+
 std::vector<TensorDescription> DescribeOutputs(const models::Description& model, ItemsForm form);
 
 }  // namespace saccade::server

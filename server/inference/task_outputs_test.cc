@@ -41,6 +41,14 @@ class TaskOutputsTest : public ::testing::Test {
     return numbers;
   }
 
+  // The only element of an output of BYTES.
+  std::string Text(int index) const {
+    const BytePieces& bytes = outputs_.at(index).data;
+    std::string element(bytes.size(), ' ');
+    bytes.CopyTo(element.data());
+    return element.substr(4);
+  }
+
   void Want(const char* name) { wanted_.push_back({.name = name}); }
 
   models::Description model_;
@@ -215,6 +223,31 @@ TEST_F(TaskOutputsTest, ClassesAreText) {
   Answer();
   EXPECT_EQ(outputs_.at(0).type, DataType::kBytes);
   EXPECT_THAT(outputs_.at(0).shape, ElementsAre(1, 2));
+}
+
+TEST_F(TaskOutputsTest, LabelsAreThoseOfOutputsThatCountClasses) {
+  model_.classes = 4;
+  model_.labels = {"background", "cat", "dog", "owl"};
+  model_.task = models::Task::kSegmentation;
+  response_.results = {
+      models::Segmentation{.height = 1, .width = 2, .labels = {3, 1}, .areas = {0, 1, 0, 5}}};
+  wanted_ = {{.name = "label_map", .classes = 1}, {.name = "areas", .classes = 1}};
+  Answer();
+  EXPECT_EQ(Text(0), "3:0");
+  EXPECT_EQ(Text(1), "5:3:owl");
+  model_.task = models::Task::kDetection;
+  response_.results = {models::Detections{.items = {Thing(5, 2)}, .mask_side = 1}};
+  for (const ItemsForm form : {ItemsForm::kPadded, ItemsForm::kFlat}) {
+    form_ = form;
+    wanted_.clear();
+    for (const char* name : {"boxes", "scores", "labels", "masks"})
+      wanted_.push_back({.name = name, .classes = 1});
+    Answer();
+    EXPECT_EQ(Text(0), "8.000000:3");
+    EXPECT_EQ(Text(1), "0.500000:0");
+    EXPECT_EQ(Text(2), "2:0");
+    EXPECT_EQ(Text(3), "5.000000:0");
+  }
 }
 
 TEST_F(TaskOutputsTest, FlatDetectionsComeWithTheirSplits) {

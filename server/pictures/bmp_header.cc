@@ -15,8 +15,10 @@ constexpr uint32_t kInfoHeader = 40;
 // Behind the fields of the information header, as part of a longer header or of no header.
 constexpr size_t kMasks = kFileHeader + kInfoHeader;
 constexpr size_t kMaskBytes = 12;
+constexpr size_t kMaskBytesWithAlpha = 16;
 constexpr uint32_t kPlain = 0;
 constexpr uint32_t kBitFields = 3;
+constexpr uint32_t kAlphaBitFields = 6;
 // Keeps every product below within 64 bits; no decoder accepts larger sides.
 constexpr int64_t kMaxSide = int64_t{1} << 24;
 
@@ -32,10 +34,11 @@ std::optional<BmpChannel> ChannelOf(uint32_t mask) {
   return mask >> channel.shift == ~uint32_t{0} >> (32 - channel.bits) ? std::optional(channel) : std::nullopt;
 }
 
-absl::Status ReadMasks(const PictureBytes& bytes, BmpLayout& layout) {
+// Reads the masks, which take `mask_bytes`. A fourth mask, of opacity, is not used.
+absl::Status ReadMasks(const PictureBytes& bytes, size_t mask_bytes, BmpLayout& layout) {
   if (layout.depth != 16 && layout.depth != 32)
     return Broken("BMP", "it has masks of colours, which only 16 or 32 bits a pixel can have");
-  if (!bytes.has(kMasks, kMaskBytes)) return Truncated("BMP", bytes, "its header is longer than that");
+  if (!bytes.has(kMasks, mask_bytes)) return Truncated("BMP", bytes, "its header is longer than that");
   uint32_t all = 0;
   for (size_t i = 0; i < layout.channels.size(); ++i) {
     // Stored in the order red, green, blue.
@@ -77,11 +80,13 @@ absl::StatusOr<BmpLayout> ReadBmpLayout(std::string_view encoded) {
   if (!IsDepth(layout.depth))
     return Broken("BMP", "its header gives an invalid bit depth; expected 1, 4, 8, 16, 24 or 32");
   const uint32_t compression = core ? kPlain : bytes.little32(30);
-  if (compression != kPlain && compression != kBitFields) {
+  const bool has_alpha_mask = compression == kAlphaBitFields;
+  if (compression != kPlain && compression != kBitFields && !has_alpha_mask) {
     return Broken("BMP", "it is compressed; send it uncompressed, or as PNG");
   }
-  if (compression == kBitFields) {
-    if (absl::Status masks = ReadMasks(bytes, layout); !masks.ok()) return masks;
+  if (compression != kPlain) {
+    const size_t mask_bytes = has_alpha_mask ? kMaskBytesWithAlpha : kMaskBytes;
+    if (absl::Status masks = ReadMasks(bytes, mask_bytes, layout); !masks.ok()) return masks;
   } else if (layout.depth == 16) {
     layout.channels = {BmpChannel{.shift = 0, .bits = 5}, {.shift = 5, .bits = 5}, {.shift = 10, .bits = 5}};
   } else {

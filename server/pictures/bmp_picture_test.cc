@@ -20,14 +20,20 @@ struct BmpForm {
   int width = 7;
   int height = 5;
   int depth = 24;
-  // 12, 40, 52 (with masks), 108 or 124 bytes.
+  // 12, 40, 52 or 56 (with masks), 108 or 124 bytes.
   uint32_t header = 40;
   bool is_bottom_up = true;
-  // Red, green and blue.
+  // Red, green and blue, and perhaps opacity.
   std::vector<uint32_t> masks = {};
   uint32_t used_colours = 0;
   size_t palette_entries = 0;
 };
+
+// BI_RGB, BI_BITFIELDS or BI_ALPHABITFIELDS.
+uint32_t CompressionOf(const BmpForm& form) {
+  if (form.masks.empty()) return 0;
+  return form.masks.size() == 3 ? 3 : 6;
+}
 
 // Rows of random bytes behind the header that `form` describes.
 std::string WriteBmp(const BmpForm& form) {
@@ -37,7 +43,7 @@ std::string WriteBmp(const BmpForm& form) {
     info += Little(form.width, 2) + Little(form.height, 2) + Little(1, 2) + Little(form.depth, 2);
   } else {
     info += Little(form.width, 4) + Little(static_cast<uint32_t>(height), 4) + Little(1, 2) +
-            Little(form.depth, 2) + Little(form.masks.empty() ? 0 : 3, 4) + std::string(12, '\0') +
+            Little(form.depth, 2) + Little(CompressionOf(form), 4) + std::string(12, '\0') +
             Little(form.used_colours, 4) + std::string(4, '\0');
     for (const uint32_t mask : form.masks) info += Little(mask, 4);
     if (info.size() < form.header) info.resize(form.header, '\0');
@@ -122,6 +128,22 @@ TEST(BmpPictureTest, MasksSayWhereColoursAre) {
     bmp.replace(bmp.size() - 4, 4, Little(0x3FF | 512 << 10 | 256 << 20, 4));
     EXPECT_EQ(Read(bmp).at<cv::Vec3b>(0, 0), cv::Vec3b(64, 128, 255)) << header;
   }
+}
+
+TEST(BmpPictureTest, AMaskOfOpacityIsNotUsed) {
+  for (const uint32_t header : {40U, 56U, 124U}) {
+    const BmpForm form = {.width = 1,
+                          .height = 1,
+                          .depth = 32,
+                          .header = header,
+                          .masks = {0xFF0000, 0xFF00, 0xFF, 0xFF000000}};
+    std::string bmp = WriteBmp(form);
+    bmp.replace(bmp.size() - 4, 4, Little(0x03FF8040, 4));
+    EXPECT_EQ(Read(bmp).at<cv::Vec3b>(0, 0), cv::Vec3b(64, 128, 255)) << header;
+  }
+  const std::string bmp = WriteBmp({.depth = 16, .masks = {0x7C00, 0x3E0, 0x1F, 0x8000}});
+  EXPECT_EQ(Refusal(bmp), "");
+  EXPECT_THAT(Refusal(bmp.substr(0, 14 + 40 + 12)), HasSubstr("its header is longer than that"));
 }
 
 TEST(BmpPictureTest, PlacesOutsideThePaletteAreBlack) {

@@ -105,13 +105,12 @@ std::optional<JpegFrame> JpegFrameOf(std::string_view encoded) {
 
 std::string_view JpegExif(std::string_view encoded) {
   constexpr uint32_t kApp1 = 0xE1;
-  constexpr std::string_view kName("Exif\0\0", 6);
   const PictureBytes bytes(encoded);
   const auto exif = FindSegment(bytes, [&](uint32_t marker, size_t at) {
-    return marker == kStartOfScan || (marker == kApp1 && bytes.tag(at + 2, kName));
+    return marker == kStartOfScan || (marker == kApp1 && bytes.tag(at + 2, kExifName));
   });
   if (!exif || exif->marker == kStartOfScan) return {};
-  const size_t length = bytes.big16(exif->at), head = 2 + kName.size();
+  const size_t length = bytes.big16(exif->at), head = 2 + kExifName.size();
   return length >= head && bytes.has(exif->at, length) ? bytes.part(exif->at + head, length - head)
                                                        : std::string_view();
 }

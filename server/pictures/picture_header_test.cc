@@ -2,11 +2,13 @@
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/pictures/picture_fixtures.h"
+#include "server/pictures/tiff_fixtures.h"
 
 namespace saccade::server {
 namespace {
@@ -152,6 +154,24 @@ TEST(PictureHeaderTest, Tiffs) {
               HasSubstr("cannot be converted to RGB"));
   std::mt19937 random(11);
   for (int i = 0; i < 2000; ++i) ReadPictureHeader(Mutate(whole, random), {}).IgnoreError();
+}
+
+TEST(PictureHeaderTest, ColoursOfTiffsThatAreNotConvertedAreNamed) {
+  const std::pair<TiffLayout, std::string> layouts[] = {
+      {{.samples = 4, .bits = 16, .photometric = PHOTOMETRIC_SEPARATED}, "CMYK of 16 bits a channel"},
+      {{.samples = 4, .planes = true, .bits = 16, .photometric = PHOTOMETRIC_SEPARATED},
+       "CMYK of 16 bits a channel"},
+      {{.bits = 16, .photometric = PHOTOMETRIC_YCBCR}, "YCbCr of 16 bits a channel"},
+      {{.samples = 1, .bits = 16, .photometric = PHOTOMETRIC_PALETTE}, "palette of 16 bits a channel"},
+      {{.bits = 4}, "RGB of 4 bits a channel"}};
+  for (const auto& [layout, colours] : layouts) {
+    EXPECT_THAT(Refusal(Tiff(layout, 40, 30)),
+                AllOf(HasSubstr("the TIFF cannot be read: its pixels cannot be converted to RGB (" + colours),
+                      HasSubstr("; save it again as grey or RGB of 8 bits a channel")));
+    TiffLayout usual = layout;
+    usual.bits = 8;
+    EXPECT_TRUE(ReadPictureHeader(Tiff(usual, 40, 30), {}).ok()) << colours;
+  }
 }
 
 TEST(PictureHeaderTest, OddPngs) {

@@ -41,8 +41,8 @@ int PngOrientation(std::string_view png) {
   for (size_t at = kPngSignature; bytes.has(at, kPngChunkFrame); at += kPngChunkFrame + bytes.big32(at)) {
     if (!bytes.tag(at + 4, "eXIf")) continue;
     const size_t length = bytes.big32(at);
-    return bytes.has(at + kPngChunkHead, length) ? ExifOrientation(bytes.part(at + kPngChunkHead, length))
-                                                 : 1;
+    if (!bytes.has(at + kPngChunkHead, length)) return 1;
+    return ExifOrientation(WithoutExifName(bytes.part(at + kPngChunkHead, length)));
   }
   return 1;
 }

@@ -100,6 +100,33 @@ int64_t RowsAtOnce(TIFF* tiff, const TiffPicture& picture) {
   return rows * std::max<int64_t>(1, kPixelsAtOnce / (rows * picture.width));
 }
 
+// The colours of a page, such as "CMYK of 16 bits a channel".
+std::string ColoursOf(TIFF* tiff) {
+  uint16_t photometric = PHOTOMETRIC_MINISBLACK, bits = 1;
+  TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric);
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_BITSPERSAMPLE, &bits);
+  const auto named = [&](const std::string& name) {
+    return absl::StrCat(name, " of ", bits, " bits a channel");
+  };
+  switch (photometric) {
+    case PHOTOMETRIC_MINISWHITE:
+    case PHOTOMETRIC_MINISBLACK:
+      return named("grey");
+    case PHOTOMETRIC_RGB:
+      return named("RGB");
+    case PHOTOMETRIC_PALETTE:
+      return named("palette");
+    case PHOTOMETRIC_SEPARATED:
+      return named("CMYK");
+    case PHOTOMETRIC_YCBCR:
+      return named("YCbCr");
+    case PHOTOMETRIC_CIELAB:
+      return named("CIELab");
+    default:
+      return named(absl::StrCat("photometric interpretation ", photometric));
+  }
+}
+
 absl::StatusOr<VoxelType> TypeOf(uint16_t bits, uint16_t format) {
   if (format == SAMPLEFORMAT_UINT && bits == 8) return VoxelType::kUint8;
   if (format == SAMPLEFORMAT_UINT && bits == 16) return VoxelType::kUint16;
@@ -194,6 +221,21 @@ struct TiffFile::Source {
     return 1;
   }
   static int OnWarning(TIFF*, void*, const char*, const char*, va_list) { return 1; }
+
+  // Prepares to convert the current page to RGBA. TIFFRGBAImageEnd() frees what that takes. INVALID_ARGUMENT,
+  // naming the page's colours, if libtiff does not convert them.
+  absl::Status BeginRgba(TIFFRGBAImage& image) {
+    error.clear();
+    char why[1024] = "";
+    if (TIFFRGBAImageOK(tiff, why) != 1)
+      return BrokenTiff(absl::StrCat("its pixels cannot be converted to RGB (", why, ")"));
+    if (TIFFRGBAImageBegin(&image, tiff, /*stop=*/1, why) == 1) return absl::OkStatus();
+    // libtiff's reason does not name the colours.
+    const std::string reason = error.empty() ? why : error;
+    return BrokenTiff(absl::StrCat("its pixels cannot be converted to RGB (", ColoursOf(tiff),
+                                   reason.empty() ? "" : ": ", reason,
+                                   "); save it again as grey or RGB of 8 bits a channel"));
+  }
 };
 
 TiffFile::TiffFile(std::unique_ptr<Source> source, std::function<absl::Status()> wanted)
@@ -249,6 +291,12 @@ absl::StatusOr<TiffPage> TiffFile::Page() {
   return TiffPage{.width = width, .height = height, .type = *type};
 }
 
+std::string_view TiffFile::Description() const {
+  const char* text = nullptr;
+  if (TIFFGetField(source_->tiff, TIFFTAG_IMAGEDESCRIPTION, &text) != 1 || text == nullptr) return {};
+  return text;
+}
+
 absl::StatusOr<TiffPicture> TiffFile::Picture() {
   TIFF* const tiff = source_->tiff;
   uint32_t width = 0, height = 0;
@@ -267,9 +315,9 @@ absl::StatusOr<TiffPicture> TiffFile::Picture() {
                                    " are accepted, so save it as grey or colour"));
   }
   if (absl::Status tile = CheckTile(tiff, int64_t{width} * height); !tile.ok()) return tile;
-  char why[1024] = "";
-  if (TIFFRGBAImageOK(tiff, why) != 1)
-    return BrokenTiff(absl::StrCat("its pixels cannot be converted to RGB (", why, ")"));
+  TIFFRGBAImage image;
+  if (absl::Status known = source_->BeginRgba(image); !known.ok()) return known;
+  TIFFRGBAImageEnd(&image);
   return TiffPicture{.width = width, .height = height, .orientation = orientation};
 }
 
@@ -337,10 +385,8 @@ absl::Status TiffFile::CountStoredBytes() {
 
 absl::Status TiffFile::ReadPicture(const TiffPicture& picture, uint32_t* out) {
   TIFF* const tiff = source_->tiff;
-  source_->error.clear();
   TIFFRGBAImage image;
-  char why[1024] = "";
-  if (TIFFRGBAImageBegin(&image, tiff, /*stop=*/1, why) != 1) return Damaged();
+  if (absl::Status known = source_->BeginRgba(image); !known.ok()) return known;
   const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);
   image.req_orientation = static_cast<uint16_t>(picture.orientation);
   const int64_t rows = RowsAtOnce(tiff, picture);
@@ -403,13 +449,11 @@ absl::Status TiffFile::CheckBytesOfTile(const Region& tile) const {
 }
 
 absl::Status TiffFile::ReadRegion(const TiffPicture& picture, const Region& stored, uint32_t* out) {
-  source_->error.clear();
   const auto [width, height] = TileSize();
   if (absl::Status near = CheckTouchedTiles({width, height}, stored); !near.ok()) return near;
   std::vector<uint32_t> tile(static_cast<size_t>(width * height));
   TIFFRGBAImage image;
-  char why[1024] = "";
-  if (TIFFRGBAImageBegin(&image, source_->tiff, /*stop_on_error=*/1, why) != 1) return BrokenTiff(why);
+  if (absl::Status known = source_->BeginRgba(image); !known.ok()) return known;
   // The pixels stay as they are stored.
   image.req_orientation = image.orientation;
   const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);

@@ -59,9 +59,13 @@ class TiffFile {
   // damaged, RESOURCE_EXHAUSTED if out of memory.
   absl::Status Read(const TiffPage& page, float* out);
 
-  // Describes the current page as a picture of any colour type: grey, palette, RGB, CMYK, YCbCr, of 1 to 16
-  // bits. INVALID_ARGUMENT, with libtiff's reason, if libtiff cannot convert it to RGBA, or if its
-  // compression, its number of samples or the size of its tiles is not accepted.
+  // The current page's description (ImageDescription); empty if it has none. Valid until Next().
+  std::string_view Description() const;
+
+  // Describes the current page as a picture: grey of 1 to 16 bits, RGB or CIELab of 8 or 16, a palette of 1
+  // to 8, CMYK or YCbCr of 8. INVALID_ARGUMENT, with its colours or libtiff's reason, if libtiff cannot
+  // convert it to RGBA, or if its compression, its number of samples or the size of its tiles is not
+  // accepted.
   absl::StatusOr<TiffPicture> Picture();
   // Number of pixels that decoding the current page produces: those of its tiles reach beyond the page.
   // REQUIRES: Page() or Picture() accepted the page.

@@ -21,6 +21,9 @@ struct TiffLayout {
   int samples = 3;
   bool planes = false;
   int tile = 32;  // 0: strips
+  // With other than 8, the pixels are arbitrary.
+  int bits = 8;
+  int photometric = -1;  // -1: grey or RGB, by the number of samples
 };
 
 inline uint8_t ValueAt(int x, int y, int channel) {
@@ -34,9 +37,15 @@ inline std::string Tiff(const TiffLayout& layout, int width, int height) {
   TIFF* const tiff = TIFFOpen(path.c_str(), "w");
   TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, width);
   TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, height);
-  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, layout.bits);
   TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, layout.samples);
-  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, layout.samples == 1 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB);
+  const int by_samples = layout.samples == 1 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB;
+  const int photometric = layout.photometric < 0 ? by_samples : layout.photometric;
+  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, photometric);
+  if (photometric == PHOTOMETRIC_YCBCR) TIFFSetField(tiff, TIFFTAG_YCBCRSUBSAMPLING, 1, 1);
+  std::vector<uint16_t> colours(size_t{1} << layout.bits);
+  if (photometric == PHOTOMETRIC_PALETTE)
+    TIFFSetField(tiff, TIFFTAG_COLORMAP, colours.data(), colours.data(), colours.data());
   TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, layout.planes ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
   TIFFSetField(tiff, TIFFTAG_COMPRESSION, layout.compression);
   TIFFSetField(tiff, TIFFTAG_ORIENTATION, layout.orientation);
@@ -50,7 +59,8 @@ inline std::string Tiff(const TiffLayout& layout, int width, int height) {
     TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, rows);
   }
   const int samples = layout.planes ? 1 : layout.samples;
-  std::vector<uint8_t> part(static_cast<size_t>(columns) * rows * samples);
+  const int row_bytes = (columns * samples * layout.bits + 7) / 8;
+  std::vector<uint8_t> part(static_cast<size_t>(rows) * row_bytes);
   for (int plane = 0; plane < (layout.planes ? layout.samples : 1); ++plane) {
     for (int y = 0; y < height; y += rows) {
       for (int x = 0; x < width; x += columns) {
@@ -62,7 +72,7 @@ inline std::string Tiff(const TiffLayout& layout, int width, int height) {
           TIFFWriteTile(tiff, part.data(), x, y, 0, static_cast<uint16_t>(plane));
         } else {
           TIFFWriteEncodedStrip(tiff, TIFFComputeStrip(tiff, y, static_cast<uint16_t>(plane)), part.data(),
-                                std::min(rows, height - y) * columns * samples);
+                                std::min(rows, height - y) * row_bytes);
         }
       }
     }

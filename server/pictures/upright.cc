@@ -15,6 +15,11 @@ constexpr size_t kEntryBytes = 12;
 
 }  // namespace
 
+std::string_view WithoutExifName(std::string_view exif) {
+  if (exif.starts_with(kExifName)) exif.remove_prefix(kExifName.size());
+  return exif;
+}
+
 int ExifOrientation(std::string_view exif) {
   const PictureBytes bytes(exif);
   const bool is_big = bytes.tag(0, "MM\0*"sv);

@@ -6,6 +6,12 @@
 
 namespace saccade::server {
 
+// The name before the EXIF data of a JPEG's segment. Some programs write it into other formats, too.
+inline constexpr std::string_view kExifName("Exif\0\0", 6);
+
+// EXIF data without the name, if they begin with it.
+std::string_view WithoutExifName(std::string_view exif);
+
 // The orientation, 1 to 8, that EXIF data give; 1 if they give none, or are damaged. `exif` begins with its
 // byte order.
 int ExifOrientation(std::string_view exif);

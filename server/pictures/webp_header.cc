@@ -2,6 +2,7 @@
 
 #include "server/pictures/picture_bytes.h"
 #include "server/pictures/picture_formats.h"
+#include "server/pictures/upright.h"
 #include "server/pictures/webp_lossless.h"
 
 namespace saccade::server {
@@ -52,7 +53,6 @@ absl::Status CheckAlpha(const PictureBytes& bytes, size_t at, size_t length, con
 std::string_view WebpExif(std::string_view encoded) {
   constexpr size_t kExtended = kChunkFrame + 4;
   constexpr uint32_t kHasExif = 8;
-  constexpr std::string_view kName("Exif\0\0", 6);
   const PictureBytes all(encoded);
   const PictureBytes bytes(encoded.substr(0, kChunkFrame + size_t{all.little32(4)}));
   if (!bytes.tag(kExtended, "VP8X") || (bytes.u8(kExtended + kChunkFrame) & kHasExif) == 0) return {};
@@ -60,11 +60,7 @@ std::string_view WebpExif(std::string_view encoded) {
     const size_t data = at + kChunkFrame;
     const size_t length = bytes.little32(at + 4);
     if (!bytes.has(data, length)) return {};
-    if (bytes.tag(at, "EXIF")) {
-      // Some programs write the name that a JPEG's segment begins with.
-      const size_t name = bytes.tag(data, kName) && length >= kName.size() ? kName.size() : 0;
-      return bytes.part(data + name, length - name);
-    }
+    if (bytes.tag(at, "EXIF")) return WithoutExifName(bytes.part(data, length));
     at = data + length + length % 2;
   }
   return {};

@@ -10,7 +10,7 @@ from tritonclient.utils import InferenceServerException
 import pictures
 from harness import DEADLINE_SECONDS, Daemon, eventually
 from messages import get_model_request, predict_request
-from tiny_models import Identity, TinyModel, assert_close, write_model
+from tiny_models import Identity, TinyModel, assert_close, tiny_segmenter, write_model
 
 # Longer than what a busy machine needs for everything else in a test.
 HANG_SECONDS = 3
@@ -73,6 +73,14 @@ def write_repository(root, tiny):
             step("more_drills", {"image": "volume"}, {"restored": "right"}),
             step("tiny", {"image": "left"}, {"logits": "logits"}),
         ],
+    )
+    write_model(root, "segmenter", tiny_segmenter(), max_batch_size=4)
+    write_ensemble(
+        root,
+        "parts",
+        [tensor("file", [1], "TYPE_STRING")],
+        [tensor("map", [-1, -1], "TYPE_UINT8"), tensor("areas", [5], "TYPE_INT64")],
+        [step("segmenter", {"image": "file"}, {"label_map": "map", "areas": "areas"})],
     )
     small = lambda name: tensor(name, [1, 3, 8, 8])
     write_ensemble(
@@ -163,6 +171,17 @@ def test_classification_has_the_labels_of_the_model_that_makes_it(client, tiny):
     texts = client.infer("outer", sent(batch), outputs=wanted).as_numpy("logits")
     best = tiny.logits(batch).argmax(axis=1)
     assert [text.decode().split(":")[1:] for text in texts[:, 0]] == [[str(i), tiny.labels[i]] for i in best]
+
+
+def test_only_outputs_by_class_have_labels(client):
+    file = triton.InferInput("file", [1, 1], "BYTES")
+    file.set_data_from_numpy(numpy.array([[pictures.encoded(pictures.pixels(1, 96, 64))]], dtype=numpy.object_))
+    wanted = [triton.InferRequestedOutput(name, class_count=1) for name in ("map", "areas")]
+    answer = client.infer("parts", [file], outputs=wanted)
+    label, _ = answer.as_numpy("map")[0, 0].decode().split(":")
+    assert 0 <= int(label) < 5
+    _, index, name = answer.as_numpy("areas")[0, 0].decode().split(":")
+    assert name == tiny_segmenter().labels[int(index)]
 
 
 def test_independent_steps_run_together(daemon, client, tiny):
