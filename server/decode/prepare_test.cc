@@ -250,8 +250,10 @@ TEST(PrepareTest, HalfAPixelBesideACropIsRoundedAsTheModelSays) {
 TEST(PrepareTest, ACropMayFollowAnotherShape) {
   // Ten columns of pixels become five. Three of them are cut out, and all rows but the first and last.
   cv::Mat columns(5, 10, CV_8UC3);
-  for (int column = 0; column < columns.cols; ++column)
-    columns.col(column).setTo(cv::Scalar::all(10.0 * (column / 2)));
+  for (int column = 0; column < columns.cols; ++column) {
+    const int pair = column / 2;
+    columns.col(column).setTo(cv::Scalar::all(10.0 * pair));
+  }
   columns.row(0).setTo(cv::Scalar::all(255));
   models::ImageInput input = Plain(3, 3);
   input.before_crop = {.height = 5, .width = 5};
