@@ -12,6 +12,7 @@
 namespace saccade::client {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -93,7 +94,7 @@ TEST_F(Bench, ExpandsFoldersAndPatterns) {
   EXPECT_THAT(none.err, HasSubstr("has no JPEG, PNG, WebP, TIFF or BMP files in it"));
 }
 
-TEST_F(Bench, CountsFailuresByCodeAndEndsWithTheFirst) {
+TEST_F(Bench, CountsFailuresByCodeAndEndsWithOneOfThem) {
   std::atomic<int> asked = 0;
   daemon_.SetPredict([&](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
     const int number = asked++;
@@ -101,8 +102,9 @@ TEST_F(Bench, CountsFailuresByCodeAndEndsWithTheFirst) {
     if (number == 1 || number == 2) return absl::DeadlineExceededError("late");
     return Classification();
   });
-  const RunResult run = Run({File("cat.png", "cat"), "--concurrency", "1", "--json"});
-  EXPECT_EQ(run.exit_code, 68);
+  // There is at least one request of each of the four, however slow the machine is.
+  const RunResult run = Run({File("cat.png", "cat"), "--concurrency", "4", "--json"});
+  EXPECT_THAT(run.exit_code, AnyOf(68, 78));
   EXPECT_THAT(run.err, HasSubstr(" requests failed: 2 DEADLINE_EXCEEDED, 1 UNAVAILABLE\n"));
   const auto document = nlohmann::json::parse(run.out);
   EXPECT_EQ(document["failures"]["DEADLINE_EXCEEDED"]["requests"], 2);
@@ -110,7 +112,7 @@ TEST_F(Bench, CountsFailuresByCodeAndEndsWithTheFirst) {
 }
 
 TEST_F(Bench, SaysWhatItCouldNotSend) {
-  // A request takes more than a microsecond.
+  // One request at a time takes more than a microsecond.
   const std::vector<std::string> arguments = {File("cat.png", "cat"), "--rate", "1000000", "--concurrency",
                                               "1"};
   const RunResult text = Run(arguments);
@@ -123,7 +125,7 @@ TEST_F(Bench, SaysWhatItCouldNotSend) {
   const RunResult json = Run(with_json);
   ASSERT_EQ(json.exit_code, 0) << json.err;
   const auto document = nlohmann::json::parse(json.out);
-  EXPECT_GT(document["not_sent"], 0);
+  EXPECT_GT(document["not_sent"].get<int64_t>(), 0);
   EXPECT_EQ(document["requests"], document["answers"]);
   EXPECT_DOUBLE_EQ(document["sent_per_second"].get<double>(), document["requests"].get<double>() / 0.2);
 }
