@@ -94,6 +94,7 @@ nlohmann::json OutcomesJson(const LoadResult& result, const LoadFlags& flags, do
   const auto count = [&](CallOutcome outcome) { return outcomes.counts[static_cast<size_t>(outcome)]; };
   return {{"elapsed_s", absl::ToDoubleSeconds(result.elapsed)},
           {"sent", result.samples.size()},
+          {"not_sent", result.not_sent},
           {"in_time", count(CallOutcome::kInTime)},
           {"late", count(CallOutcome::kLate)},
           {"refused", count(CallOutcome::kRefused)},
@@ -115,6 +116,7 @@ nlohmann::json LatenciesJson(const LoadResult& result) {
   }
   const size_t failed = result.samples.size() - latencies.size();
   return {{"elapsed_s", absl::ToDoubleSeconds(result.elapsed)},
+          {"not_sent", result.not_sent},
           {"failed", failed},
           {"failure", result.FirstFailure().ToString()},
           {"latencies_us", std::move(latencies)}};
@@ -178,7 +180,8 @@ int Run(int argc, char** argv) {
   AddInputOptions(*load, flags);
   load->add_option("--clients", flags.clients, "Number of connections")->check(CLI::Range(1, 1024));
   load->add_option("--seconds", flags.seconds)->check(CLI::Range(0.01, 3600.0));
-  load->add_option("--rate", flags.rate, "Calls per second, at random times; 0 is a closed loop");
+  load->add_option("--rate", flags.rate, "Calls per second, at random times; 0 is a closed loop")
+      ->check(CLI::Range(0.0, 1e6));
   load->add_option(
           "--deadline-ms", flags.deadline_ms,
           "Deadline of each call, from when it is due; prints counts of outcomes instead of every latency")

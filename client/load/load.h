@@ -19,11 +19,14 @@ struct LoadPlan {
   // Open loop: calls per second, due at random times that do not depend on the responses (arrivals.h). 0 is a
   // closed loop: each connection makes its next call when its previous one has ended.
   double rate = 0;
-  // No call is due later than this. A closed loop makes at least one call per connection.
+  // No call is due later than this, and none is sent later: an open loop leaves out the calls that still wait
+  // then. Only a call that was due before, and for which the sender was woken too late, is sent nevertheless.
+  // An open loop makes at least its first call, a closed loop at least one per connection.
   absl::Duration duration = absl::Seconds(10);
   // Closed loop: the number of calls in flight. Open loop: calls use the connections in turn.
   int connections = 16;
-  // Open loop: a call that is due while as many calls are in flight is sent late, when one of them has ended.
+  // Open loop: a call that is due while as many calls are in flight is sent late, when one of them has ended,
+  // or not at all.
   int max_in_flight = std::numeric_limits<int>::max();
   // Seed of the random times.
   uint64_t seed = 1;
@@ -52,7 +55,7 @@ using CallDone = std::function<void(CallResult)>;
 
 // Starts a call; `done` must be called exactly once when it has ended, on any thread, and may start another
 // call before it returns. A StartCall must not block, or later calls are sent late, and is called
-// concurrently.
+// concurrently. Each call needs a deadline of its own: a load ends when all calls that it started have ended.
 using StartCall = std::function<void(const LoadCall& call, CallDone done)>;
 
 // How a call ended. Times are since the start of the load.
@@ -78,6 +81,9 @@ struct LoadResult {
   // One per call, sorted by due time. A deque, because a growing vector would stop the load to move its
   // elements.
   std::deque<LoadSample> samples;
+  // Open loop: number of calls that were due, but not sent before the end of the plan's duration. The samples
+  // leave them out.
+  size_t not_sent = 0;
   // From the start to the last response.
   absl::Duration elapsed;
 

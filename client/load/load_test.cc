@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
@@ -49,17 +51,65 @@ LoadResult RunBlocking(const LoadPlan& plan, int threads, const std::function<Ca
   return RunLoad(plan, calls.starter(), nullptr, clock);
 }
 
-TEST(ArrivalTimes, AreAsManyAsTheRateSays) {
-  const auto times = ArrivalTimes(1000, absl::Seconds(20), 1);
+// Returns when the calls of an open loop are due, since its start.
+std::vector<absl::Duration> DueTimes(const LoadPlan& plan) {
+  std::vector<absl::Duration> times;
+  Arrivals arrivals(plan.rate, plan.seed);
+  for (absl::Duration at = arrivals.Next(); at < plan.duration; at = arrivals.Next()) times.push_back(at);
+  return times;
+}
+
+// A server on virtual time for an open loop. A call takes `took`, and ends while the load sleeps. While the
+// load sleeps for its last call, all others end, however late; the last call, if it is sent, ends at once.
+class VirtualServer {
+ public:
+  VirtualServer(const LoadPlan& plan, absl::Duration took)
+      : plan_(plan), took_(took), last_due_(time_.Now() + DueTimes(plan).back()) {}
+
+  LoadResult Run() {
+    LoadClock clock = time_.clock();
+    clock.sleep_until = [this](absl::Time due) { SleepUntil(due); };
+    return RunLoad(plan_, [this](const LoadCall&, CallDone done) { Start(std::move(done)); }, nullptr, clock);
+  }
+
+ private:
+  // The calls run on the load's own thread: it starts them, and ends them in its sleep.
+  void Start(CallDone done) {
+    if (is_last_slept_for_) return done({});
+    calls_.emplace(time_.Now() + took_, std::move(done));
+    EXPECT_LE(calls_.size(), static_cast<size_t>(plan_.max_in_flight));
+  }
+
+  void SleepUntil(absl::Time due) {
+    const bool is_last = due == last_due_;
+    while (!calls_.empty() && (is_last || calls_.begin()->first <= due)) {
+      const auto first = calls_.extract(calls_.begin());
+      time_.SleepUntil(first.key());
+      first.mapped()({});
+    }
+    time_.SleepUntil(due);
+    is_last_slept_for_ = is_last;
+  }
+
+  const LoadPlan plan_;
+  const absl::Duration took_;
+  VirtualTime time_;
+  const absl::Time last_due_;
+  std::multimap<absl::Time, CallDone> calls_;
+  bool is_last_slept_for_ = false;
+};
+
+TEST(Arrivals, AreAsManyAsTheRateSays) {
+  const LoadPlan plan{.rate = 1000, .duration = absl::Seconds(20), .seed = 1};
+  const auto times = DueTimes(plan);
   // The standard deviation of a Poisson process is the square root of its mean.
   EXPECT_NEAR(static_cast<double>(times.size()), 20'000, 5 * 142);
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
-  EXPECT_LT(times.back(), absl::Seconds(20));
-  EXPECT_EQ(ArrivalTimes(1000, absl::Seconds(20), 1), times);
-  EXPECT_NE(ArrivalTimes(1000, absl::Seconds(20), 2), times);
+  EXPECT_EQ(DueTimes(plan), times);
+  EXPECT_NE(DueTimes({.rate = 1000, .duration = absl::Seconds(20), .seed = 2}), times);
 }
 
-TEST(RunLoad, SendsEveryRequestOnce) {
+TEST(RunLoad, SendsNoRequestTwice) {
   const LoadPlan plan{.rate = 2000, .duration = absl::Milliseconds(100), .max_in_flight = 4};
   VirtualTime time;
   absl::Mutex mutex;
@@ -72,34 +122,81 @@ TEST(RunLoad, SendsEveryRequestOnce) {
         return {};
       },
       time.clock());
-  const size_t due = ArrivalTimes(plan.rate, plan.duration, plan.seed).size();
-  EXPECT_EQ(result.samples.size(), due);
-  EXPECT_EQ(sent.size(), due);
-  EXPECT_EQ(std::set<size_t>(sent.begin(), sent.end()).size(), due);
+  EXPECT_EQ(result.samples.size() + result.not_sent, DueTimes(plan).size());
+  EXPECT_EQ(sent.size(), result.samples.size());
+  EXPECT_EQ(std::set<size_t>(sent.begin(), sent.end()).size(), sent.size());
+}
+
+TEST(RunLoad, SendsAllThatIsDueIfTheServerIsFastEnough) {
+  const LoadPlan plan{.rate = 400, .duration = absl::Milliseconds(100), .max_in_flight = 4};
+  const LoadResult result = VirtualServer(plan, absl::Microseconds(10)).Run();
+  EXPECT_EQ(result.samples.size(), DueTimes(plan).size());
+  EXPECT_EQ(result.not_sent, 0);
 }
 
 TEST(RunLoad, AnOpenLoopSendsLateWhatExceedsItsBound) {
   const LoadPlan plan{.rate = 400, .duration = absl::Milliseconds(100), .max_in_flight = 2};
-  VirtualTime time;
-  std::atomic<int> now = 0;
-  std::atomic<int> max = 0;
-  const LoadResult result = RunBlocking(
-      plan, 4,
-      [&](size_t) -> CallResult {
-        const int here = ++now;
-        for (int seen = max; here > seen && !max.compare_exchange_weak(seen, here);) continue;
-        time.Advance(absl::Milliseconds(10));
-        --now;
-        return {};
-      },
-      time.clock());
-  EXPECT_LE(max, 2);
-  // Each answer takes 10 ms. About 40 are due within 0.1 s, so the last one waits for nearly all others.
-  const LoadSample& last = result.samples.back();
-  EXPECT_GT(last.held(), absl::Milliseconds(60));
-  EXPECT_TRUE(last.waited);
+  const absl::Duration took = absl::Milliseconds(10);
+  const LoadResult result = VirtualServer(plan, took).Run();
+  // Each answer takes 10 ms, so about half of the 40 requests that are due within 0.1 s are sent, in their
+  // order.
+  const std::vector<absl::Duration> due = DueTimes(plan);
+  ASSERT_GT(result.samples.size(), 10U);
+  for (size_t i = 0; i < result.samples.size(); ++i) {
+    EXPECT_EQ(result.samples[i].due, due[i]);
+    EXPECT_EQ(result.samples[i].latency(), result.samples[i].held() + took);
+  }
   EXPECT_FALSE(result.samples.front().waited);
-  EXPECT_GE(last.latency(), last.held() + absl::Milliseconds(10));
+  EXPECT_TRUE(result.samples.back().waited);
+  EXPECT_GT(result.samples.back().held(), took);
+}
+
+TEST(RunLoad, AnOpenLoopSendsNothingAfterItsEnd) {
+  const LoadPlan plan{.rate = 400, .duration = absl::Milliseconds(100), .max_in_flight = 2};
+  const absl::Duration took = absl::Milliseconds(10);
+  const LoadResult result = VirtualServer(plan, took).Run();
+  EXPECT_GT(result.not_sent, 0U);
+  EXPECT_EQ(result.samples.size() + result.not_sent, DueTimes(plan).size());
+  for (const LoadSample& sample : result.samples) EXPECT_LT(sample.sent, plan.duration);
+  EXPECT_LT(result.elapsed, plan.duration + took);
+}
+
+TEST(RunLoad, AnOpenLoopWaitsForTheCallsInFlightAndSendsNoOther) {
+  const LoadPlan plan{.rate = 1000, .duration = absl::Milliseconds(100), .max_in_flight = 1};
+  const LoadResult result = VirtualServer(plan, absl::Hours(1)).Run();
+  const std::vector<absl::Duration> due = DueTimes(plan);
+  ASSERT_EQ(result.samples.size(), 1U);
+  EXPECT_EQ(result.not_sent, due.size() - 1);
+  EXPECT_EQ(result.elapsed, due.front() + absl::Hours(1));
+}
+
+TEST(RunLoad, ASenderThatIsTooSlowStopsAtTheEnd) {
+  VirtualTime time;
+  // Starting a call takes 10 ms here, and a call is due every millisecond.
+  const LoadPlan plan{.rate = 1000, .duration = absl::Milliseconds(100)};
+  const LoadResult result = RunLoad(
+      plan,
+      [&](const LoadCall&, const CallDone& done) {
+        time.Advance(absl::Milliseconds(10));
+        done({});
+      },
+      nullptr, time.clock());
+  ASSERT_FALSE(result.samples.empty());
+  EXPECT_LE(result.samples.size(), 11U);
+  EXPECT_EQ(result.samples.size() + result.not_sent, DueTimes(plan).size());
+}
+
+TEST(RunLoad, ACallThatWasDueInTimeIsSentIfTheSenderWakesAfterTheEnd) {
+  VirtualTime time;
+  LoadPlan plan{.rate = 100, .duration = absl::Milliseconds(200)};
+  const size_t due = DueTimes(plan).size();
+  plan.duration = DueTimes(plan).back() + absl::Nanoseconds(1);
+  LoadClock late = time.clock();
+  late.sleep_until = [wait = late.sleep_until](absl::Time wake) { wait(wake + absl::Microseconds(50)); };
+  const LoadResult result =
+      RunLoad(plan, [](const LoadCall&, const CallDone& done) { done({}); }, nullptr, late);
+  EXPECT_EQ(result.samples.size(), due);
+  EXPECT_EQ(result.not_sent, 0U);
 }
 
 TEST(RunLoad, ASenderThatWakesLateIsNotTheServersFault) {
@@ -119,7 +216,7 @@ TEST(RunLoad, ASenderThatWakesLateIsNotTheServersFault) {
 TEST(RunLoad, AnOpenLoopWithoutABoundWaitsForNoResponse) {
   VirtualTime time;
   const LoadPlan plan{.rate = 100, .duration = absl::Milliseconds(200), .connections = 3};
-  const size_t due = ArrivalTimes(plan.rate, plan.duration, plan.seed).size();
+  const size_t due = DueTimes(plan).size();
   std::vector<int> connections;
   std::vector<CallDone> waiting;
   const LoadResult result = RunLoad(

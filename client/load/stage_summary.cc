@@ -14,6 +14,7 @@ absl::Duration NotNegative(absl::Duration time) { return std::max(time, absl::Ze
 StageSummary SummariseStages(const LoadResult& result) {
   StageSummary summary;
   summary.requests = result.samples.size();
+  summary.not_sent = result.not_sent;
   summary.elapsed = result.elapsed;
   LoadStage latency{"latency", "from when the request was due to its answer", {}};
   LoadStage held{"held", "between when it was due and when it was sent", {}};
@@ -28,6 +29,7 @@ StageSummary SummariseStages(const LoadResult& result) {
     if (sample.held() > absl::Milliseconds(1)) ++(sample.waited ? summary.held : summary.woken_late);
     if (!sample.status.ok()) {
       CountFailure(sample.status, summary.failures);
+      ++summary.failed;
       continue;
     }
     const Timings& timings = sample.timings;

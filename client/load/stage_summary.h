@@ -23,12 +23,16 @@ struct LoadStage {
 };
 
 struct StageSummary {
+  // Number of calls that were sent, and of those that were due and were not (LoadResult::not_sent).
   size_t requests = 0;
+  size_t not_sent = 0;
   size_t answers = 0;
   absl::Duration elapsed;
   // Answered calls per second.
   double per_second = 0;
   FailureCounts failures;
+  // Sum of `failures`.
+  size_t failed = 0;
   // The first is the whole latency, from when a call was due to its response; then the stages.
   std::vector<LoadStage> stages;
   // Number of responses by batch size.

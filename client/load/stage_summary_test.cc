@@ -11,7 +11,7 @@ using ::testing::FieldsAre;
 using ::testing::Pair;
 
 TEST(SummariseStages, SplitsTheLatency) {
-  LoadResult result{.samples = {}, .elapsed = absl::Seconds(2)};
+  LoadResult result{.samples = {}, .not_sent = 7, .elapsed = absl::Seconds(2)};
   for (int i = 0; i < 3; ++i) {
     LoadSample sample{.due = {},
                       .sent = absl::Milliseconds(i == 0 ? 5 : 0),
@@ -37,6 +37,8 @@ TEST(SummariseStages, SplitsTheLatency) {
   const StageSummary summary = SummariseStages(result);
   EXPECT_EQ(summary.requests, 5);
   EXPECT_EQ(summary.answers, 3);
+  EXPECT_EQ(summary.failed, 2);
+  EXPECT_EQ(summary.not_sent, 7);
   EXPECT_DOUBLE_EQ(summary.per_second, 1.5);
   EXPECT_EQ(summary.held, 1);
   EXPECT_EQ(summary.woken_late, 1);

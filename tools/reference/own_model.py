@@ -28,8 +28,8 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 PORTS = {"127.0.0.1:8000": "http_port", "127.0.0.1:8001": "grpc_port"}
 # Blocks whose figures are those of the moment.
 MEASURED = re.compile(r"^(?:\$ saccade bench|\$ tools=|I loading model)(?:.*\n)*?```$", re.MULTILINE)
-# A busy machine sends requests late, and the benchmark says so.
-LATE = re.compile(r"^\d+ requests? (?:was|were) sent late, .*\n", re.MULTILINE)
+# A busy machine sends requests late or not at all, and the benchmark says so.
+LATE = re.compile(r"^(?:[\d,]+ requests? (?:was|were) sent late, |not sent: ).*\n", re.MULTILINE)
 DATED = re.compile(r"(Times are from two busy cores, on )[\d-]+(\.)")
 # Written by ./dev verify-zoo, or by a program that downloads weights; not followed here.
 ELSEWHERE = ("rcnn: ",)

@@ -55,7 +55,7 @@ void AddMasks(CLI::App* command, DetectCommand& options) {
   command
       ->add_option("--mask-threshold", options.mask_threshold,
                    "Minimum probability for a pixel to be in the mask, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(NumberBetween(0.0, 1.0));
   command->add_flag("--no-masks", options.no_masks, "The same as --masks none")
       ->excludes("--mask-threshold")
       ->excludes(form);
@@ -72,7 +72,7 @@ void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
   command
       ->add_option("--probability-threshold", options.probability_threshold,
                    "Omit classes with a lower probability")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(NumberBetween(0.0, 1.0));
   AddAnswerFormat(command, options.format, console);
 }
 
@@ -139,7 +139,7 @@ void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
                                           "folders, each with a clip's frames, by name");
   command
       ->add_option("--fps", options.frames_per_second, "Frame rate of the frames; by default the model's own")
-      ->check(CLI::Range(0.001, 1000.0))
+      ->check(NumberBetween(0.001, 1000.0))
       ->needs(frames);
   AddChoice(command, options, "clip");
   AddAnswerFormat(command, options.format, console);
@@ -203,9 +203,12 @@ void AddBench(CLI::App& app, BenchCommand& options, Console& console) {
       ->add_option("--rate", options.rate,
                    "Requests per second, sent at random times independent of the responses; without it "
                    "each request is sent when the previous one was answered")
-      ->check(CLI::Range(0.001, 1e6));
-  command->add_option("--seconds", options.seconds, "Duration of the load")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(NumberBetween(0.001, 1e6));
+  command
+      ->add_option("--seconds", options.seconds,
+                   "Duration of the load; requests that were due and not sent by then are "
+                   "counted and left out")
+      ->check(NumberBetween(0.1, 86400.0))
       ->capture_default_str();
   command->add_option("--concurrency", options.concurrency, "Maximum number of requests in flight")
       ->check(CLI::Range(1, 1024))
@@ -245,14 +248,14 @@ void AddTune(CLI::App& app, TuneCommand& options, Console& console) {
   CLI::Option* p99 =
       AddSpan(command, "--p99", options.p99, "99 of 100 requests have to be answered within it, e.g. 50ms");
   CLI::Option* rate = command->add_option("--rate", options.rate, "Requests per second, over all replicas")
-                          ->check(CLI::Range(0.001, 1e7));
+                          ->check(NumberBetween(0.001, 1e7));
   CLI::Option* traffic = command->add_option("--traffic", options.traffic,
                                              "Recording to replay, with a line 'SECONDS [BUCKET]' for each "
                                              "request; --rate plays it at another speed");
   command
       ->add_option("--burstiness", options.burstiness,
                    "Coefficient of variation of the time between requests: 0 is even, 1 random, more bursty")
-      ->check(CLI::Range(0.0, 20.0))
+      ->check(NumberBetween(0.0, 20.0))
       ->capture_default_str()
       ->excludes(traffic);
   command
@@ -307,7 +310,7 @@ void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
       "status",
       "Print whether a daemon is live and ready, and its models' statistics; exit code 0 only if ready");
   command->add_option("--wait", options.wait_seconds, "Seconds to wait until it is ready")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(NumberBetween(0.0, 86400.0));
   command
       ->add_option_function<std::vector<std::string>>(
           "--watch",

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/commands/connect.h"
 #include "client/cli/commands/request_options.h"
 #include "client/cli/commands/task.h"
@@ -145,13 +146,28 @@ std::string InMilliseconds(absl::Duration time) {
   return absl::StrFormat("%.2f", absl::ToDoubleMilliseconds(time));
 }
 
+// Requests sent per second of --seconds. What is awaited after that is not part of it.
+double SentPerSecond(const BenchCommand& command, const StageSummary& summary) {
+  return static_cast<double>(summary.requests) / command.seconds;
+}
+
+// Returns for example "9 of 1,033 requests failed: 8 DEADLINE_EXCEEDED, 1 UNAVAILABLE".
+std::string FailuresByCode(const StageSummary& summary) {
+  const std::string counts =
+      absl::StrJoin(summary.failures, ", ", [](std::string* text, const auto& failure) {
+        absl::StrAppend(text, WithThousands(failure.second.calls), " ", failure.first);
+      });
+  return absl::StrCat(WithThousands(static_cast<int64_t>(summary.failed)), " of ",
+                      WithThousands(static_cast<int64_t>(summary.requests)), " requests failed: ", counts);
+}
+
 void PrintText(const BenchCommand& command, const StageSummary& summary, Console& console) {
   console.out << Printable(command.model) << "  "
               << absl::StrFormat("%s answers of %s requests in %.1f s, %.1f a second",
                                  WithThousands(static_cast<int64_t>(summary.answers)),
                                  WithThousands(static_cast<int64_t>(summary.requests)),
                                  absl::ToDoubleSeconds(summary.elapsed), summary.per_second)
-              << (command.rate > 0 ? absl::StrFormat(" (%.4g were due)", command.rate)
+              << (command.rate > 0 ? absl::StrFormat(" (%.10g were due)", command.rate)
                                    : absl::StrFormat(" (%d at once)", command.concurrency))
               << "\n\n";
   std::vector<std::vector<std::string>> rows;
@@ -174,6 +190,14 @@ void PrintText(const BenchCommand& command, const StageSummary& summary, Console
                                 " requests; the first: ", Printable(failure.first_message))
                 << '\n';
   }
+  if (summary.not_sent > 0) {
+    console.out << absl::StrFormat(
+        "not sent: %s of %s requests that were due within %.10g s; asked rate %.10g a second, reached rate "
+        "%.1f; the latencies leave them out\n",
+        WithThousands(static_cast<int64_t>(summary.not_sent)),
+        WithThousands(static_cast<int64_t>(summary.not_sent + summary.requests)), command.seconds,
+        command.rate, SentPerSecond(command, summary));
+  }
   if (command.rate > 0 && summary.held * 100 > summary.requests) {
     console.out << absl::StrFormat(
         "%s requests were sent late, because %d were in flight: the daemon is slower than that, or "
@@ -194,6 +218,8 @@ void PrintJson(const BenchCommand& command, const StageSummary& summary, Console
                                      {"rate", command.rate},
                                      {"concurrency", command.concurrency},
                                      {"requests", summary.requests},
+                                     {"not_sent", summary.not_sent},
+                                     {"sent_per_second", SentPerSecond(command, summary)},
                                      {"answers", summary.answers},
                                      {"elapsed_ms", Milliseconds(summary.elapsed)},
                                      {"answers_per_second", summary.per_second},
@@ -274,20 +300,22 @@ int RunBench(const BenchCommand& command, Console& console) {
                                     });
   bar.Hide();
   const StageSummary summary = SummariseStages(result);
-  if (summary.answers == 0) {
-    if (!result.samples.empty())
-      return ComplainOf(console, command.connection, result.samples.front().status);
+  if (summary.requests == 0) {
     Complain(console, absl::StrCat("no request was due within ", command.seconds,
                                    " seconds; make --seconds longer or --rate larger"));
     return kExitUsage;
   }
+  if (summary.failed > 0) Complain(console, FailuresByCode(summary));
+  const absl::Status failure = result.FirstFailure();
+  if (summary.answers == 0) return ComplainOf(console, command.connection, failure);
   if (command.format == Format::kJson) {
     PrintJson(command, summary, console);
   } else {
     PrintText(command, summary, console);
   }
   const int plotted = command.plot.empty() ? kExitOk : Plot(command, result, summary, console);
-  return Flush(console) ? plotted : kExitFailure;
+  if (!Flush(console)) return kExitFailure;
+  return plotted == kExitOk ? ExitCodeOf(failure) : plotted;
 }
 
 }  // namespace saccade::client

@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// Returns the exit code: 0 if any request was answered, else that of the first request.
+// Returns the exit code: 0 if all requests that were sent were answered, else that of the first that failed.
 int RunBench(const BenchCommand& command, Console& console);
 
 }  // namespace saccade::client

@@ -12,6 +12,7 @@
 namespace saccade::client {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -93,6 +94,51 @@ TEST_F(Bench, ExpandsFoldersAndPatterns) {
   EXPECT_THAT(none.err, HasSubstr("has no JPEG, PNG, WebP, TIFF or BMP files in it"));
 }
 
+TEST_F(Bench, CountsFailuresByCodeAndEndsWithOneOfThem) {
+  std::atomic<int> asked = 0;
+  daemon_.SetPredict([&](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
+    const int number = asked++;
+    if (number == 3) return absl::UnavailableError("gone");
+    if (number == 1 || number == 2) return absl::DeadlineExceededError("late");
+    return Classification();
+  });
+  // There is at least one request of each of the four, however slow the machine is.
+  const RunResult run = Run({File("cat.png", "cat"), "--concurrency", "4", "--json"});
+  EXPECT_THAT(run.exit_code, AnyOf(68, 78));
+  EXPECT_THAT(run.err, HasSubstr(" requests failed: 2 DEADLINE_EXCEEDED, 1 UNAVAILABLE\n"));
+  const auto document = nlohmann::json::parse(run.out);
+  EXPECT_EQ(document["failures"]["DEADLINE_EXCEEDED"]["requests"], 2);
+  EXPECT_EQ(document["failures"]["UNAVAILABLE"]["requests"], 1);
+}
+
+TEST_F(Bench, SaysWhatItCouldNotSend) {
+  // One request at a time takes more than a microsecond.
+  const std::vector<std::string> arguments = {File("cat.png", "cat"), "--rate", "1000000", "--concurrency",
+                                              "1"};
+  const RunResult text = Run(arguments);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr(" (1000000 were due)"));
+  EXPECT_THAT(text.out, ContainsRegex("not sent: [0-9,]+ of [0-9,]+ requests that were due within 0\\.2 s; "
+                                      "asked rate 1000000 a second, reached rate [0-9.]+; "));
+  auto with_json = arguments;
+  with_json.emplace_back("--json");
+  const RunResult json = Run(with_json);
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto document = nlohmann::json::parse(json.out);
+  EXPECT_GT(document["not_sent"].get<int64_t>(), 0);
+  EXPECT_EQ(document["requests"], document["answers"]);
+  EXPECT_DOUBLE_EQ(document["sent_per_second"].get<double>(), document["requests"].get<double>() / 0.2);
+}
+
+TEST_F(Bench, TakesNumbersOnly) {
+  const std::string cat = File("cat.png", "cat");
+  for (const std::string flag : {"--seconds", "--rate", "--timeout"}) {
+    const RunResult run = RunCommand("bench", {cat, flag, "nan"});
+    EXPECT_EQ(run.exit_code, 2) << flag;
+    EXPECT_THAT(run.err, HasSubstr(flag)) << flag;
+  }
+}
+
 TEST_F(Bench, CountsRejections) {
   std::atomic<int> asked = 0;
   daemon_.SetPredict([&](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
@@ -100,7 +146,7 @@ TEST_F(Bench, CountsRejections) {
     return Classification();
   });
   const RunResult run = Run({File("cat.png", "cat"), "--rate", "200"});
-  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.exit_code, 72);
   EXPECT_THAT(run.out, HasSubstr("RESOURCE_EXHAUSTED: "));
   EXPECT_THAT(run.out, HasSubstr("requests; the first: the queue is full"));
 }

@@ -1,5 +1,7 @@
 #include "client/cli/commands/flags.h"
 
+#include <cmath>
+
 #include "client/cli/commands/request_options.h"
 
 namespace saccade::client {
@@ -56,12 +58,24 @@ void AddFormats(CLI::App* command, Format& format, Console& console, const Forma
 
 }  // namespace
 
+CLI::Validator NumberBetween(double min, double max) {
+  const CLI::Range range(min, max);
+  return {[range](std::string& text) {
+            // Comparisons, such as those of Range, let NaN pass.
+            double number = 0;
+            if (CLI::detail::lexical_cast(text, number) && std::isnan(number))
+              return text + " is not a number";
+            return range(text);
+          },
+          range.get_description()};
+}
+
 void AddConnection(CLI::App* command, Connection& connection) {
   command->add_option("--url", connection.url, "The daemon's gRPC address, HOST:PORT")
       ->envname("SACCADE_URL")
       ->capture_default_str();
   command->add_option("--timeout", connection.timeout_seconds, "Seconds one call may take")
-      ->check(CLI::Range(0.001, 86400.0))
+      ->check(NumberBetween(0.001, 86400.0))
       ->capture_default_str();
   command
       ->add_option("--max-message-bytes", connection.max_message_bytes,
@@ -185,7 +199,7 @@ void AddOutputSize(CLI::App* command, std::string& size, const std::string& what
 
 void AddChoice(CLI::App* command, FindCommand& options, const std::string& each) {
   command->add_option("--score-threshold", options.score_threshold, "Omit results with a lower score")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(NumberBetween(0.0, 1.0));
   command->add_option("--top-k", options.top_k, "Maximum number per " + each + ", best first; 0 for all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -14,6 +14,9 @@ namespace saccade::client {
 
 using Formats = std::vector<std::pair<std::string, Format>>;
 
+// Returns a check that a flag's value is from `min` to `max`, and not NaN.
+CLI::Validator NumberBetween(double min, double max);
+
 // --url, --timeout, --max-message-bytes, --tls and --token.
 void AddConnection(CLI::App* command, Connection& connection);
 
