@@ -49,13 +49,19 @@ class MaskRcnn : public Model {
     // Looked at while a GPU computes the maps.
     std::vector<bool> finite_inputs;
     for (int64_t i = 0; i < batch.pixels.size(0); ++i) finite_inputs.push_back(AllFinite(batch.pixels[i]));
+    const std::vector<bool> finite_maps = FiniteItems(ValuesOf(levels));
     const std::vector<PictureCandidates> candidates =
         ChooseCandidates(numbers, options_.proposals, options_.exact, on_device_);
 
     std::vector<TaskResult> results;
     for (size_t i = 0; i < candidates.size(); ++i) {
-      results.push_back(finite_inputs[i] ? Finish(levels, candidates[i], i, batch.placements[i])
-                                         : NotFiniteInput());
+      if (!finite_inputs[i]) {
+        results.emplace_back(NotFiniteInput());
+      } else if (!finite_maps[i]) {
+        results.push_back(NotFinite("a feature"));
+      } else {
+        results.push_back(Finish(levels, candidates[i], i, batch.placements[i]));
+      }
     }
     return results;
   }
@@ -68,6 +74,14 @@ class MaskRcnn : public Model {
     for (size_t level = 0; level < levels; ++level)
       maps.push_back({proposal_head_(maps[level].values), maps[level].extents});
     return maps;
+  }
+
+  // The heads read these maps, and turn NaN into 0 (oneDNN's ReLU does), so that their own outputs do not
+  // show that the layers before them have overflowed.
+  static std::vector<at::Tensor> ValuesOf(const std::vector<FeatureMap>& levels) {
+    std::vector<at::Tensor> values;
+    for (const FeatureMap& level : levels) values.push_back(level.values);
+    return values;
   }
 
   TaskResult Finish(const std::vector<FeatureMap>& levels, const PictureCandidates& candidates,
