@@ -58,6 +58,19 @@ Failure OtherClasses(int64_t classes, int64_t expected) {
           "; expected the same number for pictures of all sizes"};
 }
 
+// Returns the batch with zeros in place of pictures that are not finite, because a program may throw for
+// those, which would fail the others. Sets `finite` for each picture.
+Batch WithoutNotFinite(Batch batch, std::vector<bool>& finite) {
+  const at::Tensor given = batch.pixels;
+  for (int64_t i = 0; i < given.size(0); ++i) {
+    finite.push_back(AllFinite(given[i]));
+    if (finite.back()) continue;
+    if (batch.pixels.is_same(given)) batch.pixels = given.clone();
+    batch.pixels[i].zero_();
+  }
+  return batch;
+}
+
 class DescribedModel : public Model {
  public:
   DescribedModel(std::unique_ptr<TensorProgram> program, PictureProgram pictures, Description description)
@@ -88,11 +101,12 @@ class DescribedModel : public Model {
   std::vector<TaskResult> Run(const Batch& batch) const override {
     const c10::InferenceMode inference;
     CheckBatch(description_, batch);
-    const std::vector<PictureOutputs> outputs = Outputs(batch);
+    std::vector<bool> finite;
+    const std::vector<PictureOutputs> outputs = Outputs(WithoutNotFinite(batch, finite));
     std::vector<TaskResult> results;
     results.reserve(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!AllFinite(batch.pixels[static_cast<int64_t>(i)])) {
+      if (!finite[i]) {
         results.emplace_back(NotFiniteInput());
         continue;
       }

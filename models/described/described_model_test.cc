@@ -1,10 +1,14 @@
 #include "models/described/described_model.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <variant>
+#include <vector>
 
 #include "models/programs/testing/scripts.h"
 
@@ -58,6 +62,48 @@ TEST_F(DescribedModelTest, TheLengthOfAnEmbeddingMayDependOnThePicture) {
   const auto model = Make(kColumns, "embedding");
   EXPECT_EQ(std::get<Embedding>(ResultFor(*model, {32, 64})).values.size(), 64u);
   EXPECT_EQ(std::get<Embedding>(ResultFor(*model, {64, 32})).values.size(), 32u);
+}
+
+TEST_F(DescribedModelTest, AProgramNeverSeesAPictureThatIsNotFinite) {
+  const auto model = Make(R"(
+def forward(self, pixels):
+    assert not bool(pixels.isnan().any()), "not a number"
+    return pixels.mean([1, 2])
+)",
+                          "classes");
+  const Placement placement = PlacementOf(model->description().input, {64, 64});
+  const at::Tensor pixels = at::full({3, 3, 64, 64}, 2.0F);
+  pixels[1][2][63][63] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<TaskResult> results =
+      model->Run({.pixels = pixels, .placements = {placement, placement, placement}});
+  EXPECT_TRUE(std::get<Failure>(results.at(1)).of_input);
+  for (const size_t other : {0, 2}) EXPECT_EQ(std::get<Classification>(results.at(other)).logits[63], 2);
+  EXPECT_TRUE(std::isnan(pixels[1][2][63][63].item<float>())) << "the sender's own memory stays as it is";
+}
+
+// The sides of YOLOX's boxes are logarithms: exp(100) is beyond float32.
+TEST_F(DescribedModelTest, ABoxThatOverflowsIsAFailureWhateverItsScore) {
+  PictureProgram pictures = ReadDescription(
+      R"({"input": {"resize": "longer", "size": 64}, "head": {"kind": "grid", "strides": [32]}})");
+  auto program = Load(R"(
+def forward(self, pixels):
+    rows = torch.zeros([pixels.size(0), 4, 6])
+    rows[:, 3, 2] = 100.0 * pixels.amax([1, 2, 3])
+    return rows
+)",
+                      SignatureOf(pictures));
+  const auto model = MakeDescribedModel(std::move(program), std::move(pictures), {});
+  const Placement placement = PlacementOf(model->description().input, {64, 64});
+  const at::Tensor pixels = at::zeros({2, 3, 64, 64});
+  pixels[1].fill_(1);
+  const std::vector<TaskResult> results =
+      model->Run({.pixels = pixels, .placements = {placement, placement}});
+  EXPECT_TRUE(std::get<Detections>(results.at(0)).items.empty());
+  EXPECT_EQ(
+      std::get<Failure>(results.at(1)).message,
+      "the program computed a side of a box that is not finite, although the input is finite; its values "
+      "may be too large for the network");
+  EXPECT_FALSE(std::get<Failure>(results[1]).of_input);
 }
 
 }  // namespace

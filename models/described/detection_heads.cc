@@ -134,9 +134,11 @@ std::vector<Detection> ScoredCandidates(const Head& head, const PictureOutputs& 
   return found;
 }
 
-// Undoes YOLOX's coding: boxes as offsets from their cell, and logarithms of sides, in strides.
-void DecodeCells(const std::vector<int64_t>& strides, Size input, at::Tensor& rows) {
+// Undoes YOLOX's coding: boxes as offsets from their cell, and logarithms of sides, in strides. Returns false
+// if a side is not finite.
+bool DecodeCells(const std::vector<int64_t>& strides, Size input, at::Tensor& rows) {
   auto* row = rows.mutable_data_ptr<float>();
+  float largest = 0;
   for (const int64_t stride : strides) {
     const auto unit = static_cast<float>(stride);
     for (int64_t y = 0; y < input.height / stride; ++y) {
@@ -145,21 +147,23 @@ void DecodeCells(const std::vector<int64_t>& strides, Size input, at::Tensor& ro
         row[1] = (row[1] + static_cast<float>(y)) * unit;
         row[2] = std::exp(row[2]) * unit;
         row[3] = std::exp(row[3]) * unit;
+        largest = std::max({largest, row[2], row[3]});
       }
     }
   }
+  return std::isfinite(largest);
 }
 
-// `coefficients` is the number of them in each row.
-std::vector<Detection> GridCandidates(const Head& head, const PictureOutputs& outputs, Size input,
-                                      int64_t coefficients) {
+// `coefficients` is the number of them in each row. Returns nullopt if a box is not finite.
+std::optional<std::vector<Detection>> GridCandidates(const Head& head, const PictureOutputs& outputs,
+                                                     Size input, int64_t coefficients) {
   at::Tensor rows = head.channels_first ? outputs[0].t().contiguous() : outputs[0];
   const int64_t columns = rows.size(1);
   const int64_t first = head.objectness ? 5 : 4;
   const int64_t points = columns - 3 * head.keypoints - coefficients;
   if (!head.strides.empty()) {
     rows = rows.clone();
-    DecodeCells(head.strides, input, rows);
+    if (!DecodeCells(head.strides, input, rows)) return std::nullopt;
   }
   const bool sigmoid = head.activation == Activation::kSigmoid;
   const auto probability = [sigmoid](float value) { return sigmoid ? 1 / (1 + std::exp(-value)) : value; };
@@ -179,7 +183,9 @@ std::vector<Detection> GridCandidates(const Head& head, const PictureOutputs& ou
   return found;
 }
 
-std::vector<Detection> Candidates(const PictureProgram& program, const PictureOutputs& outputs, Size input) {
+// Returns nullopt if a box is not finite.
+std::optional<std::vector<Detection>> Candidates(const PictureProgram& program, const PictureOutputs& outputs,
+                                                 Size input) {
   const Head& head = program.head;
   if (head.kind == HeadKind::kSets) return SetCandidates(head, outputs);
   if (head.kind == HeadKind::kGrid) {
@@ -217,7 +223,9 @@ TaskResult ReadDetections(const PictureProgram& program, const PictureOutputs& o
                           .across_classes = head.across_classes,
                           .max_candidates = head.max_candidates,
                           .max_detections = head.max_detections};
-  Detections result{.items = ChooseDetections(Candidates(program, outputs, placement.bucket), rules),
+  std::optional<std::vector<Detection>> candidates = Candidates(program, outputs, placement.bucket);
+  if (!candidates) return NotFiniteOutput("the program", "a side of a box");
+  Detections result{.items = ChooseDetections(*std::move(candidates), rules),
                     .mask_side = MaskSide(program, outputs),
                     .height = placement.sent.height,
                     .width = placement.sent.width};

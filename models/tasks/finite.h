@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "models/tasks/result.h"
 
@@ -14,9 +15,13 @@ namespace saccade::models {
 bool AllFinite(const at::Tensor& values);
 bool AllFinite(std::span<const float> values);
 
+// Whether all values of each item are finite. Each of `maps` is [B, ...] of a floating type, on one device
+// for all. Blocks until a GPU has computed them; reads each map once if its values are below about 1e30.
+std::vector<bool> FiniteItems(const std::vector<at::Tensor>& maps);
+
 // The result for a picture whose input is not finite.
 Failure NotFiniteInput();
-// The result for a picture whose `output` ("a logit", "a box") is not finite.
+// The result for a picture whose input is finite, but not `output` ("a logit", "a box").
 Failure NotFiniteOutput(const std::string& architecture, const std::string& output);
 
 }  // namespace saccade::models

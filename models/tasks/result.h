@@ -116,6 +116,8 @@ struct Embedding {
 // affected.
 struct Failure {
   std::string message;
+  // Whether the item itself is wrong, so that its sender has to change it: its values are not finite.
+  bool of_input = false;
 };
 
 using TaskResult = std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,6 +22,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using CallShareTest = CallTest;
 
@@ -328,6 +330,40 @@ TEST_F(CallShareTest, FailedPictureFailsItsRequest) {
   Answer(*shares[1], Pass(1, 1, 2));
   ASSERT_EQ(outcome_->answers, 1);
   EXPECT_EQ(outcome_->status(), absl::InternalError("no finite number"));
+}
+
+TEST_F(CallShareTest, APictureThatIsWrongIsNoFailureOfTheModel) {
+  auto shares = ShareOut(Call({32, 64}, outcome_));
+  Answer(*shares[0], Pass(1, 1, 2));
+  shares[1]->Answer(std::vector<models::TaskResult>{models::Failure{"not finite", /*of_input=*/true}},
+                    Pass(1, 1, 2));
+  ASSERT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(outcome_->status().message(), ": picture 1: not finite");
+  const std::string text = metrics_.Exposition();
+  EXPECT_THAT(text, HasSubstr("code=\"INVALID_ARGUMENT\""));
+  for (const char* reason : {"BACKEND", "OTHER", "REJECTED", "CANCELED"})
+    EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("reason=\"", reason, "\",version=\"3\"} 1"))));
+}
+
+// The members of a batch share a pass, and no more.
+TEST_F(CallShareTest, APictureThatIsWrongFailsNoOtherRequestOfItsBatchAndNoInstance) {
+  const auto other = std::make_shared<Outcome>();
+  Shares batch;
+  batch.push_back(std::move(ShareOut(Call({32}, outcome_)).at(0)));
+  batch.push_back(std::move(ShareOut(Call({32}, other)).at(0)));
+  int passes = 0;
+  const PassEnd end = ComputeShares(std::move(batch), &clock_, model_metrics_.get(), [&](const Shares&) {
+    ++passes;
+    std::vector<ShareAnswer> answers;
+    answers.emplace_back(std::vector<models::TaskResult>{models::Failure{"not finite", /*of_input=*/true}});
+    answers.emplace_back(std::vector<models::TaskResult>{models::Classification{.logits = {1}}});
+    return answers;
+  });
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(other->status().ok()) << other->status();
+  EXPECT_TRUE(end.whole && end.failed.empty());
+  EXPECT_EQ(passes, 1);
 }
 
 TEST_F(CallShareTest, DroppedShareFailsItsRequest) {

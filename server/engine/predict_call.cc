@@ -13,6 +13,7 @@
 #include "server/engine/count_shed.h"
 #include "server/engine/shadow_copy.h"
 #include "server/engine/shadow_sender.h"
+#include "server/engine/wrong_item.h"
 #include "server/logging/log.h"
 #include "server/tracing/call_record.h"
 
@@ -40,11 +41,14 @@ bool HasMap(const models::TaskResult& result) {
          std::holds_alternative<models::Restoration>(result);
 }
 
-const models::Failure* FirstFailure(const std::vector<models::TaskResult>& results) {
-  for (const models::TaskResult& result : results) {
-    if (const auto* failure = std::get_if<models::Failure>(&result)) return failure;
-  }
-  return nullptr;
+// Returns the index of the first failure; nullopt if there is none.
+std::optional<size_t> FirstFailure(const std::vector<models::TaskResult>& results) {
+  const auto failed = [](const models::TaskResult& one) {
+    return std::holds_alternative<models::Failure>(one);
+  };
+  const auto found = std::find_if(results.begin(), results.end(), failed);
+  if (found == results.end()) return std::nullopt;
+  return static_cast<size_t>(found - results.begin());
 }
 
 // Bytes of results that were not charged with the input, as maps are.
@@ -138,10 +142,8 @@ void PredictCall::Explain(models::Explanation explanation) {
 
 void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass) {
   auto* const results = std::get_if<std::vector<models::TaskResult>>(&answer);
-  if (const models::Failure* failure = results == nullptr ? nullptr : FirstFailure(*results)) {
-    // A model that was told to stop also reports a failure.
-    absl::Status alive = CheckAlive(traits(), deps_.clock->Now());
-    FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
+  if (const auto failed = results == nullptr ? std::nullopt : FirstFailure(*results)) {
+    FailShare(ErrorOf(std::get<models::Failure>((*results)[*failed]), items[*failed]), /*computed=*/true);
     return;
   }
   if (absl::Status room = ChargeWaiting(results == nullptr ? 0 : BytesToCharge(*results)); !room.ok()) {
@@ -162,6 +164,14 @@ void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer,
     last = EndOne();
   }
   if (last) AnswerShares(pass.copies);
+}
+
+absl::Status PredictCall::ErrorOf(const models::Failure& failure, size_t item) const {
+  // A model that was told to stop also reports a failure.
+  if (absl::Status alive = CheckAlive(traits(), deps_.clock->Now()); !alive.ok()) return alive;
+  if (!failure.of_input) return absl::InternalError(failure.message);
+  return WrongItem(request_, deps_.model->description().input, items_[item], static_cast<int64_t>(item),
+                   failure);
 }
 
 absl::Status PredictCall::ChargeWaiting(int64_t bytes) {

@@ -148,6 +148,8 @@ class PredictCall final : public ItemSink, public std::enable_shared_from_this<P
   // True if the server decoded or copied the input.
   bool was_worked_on() const { return !items_.empty() && items_[0].owned != nullptr; }
   bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The error for an item without a result: INVALID_ARGUMENT if the item itself is wrong, otherwise INTERNAL.
+  absl::Status ErrorOf(const models::Failure& failure, size_t item) const;
   // Charges results of a share that wait for those of the other shares.
   absl::Status ChargeWaiting(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // `copies` is that of the last share's pass; null if that failed.

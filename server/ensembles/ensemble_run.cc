@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
 #include "server/core/passes_here.h"
+#include "server/core/wrong_values.h"
 #include "server/engine/answer_charge.h"
 #include "server/ensembles/step_error.h"
 #include "server/tracing/call_record.h"
@@ -183,11 +184,20 @@ void EnsembleRun::Ended(size_t step, absl::StatusOr<TensorAnswer> answer) {
 
 absl::Status EnsembleRun::Result(size_t step, absl::StatusOr<TensorAnswer> answer) {
   try {
-    const absl::Status kept = answer.ok() ? Keep(step, *std::move(answer)) : answer.status();
+    absl::Status kept = answer.ok() ? Keep(step, *std::move(answer)) : answer.status();
+    // The client cannot mend values that another step made.
+    if (HasWrongValues(kept) && HasMadeInput(step)) kept = absl::InternalError(kept.message());
     return kept.ok() ? kept : WithStepName(kept, NameOf(plan_, step));
   } catch (...) {
     return ErrorOfException();
   }
+}
+
+bool EnsembleRun::HasMadeInput(size_t step) const {
+  const std::vector<EnsemblePlan::Port>& inputs = plan_.steps[step].inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [this](const EnsemblePlan::Port& port) {
+    return plan_.tensors[port.tensor].maker.has_value();
+  });
 }
 
 absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {

@@ -40,7 +40,8 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   //
   // The first step that fails ends the run: steps that have not started are skipped, running ones are
   // cancelled. The answer is that step's error, prefixed with the step's name; NOT_FOUND becomes UNAVAILABLE,
-  // because the model existed when the ensemble was checked.
+  // because the model existed when the ensemble was checked, and an error that HasWrongValues() becomes
+  // INTERNAL if another step made the values.
   static void Start(Deps deps, TensorCall call, TensorDone done);
 
  private:
@@ -76,6 +77,8 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   void EndUnanswered(size_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // Keeps the outputs, or returns the step's error, prefixed with its name.
   absl::Status Result(size_t step, absl::StatusOr<TensorAnswer> answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether another step makes an input of this one.
+  bool HasMadeInput(size_t step) const;
   absl::Status Keep(size_t step, TensorAnswer answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Wants(const std::string& output) const;
   TensorAnswer MakeAnswer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

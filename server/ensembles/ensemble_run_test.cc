@@ -16,6 +16,7 @@
 #include "server/core/fake_clock.h"
 #include "server/core/passes_here.h"
 #include "server/core/shed_reason.h"
+#include "server/core/wrong_values.h"
 #include "server/engine/answer_charge.h"
 #include "server/ensembles/ensemble_testing.h"
 
@@ -292,6 +293,26 @@ TEST_F(EnsembleRunTest, AFailureCancelsTheRestAndNamesItsStep) {
   EXPECT_EQ(answer_.status().message(), "step of model 'left' that makes 'l': no room");
   EXPECT_EQ(StatedShedReason(answer_.status()), ShedReason::kModelBound);
   EXPECT_FALSE(BadFieldOf(answer_.status()).has_value()) << "the client has sent no such field";
+}
+
+TEST_F(EnsembleRunTest, ValuesAreTheClientsFaultOnlyIfItSentThem) {
+  absl::Status why = absl::InvalidArgumentError("not finite");
+  SetWrongValues(why);
+  Start(Chain(), {Text("in", "1")});
+  Fail("a", why);
+  EXPECT_EQ(answer_.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(HasWrongValues(answer_.status())) << "for an ensemble that this one is a step of";
+
+  Start(Chain(), {Text("in", "1")});
+  Answer("a");
+  Fail("b", why);
+  EXPECT_EQ(answer_.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(answer_.status().message(), "step of model 'b' that makes 'out': not finite");
+
+  Start(Chain(), {Text("in", "1")});
+  Answer("a");
+  Fail("b", absl::InvalidArgumentError("the shape is [1]"));
+  EXPECT_EQ(answer_.status().code(), absl::StatusCode::kInvalidArgument) << "not about values";
 }
 
 TEST_F(EnsembleRunTest, WhatEndsWellAfterAFailureChangesNothing) {

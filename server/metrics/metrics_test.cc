@@ -317,7 +317,8 @@ TEST(MetricsTest, AWrongRequestIsNoFailureOfTheModel) {
   EXPECT_EQ(model->Usage().fail.count, 0u);
   EXPECT_EQ(model->Usage().fail.time, absl::ZeroDuration());
   model->RecordRequest(Failed(absl::StatusCode::kInvalidArgument, true));
-  EXPECT_EQ(model->Usage().fail.count, 1u) << "the model was run";
+  EXPECT_EQ(model->Usage().fail.count, 0u) << "only the pass could tell that it was wrong";
+  EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("reason=\"OTHER\",version=\"1\"} 1")));
 }
 
 TEST(MetricsTest, AModelThatWasNeverAskedHasNoHistograms) {

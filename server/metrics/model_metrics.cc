@@ -122,8 +122,8 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   stage(Stage::kInfer, record.timings.infer, staged);
   stage(Stage::kEncode, record.timings.encode, staged);
   if (record.computed) s.usage->AddComputed(record.ended, ok);
-  // Like Triton, a request that was wrong and therefore not computed is no failure of the model.
-  if (record.code == absl::StatusCode::kInvalidArgument && !record.computed) return;
+  // Like Triton, a request that was wrong is no failure of the model, even if only the pass could tell.
+  if (record.code == absl::StatusCode::kInvalidArgument) return;
   if (!ok) {
     s.usage->AddFailure(record.timings.total);
     s.failure[static_cast<size_t>(FailureReasonOf(record.code, record.computed))]->Increment();

@@ -1,10 +1,15 @@
 """Tests that invalid requests get a clear error and leave the daemon unaffected."""
 
+import json
+import urllib.error
+import urllib.request
+
 import grpc
+import numpy
 import pytest
 
 import pictures
-from harness import Daemon, eventually
+from harness import DEADLINE_SECONDS, Daemon, eventually
 from messages import Inference, Vision, get_model_request, infer_request, message, predict_request
 from refusals import EXHAUSTED, INVALID, NOT_FOUND, check, refused
 
@@ -80,7 +85,15 @@ def two_inputs():
     return request
 
 
+def tensor_with(value):
+    values = numpy.zeros((2, 3, 56, 56), numpy.float32)
+    values[1, 2, 5, 7] = value
+    return infer_request("tiny", values.shape, values.tobytes())
+
+
 INFER = {
+    "not a number": (tensor_with(numpy.nan), INVALID, ["input 'image'", "not finite (NaN) at element [1,2,5,7]"]),
+    "infinity": (tensor_with(-numpy.inf), INVALID, ["input 'image'", "not finite (-infinity) at element [1,2,5,7]"]),
     "wrong shape": (infer_request("tiny", [1, 3, 56, 57], bytes(4 * 3 * 56 * 57)), INVALID, ["image", "57", "56"]),
     "too few dimensions": (infer_request("tiny", [3, 56, 56], TENSOR), INVALID, ["image", "3,56,56"]),
     "negative dimension": (infer_request("tiny", [-1, 3, 56, 56], TENSOR), INVALID, ["image", "-1"]),
@@ -152,6 +165,28 @@ def test_get_model(daemon):
     with daemon.vision() as vision:
         check(refused(vision.get_model, get_model_request("nobody")), NOT_FOUND, ["nobody"])
         check(refused(vision.get_model, get_model_request("tiny", 7)), NOT_FOUND, ["tiny", "7"])
+
+
+def test_values_that_are_not_finite_raise_no_alert(daemon):
+    """They fail their request alone, and are no failure of the model: neither in the metrics nor in the log."""
+    counted = lambda: daemon.metrics().total("nv_inference_request_failure", model="tiny")
+    wrong = lambda: daemon.metrics().total("saccade_requests_total", model="tiny", code="INVALID_ARGUMENT")
+    failures, refusals, lines = counted(), wrong(), daemon.log().count("call failed")
+    bad, good = tensor_with(numpy.inf), infer_request("tiny", [1, 3, 56, 56], TENSOR)
+    with daemon.inference() as inference:
+        calls = [inference.model_infer.future(bad if number % 2 else good) for number in range(32)]
+        assert [call.code() for call in calls] == [grpc.StatusCode.OK, INVALID] * 16
+    body = json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 3, 56, 56],
+                                   "data": ["NaN"] + [0] * (3 * 56 * 56 - 1)}]}).encode()
+    asked = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/tiny/infer", body)
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(asked, timeout=DEADLINE_SECONDS)
+    assert error.value.code == 400
+    assert json.loads(error.value.read())["error"] == (
+        "input 'image': holds a value that is not finite (NaN) at element [0,0,0,0]; expected finite numbers")
+    assert wrong() == refusals + 17
+    assert counted() == failures
+    assert daemon.log().count("call failed") == lines
 
 
 def test_a_message_over_the_cap(daemon):

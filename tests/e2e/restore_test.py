@@ -299,4 +299,8 @@ def test_what_is_no_volume_is_refused(vision):
     nan = sent.astype("float32")
     nan[0, 0, 0] = numpy.nan
     error = refused(vision.predict, predict_request(model="denoiser", volume=raw(nan)))
-    assert error.code() == grpc.StatusCode.INTERNAL and "finite" in error.details()
+    check(error, INVALID, ["volume: ", "not finite (NaN) at element [0,0,0]"])
+    nan[0, 0, 0], nan[1, 2, 3] = 0, numpy.inf
+    stored = message("saccade.v1.Volume")(tiff=pictures.tiff(nan))
+    check(refused(vision.predict, predict_request(model="denoiser", volume=stored)), INVALID,
+          ["volume: ", "not finite (infinity) at element [1,2,3]"])

@@ -224,12 +224,15 @@ TEST_F(MaskRcnnTest, APictureThatIsNotFiniteFailsAlone) {
   const std::vector<TaskResult> results = model->Run(batch);
   ExpectSameBits(results[0], clean[0]);
   EXPECT_THAT(std::get<Failure>(results[1]).message, HasSubstr("input holds a value that is not finite"));
+  EXPECT_TRUE(std::get<Failure>(results[1]).of_input);
   ExpectSameBits(results[2], clean[2]);
 }
 
 TEST_F(MaskRcnnTest, NumbersThatAreNotFiniteAreFailures) {
   const Batch batch = BatchOf({{{64, 96}, {64, 96}, {64, 96}}});
   for (const auto& [tensor, output] : std::vector<std::pair<std::string, std::string>>{
+           // The heads' ReLUs turn NaN into 0.
+           {"backbone.fpn.layer_blocks.3.0.weight", "a feature"},
            {"rpn.head.cls_logits.weight", "a proposal"},
            {"roi_heads.box_predictor.cls_score.weight", "a score"},
            {"roi_heads.mask_predictor.mask_fcn_logits.weight", "a mask"}}) {
@@ -238,6 +241,7 @@ TEST_F(MaskRcnnTest, NumbersThatAreNotFiniteAreFailures) {
     const TaskResult result = Make(kR50, NarrowMaskRcnn(), tensors)->Run(batch).at(0);
     ASSERT_TRUE(std::holds_alternative<Failure>(result)) << tensor;
     EXPECT_THAT(std::get<Failure>(result).message, HasSubstr(output));
+    EXPECT_FALSE(std::get<Failure>(result).of_input);
   }
 }
 

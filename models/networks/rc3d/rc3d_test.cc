@@ -107,6 +107,16 @@ TEST(Rc3d, NumbersThatAreNotFiniteAreFailures) {
   }
 }
 
+// The heads' ReLUs turn NaN into 0.
+TEST(Rc3d, AMapThatIsNotFiniteIsAFailureWhateverTheHeadsMakeOfIt) {
+  const Options options = NarrowRc3d({{"blocks", "1,1,1,1"}});
+  TensorMap tensors = Rc3dTensors(options);
+  for (const char* name : {"layer3.0.bn3.bias", "layer3.0.downsample.1.bias"}) tensors[name].fill_(3e38F);
+  const TaskResult result = MakeRc3d(options, tensors)->Run(Clips({16}, 16, 32))[0];
+  EXPECT_THAT(std::get<Failure>(result).message, HasSubstr("a feature"));
+  EXPECT_FALSE(std::get<Failure>(result).of_input);
+}
+
 TEST(Rc3d, RefusesClipsThatItCannotTake) {
   const auto model = MakeRc3d(NarrowRc3d());
   for (const auto& [frames, side] : {std::pair<int64_t, int64_t>{24, 32}, {80, 32}, {32, 48}}) {
