@@ -106,7 +106,7 @@ TEST_F(HttpServiceTest, ABodyOverTheBoundIs413AndIsNotTakenForARequest) {
   const std::string hidden = Get("/v2/health/live");
   const std::string answer = Ask(Post("/echo", hidden + std::string(1001 - hidden.size(), 'x')));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(answer, HasSubstr("the body has 1001 bytes, more than the 1000 taken"));
+  EXPECT_THAT(answer, HasSubstr("the body has 1001 bytes, more than the 1000 bytes taken"));
   EXPECT_THAT(answer, Not(HasSubstr("HTTP/1.1 200 ")));
   EXPECT_EQ(service_.refusals.Of(Refusal::kBodyTooLarge), 1);
 }
