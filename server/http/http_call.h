@@ -41,6 +41,7 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   void OnBody(absl::string_view bytes) override;
   void OnBodyEnd() override;
   void OnWritten() override {}
+  bool OnShutdown() override { return responded_; }
   void OnOver(bool answered) override;
   void Respond(HttpResponse response) override;
 
