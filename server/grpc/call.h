@@ -99,6 +99,10 @@ class CallHandler {
   // message that was too large, came too slowly, ...). Comes at most once, and not after Finish(). The
   // handler still has to call Finish().
   virtual void OnCancel() = 0;
+  // The server shuts down, and the client may still send messages. Returns true if the handler will finish
+  // the call with `end` once it has answered the messages that it has taken; false to have the call ended at
+  // once, like an error of the server (OnCancel() follows). Comes at most once.
+  virtual bool OnShutdown(const CallEnd& /*end*/) { return false; }
   // The call is over: Finish() was called, and the end was written or cannot be. Last call; the server then
   // drops its reference to the handler.
   virtual void OnDone() = 0;

@@ -215,6 +215,27 @@ void GrpcCall::OnOver() {
   Pump();
 }
 
+bool GrpcCall::OnShutdown() {
+  // An end that was sent must reach the client.
+  if (!open()) return true;
+  // A call with one message is not begun before that is complete.
+  if (setup_.one_message || !has_message_) return false;
+  if (std::exchange(shuts_down_, true)) return true;
+  shutdown_due_ = true;
+  PostPump();
+  return true;
+}
+
+void GrpcCall::ShutDown() {
+  // As admission rejects requests.
+  const absl::Status status =
+      absl::UnavailableError("the server is shutting down and accepts no more requests; try another replica");
+  const CallEnd end = EndOf(status);
+  bool ends_itself = false;
+  Invoke([&](CallHandler& handler) { ends_itself = handler.OnShutdown(end); });
+  if (!ends_itself) Fail(status);
+}
+
 // The message that was asked for may come, and as much beyond it as at the beginning.
 void GrpcCall::AllowBody() {
   if (body_ended_) return;
@@ -325,7 +346,11 @@ void GrpcCall::Fail(const absl::Status& status) {
   cancel_due_ = !finished_;
   cancel_code_ = status.code();
   StopReading();
-  SendEnd(options().to_end != nullptr ? options().to_end(status) : CallEnd{status});
+  SendEnd(EndOf(status));
+}
+
+CallEnd GrpcCall::EndOf(const absl::Status& status) const {
+  return options().to_end != nullptr ? options().to_end(status) : CallEnd{status};
 }
 
 void GrpcCall::FailByException() {
@@ -387,6 +412,10 @@ bool GrpcCall::Step() {
     return true;
   }
   const bool is_open = open();
+  if (std::exchange(shutdown_due_, false) && is_open) {
+    ShutDown();
+    return true;
+  }
   if (send_pending_ && (!is_open || exchange_->unsent() == 0)) {
     send_pending_ = false;
     Invoke([is_open](CallHandler& handler) { handler.OnSent(is_open); });

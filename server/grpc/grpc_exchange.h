@@ -66,6 +66,7 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   void OnBody(absl::string_view bytes);
   void OnBodyEnd();
   void OnWritten() { Pump(); }
+  bool OnShutdown();
   void OnOver();
 
  private:
@@ -84,6 +85,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   // Does one thing that is due. False if there is none.
   bool Step();
   bool StepRead();
+  // Has the handler end the call because the server shuts down, or ends it.
+  void ShutDown();
   // Calls the handler; the call fails if that throws.
   template <typename Action>
   void Invoke(Action action);
@@ -97,6 +100,8 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   // Sends the call's end. REQUIRES: exchange_ is not null, and no end was sent.
   void SendEnd(const CallEnd& end);
 
+  // The end of a call that the server ends with an error.
+  CallEnd EndOf(const absl::Status& status) const;
   // Ends the call for the client, and cancels it for the handler.
   void Fail(const absl::Status& status);
   void Fail(const MessageFailure& failure);
@@ -142,6 +147,9 @@ class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall
   bool read_pending_ = false;
   bool send_pending_ = false;
   bool cancel_due_ = false;
+  bool shutdown_due_ = false;
+  // shutdown_due_ was set.
+  bool shuts_down_ = false;
   absl::StatusCode cancel_code_ = absl::StatusCode::kCancelled;
   // Finish() was called.
   bool finished_ = false;

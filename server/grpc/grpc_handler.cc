@@ -21,6 +21,7 @@ class Answered final : public ExchangeReceiver {
   void OnBody(absl::string_view /*bytes*/) override {}
   void OnBodyEnd() override {}
   void OnWritten() override {}
+  bool OnShutdown() override { return true; }
   void OnOver(bool /*answered*/) override {}
 };
 
@@ -32,6 +33,7 @@ class CallReceiver final : public ExchangeReceiver {
   void OnBody(absl::string_view bytes) override { call_->OnBody(bytes); }
   void OnBodyEnd() override { call_->OnBodyEnd(); }
   void OnWritten() override { call_->OnWritten(); }
+  bool OnShutdown() override { return call_->OnShutdown(); }
   void OnOver(bool /*answered*/) override { call_->OnOver(); }
 
  private:

@@ -317,6 +317,51 @@ TEST_F(GrpcHandlerTest, TellsADeadlineToAClientThatReadsTheRestOfItsAnswer) {
   EXPECT_EQ(script_.events.back(), "done");
 }
 
+TEST_F(GrpcHandlerTest, AShutdownEndsAStreamWithAStatus) {
+  options_.to_end = [](const absl::Status& status) { return CallEnd{status, "", {{"hint", "5"}}}; };
+  ReadAll();
+  auto exchange = Begin();
+  exchange->SendBodyPart(Framed("1"));
+  script_.call->Send(OwnedBytes("answer"));
+  loop_.RunUntilIdle();
+  EXPECT_TRUE(exchange->ShutDown());
+  EXPECT_EQ(exchange->answer().reset, std::nullopt);
+  EXPECT_EQ(exchange->answer().body, Framed("answer"));
+  EXPECT_EQ(Code(*exchange), "14");
+  EXPECT_THAT(Message(*exchange), StartsWith("the server is shutting down"));
+  EXPECT_EQ(exchange->answer().Field("hint"), "5");
+  EXPECT_THAT(script_.events, ElementsAre("start", "message: 1", "sent", "shutdown", "cancel"));
+  EXPECT_EQ(script_.call->cancel_code(), absl::StatusCode::kUnavailable);
+  script_.call->Finish({});
+}
+
+TEST_F(GrpcHandlerTest, AHandlerMayEndItsStreamAfterAShutdown) {
+  ReadAll();
+  script_.ends_at_shutdown = true;
+  auto exchange = Begin();
+  exchange->SendBodyPart(Framed("1"));
+  EXPECT_TRUE(exchange->ShutDown());
+  EXPECT_TRUE(exchange->ShutDown());
+  EXPECT_THAT(script_.events, ElementsAre("start", "message: 1", "shutdown")) << "it is told once";
+  script_.call->SendAndFinish(OwnedBytes("answer"), {absl::UnavailableError("later")});
+  EXPECT_TRUE(exchange->ShutDown()) << "the end is on its way";
+  EXPECT_EQ(exchange->answer().body, Framed("answer"));
+  EXPECT_EQ(Message(*exchange), "later");
+}
+
+TEST_F(RequestTest, AShutdownRefusesCallsOfWhichNothingWasProcessed) {
+  auto stream = Begin();
+  stream->SendBodyPart(Framed("cut off").substr(0, 7));
+  EXPECT_FALSE(stream->ShutDown());
+  auto unary = BeginAt(FakeExchange::Head("/test.Service/Echo"));
+  unary->SendBodyPart(Framed("without its end"));
+  EXPECT_FALSE(unary->ShutDown());
+  auto rejected = BeginAt(FakeExchange::Head("/test.Service/Nope"));
+  EXPECT_EQ(Code(*rejected), "12");
+  EXPECT_THAT(script_.events, ElementsAre("start"));
+  script_.call->Finish({});
+}
+
 TEST_F(GrpcHandlerTest, HidesTheTextOfExceptions) {
   script_.then = [](const std::string& event) {
     if (event == "start") throw std::runtime_error("secret");

@@ -86,6 +86,10 @@ class ExchangeReceiver {
   virtual void OnBodyEnd() = 0;
   // Bytes given to SendBody() were written to the socket: Exchange::unsent() has become smaller.
   virtual void OnWritten() = 0;
+  // The server shuts down, and the request is not complete. Returns true if the receiver ends the exchange,
+  // now or when it has answered what has come; false if nothing of the request was processed, so that it may
+  // be refused. May be called again until the exchange is over. Ends nothing before it returns.
+  virtual bool OnShutdown() { return false; }
   // The exchange is over: completely answered (`answered`: the last byte was written to the socket), or the
   // client has reset it, or the connection is lost, or Reset() was called. Last call.
   virtual void OnOver(bool answered) = 0;

@@ -86,7 +86,7 @@ TEST_F(Http1SessionTest, MalformedRequests) {
       {"CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 400},
       {"HTTP/2's preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
       {"TLS", "\x16\x03\x01 not http\r\n\r\n", 400},
-      {"empty lines", "\r\n\r\n\r\n\r\n", 400},
+      {"five empty lines", "\r\n\r\n\r\n\r\n\r\n", 400},
       // Hosts.
       {"no Host", "GET / HTTP/1.1\r\n\r\n", 400},
       {"two Hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},

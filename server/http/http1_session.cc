@@ -18,6 +18,8 @@ namespace {
 
 // Reading pauses when this many bytes wait for the request in progress.
 constexpr size_t kMaxAhead = size_t{16} << 10;
+// Empty lines before a request that are skipped. Beyond them, they are taken for the request.
+constexpr int kMaxEmptyLines = 4;
 // Capacity that an empty buffer keeps between requests.
 constexpr size_t kMaxKept = size_t{1} << 10;
 
@@ -95,8 +97,8 @@ class Http1Session final : public Session, public Http1Connection {
   std::string input_;
   // How many bytes of an incomplete head at the front of the input were searched for its end.
   size_t searched_ = 0;
-  // Whether an empty line before the request was skipped.
-  bool skipped_line_ = false;
+  // Number of empty lines before the request that were skipped.
+  int skipped_lines_ = 0;
   bool consuming_ = false;
   bool paused_ = false;
   bool client_ended_ = false;
@@ -193,9 +195,9 @@ size_t Http1Session::Consume(absl::string_view bytes) {
 }
 
 size_t Http1Session::ConsumeHead(absl::string_view bytes) {
-  // RFC 9112, 2.2: one empty line before a request is ignored.
-  if (!skipped_line_ && absl::StartsWith(bytes, "\r\n")) {
-    skipped_line_ = true;
+  // RFC 9112, 2.2: empty lines before a request are ignored, at least one.
+  if (skipped_lines_ < kMaxEmptyLines && absl::StartsWith(bytes, "\r\n")) {
+    ++skipped_lines_;
     return 2;
   }
   if (head_deadline_ == absl::InfiniteFuture()) head_deadline_ = Now() + limits_.head_timeout;
@@ -213,7 +215,7 @@ size_t Http1Session::ConsumeHead(absl::string_view bytes) {
     return 0;
   }
   searched_ = 0;
-  skipped_line_ = false;
+  skipped_lines_ = 0;
   head_deadline_ = absl::InfiniteFuture();
   auto parser = std::make_unique<RequestParser>(limits_);
   if (const auto malformed = parser->ReadHead(bytes.substr(0, size))) {

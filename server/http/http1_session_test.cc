@@ -155,11 +155,14 @@ TEST_F(Http1SessionTest, RequestsMayComeByteByByte) {
   EXPECT_THAT(output, EndsWith("\r\n\r\n/b hello0123456789"));
 }
 
-TEST_F(Http1SessionTest, AnEmptyLineBeforeARequestIsIgnored) {
+TEST_F(Http1SessionTest, AFewEmptyLinesBeforeARequestAreIgnored) {
   AnswerAll();
   Connect();
   EXPECT_THAT(Ask("\r\n" + Get("/a") + "\r\n" + Get("/b")), EndsWith("/b "));
-  EXPECT_THAT(Ask("\r\n\r\n" + Get("/c")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(Ask("\r\n\r\n\r\n\r\n" + Get("/c")), EndsWith("/c "));
+  for (const char byte : "\r\n\r\n" + Get("/d")) pipe_->Send(std::string(1, byte));
+  EXPECT_THAT(pipe_->TakeOutput(), EndsWith("/d "));
+  EXPECT_THAT(Ask("\r\n\r\n\r\n\r\n\r\n" + Get("/e")), StartsWith("HTTP/1.1 400 "));
 }
 
 TEST_F(Http1SessionTest, Http10StaysOpenOnlyIfAsked) {

@@ -120,6 +120,7 @@ HttpCall::HttpCall(std::shared_ptr<const HttpServiceCore> core, Exchange* exchan
 void HttpCall::Begin() {
   if (auto refusal = CheckHead()) return Respond(*std::move(refusal));
   if (auto refusal = CheckBody()) return Respond(*std::move(refusal));
+  if (auto refusal = CheckBeforeContinue()) return Respond(*std::move(refusal));
   if (exchange_->head().has_body) BeginBody();
 }
 
@@ -158,6 +159,13 @@ std::optional<HttpResponse> HttpCall::CheckBody() {
   }
   coding_ = *coding;
   return std::nullopt;
+}
+
+std::optional<HttpResponse> HttpCall::CheckBeforeContinue() {
+  const RequestHead& head = exchange_->head();
+  const bool waits = head.has_body && FindHeader(head.headers, "expect").has_value();
+  if (!waits || *match_.check_head == nullptr) return std::nullopt;
+  return (*match_.check_head)(*MakeRequest(match_.path_values));
 }
 
 void HttpCall::BeginBody() {
@@ -202,7 +210,7 @@ void HttpCall::OnBodyEnd() {
   Handle();
 }
 
-std::shared_ptr<HttpRequest> HttpCall::MakeRequest() {
+std::shared_ptr<HttpRequest> HttpCall::MakeRequest(std::map<std::string, std::string> path_values) const {
   const RequestHead& head = exchange_->head();
   auto request = std::make_shared<HttpRequest>();
   request->method = head.method;
@@ -210,7 +218,7 @@ std::shared_ptr<HttpRequest> HttpCall::MakeRequest() {
   request->query = head.query;
   request->headers = head.headers;
   request->body_owner = body_;
-  request->path_values = std::move(match_.path_values);
+  request->path_values = std::move(path_values);
   request->client = caller_.client;
   request->address = caller_.address;
   request->arrival = exchange_->loop().Now();
@@ -226,7 +234,7 @@ void HttpCall::Handle() {
             *match_.handler,
             match_.bytes_to_parse,
             body_,
-            MakeRequest(),
+            MakeRequest(std::move(match_.path_values)),
             MakeReply(path_, {.coding = coding,
                               .max_bytes_here = options.max_short_bytes,
                               .max_bytes_on_loop = options.max_encoded_on_loop,

@@ -1,8 +1,10 @@
 // One request to an HttpService, from its head to the end of its response.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -39,6 +41,7 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   void OnBody(absl::string_view bytes) override;
   void OnBodyEnd() override;
   void OnWritten() override {}
+  bool OnShutdown() override { return responded_; }
   void OnOver(bool answered) override;
   void Respond(HttpResponse response) override;
 
@@ -53,9 +56,12 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   // The response for a request that may not be made, or whose body is not read. Otherwise sets match_.
   std::optional<HttpResponse> CheckHead();
   std::optional<HttpResponse> CheckBody();
+  // The response for a request whose client waits with the body, if its head decides.
+  std::optional<HttpResponse> CheckBeforeContinue();
   void BeginBody();
   void ExpectBody();
-  std::shared_ptr<HttpRequest> MakeRequest();
+  // The request without its body.
+  std::shared_ptr<HttpRequest> MakeRequest(std::map<std::string, std::string> path_values) const;
   void Handle();
   // Ends the request if its client does not read the response in time.
   void ExpectReading();

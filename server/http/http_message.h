@@ -72,6 +72,9 @@ HttpHandler Responding(std::function<HttpResponse(const HttpRequest&)> handle);
 // body only names. Called on an event loop's thread, and on those of the pools.
 using HttpBytesToParse = size_t (*)(const HttpHeaders& headers, absl::string_view body);
 
+// Looks at a request without its body. Returns the response if that is decided already.
+using HttpHeadCheck = std::function<std::optional<HttpResponse>(const HttpRequest& request)>;
+
 struct HttpRoute {
   // "GET" (which also answers HEAD) or "POST".
   std::string method;
@@ -84,6 +87,9 @@ struct HttpRoute {
   // Null if the handler parses the whole body. Up to a mebibyte that is not parsed does not move the handler
   // to a pool, so it must not go through those bytes, other than to copy them.
   HttpBytesToParse bytes_to_parse = nullptr;
+  // Called for clients that wait for a 100 (Continue) before they send the body, on an event loop's thread:
+  // must not block. The handler checks the same for the others. Null: the head alone decides nothing.
+  HttpHeadCheck check_head = nullptr;
 };
 
 // {"error": message} with `status`, not compressed: some clients decompress only successful responses. Bytes

@@ -28,7 +28,14 @@ std::vector<HttpRoute> TestRoutes() {
       {"GET", "/large", Text([](const HttpRequest&) { return std::string(8 << 20, 'x'); })},
       {"GET", "/throw",
        Responding([](const HttpRequest&) -> HttpResponse { throw std::runtime_error("secret"); })},
-      {"POST", "/echo", Text([](const HttpRequest& r) { return std::string(r.body); })}};
+      {"POST", "/echo", Text([](const HttpRequest& r) { return std::string(r.body); })},
+      {.method = "POST",
+       .path = "/judged/{name}",
+       .handler = Text([](const HttpRequest& r) { return r.path_values.at("name") + std::string(r.body); }),
+       .check_head = [](const HttpRequest& r) -> std::optional<HttpResponse> {
+         if (r.path_values.at("name") != "wrong") return std::nullopt;
+         return HttpError(404, std::string(r.Header("content-type").value_or("")));
+       }}};
 }
 
 class HttpServiceTest : public ::testing::Test {
@@ -106,7 +113,7 @@ TEST_F(HttpServiceTest, ABodyOverTheBoundIs413AndIsNotTakenForARequest) {
   const std::string hidden = Get("/v2/health/live");
   const std::string answer = Ask(Post("/echo", hidden + std::string(1001 - hidden.size(), 'x')));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(answer, HasSubstr("the body has 1001 bytes, more than the 1000 taken"));
+  EXPECT_THAT(answer, HasSubstr("the body has 1001 bytes, more than the 1000 bytes taken"));
   EXPECT_THAT(answer, Not(HasSubstr("HTTP/1.1 200 ")));
   EXPECT_EQ(service_.refusals.Of(Refusal::kBodyTooLarge), 1);
 }
@@ -116,12 +123,40 @@ TEST_F(HttpServiceTest, ABodyThatIsRefusedIsNotAskedFor) {
   const std::string answer =
       Ask(absl::StrCat("POST /echo HTTP/1.1\r\n", expect, "Content-Length: 1001\r\n\r\n"));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(answer, HasSubstr("more than the 1000 taken"));
+  EXPECT_THAT(answer, HasSubstr("more than the 1000 bytes taken"));
   const auto taken = service_.Connect();
   EXPECT_THAT(
       service_.Ask(*taken, absl::StrCat("POST /echo HTTP/1.1\r\n", expect, "Content-Length: 2\r\n\r\n")),
       StartsWith("HTTP/1.1 100 "));
   EXPECT_THAT(service_.Ask(*taken, "ok"), EndsWith("ok"));
+}
+
+TEST_F(HttpServiceTest, WhatTheHeadDecidesIsAnsweredInPlaceOf100) {
+  const auto ask = [this](const std::string& begin, const std::string& fields = "") {
+    return Ask(absl::StrCat(begin, " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n",
+                            fields, "\r\n"));
+  };
+  EXPECT_THAT(ask("POST /judged/wrong", "Content-Type: text/html\r\n"),
+              AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("text/html"), HasSubstr("Connection: close")));
+  EXPECT_THAT(ask("POST /nowhere"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask("DELETE /echo"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(ask("POST /echo", "Content-Encoding: br\r\n"), StartsWith("HTTP/1.1 415 "));
+  const auto right = service_.Connect();
+  const std::string head = "POST /judged/right HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n";
+  EXPECT_THAT(service_.Ask(*right, head + "Content-Length: 2\r\n\r\n"), StartsWith("HTTP/1.1 100 "));
+  EXPECT_THAT(service_.Ask(*right, "ok"), EndsWith("rightok")) << "the names in the path are kept";
+  EXPECT_THAT(Ask(Post("/judged/wrong", "ok")), EndsWith("wrongok")) << "the handler checks";
+}
+
+TEST_F(HttpServiceTest, WhatAClientMayNotDoIsAnsweredInPlaceOf100) {
+  service_.options.guard = [](absl::string_view, absl::string_view, const HttpHeaders& headers) {
+    std::optional<HttpResponse> refusal;
+    if (!FindHeader(headers, "authorization")) refusal = HttpError(401, "no token");
+    return refusal;
+  };
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n";
+  EXPECT_THAT(Ask(head + "\r\n"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(Ask(head + "Authorization: x\r\n\r\n"), StartsWith("HTTP/1.1 100 "));
 }
 
 TEST_F(HttpServiceTest, ABodyOfAGetIsPassedOver) {
@@ -499,7 +534,7 @@ TEST_F(Http2ServiceTest, AGetMayEndWithAnEmptyFrame) {
 TEST_F(Http2ServiceTest, ABodyOverTheBoundIsRefused) {
   const auto answer = AskFrames(Post(1, "/echo") + DataFrame(1, std::string(1001, 'x'), true));
   ASSERT_GE(answer.size(), 2u);
-  EXPECT_THAT(answer[1].payload, HasSubstr("more than the 1000 taken"));
+  EXPECT_THAT(answer[1].payload, HasSubstr("more than the 1000 bytes taken"));
 }
 
 TEST(Http2ReplyTest, AResetCancelsTheRequest) {

@@ -28,12 +28,13 @@ RequestBody::Refused NotOfTheCoding(const absl::Status& status) {
   return {HttpError(400, status.message()), std::nullopt};
 }
 
-}  // namespace
-
-HttpResponse BodyTooLarge(absl::string_view size, size_t max) {
-  return HttpError(413, absl::StrCat("the body has ", size, " bytes, more than the ", max,
-                                     " taken; --max-message-bytes sets the bound"));
+// `what`: the body, and how many bytes it has if that is known.
+HttpResponse TooLarge(absl::string_view what, size_t max) {
+  return HttpError(
+      413, absl::StrCat(what, " more than the ", max, " bytes taken; --max-message-bytes sets the bound"));
 }
+
+}  // namespace
 
 RequestBody::RequestBody(const HttpService::Options* options, const std::string& client, ContentCoding coding)
     : options_(*options),
@@ -45,7 +46,8 @@ RequestBody::RequestBody(const HttpService::Options* options, const std::string&
 
 std::optional<RequestBody::Refused> RequestBody::Announce(uint64_t length) {
   if (length > options_.max_body_bytes) {
-    return Refused{BodyTooLarge(absl::StrCat(length), options_.max_body_bytes), Refusal::kBodyTooLarge};
+    return Refused{TooLarge(absl::StrCat("the body has ", length, " bytes,"), options_.max_body_bytes),
+                   Refusal::kBodyTooLarge};
   }
   return Reserve(received_, length);
 }
@@ -112,8 +114,9 @@ std::optional<RequestBody::Refused> RequestBody::BeginDecoding() {
 std::optional<RequestBody::Refused> RequestBody::Grow(ChargedBuffer& buffer, size_t size) {
   const size_t max = options_.max_body_bytes;
   if (size > max) {
-    const bool bomb = &buffer == &decoded_;
-    return Refused{BodyTooLarge("more", max), bomb ? Refusal::kDecompressedTooLarge : Refusal::kBodyTooLarge};
+    if (&buffer == &decoded_)
+      return Refused{TooLarge("the body, decompressed, has", max), Refusal::kDecompressedTooLarge};
+    return Refused{TooLarge("the body has", max), Refusal::kBodyTooLarge};
   }
   if (size <= buffer.capacity()) return std::nullopt;
   return Reserve(buffer, std::min(max, std::max({size, 2 * buffer.capacity(), kFirstStep})));

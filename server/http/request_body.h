@@ -65,7 +65,4 @@ class RequestBody {
   size_t position_ = 0;
 };
 
-// The response to a body of `size` bytes, which are more than `max`.
-HttpResponse BodyTooLarge(absl::string_view size, size_t max);
-
 }  // namespace saccade::server

@@ -83,7 +83,8 @@ absl::StatusOr<Routes> Routes::Create(std::vector<HttpRoute> routes) {
     auto path = std::find_if(made.paths_.begin(), made.paths_.end(),
                              [&route](const Path& known) { return known.text == route.path; });
     if (path == made.paths_.end()) path = made.paths_.insert(path, {route.path, SegmentsOf(route.path), {}});
-    Action action{std::move(route.handler), route.may_block, route.bytes_to_parse};
+    Action action{std::move(route.handler), route.may_block, route.bytes_to_parse,
+                  std::move(route.check_head)};
     if (!path->actions.emplace(route.method, std::move(action)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("the route ", route.method, " ", route.path, " stands twice"));
@@ -133,6 +134,7 @@ std::variant<Routes::Match, HttpResponse> Routes::Find(absl::string_view method,
   match.handler = &action->second.handler;
   match.may_block = action->second.may_block;
   match.bytes_to_parse = action->second.bytes_to_parse;
+  match.check_head = &action->second.check_head;
   match.route = known->text;
   return match;
 }

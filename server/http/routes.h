@@ -20,6 +20,8 @@ class Routes {
     bool may_block = false;
     // As HttpRoute's.
     HttpBytesToParse bytes_to_parse = nullptr;
+    // Points to an empty function if the route has none.
+    const HttpHeadCheck* check_head = nullptr;
     // HttpRoute::path.
     absl::string_view route;
     // The decoded text for each {name} of the route.
@@ -38,6 +40,7 @@ class Routes {
     HttpHandler handler;
     bool may_block = false;
     HttpBytesToParse bytes_to_parse = nullptr;
+    HttpHeadCheck check_head = nullptr;
   };
   struct Path {
     std::string text;

@@ -89,8 +89,8 @@ struct DrainHooks {
   std::function<void()> refuse_requests;
   // Until kClosing, often: ends calls that are late or cancelled. May be null.
   std::function<void()> sweep = nullptr;
-  // In kFinishing, repeatedly: ends requests whose clients have not sent them completely. Called when no
-  // accepted request is left.
+  // In kFinishing, repeatedly: ends requests whose clients have not sent them completely, streams included.
+  // Called when no accepted request is left.
   std::function<void()> end_unfinished;
   // On entering kClosing, on a thread of its own. If it blocks for too long, the thread is left behind.
   std::function<void()> close;

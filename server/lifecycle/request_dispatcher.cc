@@ -35,7 +35,8 @@ class RequestDispatcher::Request final : public ExchangeReceiver {
   void OnOver(bool answered) override { receiver_->OnOver(answered); }
 
   void EndIfUnfinished() {
-    if (!is_complete_ && exchange_->unsent() == 0) exchange_->Reset(ExchangeError::kRefused);
+    if (is_complete_ || exchange_->unsent() > 0 || receiver_->OnShutdown()) return;
+    exchange_->Reset(ExchangeError::kRefused);
   }
   Request* next() const { return next_; }
 
@@ -85,7 +86,7 @@ std::unique_ptr<ExchangeReceiver> RequestDispatcher::Begin(Exchange* exchange) {
 void RequestDispatcher::EndUnfinished() {
   for (const std::shared_ptr<OpenRequests>& open : open_) {
     open->loop->Post([open] {
-      // Reset() destroys no request before it returns.
+      // Neither OnShutdown() nor Reset() destroys a request before it returns.
       for (Request* request = open->first; request != nullptr; request = request->next())
         request->EndIfUnfinished();
     });

@@ -20,9 +20,10 @@ class RequestDispatcher final : public ExchangeHandler {
 
   std::unique_ptr<ExchangeReceiver> Begin(Exchange* exchange) override;
 
-  // Resets the requests whose clients have not sent them completely, and for which no response waits to be
-  // sent. HTTP/2 clients are told that the request was refused, which gRPC reports as UNAVAILABLE. Does not
-  // block.
+  // Ends the requests whose clients have not sent them completely, and for which no response waits to be
+  // sent. Those of which something was processed, such as streams with answers, end with a status of their
+  // own, after the answers that are due. The others are reset: HTTP/2 clients are told that the request was
+  // refused, so that it may be repeated elsewhere; gRPC reports that as UNAVAILABLE. Does not block.
   void EndUnfinished();
 
  private:

@@ -26,6 +26,9 @@ class CountingHandler final : public ExchangeHandler {
   int written = 0;
   int answered = 0;
   int broken = 0;
+  // Whether the receivers end their exchanges when the server shuts down.
+  bool ends_at_shutdown = false;
+  int told_of_shutdown = 0;
 
  private:
   class Receiver final : public ExchangeReceiver {
@@ -34,6 +37,10 @@ class CountingHandler final : public ExchangeHandler {
     void OnBody(absl::string_view bytes) override { to_->body.append(bytes.data(), bytes.size()); }
     void OnBodyEnd() override { ++to_->complete; }
     void OnWritten() override { ++to_->written; }
+    bool OnShutdown() override {
+      ++to_->told_of_shutdown;
+      return to_->ends_at_shutdown;
+    }
     void OnOver(bool was_answered) override { ++(was_answered ? to_->answered : to_->broken); }
 
    private:
@@ -110,6 +117,20 @@ TEST_F(RequestDispatcherTest, IncompleteRequestsAreEnded) {
   EXPECT_EQ(grpc_.broken, 1);
   EXPECT_EQ(complete.answer().reset, std::nullopt) << "its response may still be computed";
   EXPECT_EQ(get.answer().reset, std::nullopt);
+}
+
+TEST_F(RequestDispatcherTest, WhatWasProcessedIsNotRefused) {
+  grpc_.ends_at_shutdown = true;
+  FakeExchange stream(&loop_, FakeExchange::Head("/a.B/C"));
+  FakeExchange upload(&loop_, Post());
+  FakeExchange complete(&loop_, FakeExchange::Head("/a.B/C"));
+  for (FakeExchange* exchange : {&stream, &upload, &complete}) exchange->Begin(dispatcher_);
+  complete.EndBody();
+  EndUnfinished();
+  EXPECT_EQ(stream.answer().reset, std::nullopt) << "its receiver ends it";
+  EXPECT_EQ(upload.answer().reset, ExchangeError::kRefused);
+  EXPECT_EQ(grpc_.told_of_shutdown, 1) << "a complete request is answered as always";
+  EXPECT_EQ(http_.told_of_shutdown, 1);
 }
 
 TEST_F(RequestDispatcherTest, WhatIsToBeSentIsSentFirst) {

@@ -153,6 +153,15 @@ void OrderedStream::OnCancel() {
   Proceed();
 }
 
+bool OrderedStream::OnShutdown(const CallEnd& end) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    shutdown_ = end;
+  }
+  Proceed();
+  return true;
+}
+
 void OrderedStream::Stop(CallEnd end) {
   {
     const absl::MutexLock lock(&mutex_);
@@ -194,12 +203,13 @@ OrderedStream::Action OrderedStream::NextAction() {
     slots_.pop_front();
     return answer;
   }
-  if (!reading_ && !reads_ended_ && HasRoom()) {
+  if (!reading_ && !reads_ended_ && !shutdown_ && HasRoom()) {
     reading_ = true;
     return ReadMessage();
   }
   // The last answer may still be under way: the end follows it.
   if (reads_ended_ && slots_.empty()) return CallEnd();
+  if (shutdown_ && slots_.empty()) return *std::move(shutdown_);
   return {};
 }
 

@@ -39,6 +39,8 @@ class OrderedStream : public DrivenCall {
   void OnHalfClose() final;
   void OnSent(bool ok) final;
   void OnCancel() final;
+  // Reads no further, and ends the stream when the requests that were taken are answered.
+  bool OnShutdown(const CallEnd& end) final;
 
  protected:
   // A request until its answer is sent.
@@ -113,6 +115,8 @@ class OrderedStream : public DrivenCall {
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;
   bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // Set by OnShutdown().
+  std::optional<CallEnd> shutdown_ ABSL_GUARDED_BY(mutex_);
   // Set by Stop().
   std::optional<CallEnd> stopped_ ABSL_GUARDED_BY(mutex_);
 };

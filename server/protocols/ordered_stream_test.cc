@@ -246,6 +246,48 @@ TEST(OrderedStreamTest, AnEmptyStreamEnds) {
   stream.call.Done();
 }
 
+TEST(OrderedStreamTest, AShutdownEndsItAfterTheAnswers) {
+  const absl::Status status = absl::UnavailableError("the server is shutting down");
+  Stream stream;
+  stream.Deliver(2);
+  stream.handler->Answer(0, "a");
+  EXPECT_TRUE(stream.call.ShutDown({.status = status}));
+  EXPECT_FALSE(stream.handler->IsCancelled(1));
+  EXPECT_EQ(stream.call.Written(), "a");
+  EXPECT_FALSE(stream.call.is_finished());
+  // The message that was asked for before may still come.
+  stream.Deliver(1);
+  EXPECT_FALSE(stream.call.wants_message());
+  stream.handler->Answer(1, "b");
+  EXPECT_EQ(stream.call.Written(), "b");
+  EXPECT_FALSE(stream.call.is_finished());
+  stream.handler->Answer(2, "refused");
+  EXPECT_TRUE(stream.call.is_sending());
+  EXPECT_EQ(stream.call.end().status, status);
+  stream.call.Done();
+}
+
+TEST(OrderedStreamTest, AShutdownEndsAnIdleStreamAtOnce) {
+  const absl::Status status = absl::UnavailableError("the server is shutting down");
+  Stream stream;
+  stream.Deliver(1);
+  stream.handler->Answer(0, "a");
+  stream.call.Written();
+  EXPECT_TRUE(stream.call.ShutDown({.status = status}));
+  EXPECT_EQ(stream.call.end().status, status);
+  stream.call.Done();
+}
+
+TEST(OrderedStreamTest, AShutdownLeavesAStreamThatItsClientEnded) {
+  Stream stream;
+  stream.Deliver(1);
+  stream.call.HalfClose();
+  EXPECT_TRUE(stream.call.ShutDown({.status = absl::UnavailableError("the server is shutting down")}));
+  stream.handler->Answer(0, "a");
+  EXPECT_TRUE(stream.call.end().status.ok()) << "everything is answered";
+  stream.call.Done();
+}
+
 TEST(OrderedStreamTest, ReadsNoMoreRequestsThanItsBound) {
   Stream stream({.max_requests = 2, .max_bytes = 1 << 20});
   stream.Deliver(2);

@@ -15,6 +15,7 @@ using ::testing::EndsWith;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 constexpr char kConfig[] = "parameters { key: \"architecture\" value { string_value: \"sanet\" } }";
@@ -405,6 +406,10 @@ TEST(RepositoryTest, ARequestsConfigurationStandsForTheFile) {
   model = ReadModel(repository.string(), "m", {.config_json = R"({"max_batch_size": "many"})"});
   EXPECT_THAT(std::string(model.status().message()),
               HasSubstr("the request's configuration: is not a model configuration in JSON"));
+  model = ReadModel(repository.string(), "m", {.config_json = "{\"max_batch_size\" 4}"});
+  EXPECT_THAT(std::string(model.status().message()),
+              AllOf(HasSubstr("\n{\"max_batch_size\" 4}\n"), Not(HasSubstr("\\n"))))
+      << "protobuf's message shows where the error is on lines of their own";
   model = ReadModel(
       repository.string(), "m",
       {.config_json =

@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "server/repository/config_check.h"
@@ -22,11 +23,12 @@ namespace pb = google::protobuf;
 // Maximum length of a message from protobuf in an error; such messages quote whole names and numbers.
 constexpr size_t kMaxShown = 256;
 
+// Escapes a message of protobuf, without its quotes and line breaks, which protobuf uses itself.
 std::string Cut(absl::string_view text) {
-  // Unescape quotes: protobuf's message uses them itself.
-  const std::string shown =
-      absl::StrReplaceAll(absl::CHexEscape(text.substr(0, kMaxShown)), {{"\\\"", "\""}, {"\\'", "'"}});
-  return absl::StrCat(shown, text.size() > kMaxShown ? "..." : "");
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text.substr(0, kMaxShown), '\n'))
+    lines.push_back(absl::StrReplaceAll(absl::CHexEscape(line), {{"\\\"", "\""}, {"\\'", "'"}}));
+  return absl::StrCat(absl::StrJoin(lines, "\n"), text.size() > kMaxShown ? "..." : "");
 }
 
 // Turns "Message type "inference.X" has no field named "y"." into advice; only truncates other messages.

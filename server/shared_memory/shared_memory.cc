@@ -4,13 +4,18 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "server/core/client_key.h"
+#include "server/core/retry_hint.h"
 #include "server/shared_memory/shared_file.h"
 
 namespace saccade::server {
 namespace {
 
 constexpr size_t kMaxRegionNameBytes = 256;
+
+// Retry hint of a registration: another one may end at any time.
+constexpr absl::Duration kRetryRegistration = absl::Seconds(1);
 
 std::string RegionSubject(absl::string_view name) {
   return absl::StrCat("shared memory region '", absl::CHexEscape(name.substr(0, kMaxRegionNameBytes)), "'");
@@ -24,6 +29,13 @@ bool Fits(uint64_t offset, uint64_t size, uint64_t room) { return size <= room &
 absl::Status Off() {
   return absl::UnimplementedError(
       "shared memory is disabled; start saccaded with --allow-shared-memory to use it");
+}
+
+// RESOURCE_EXHAUSTED with a retry hint.
+absl::Status TooManyRegions(absl::string_view why) {
+  absl::Status full = absl::ResourceExhaustedError(absl::StrCat(why, ", the maximum; unregister one first"));
+  SetRetryAfter(full, kRetryRegistration);
+  return full;
 }
 
 absl::Status CheckRegion(const SharedRegion& region) {
@@ -65,13 +77,11 @@ absl::Status SharedMemory::Register(const SharedRegion& region, absl::string_vie
   const std::string owner = OwnerOf(client);
   const absl::MutexLock lock(&mutex_);
   if (!owner.empty() && RegionsOf(owner) >= options_.max_regions_of_token) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the token has ", options_.max_regions_of_token,
-                     " shared memory regions, the maximum; unregister one first"));
+    return TooManyRegions(
+        absl::StrCat("the token has ", options_.max_regions_of_token, " shared memory regions"));
   }
   if (regions_.size() >= options_.max_regions) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        regions_.size(), " shared memory regions are registered, the maximum; unregister one first"));
+    return TooManyRegions(absl::StrCat(regions_.size(), " shared memory regions are registered"));
   }
   if (!regions_.emplace(std::make_pair(owner, region.name), open).second) {
     return absl::AlreadyExistsError(

@@ -255,8 +255,11 @@ def test_an_idle_stream_does_not_hold_up_the_end(start, repository):
         assert next(stream.answers).WhichOneof("outcome") == "answer"
         daemon.terminate()
         assert daemon.exit_code() == 0
-        with pytest.raises(grpc.RpcError):
+        with pytest.raises(grpc.RpcError) as ended:
             next(stream.answers)
+        # A status of the daemon's: its item was answered, so that nobody must be told that the call was refused.
+        assert ended.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert ended.value.details().startswith("the server is shutting down")
         stream.end()
 
 

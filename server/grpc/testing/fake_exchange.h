@@ -71,6 +71,12 @@ class FakeExchange final : public Exchange {
     if (receiver_ != nullptr && !answer_.trailers && !answer_.reset) receiver_->OnBodyEnd();
     loop_->RunUntilIdle();
   }
+  // The server shuts down. Returns whether the request may not be refused.
+  bool ShutDown() {
+    const bool ends = receiver_->OnShutdown();
+    loop_->RunUntilIdle();
+    return ends;
+  }
   // The client resets the request, or its connection breaks.
   void Break() {
     Over(false);

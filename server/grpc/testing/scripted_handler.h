@@ -23,12 +23,14 @@ inline BytePieces OwnedBytes(std::string text) {
 
 // What a test looks at after the call's end.
 struct CallScript {
-  // "start", "message: ...", "half-close", "sent", "not sent", "cancel", "done".
+  // "start", "message: ...", "half-close", "sent", "not sent", "cancel", "shutdown", "done".
   std::vector<std::string> events;
   // Valid until "done".
   Call* call = nullptr;
   // Called with each event but "done", after it was written down.
   std::function<void(const std::string& event)> then = [](const std::string&) {};
+  // Whether the handler finishes the call itself when the server shuts down.
+  bool ends_at_shutdown = false;
   bool destroyed = false;
 };
 
@@ -50,6 +52,10 @@ class ScriptedHandler final : public CallHandler {
   void OnHalfClose() override { Note("half-close"); }
   void OnSent(bool ok) override { Note(ok ? "sent" : "not sent"); }
   void OnCancel() override { Note("cancel"); }
+  bool OnShutdown(const CallEnd& /*end*/) override {
+    Note("shutdown");
+    return script_->ends_at_shutdown;
+  }
   void OnDone() override {
     script_->events.push_back("done");
     script_->call = nullptr;

@@ -112,7 +112,7 @@ std::vector<HttpRoute> CaptureRoutes(Capture* capture, RetryJitter* retry_jitter
     return Describe(of);
   };
   return {{"GET", "/v1/capture", answering(describe)},
-          {"POST", "/v1/capture", TakingJsonOrBinary(answering(Update))}};
+          TakingJsonOrBinary({"POST", "/v1/capture", answering(Update)})};
 }
 
 }  // namespace saccade::server

@@ -82,6 +82,19 @@ std::optional<HttpResponse> CheckMediaType(const HttpRequest& request,
                                                         : ""));
 }
 
+namespace {
+
+std::optional<HttpResponse> CheckJsonOrBinary(const HttpRequest& request) {
+  static constexpr std::array<absl::string_view, 2> kTypes = {"application/json", "application/octet-stream"};
+  auto refusal = CheckMediaType(request, kTypes);
+  const std::string type = MediaTypeOf(request);
+  if (!refusal || !IsFileType(type)) return refusal;
+  return HttpError(415, absl::StrCat("Content-Type is ", Shown(type), "; expected application/json; ",
+                                     kWhereFilesGo, " and Content-Type: application/octet-stream"));
+}
+
+}  // namespace
+
 absl::Status CheckIsNoFile(absl::string_view body) {
   if (!BeginsLikeFile(body)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -102,19 +115,17 @@ absl::Status CheckIsWholeFile(const HttpRequest& request) {
       "; expected the file's bytes as they are; send them with curl --data-binary @FILE"));
 }
 
-HttpHandler TakingJsonOrBinary(HttpHandler handler) {
-  return [handler = std::move(handler)](std::shared_ptr<const HttpRequest> request, HttpReply reply) {
-    static constexpr std::array<absl::string_view, 2> kTypes = {"application/json",
-                                                                "application/octet-stream"};
-    if (auto refusal = CheckMediaType(*request, kTypes)) {
-      const std::string type = MediaTypeOf(*request);
-      if (!IsFileType(type)) return reply(*std::move(refusal));
-      return reply(
-          HttpError(415, absl::StrCat("Content-Type is ", Shown(type), "; expected application/json; ",
-                                      kWhereFilesGo, " and Content-Type: application/octet-stream")));
-    }
+HttpRoute TakingJsonOrBinary(HttpRoute route) {
+  route.handler = [handler = std::move(route.handler)](std::shared_ptr<const HttpRequest> request,
+                                                       HttpReply reply) {
+    if (auto refusal = CheckJsonOrBinary(*request)) return reply(*std::move(refusal));
     handler(std::move(request), std::move(reply));
   };
+  route.check_head = [more = std::move(route.check_head)](const HttpRequest& request) {
+    auto refusal = CheckJsonOrBinary(request);
+    return refusal || more == nullptr ? refusal : more(request);
+  };
+  return route;
 }
 
 }  // namespace saccade::server

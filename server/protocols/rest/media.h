@@ -37,7 +37,8 @@ absl::Status CheckIsNoFile(absl::string_view body);
 // removes from a file; every whole file has some. OK for any other body. Looks at the first 256 KiB.
 absl::Status CheckIsWholeFile(const HttpRequest& request);
 
-// `handler` for requests that CheckMediaType() accepts, for JSON or binary data.
-HttpHandler TakingJsonOrBinary(HttpHandler handler);
+// `route` for requests that CheckMediaType() accepts, for JSON or binary data. Also checks them by their
+// heads.
+HttpRoute TakingJsonOrBinary(HttpRoute route);
 
 }  // namespace saccade::server

@@ -109,15 +109,18 @@ TEST(RestMediaTest, FormsAreCurlsAndNotABrowsers) {
 
 TEST(RestMediaTest, HandlersAreCalledForJsonAndBinaryOnly) {
   int called = 0;
-  const HttpHandler handler =
-      TakingJsonOrBinary([&called](const std::shared_ptr<const HttpRequest>&, const HttpReply& reply) {
-        ++called;
-        reply(HttpResponse());
-      });
+  const HttpRoute route = TakingJsonOrBinary(
+      {.method = "POST",
+       .path = "/",
+       .handler = [&called](const std::shared_ptr<const HttpRequest>&, const HttpReply& reply) {
+         ++called;
+         reply(HttpResponse());
+       }});
   int status = 0;
   const auto send = [&](const HttpRequest& request) {
-    handler(std::make_shared<const HttpRequest>(request),
-            [&status](const HttpResponse& response) { status = response.status; });
+    route.handler(std::make_shared<const HttpRequest>(request),
+                  [&status](const HttpResponse& response) { status = response.status; });
+    EXPECT_EQ(route.check_head(request).has_value(), status != 200) << "the head shows it";
     return status;
   };
   EXPECT_EQ(send(Sent("application/json; charset=utf-8")), 200);

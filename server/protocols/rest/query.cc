@@ -10,6 +10,7 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,6 +30,11 @@ using google::protobuf::Reflection;
 // The fields of a PredictRequest that do not depend on the task. The model is in the path.
 constexpr const char* kCommon[] = {"version", "version_label", "request_id", "priority",
                                    "region",  "tiles",         "explain"};
+
+// What numbers consist of. The functions that convert them also take spaces, a leading '+' and hexadecimal
+// digits.
+constexpr absl::string_view kOfIntegers = "0123456789-";
+constexpr absl::string_view kOfNumbers = "0123456789-+.eE";
 
 // Every parameter of a query is compared with the names of all fields.
 constexpr int kMaxQueryParameters = 256;
@@ -106,11 +112,16 @@ std::string Store(google::protobuf::Message& message, const FieldDescriptor& fie
   return "";
 }
 
+bool ConsistsOf(absl::string_view text, absl::string_view characters) {
+  return text.find_first_not_of(characters) == absl::string_view::npos;
+}
+
 template <typename Integer, typename Setter, typename Adder>
 std::string PutInteger(const std::string& text, const FieldDescriptor& field,
                        google::protobuf::Message& message, Setter set, Adder add) {
   Integer value = 0;
-  if (!absl::SimpleAtoi(text, &value)) return absl::StrCat("an integer of ", 8 * sizeof(Integer), " bits");
+  if (!ConsistsOf(text, kOfIntegers) || !absl::SimpleAtoi(text, &value))
+    return absl::StrCat("an integer of ", 8 * sizeof(Integer), " bits");
   return Store(message, field, value, set, add);
 }
 
@@ -123,7 +134,8 @@ std::string Put(const std::string& text, const FieldDescriptor& field, google::p
       return PutInteger<int64_t>(text, field, message, &Reflection::SetInt64, &Reflection::AddInt64);
     case FieldDescriptor::CPPTYPE_FLOAT: {
       float value = 0;
-      if (!absl::SimpleAtof(text, &value) || !std::isfinite(value)) return "a number";
+      const bool is_decimal = ConsistsOf(text, kOfNumbers) && !absl::StartsWith(text, "+");
+      if (!is_decimal || !absl::SimpleAtof(text, &value) || !std::isfinite(value)) return "a number";
       return Store(message, field, value, &Reflection::SetFloat, &Reflection::AddFloat);
     }
     case FieldDescriptor::CPPTYPE_BOOL:

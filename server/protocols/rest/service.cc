@@ -63,6 +63,11 @@ struct Kept {
   ByteCharge text;
 };
 
+const char* InferRouteOf(const HttpRequest& request) {
+  return request.path_values.count("version") > 0 ? "/v2/models/{model}/versions/{version}/infer"
+                                                  : "/v2/models/{model}/infer";
+}
+
 bool IsText(const Tensor& output, const RestForm& form) {
   return !output.shared && !form.BinaryOf(output.name);
 }
@@ -202,13 +207,10 @@ void RestService::Answer(const std::shared_ptr<const InferCall>& call,
 
 void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) const {
   const HttpRequest& sent = *request;
-  const char* const route = sent.path_values.count("version") > 0
-                                ? "/v2/models/{model}/versions/{version}/infer"
-                                : "/v2/models/{model}/infer";
-  auto call =
-      std::make_shared<InferCall>(InferCall{.request = std::move(request),
-                                            .reply = reply,
-                                            .scope = CallScope(ObserversOf(*deps_.pipeline), sent, route)});
+  auto call = std::make_shared<InferCall>(
+      InferCall{.request = std::move(request),
+                .reply = reply,
+                .scope = CallScope(ObserversOf(*deps_.pipeline), sent, InferRouteOf(sent))});
   auto read = Read(sent);
   if (!read.ok()) {
     deps_.pipeline->CountMalformed(kProtocol, read.status().code());
@@ -246,13 +248,18 @@ std::vector<HttpRoute> RestService::Routes() {
         Infer(std::move(request), reply);
       });
   const bool may_share = deps_.shared_memory->allowed();
-  for (HttpRoute& route : infer) route.bytes_to_parse = may_share ? RestBytesToRead : RestBytesToParse;
+  for (HttpRoute& route : infer) {
+    route.bytes_to_parse = may_share ? RestBytesToRead : RestBytesToParse;
+    route.check_head = [this](const HttpRequest& request) {
+      return head_check_.Refuse(request, InferRouteOf(request), "model_name");
+    };
+  }
   add(std::move(infer));
   add(extensions_.Routes());
   add(repository_.Routes());
   for (HttpRoute& route : routes) {
     if (!absl::EndsWith(route.path, "/infer")) route.handler = NotCompressing(std::move(route.handler));
-    if (route.method == "POST") route.handler = TakingJsonOrBinary(std::move(route.handler));
+    if (route.method == "POST") route = TakingJsonOrBinary(std::move(route));
   }
   return routes;
 }

@@ -15,6 +15,7 @@
 #include "server/inference/inference.h"
 #include "server/net/work_pool.h"
 #include "server/protocols/rest/extensions.h"
+#include "server/protocols/rest/model_head.h"
 #include "server/protocols/rest/repository.h"
 #include "server/protocols/rest/request.h"
 #include "server/protocols/retry_jitter.h"
@@ -54,7 +55,8 @@ class RestService {
                      .catalog = deps.catalog,
                      .shared_memory = deps.shared_memory,
                      .retry_jitter = options_.retry_jitter}),
-        repository_(deps.inference, deps.catalog, options_.retry_jitter) {}
+        repository_(deps.inference, deps.catalog, options_.retry_jitter),
+        head_check_{deps.pipeline, deps.catalog, options_.retry_jitter} {}
 
   // The service must outlive the routes' server.
   std::vector<HttpRoute> Routes();
@@ -80,6 +82,7 @@ class RestService {
   const Deps deps_;
   const RestExtensions extensions_;
   const RestRepository repository_;
+  const ModelHeadCheck head_check_;
 };
 
 }  // namespace saccade::server

@@ -102,6 +102,43 @@ TEST_F(RestServiceTest, NamesOfModelsAreBounded) {
   }
 }
 
+// A client that waits for a 100 (Continue) before it sends the body.
+TEST_F(RestServiceTest, HeadsAreJudgedBeforeTheBodyIsAskedFor) {
+  const auto judge = [this](const std::string& path, const std::string& content_type,
+                            const std::string& model) {
+    const auto route = std::find_if(routes_.begin(), routes_.end(), [&path](const HttpRoute& candidate) {
+      return candidate.method == "POST" && candidate.path == path;
+    });
+    HttpRequest request;
+    request.method = "POST";
+    request.headers = {{"content-type", content_type}};
+    request.path_values = {{"model", model}};
+    request.arrival = Clock::Real()->Now();
+    return route->check_head(request);
+  };
+  const std::pair<const char*, const char*> kOfModels[] = {{"/v1/predict/{model}", "image/png"},
+                                                           {"/v2/models/{model}/infer", "application/json"}};
+  for (const auto& [path, content_type] : kOfModels) {
+    logged_.clear();
+    const auto unknown = judge(path, content_type, "unknown");
+    ASSERT_TRUE(unknown) << path;
+    EXPECT_EQ(unknown->status, 404) << path;
+    EXPECT_THAT(unknown->body, HasSubstr("no model 'unknown'"));
+    EXPECT_EQ(logged_.size(), 1u) << path;
+    EXPECT_FALSE(judge(path, content_type, "identity")) << path;
+    const auto wrong_type = judge(path, "text/html", "identity");
+    ASSERT_TRUE(wrong_type) << path;
+    EXPECT_EQ(wrong_type->status, 415) << path;
+    const auto long_name = judge(path, content_type, std::string(1025, 'm'));
+    ASSERT_TRUE(long_name) << path;
+    EXPECT_EQ(long_name->status, 400) << path;
+  }
+  EXPECT_EQ(judge("/v1/predict", "image/png", "")->status, 415);
+  EXPECT_FALSE(judge("/v1/predict", "application/json", ""));
+  EXPECT_EQ(judge("/v2/repository/index", "image/png", "")->status, 415);
+  EXPECT_FALSE(judge("/v2/repository/index", "application/json", ""));
+}
+
 TEST_F(RestServiceTest, FilesAndTensorsAreNotParsed) {
   const HttpHeaders headers = {{"Inference-Header-Content-Length", "20"}};
   const std::string body(1000, 'x');

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "server/grpc/testing/fake_ledger.h"
 #include "server/protocols/rest/answer.h"
+#include "server/protocols/rest/error.h"
 #include "server/protocols/rest/request.h"
 
 namespace saccade::server {
@@ -101,6 +102,25 @@ TEST_F(RestSharedTest, WhatDoesNotFitIsRefused) {
   EXPECT_TRUE(Read(kRange, again).ok());
   EXPECT_THAT(Why(Read(kRange, again + again), kInvalid),
               HasSubstr("12 bytes, more than --max-message-bytes"));
+}
+
+TEST_F(RestSharedTest, ATableOfRegionsThatIsFullIsABoundThatWasReached) {
+  RetryJitter jitter(1);
+  SharedMemory small(
+      {.allowed = true, .max_regions = 2, .max_regions_of_token = 1, .folder = ::testing::TempDir()});
+  const auto add = [&](const std::string& name, const std::string& client) {
+    return small.Register({.name = name, .key = "/rest_shared", .size = 12}, client);
+  };
+  ASSERT_TRUE(add("a", "token:1").ok());
+  const HttpResponse of_token = ToHttp(add("b", "token:1"), &jitter);
+  EXPECT_EQ(of_token.status, 429);
+  EXPECT_THAT(of_token.body, HasSubstr("the token has 1 shared memory regions, the maximum"));
+  ASSERT_TRUE(add("b", "").ok());
+  const HttpResponse of_all = ToHttp(add("c", ""), &jitter);
+  EXPECT_EQ(of_all.status, 429);
+  EXPECT_THAT(of_all.body, HasSubstr("2 shared memory regions are registered, the maximum"));
+  ASSERT_EQ(of_all.headers.size(), 1U);
+  EXPECT_EQ(of_all.headers[0].first, "Retry-After");
 }
 
 TEST_F(RestSharedTest, OutputsAreWhereTheyWereWanted) {

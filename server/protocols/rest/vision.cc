@@ -1,5 +1,6 @@
 #include "server/protocols/rest/vision.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "server/protocols/call_scope.h"
 #include "server/protocols/rest/error.h"
 #include "server/protocols/rest/media.h"
+#include "server/protocols/rest/model_head.h"
 #include "server/protocols/rest/paths.h"
 #include "server/protocols/rest/query.h"
 #include "server/protocols/rest/reply.h"
@@ -24,6 +26,17 @@ namespace {
 constexpr char kProtocol[] = "http";
 constexpr char kPredictJson[] = "/v1/predict";
 constexpr char kPredictFile[] = "/v1/predict/{model}";
+
+std::optional<HttpResponse> CheckJson(const HttpRequest& request) {
+  if (MediaTypeOf(request) == "application/json") return std::nullopt;
+  return HttpError(415,
+                   "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON, or "
+                   "a file to /v1/predict/MODEL");
+}
+
+std::optional<HttpResponse> CheckFile(const HttpRequest& request) {
+  return CheckMediaType(request, kFileTypes);
+}
 
 // Makes the input an empty file of the kind that the model takes.
 void SetEmptyFile(models::Medium medium, v1::PredictRequest& message) {
@@ -151,18 +164,13 @@ void VisionRest::Predict(const std::shared_ptr<Call>& call, absl::StatusOr<Reque
 }
 
 void VisionRest::PredictJson(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
-  if (MediaTypeOf(*request) != "application/json") {
-    return reply(
-        HttpError(415,
-                  "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON, or "
-                  "a file to /v1/predict/MODEL"));
-  }
+  if (auto refusal = CheckJson(*request)) return reply(*std::move(refusal));
   const auto call = Begin(std::move(request), kPredictJson, reply);
   Predict(call, ReadJson(*call));
 }
 
 void VisionRest::PredictFile(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
-  if (auto refusal = CheckMediaType(*request, kFileTypes)) return reply(*std::move(refusal));
+  if (auto refusal = CheckFile(*request)) return reply(*std::move(refusal));
   const auto call = Begin(std::move(request), kPredictFile, reply);
   auto read = ReadFile(*call);
   if (!absl::IsUnavailable(read.status())) return Predict(call, std::move(read));
@@ -198,12 +206,21 @@ std::vector<HttpRoute> VisionRest::Routes() {
   };
   return {
       {"GET", "/v1/models", Responding([this](const HttpRequest&) { return Models(); }), /*may_block=*/true},
-      {"POST", kPredictJson, predict(&VisionRest::PredictJson)},
+      {.method = "POST",
+       .path = kPredictJson,
+       .handler = predict(&VisionRest::PredictJson),
+       .check_head = CheckJson},
       {.method = "POST",
        .path = kPredictFile,
        .handler = predict(&VisionRest::PredictFile),
        // The threads that decode pictures read the file.
-       .bytes_to_parse = [](const HttpHeaders&, absl::string_view) -> size_t { return 0; }}};
+       .bytes_to_parse = [](const HttpHeaders&, absl::string_view) -> size_t { return 0; },
+       .check_head =
+           [check = ModelHeadCheck{options_.pipeline, options_.catalog, options_.retry_jitter}](
+               const HttpRequest& request) {
+             auto refusal = CheckFile(request);
+             return refusal ? refusal : check.Refuse(request, kPredictFile, "model");
+           }}};
 }
 
 }  // namespace saccade::server

@@ -43,6 +43,8 @@ class FakeCall final : public Call {
     handler_->OnHalfClose();
   }
   void Cancel() { handler_->OnCancel(); }
+  // Returns whether the handler ends the call itself.
+  bool ShutDown(const CallEnd& end) { return handler_->OnShutdown(end); }
   // The message that is being sent was written, or could not be. Returns it. Blocks until there is one.
   std::string Written(bool ok = true) {
     std::string message;
