@@ -53,7 +53,8 @@ def test_an_address_for_http_is_a_host_and_a_port(command, name):
     assert code == 2 and "argument --http-url: is http://far:8000; expected HOST:PORT" in said
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8001", "[::1]:8001", "dns:///saccade:8001", "ipv4:10.0.0.1:8001,10.0.0.2:8001", "unix:/run/saccade"])
+@pytest.mark.parametrize("url", ["127.0.0.1:8001", "[::1]:8001", "dns:///saccade:8001", "ipv4:10.0.0.1:8001,10.0.0.2:8001", "unix:/run/saccade",
+                                 "unix:///run/saccade.sock"])
 def test_forms_of_grpc_are_addresses(saccade, url):
     from saccade.console import address
 

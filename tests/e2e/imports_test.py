@@ -3,6 +3,7 @@
 
 import contextlib
 import functools
+import io
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import sys
 import numpy
 import pytest
 import torch
+from PIL import Image
 
 import onnx_files
 import pictures
@@ -143,6 +145,18 @@ def test_wrong_folders_are_told(command, tmp_path, shown):
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "import.json").write_text('{"source": "torchvision:resnet18"}')
     assert "cannot be started" in refused(command, "verify", tmp_path / "made", "--pictures", shown, "--saccaded", "/no/saccaded")
+
+
+def test_of_16_bits_the_author_sees_the_upper_eight_as_the_daemon_does(saccade):
+    from saccade.imports import verifying
+
+    values = numpy.array([[0, 255, 256], [0x1234, 0x8000, 0xFFFF]], numpy.uint16)
+    file = io.BytesIO()
+    Image.fromarray(values).save(file, "PNG")
+    decoded = verifying.decoded(file.getvalue())
+    assert decoded.shape == (3, 2, 3)
+    for channel in decoded.numpy():
+        assert numpy.allclose(255 * channel, values >> 8, atol=1e-4)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import http.server
 import inspect
 import io
 import socket
@@ -210,6 +211,21 @@ def test_versions_by_label(client, saccade):
         client.classify("classifier", pixels(1), version_label="no_such_label")
 
 
+@pytest.mark.parametrize("mode", ["I;16", "I;16B"])
+def test_of_pil_pictures_of_16_bits_the_upper_eight_are_sent(saccade, mode):
+    values = numpy.array([[0, 255, 256], [0x1234, 0x8000, 0xFFFF]], numpy.uint16)
+    image = Image.frombytes(mode, (3, 2), values.astype(">u2" if mode.endswith("B") else "<u2").tobytes())
+    sent = saccade.inputs.picture(image).raw
+    assert (sent.width, sent.height) == (3, 2)
+    assert list(sent.pixels) == [upper for upper in (0, 0, 1, 0x12, 0x80, 0xFF) for _ in range(3)]
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_pil_pictures_of_32_bits_are_refused(saccade, mode):
+    with pytest.raises(TypeError, match=f"mode {mode}, 32 bits a channel; expected 8 or 16 bits; send the file"):
+        saccade.inputs.picture(Image.new(mode, (3, 2), 40000))
+
+
 def volume_of(dtype):
     values = numpy.random.default_rng(3).integers(100, 200, (6, 24, 40))
     return values.astype(dtype)
@@ -404,6 +420,41 @@ def test_what_the_caller_gives_up_is_not_sent_again(saccade, scripted):
         held.set()
 
 
+def test_closing_ends_the_pause_before_a_retry(saccade, scripted, monkeypatch):
+    from saccade.retry import Attempts
+
+    paused, pause_of = threading.Event(), Attempts.pause
+
+    def pause(attempts, error, **named):
+        seconds = pause_of(attempts, error, **named)
+        paused.set()
+        return seconds
+
+    monkeypatch.setattr(Attempts, "pause", pause)
+    handler, address = scripted((EXHAUSTED, 2.0))
+    with futures.ThreadPoolExecutor(1) as thread:
+        client = saccade.Client(address)
+        running = thread.submit(client.models)
+        assert paused.wait(DEADLINE_SECONDS)
+        client.close()
+        with pytest.raises(saccade.ResourceExhausted, match="as told"):
+            running.result(DEADLINE_SECONDS)
+    assert len(handler.metadata) == 1
+
+    async def close_in_the_pause(address):
+        async with saccade.AsyncClient(address) as client:
+            task = asyncio.ensure_future(client.models())
+            assert await asyncio.to_thread(paused.wait, DEADLINE_SECONDS)
+            await client.close()
+            with pytest.raises(saccade.ResourceExhausted, match="as told"):
+                await asyncio.wait_for(task, DEADLINE_SECONDS)
+
+    paused.clear()
+    handler, address = scripted((EXHAUSTED, 2.0))
+    asyncio.run(close_in_the_pause(address))
+    assert len(handler.metadata) == 1
+
+
 @pytest.mark.parametrize(
     "failure, attempts, sent",
     [
@@ -433,6 +484,49 @@ def test_no_daemon_there(connect, saccade):
         client = connect(f"127.0.0.1:{taken.getsockname()[1]}", retry=saccade.Retry(attempts=1))
         with pytest.raises(saccade.Unavailable):
             client.models()
+
+
+@pytest.fixture
+def dead_proxy(monkeypatch):
+    """The environment names a proxy that does not answer."""
+    for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "grpc_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{taken.getsockname()[1]}")
+        yield
+
+
+def test_calls_to_this_machine_use_no_proxy(dead_proxy, connect, saccade, scripted):
+    handler, address = scripted()
+    once = saccade.Retry(attempts=1)
+    assert connect(address, retry=once, token="secret").models() == []
+    assert connect(address.replace("127.0.0.1", "localhost"), retry=once).models() == []
+    assert len(handler.metadata) == 2
+
+
+class Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_daemon_of_this_machine_is_asked_without_a_proxy_whether_it_is_ready(dead_proxy, saccade):
+    from saccade.bulk.keeper import Daemon as KeptDaemon
+
+    kept = KeptDaemon(["true"])
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ready) as server:
+        threading.Thread(target=server.serve_forever).start()
+        kept.address = kept.http_address = f"127.0.0.1:{server.server_port}"
+        try:
+            assert kept.is_ready()
+        finally:
+            server.shutdown()
+            kept.stop()
 
 
 def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
@@ -493,7 +587,8 @@ def test_options_that_cannot_be(saccade):
         saccade.Retry(attempts=0)
     for named in ({"tls": True}, {"token_without_tls": True}):
         saccade.Client("host:8001", token="secret", **named).close()
-    saccade.Client("127.0.0.2:8001", token="secret").close()
+    for local in ("127.0.0.2:8001", "unix:/run/saccade.sock", "unix:///run/saccade.sock"):
+        saccade.Client(local, token="secret").close()
 
 
 def test_calls_at_once(daemon, saccade):

@@ -190,6 +190,15 @@ def test_what_an_item_says(connect, saccade, streaming):
         assert error.retry_after == 1.5 and error.reason == "QUEUE_FULL" and error.field is None
 
 
+def test_what_is_no_request_is_an_error_of_its_item(connect, saccade, streaming):
+    handler, address = streaming(2)
+    items = list(Outcomes(connect(address), [saccade.Classify("m", b"a"), None, "b.png", saccade.Classify("m", b"c")]))
+    assert [(item.index, type(item.error)) for item in items] == [
+        (0, saccade.ResourceExhausted), (1, TypeError), (2, TypeError), (3, saccade.ResourceExhausted)]
+    assert "has a NoneType; expected requests" in str(items[1].error) and items[1].request_id == ""
+    assert [one.request.encoded for one in handler.received] == [b"a", b"c"]
+
+
 def test_no_daemon_there_and_no_room(connect, saccade):
     with pytest.raises(saccade.Unavailable):
         list(Outcomes(connect("127.0.0.1:1"), [saccade.Classify("m", b"picture")]))

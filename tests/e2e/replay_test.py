@@ -4,16 +4,18 @@ are cut or damaged anywhere."""
 import concurrent.futures
 import io
 import json
+import math
 import os
 import random
 import re
 
+import numpy
 import pytest
 import torch
 
 import captures
 import pictures
-from captures import calls_of, replay, report
+from captures import FLOAT, calls_of, replay, report
 from harness import DEADLINE_SECONDS, Daemon
 from messages import predict_request
 from tests.long_form import LONG
@@ -251,3 +253,129 @@ def test_a_call_without_an_answer_is_a_difference(saccade, capture, daemon, tmp_
     assert done.returncode == 1
     worst = json.loads((tmp_path / "out" / "report.json").read_text())["worst"]
     assert len(worst) == 4 and all("UNAVAILABLE" in one["what"] for one in worst)
+
+
+@pytest.fixture(scope="module")
+def pb(saccade):
+    from saccade.v1 import vision_pb2
+
+    return vision_pb2
+
+
+def verdict(before, now, is_depth=False):
+    """(the difference, whether the task's tolerance accepts it)"""
+    from saccade.replay.answers import Answer
+    from saccade.replay.measures import TOLERANCES, difference
+
+    found = difference(*(Answer("OK", result=one, is_depth=is_depth) for one in (before, now)))
+    return found.value, found.value <= TOLERANCES[found.kind]
+
+
+def detected(pb, **parts):
+    """One object of 100 x 50 pixels, with these parts."""
+    one = pb.Detection(box={"x_max": 100, "y_max": 50}, score=0.9, class_index=1, **parts)
+    return pb.PredictResponse(detections={"detections": [one]})
+
+
+def rle(columns):
+    """The mask of the first columns of a picture of 100 x 50."""
+    from saccade.masks import encode_values
+
+    inside = numpy.arange(100)[None].repeat(50, 0) < columns
+    return {"height": 50, "width": 100, "counts": encode_values(inside)[True], "area": 50 * columns}
+
+
+def test_masks_are_compared(pb):
+    assert verdict(detected(pb, mask=rle(80)), detected(pb, mask=rle(78))) == (pytest.approx(2 / 80), True)
+    assert verdict(detected(pb, mask=rle(80)), detected(pb, mask=rle(40))) == (pytest.approx(0.5), False)
+    broken = {**rle(80), "counts": "~"}
+    polygon = {"polygons": [{"points": [0, 0, 9, 0, 9, 9]}]}
+    other = {"polygons": [{"points": [0, 0, 8, 0, 8, 8]}]}
+    for before, now in (
+        ({"mask": rle(80)}, {}), ({"mask": rle(80)}, {"mask": broken}), ({"mask": rle(80)}, {"mask_polygons": polygon}),
+        ({"mask": rle(80)}, {"mask": {**rle(80), "width": 99}}), ({"mask_polygons": polygon}, {"mask_polygons": other}),
+        ({"mask_picture": {"png": b"one"}}, {"mask_picture": {"png": b"other"}}),
+    ):
+        assert verdict(detected(pb, **before), detected(pb, **now)) == (math.inf, False)
+
+
+def test_keypoints_are_compared_by_their_distance(pb):
+    def at(x, y, score=1.0):
+        return detected(pb, keypoints=[{"x": x, "y": y, "score": score}])
+
+    # 5 px of an object that is 100 px long.
+    assert verdict(at(10, 10), at(13, 14)) == (pytest.approx(0.05), True)
+    assert verdict(at(10, 10), at(40, 50)) == (pytest.approx(0.5), False)
+    assert verdict(at(10, 10), at(10, 10, score=0.2)) == (pytest.approx(0.8), False)
+    assert verdict(at(10, 10), detected(pb)) == (math.inf, False)
+    assert verdict(at(10, 10), at(math.nan, 10)) == (math.inf, False)
+
+
+def test_crops_are_compared_by_their_own_task(pb):
+    region = {"width": 100, "height": 50}
+
+    def crop(region=region, model="breeds", **result):
+        return detected(pb, crops=[{"model": model, "region": region, **result}])
+
+    def of_class(probability):
+        return {"classification": {"classes": [{"index": 1, "probability": probability}]}}
+
+    # Half of the tolerance of a classification is half of that of a detection.
+    assert verdict(crop(**of_class(0.5)), crop(**of_class(0.505))) == (pytest.approx(0.025, rel=1e-3), True)
+    assert verdict(crop(**of_class(0.5)), crop(**of_class(0.9)))[1] is False
+    assert verdict(crop(**of_class(0.5)), crop(region={"width": 50, "height": 50}, **of_class(0.5))) == (pytest.approx(0.5), False)
+    vectors = ({"embedding": {"values": [1, 0]}}, {"embedding": {"values": [1, 0.1]}})
+    assert verdict(crop(**vectors[0]), crop(**vectors[1]))[1] is False
+    for before, now in (
+        (crop(**of_class(0.5)), detected(pb)), (crop(**of_class(0.5)), crop(error="no room")),
+        (crop(**of_class(0.5)), crop(model="colours", **of_class(0.5))),
+    ):
+        assert verdict(before, now) == (math.inf, False)
+
+
+def mapped(pb, *values):
+    return pb.PredictResponse(disparity={
+        "width": len(values), "height": 1, "format": FLOAT, "map": numpy.array(values, "<f4").tobytes()})
+
+
+def test_depth_is_compared_by_its_range(pb):
+    before, now = mapped(pb, 0.1, 0.2, 0.3), mapped(pb, 0.2, 0.3, 0.4)
+    assert verdict(before, now) == (pytest.approx(0.1), True)
+    assert verdict(before, now, is_depth=True) == (pytest.approx(0.5), False)
+    assert verdict(before, mapped(pb, 0.101, 0.201, 0.301), is_depth=True) == (pytest.approx(0.005, rel=1e-3), True)
+    size = {"width": 3, "height": 1}
+    picture = [pb.PredictResponse(disparity={**size, "map": b"png", "min": 1, "max": 3, "mean": mean}) for mean in (2.0, 2.1)]
+    assert verdict(*picture) == (pytest.approx(0.1), True)
+    assert verdict(*picture, is_depth=True) == (pytest.approx(0.05), False)
+
+
+@pytest.mark.parametrize("is_depth", [False, True])
+def test_other_values_that_are_finite_are_a_difference(pb, is_depth):
+    nan, inf = math.nan, math.inf
+    assert verdict(mapped(pb, 1, nan, 3), mapped(pb, 1, nan, 3.001), is_depth)[1] is True
+    for before, now in (((1, 2), (nan, nan)), ((1, nan), (1, 2)), ((1, inf), (1, nan)), ((1, inf), (1, -inf))):
+        assert verdict(mapped(pb, *before), mapped(pb, *now), is_depth) == (inf, False)
+    voxels = [numpy.array(values, "<f4").tobytes() for values in ((1, 2), (1, nan))]
+    shape = {"depth": 1, "height": 1, "width": 2, "type": pb.VolumeShape.FLOAT32}
+    assert verdict(*(pb.PredictResponse(restoration={"shape": shape, "voxels": one}) for one in voxels)) == (inf, False)
+
+
+@pytest.mark.parametrize("is_depth", [False, True])
+def test_the_request_says_whether_a_map_is_depth(pb, is_depth):
+    from google.protobuf import json_format
+    from saccade.replay import answers, measures
+
+    named = {"encoded": b"file"} if is_depth else {"stereo": {"left": {"encoded": b"a"}, "right": {"encoded": b"b"}}}
+    request = pb.PredictRequest(model="m", **named)
+    answer = mapped(pb, 1, 2)
+    as_json = json_format.MessageToJson(answer).encode()
+    calls = [
+        (answers.PREDICT, answer.SerializeToString(), request.SerializeToString()),
+        (answers.PREDICT_STREAM, pb.PredictStreamResponse(answer=answer).SerializeToString(),
+         pb.PredictStreamRequest(request=request).SerializeToString()),
+        ("/v1/predict", as_json, json_format.MessageToJson(request).encode()),
+    ]
+    if is_depth:
+        calls.append(("/v1/predict/m?format=FLOAT", as_json, b"file"))
+    for target, body, sent in calls:
+        assert measures.kind_of(answers.read(target, answers.Reply("OK", "", body, {}), sent)) == ("depth" if is_depth else "disparity")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent import futures
 from typing import Any, TypeVar
@@ -25,6 +26,8 @@ class AsyncClient(Options):
     """Like Client, for the event loop in which it is created. Cancelling a task cancels its call."""
 
     def _connect(self) -> None:
+        # Set once the caller has closed the client: running calls are cancelled and not retried.
+        self._closed = asyncio.Event()
         self._channel = self._connection.aio_channel()
         self._vision = vision_of(self._channel)
         # Channel of streams, opened with the first one. grpc.aio loses the status of a call that ends while it still
@@ -35,7 +38,7 @@ class AsyncClient(Options):
 
     async def close(self) -> None:
         """Closes the connection and cancels running calls."""
-        self._closed = True
+        self._closed.set()
         await self._channel.close(None)
         if self._streams_channel is not None:
             self._streams_channel.close()
@@ -135,7 +138,12 @@ class AsyncClient(Options):
             try:
                 result = await attempt(attempts.timeout())
             except grpc.RpcError as failure:
-                await asyncio.sleep(attempts.pause(self._error_of(failure), given_up=self._closed))
+                error = self._error_of(failure)
+                pause = attempts.pause(error, given_up=self._closed.is_set())
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._closed.wait(), pause)
+                if self._closed.is_set():
+                    raise error
             else:
                 attempts.succeeded()
                 return result

@@ -48,8 +48,6 @@ class Options:
         self._retry = retry
         self._budget = Budget(retry.budget)
         self._metadata = self._connection.metadata()
-        # True once the caller has closed the client: running calls are cancelled and not retried.
-        self._closed = False
         self._connect()
 
     def _connect(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -29,12 +29,14 @@ class Client(Options):
     """
 
     def _connect(self) -> None:
+        # Set once the caller has closed the client: running calls are cancelled and not retried.
+        self._closed = threading.Event()
         self._channel = self._connection.channel()
         self._vision = vision_of(self._channel)
 
     def close(self) -> None:
         """Closes the connection and cancels running calls."""
-        self._closed = True
+        self._closed.set()
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -123,7 +125,9 @@ class Client(Options):
             try:
                 result = attempt(attempts.timeout())
             except grpc.RpcError as failure:
-                time.sleep(attempts.pause(self._error_of(failure), given_up=self._closed))
+                error = self._error_of(failure)
+                if self._closed.wait(attempts.pause(error, given_up=self._closed.is_set())):
+                    raise error
             else:
                 attempts.succeeded()
                 return result

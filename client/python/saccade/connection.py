@@ -52,6 +52,11 @@ def _pem(name: str, given: bytes | str | os.PathLike[str] | None, kind: bytes) -
     return pem
 
 
+def is_url(address: str) -> bool:
+    """Whether the address has a scheme such as http://, none of gRPC's own."""
+    return not address.startswith("unix:") and "://" in address.replace("dns:///", "")
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -72,7 +77,7 @@ class Connection:
     keepalive: float | None = 10.0
 
     def __post_init__(self) -> None:
-        if not self.address or "://" in self.address.replace("dns:///", ""):
+        if not self.address or is_url(self.address):
             raise ValueError(
                 f"address: {self.address!r} is not valid; expected HOST:PORT, without http:// or https://; the option tls "
                 "connects with TLS"
@@ -95,6 +100,7 @@ class Connection:
             )
 
     def _is_local(self) -> bool:
+        """Whether the address is on this machine: no proxy is used, and nobody else can read the traffic."""
         host = self.address.rpartition(":")[0]
         return self.address.startswith("unix:") or host in ("localhost", "[::1]") or _is_loopback(host)
 
@@ -136,6 +142,9 @@ class Connection:
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 5000),
         ]
+        if self._is_local():
+            # gRPC would use the proxy of the environment's http_proxy.
+            options.append(("grpc.enable_http_proxy", 0))
         if self.keepalive is not None:
             # A machine that vanished closes no connection: without pings its calls wait for their timeouts.
             options.append(("grpc.keepalive_time_ms", round(self.keepalive * 1000)))

@@ -9,6 +9,7 @@ import sys
 from typing import Callable, Iterator, TypeVar
 
 from saccade.bulk.failures import BulkError
+from saccade.connection import is_url
 
 T = TypeVar("T")
 
@@ -31,10 +32,7 @@ def address(advice: str = "; --tls connects with TLS") -> Callable[[str], str]:
     none. `advice` follows what is expected."""
 
     def parse(text: str) -> str:
-        is_valid = "://" not in text.replace("dns:///", "") and (
-            text.startswith("unix:") or all(_has_port(one) for one in text.split(","))
-        )
-        if not is_valid:
+        if is_url(text) or not (text.startswith("unix:") or all(_has_port(one) for one in text.split(","))):
             raise argparse.ArgumentTypeError(
                 f"is {text}; expected HOST:PORT, such as 127.0.0.1:8001, without http:// or https://{advice}"
             )

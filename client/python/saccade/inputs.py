@@ -63,6 +63,19 @@ def raw_picture(pixels: Pixels) -> pb.RawPicture:
     return pb.RawPicture(width=width, height=height, order=order, pixels=numpy.ascontiguousarray(array).tobytes())
 
 
+def pixels_of_pil(image: Image) -> NDArray[numpy.uint8]:
+    """Returns the pixels in RGB or grey. Of 16 bits the upper eight are kept, as the daemon does with files; Pillow's
+    own conversion clips them. Raises TypeError for 32 bits, whose range is unknown."""
+    if image.mode.startswith("I;16"):
+        return (numpy.asarray(image) >> 8).astype(numpy.uint8)
+    if image.mode in ("I", "F"):
+        raise TypeError(
+            f"picture: is a PIL picture of mode {image.mode}, 32 bits a channel; expected 8 or 16 bits; send the file "
+            "if that has so many, or convert the values to uint8, 0 to 255"
+        )
+    return numpy.asarray(image.convert("RGB"))
+
+
 def picture(given: Picture) -> pb.Picture:
     if is_file(given):
         return pb.Picture(encoded=encoded_bytes(given))  # type: ignore[arg-type]
@@ -72,7 +85,7 @@ def picture(given: Picture) -> pb.Picture:
         return pb.Picture(raw=raw_picture(Pixels(given)))
     # Recognised by its method, so that Pillow need not be installed.
     if hasattr(given, "convert"):
-        return pb.Picture(raw=raw_picture(Pixels(numpy.asarray(given.convert("RGB")))))
+        return pb.Picture(raw=raw_picture(Pixels(pixels_of_pil(given))))
     raise TypeError(f"picture: is a {type(given).__name__}; expected a path, bytes, a NumPy array or a PIL picture")
 
 

@@ -39,7 +39,7 @@ class StreamItem(Generic[Given]):
         return self.answer
 
 
-# Marks the end of the requests, or of the call, in the queue.
+# Marks the end of the requests, or of the call, in the queue of those taken.
 _END = None
 
 
@@ -86,7 +86,9 @@ class Exchange(Generic[A]):
             raise self._outcome_of_all()
         request, unsent = taken
         index, self._next_index = self._next_index, self._next_index + 1
-        item = StreamItem[A](index, request.request_id, error=unsent) if unsent else self._receive(index, request)
+        # What the caller gave may be no request.
+        id = request.request_id if isinstance(request, Request) else ""
+        item = StreamItem[A](index, id, error=unsent) if unsent else self._receive(index, request)
         self._room.release()
         return item
 
@@ -107,8 +109,9 @@ class Exchange(Generic[A]):
                 self._room.acquire()
                 if self._ended.is_set():
                     return
-                request = next(given, None)
-                if request is None:
+                try:
+                    request = next(given)
+                except StopIteration:
                     self._exhausted = True
                     return
                 self._count += 1
@@ -126,6 +129,8 @@ class Exchange(Generic[A]):
             self._taken.put(_END)
 
     def _message(self, request: Request[A]) -> pb.PredictStreamRequest:
+        if not isinstance(request, Request):
+            raise TypeError(f"requests: has a {type(request).__name__}; expected requests such as saccade.Classify")
         message = pb.PredictStreamRequest(request=request.message())
         timeout = self._item_timeout(request.timeout)
         if timeout is not None:

@@ -35,6 +35,8 @@ _STOP_SECONDS = 60.0
 _LOCK_ATTEMPTS = 10
 _LOCK_PAUSE_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
+# Calls to this machine use no proxy of the environment.
+_HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def write(path: str, text: str) -> None:
@@ -79,7 +81,7 @@ class Daemon:
         if self.address is None:
             return False
         try:
-            with urllib.request.urlopen(f"http://{self.http_address}/v2/health/ready", timeout=2) as answer:
+            with _HTTP.open(f"http://{self.http_address}/v2/health/ready", timeout=2) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

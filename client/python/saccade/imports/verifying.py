@@ -14,6 +14,7 @@ import numpy
 import torch
 
 import saccade
+from saccade import inputs
 from saccade.bulk.keeper import Daemon
 from saccade.imports import comparing, folder, sources
 from saccade.imports.failures import ImportFailure
@@ -53,8 +54,10 @@ def decoded(file: bytes) -> torch.Tensor:
     import PIL.ImageOps
 
     with PIL.Image.open(io.BytesIO(file)) as opened:
-        upright = PIL.ImageOps.exif_transpose(opened).convert("RGB")
-        return torch.from_numpy(numpy.array(upright)).permute(2, 0, 1).float() / 255
+        array = inputs.pixels_of_pil(PIL.ImageOps.exif_transpose(opened))
+    if array.ndim == 2:
+        array = numpy.repeat(array[:, :, None], 3, axis=2)
+    return torch.from_numpy(array.copy()).permute(2, 0, 1).float() / 255
 
 
 @contextlib.contextmanager

@@ -47,6 +47,8 @@ class Answer:
     result: pb.PredictResponse | None = None
     tensors: tuple[tensors.Tensor, ...] = ()
     version: int = 0
+    # Whether a disparity map is the depth of a single picture, in the model's own unit.
+    is_depth: bool = False
 
 
 def _vision(message: pb.PredictResponse) -> Answer:
@@ -82,8 +84,28 @@ def _read(target: str, reply: Reply) -> Answer:
     return _named(tensors.from_json(reply.body, int(length) if length else None))
 
 
-def read(target: str, reply: Reply) -> Answer:
-    """Raises ValueError if the body is not what this call answers."""
+def request_of(target: str, request: bytes) -> pb.PredictRequest | None:
+    """The request of a call that has one as a message; else None. Raises ValueError, DecodeError or ParseError if it
+    cannot be read."""
+    if target == PREDICT:
+        return pb.PredictRequest.FromString(request)
+    if target == PREDICT_STREAM:
+        return pb.PredictStreamRequest.FromString(request).request
+    if target.split("?")[0] == "/v1/predict":
+        return json_format.Parse(request, pb.PredictRequest(), ignore_unknown_fields=True)
+    return None
+
+
+def _has_one_picture(target: str, request: bytes) -> bool:
+    try:
+        message = request_of(target, request)
+    except (ValueError, DecodeError, json_format.ParseError):
+        return False
+    return message is None or message.WhichOneof("input") != "stereo"
+
+
+def read(target: str, reply: Reply, request: bytes = b"") -> Answer:
+    """Raises ValueError if the body is not what this call answers. Without the request, depth is taken for a disparity."""
     # Streams tell their errors in messages.
     in_message = target in (PREDICT_STREAM, MODEL_STREAM_INFER) and reply.body
     if reply.status != "OK" and not in_message:
@@ -95,6 +117,9 @@ def read(target: str, reply: Reply) -> Answer:
                 message = f"HTTP {reply.http_status}"
         return Answer(reply.status, message)
     try:
-        return _read(target, reply)
+        answer = _read(target, reply)
+        if request and answer.result is not None and answer.result.HasField("disparity"):
+            answer = dataclasses.replace(answer, is_depth=_has_one_picture(target, request))
+        return answer
     except (ValueError, KeyError, TypeError, IndexError, DecodeError, json_format.ParseError) as error:
         raise ValueError(f"the answer of {target} cannot be read: {error}") from None

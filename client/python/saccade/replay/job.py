@@ -104,9 +104,9 @@ class _Findings:
         self._worst: list[tuple[float, int, Pair]] = []
 
     def note(self, captured: Captured, now: answers.Reply) -> None:
-        before = answers.read(captured.target, captured_reply(captured))
+        before = answers.read(captured.target, captured_reply(captured), captured.request)
         try:
-            got = answers.read(captured.target, now)
+            got = answers.read(captured.target, now, captured.request)
         except ValueError as error:
             got = answers.Answer("UNREADABLE", str(error))
         alike = self._alike(captured, got)

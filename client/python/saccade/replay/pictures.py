@@ -74,12 +74,8 @@ def _of_tensor(request: bytes) -> bytes:
 def picture_of(captured: Captured) -> bytes:
     """The request's picture as a file; empty if it has none, or none that can be found."""
     try:
-        if captured.target == answers.PREDICT:
-            return _of_request(pb.PredictRequest.FromString(captured.request))
-        if captured.target == answers.PREDICT_STREAM:
-            return _of_request(pb.PredictStreamRequest.FromString(captured.request).request)
-        if captured.target.split("?")[0] == "/v1/predict":
-            return _of_request(json_format.Parse(captured.request, pb.PredictRequest(), ignore_unknown_fields=True))
+        if (request := answers.request_of(captured.target, captured.request)) is not None:
+            return _of_request(request)
         if captured.target.startswith("/v1/predict/"):
             return captured.request
         return _of_tensor(captured.request)
