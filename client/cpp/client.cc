@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/connection_failure.h"
 #include "client/cpp/credentials.h"
@@ -27,11 +28,13 @@ namespace saccade::client {
 namespace {
 
 // gRPC's server answers calls that arrive while its port closes with CANCELLED. gRPC never retries a call
-// that the caller has cancelled.
+// that the caller has cancelled. Health's Watch has no policy: WaitUntilServing() repeats it, and its
+// failures must not take the tokens of other calls.
 constexpr char kRetryConfig[] = R"({
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [{
-    "name": [{}],
+    "name": [{"service": "saccade.v1.Vision"}, {"service": "inference.GRPCInferenceService"},
+             {"service": "grpc.health.v1.Health", "method": "Check"}],
     "retryPolicy": {
       "maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 2,
       "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"]
@@ -55,12 +58,21 @@ constexpr absl::Duration kWatchRetryDelay = absl::Milliseconds(100);
 // in memory.
 constexpr int64_t kMaxPartBytes = 1 << 20;
 
-grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target& target) {
+// Room for a call's metadata beside its message in the bytes that gRPC keeps for a retry.
+constexpr int64_t kMaxMetadataBytes = 64 << 10;
+
+grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target& target, bool retry) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
   arguments.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
-  arguments.SetServiceConfigJSON(options.retry ? kRetryConfig : kPlainConfig);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, options.retry ? 1 : 0);
+  arguments.SetServiceConfigJSON(retry ? kRetryConfig : kPlainConfig);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, retry ? 1 : 0);
+  // By default gRPC does not retry a call of more than 256 KiB, which most pictures are.
+  if (retry) {
+    arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE,
+                     static_cast<int>(std::min<int64_t>(options.max_message_bytes + kMaxMetadataBytes,
+                                                        std::numeric_limits<int>::max())));
+  }
   // By default gRPC waits one second before it reconnects, later up to two minutes: too long for a daemon
   // that restarts within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -101,11 +113,14 @@ Health FromProto(grpc::health::v1::HealthCheckResponse::ServingStatus status) {
 }  // namespace
 
 struct Client::Transport {
-  Transport(Target where, std::string authorized, std::shared_ptr<grpc::Channel> open)
+  Transport(Target where, std::string authorized, std::shared_ptr<grpc::Channel> for_calls,
+            std::shared_ptr<grpc::Channel> for_streams)
       : target(std::move(where)),
         authorization(std::move(authorized)),
-        channel(std::move(open)),
+        channel(std::move(for_calls)),
+        stream_channel(std::move(for_streams)),
         vision(v1::Vision::NewStub(channel)),
+        stream_vision(v1::Vision::NewStub(stream_channel)),
         oip(inference::GRPCInferenceService::NewStub(channel)),
         health(grpc::health::v1::Health::NewStub(channel)) {}
 
@@ -122,7 +137,7 @@ struct Client::Transport {
     grpc::ClientContext context;
     Authorize(context);
     context.set_deadline(DeadlineAfter(options.timeout));
-    return Explain(options, (stub.*method)(&context, request, &response), context);
+    return Explain(options, *channel, (stub.*method)(&context, request, &response), context);
   }
 
   // `start` is the time before the request was built.
@@ -139,47 +154,73 @@ struct Client::Transport {
   }
 
   // Replaces the messages of the most frequent failures: gRPC's name neither the address nor the timeout.
-  absl::Status Explain(const ClientOptions& options, const grpc::Status& status,
+  // `used` is the channel of the call.
+  absl::Status Explain(const ClientOptions& options, grpc::Channel& used, const grpc::Status& status,
                        const grpc::ClientContext& context) const {
     absl::Status result = FromRpcStatus(status, context);
-    if (absl::IsUnavailable(result) && channel->GetState(false) != GRPC_CHANNEL_READY &&
+    if (absl::IsUnavailable(result) && used.GetState(false) != GRPC_CHANNEL_READY &&
         context.GetServerInitialMetadata().empty() && context.GetServerTrailingMetadata().empty()) {
       result = ExplainConnection(options, target, status.error_message());
     } else if (absl::IsDeadlineExceeded(result)) {
-      result = absl::DeadlineExceededError(absl::StrCat("no answer from ", options.url, " within ",
-                                                        absl::FormatDuration(options.timeout), " (",
-                                                        status.error_message(), ")"));
+      absl::Status late = absl::DeadlineExceededError(absl::StrCat("no answer from ", options.url, " within ",
+                                                                   absl::FormatDuration(options.timeout),
+                                                                   " (", status.error_message(), ")"));
+      // The daemon rejects a request that would be late with details, and with a retry hint.
+      result.ForEachPayload(
+          [&late](absl::string_view type, const absl::Cord& payload) { late.SetPayload(type, payload); });
+      result = std::move(late);
     }
     return result;
   }
 
+  // Why a model is not served, as far as the health watches so far have shown.
+  struct Unserved {
+    std::string why = "it did not answer";
+    // gRPC's message of the failure that `why` explains; empty if `why` is not about a failure.
+    std::string failure = {};
+  };
+
   // Watches the health of `model` on one stream. OK once it is SERVING; else the status with which the stream
-  // ended.
-  absl::Status WatchOnce(const ClientOptions& options, absl::string_view model, absl::Time deadline) const {
+  // ended, and `unserved` is updated.
+  absl::Status WatchOnce(const ClientOptions& options, absl::string_view model, absl::Time deadline,
+                         Unserved& unserved) const {
     grpc::ClientContext context;
     Authorize(context);
     context.set_deadline(absl::ToChronoTime(deadline));
-    context.set_wait_for_ready(true);
     grpc::health::v1::HealthCheckRequest request;
     request.set_service(std::string(model));
     const auto reader = health->Watch(&context, request);
     grpc::health::v1::HealthCheckResponse response;
     while (reader->Read(&response)) {
-      if (FromProto(response.status()) != Health::kServing) continue;
-      context.TryCancel();
-      reader->Finish();
-      return absl::OkStatus();
+      if (FromProto(response.status()) == Health::kServing) {
+        context.TryCancel();
+        reader->Finish();
+        return absl::OkStatus();
+      }
+      unserved.why = absl::StrCat(
+          "its health is ", grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status()));
+      unserved.failure.clear();
     }
     const grpc::Status status = reader->Finish();
     // A daemon that shuts down may end the stream with OK although the model is not served.
     if (status.ok()) return absl::UnavailableError("the daemon ended the health watch");
-    return Explain(options, status, context);
+    absl::Status ended = FromRpcStatus(status, context);
+    // An explanation may take a TLS handshake, so the same failure is explained once.
+    if (!absl::IsDeadlineExceeded(ended) && status.error_message() != unserved.failure) {
+      unserved.why = std::string(Explain(options, *channel, status, context).message());
+      unserved.failure = status.error_message();
+    }
+    return ended;
   }
 
   const Target target;
   const std::string authorization;
   const std::shared_ptr<grpc::Channel> channel;
+  // Without retries: gRPC would keep what a stream has sent, up to the size of a message, until the first
+  // response, whether or not it has a retry policy. Equal to `channel` if that has no retries either.
+  const std::shared_ptr<grpc::Channel> stream_channel;
   const std::unique_ptr<v1::Vision::Stub> vision;
+  const std::unique_ptr<v1::Vision::Stub> stream_vision;
   const std::unique_ptr<inference::GRPCInferenceService::Stub> oip;
   const std::unique_ptr<grpc::health::v1::Health::Stub> health;
 };
@@ -202,10 +243,14 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   }
   const absl::StatusOr<Credentials> credentials = MakeCredentials(options, *target);
   if (!credentials.ok()) return credentials.status();
-  auto transport = std::make_unique<Transport>(
-      *target, credentials->authorization,
-      grpc::CreateCustomChannel(ShuffledAddresses(target->uri), credentials->channel,
-                                MakeArguments(options, *target)));
+  const std::string addresses = ShuffledAddresses(target->uri);
+  const auto channel = grpc::CreateCustomChannel(addresses, credentials->channel,
+                                                 MakeArguments(options, *target, options.retry));
+  const auto stream_channel =
+      options.retry
+          ? grpc::CreateCustomChannel(addresses, credentials->channel, MakeArguments(options, *target, false))
+          : channel;
+  auto transport = std::make_unique<Transport>(*target, credentials->authorization, channel, stream_channel);
   return std::unique_ptr<Client>(new Client(std::move(options), std::move(transport)));
 }
 
@@ -282,7 +327,7 @@ absl::StatusOr<Restoration> Client::Restore(absl::string_view model, const Volum
   grpc::ClientContext context;
   transport_->Authorize(context);
   context.set_deadline(DeadlineAfter(options_.timeout));
-  RestoreCall call(*transport_->vision, context);
+  RestoreCall call(*transport_->stream_vision, context);
   // Half a message leaves room for the other fields.
   const int64_t part = std::clamp<int64_t>(options_.max_message_bytes / 2, 1, kMaxPartBytes);
   absl::Status status = call.Send(ToHeader(model, volume, options), volume, static_cast<size_t>(part));
@@ -290,7 +335,7 @@ absl::StatusOr<Restoration> Client::Restore(absl::string_view model, const Volum
   if (!status.ok()) context.TryCancel();
   const grpc::Status ended = call.Finish();
   if (!status.ok()) return status;
-  if (!ended.ok()) return transport_->Explain(options_, ended, context);
+  if (!ended.ok()) return transport_->Explain(options_, *transport_->stream_channel, ended, context);
   absl::StatusOr<Restoration> answer = call.TakeAnswer();
   if (answer.ok()) answer->timings.round_trip = absl::Now() - start;
   return answer;
@@ -310,10 +355,10 @@ absl::StatusOr<std::unique_ptr<Stream>> Client::OpenStream(const StreamOptions& 
                                                    const grpc::ClientContext& context) {
     ClientOptions of_stream = options_;
     of_stream.timeout = timeout;
-    return transport_->Explain(of_stream, status, context);
+    return transport_->Explain(of_stream, *transport_->stream_channel, status, context);
   };
   return std::unique_ptr<Stream>(
-      new Stream(std::make_unique<Stream::Call>(std::move(call), *transport_->vision)));
+      new Stream(std::make_unique<Stream::Call>(std::move(call), *transport_->stream_vision)));
 }
 
 absl::StatusOr<std::vector<Model>> Client::ListModels() {
@@ -350,13 +395,17 @@ absl::StatusOr<Health> Client::CheckHealth(absl::string_view model) {
 
 absl::Status Client::WaitUntilServing(absl::string_view model, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
+  Transport::Unserved unserved;
   while (true) {
-    const absl::Status status = transport_->WatchOnce(options_, model, deadline);
-    if (status.ok() || absl::IsUnimplemented(status)) return status;
+    absl::Status status = transport_->WatchOnce(options_, model, deadline, unserved);
+    // The next attempt would be refused as well.
+    const bool refused =
+        absl::IsUnimplemented(status) || absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
+    if (status.ok() || refused) return status;
     if (absl::Now() + kWatchRetryDelay >= deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(model.empty() ? std::string("the daemon") : absl::StrCat("model '", model, "'"),
-                       " at ", options_.url, " was not serving within ", absl::FormatDuration(timeout)));
+      return absl::DeadlineExceededError(absl::StrCat(
+          model.empty() ? std::string("the daemon") : absl::StrCat("model '", model, "'"), " at ",
+          options_.url, " was not serving within ", absl::FormatDuration(timeout), ": ", unserved.why));
     }
     absl::SleepFor(kWatchRetryDelay);
   }

@@ -48,7 +48,8 @@ struct ClientOptions {
   // retries a call that ended with UNAVAILABLE, or with CANCELLED though the caller did not cancel it, up to
   // three times, and waits as long as the daemon asks for. While most calls fail, none is retried: a failure
   // takes one of a hundred tokens that all calls share, a success gives a tenth of one back, and calls are
-  // retried while more than half are left.
+  // retried while more than half are left. Restore and streams are not retried, because gRPC would hold what
+  // they have sent; they have connections of their own then.
   bool retry = false;
   // A connection with open calls that was silent for so long is tested by a ping, and given up if that is not
   // answered within five seconds. Without it the calls to a machine that vanished wait for their timeouts.
@@ -252,7 +253,8 @@ class Client {
   absl::StatusOr<Health> CheckHealth(absl::string_view model = "");
 
   // Blocks until the model (or the whole daemon) is served, even if the daemon restarts meanwhile.
-  // DEADLINE_EXCEEDED after `timeout`, which replaces ClientOptions::timeout.
+  // DEADLINE_EXCEEDED after `timeout`, which replaces ClientOptions::timeout; the message says why it is not
+  // served. UNAUTHENTICATED, PERMISSION_DENIED and UNIMPLEMENTED are returned at once.
   absl::Status WaitUntilServing(absl::string_view model, absl::Duration timeout);
 
   // Whether the daemon responds, and whether it and all its models are ready.

@@ -378,6 +378,21 @@ TEST(Client, KeepsCodeMessageDetailsAndRetryHintOfAnError) {
   EXPECT_FALSE(IsUnreachable(status));
 }
 
+TEST(Client, KeepsDetailsAndRetryHintOfADeadlineThatTheDaemonPredicts) {
+  FakeDaemon daemon;
+  absl::Status late = absl::DeadlineExceededError("the answer would be late");
+  late.SetPayload(kDetailsPayload, absl::Cord("PREDICTED_LATE"));
+  SetRetryAfter(late, "250");
+  daemon.FailWith(late);
+
+  const absl::Status status = ConnectTo(daemon.url())->Classify("sanet", "x").status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the answer would be late"));
+  EXPECT_EQ(status.GetPayload(kDetailsPayload), absl::Cord("PREDICTED_LATE"));
+  EXPECT_EQ(RetryAfter(status), absl::Milliseconds(250));
+}
+
 TEST(Client, DistinguishesAnUnreachableFromAnUnavailableDaemon) {
   std::string url;
   {
@@ -557,6 +572,40 @@ TEST(Client, StopsWaitingAtTheTimeout) {
   const absl::Status status = ConnectTo(daemon.url())->WaitUntilServing("sanet", absl::Milliseconds(50));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), HasSubstr("model 'sanet'"));
+}
+
+TEST(Client, SaysAtTheTimeoutWhyNothingIsServed) {
+  std::string url;
+  {
+    FakeDaemon daemon;
+    url = daemon.url();
+    daemon.FailHealthWith(absl::UnavailableError("draining"));
+    const absl::Status draining = ConnectTo(url)->WaitUntilServing("", absl::Seconds(1));
+    EXPECT_EQ(draining.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(draining.message(),
+              absl::StrCat("the daemon at ", url, " was not serving within 1s: draining"));
+
+    daemon.FailHealthWith(absl::OkStatus());
+    daemon.SetHealth("sanet", false);
+    EXPECT_THAT(std::string(ConnectTo(url)->WaitUntilServing("sanet", absl::Seconds(1)).message()),
+                HasSubstr("within 1s: its health is NOT_SERVING"));
+  }
+  const absl::Status gone = ConnectTo(url)->WaitUntilServing("", absl::Seconds(1));
+  EXPECT_EQ(gone.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(gone.message()), HasSubstr(absl::StrCat("within 1s: no daemon answers at ", url)));
+}
+
+TEST(Client, DoesNotWaitForADaemonThatRefusesIt) {
+  FakeDaemon daemon;
+  const auto client = ConnectTo(daemon.url());
+  for (const absl::Status& refusal :
+       {absl::UnauthenticatedError("unknown token"), absl::PermissionDeniedError("not for this token"),
+        absl::UnimplementedError("no health service")}) {
+    daemon.FailHealthWith(refusal);
+    const absl::Status status = client->WaitUntilServing("", absl::Seconds(30));
+    EXPECT_EQ(status.code(), refusal.code());
+    EXPECT_EQ(status.message(), refusal.message());
+  }
 }
 
 TEST(Client, RejectsInvalidOptions) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -74,6 +76,44 @@ TEST(Client, DoesNotRetryUnlessAsked) {
   const auto answer = ConnectTo(daemon.url(), {.retry = true})->Classify("sanet", "x");
   EXPECT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(calls, 2);
+}
+
+// gRPC's own bound for calls that it retries is 256 KiB.
+TEST(Client, RetriesLargePictures) {
+  FakeDaemon daemon;
+  std::atomic<int> calls = 0;
+  const std::string picture(1 << 20, 'x');
+  daemon.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    EXPECT_EQ(request.picture, picture);
+    if (++calls == 1) return absl::UnavailableError("loading");
+    return Classification();
+  });
+  for (const int64_t max_message_bytes : {int64_t{2} << 20, int64_t{std::numeric_limits<int>::max()}}) {
+    calls = 0;
+    const auto client = ConnectTo(daemon.url(), {.max_message_bytes = max_message_bytes, .retry = true});
+    const auto answer = client->Classify("sanet", picture);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(calls, 2);
+  }
+}
+
+// gRPC would hold what they have sent.
+TEST(Client, DoesNotRetryStreams) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest&) { return Classification(); });
+  const auto client = ConnectTo(daemon.url(), {.retry = true});
+  const auto stream = client->OpenStream();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_TRUE((*stream)->Classify("sanet", "x", {}).ok());
+  const auto item = (*stream)->Next();
+  ASSERT_TRUE(item.ok()) << item.status();
+  EXPECT_TRUE((*item)->answer.ok());
+
+  daemon.FailWith(absl::UnavailableError("draining"));
+  const absl::Status restored = client->Restore("denoise", VolumeFrom("x")).status();
+  EXPECT_EQ(restored.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(restored.message(), "draining");
+  EXPECT_EQ(daemon.restores(), 1);
 }
 
 TEST(Client, RetriesCallsThatTheServerCancelled) {

@@ -161,7 +161,7 @@ def test_a_wait_for_a_daemon_with_tls_says_what_is_wrong(daemon, flags, reason):
     """In one line, without one of gRPC's own before it."""
     command = [binary("saccade"), "status", "--wait=0.5", f"--url={daemon.grpc_address}", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
-    assert done.returncode != 0 and done.stdout == ""
+    assert done.returncode == 78 and done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("saccade: ") and reason in line
 

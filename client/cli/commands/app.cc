@@ -307,8 +307,7 @@ double WatchSeconds(const std::vector<std::string>& given) {
 
 void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand(
-      "status",
-      "Print whether a daemon is live and ready, and its models' statistics; exit code 0 only if ready");
+      "status", "Print whether a daemon is ready (exit code 0; 78 if not), and its models' statistics");
   command->add_option("--wait", options.wait_seconds, "Seconds to wait until it is ready")
       ->check(NumberBetween(0.0, 86400.0));
   command

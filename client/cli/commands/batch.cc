@@ -58,7 +58,7 @@ Batch::Batch(const PicturesCommand& command, const std::vector<Item>& items, con
 Batch::~Batch() {
   {
     absl::MutexLock lock(&mutex_);
-    next_ = done_.size();
+    stopped_ = true;
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -78,7 +78,7 @@ void Batch::Work() {
     size_t index = 0;
     {
       absl::MutexLock lock(&mutex_);
-      if (next_ >= done_.size()) return;
+      if (stopped_ || next_ >= done_.size()) return;
       index = next_++;
     }
     Outcome outcome = Ask(index);
@@ -86,6 +86,11 @@ void Batch::Work() {
     outcomes_[index] = std::move(outcome);
     done_[index] = true;
   }
+}
+
+bool Batch::Sleep(absl::Duration delay) {
+  absl::MutexLock lock(&mutex_);
+  return !mutex_.AwaitWithTimeout(absl::Condition(&stopped_), delay);
 }
 
 Outcome Batch::Ask(size_t index) {
@@ -104,8 +109,7 @@ Outcome Batch::Ask(size_t index) {
   outcome.answer = task_.ask(client_, pictures);
   for (int repeated = 0; !outcome.answer.ok() && repeated < command_.retries; ++repeated) {
     const auto delay = RetryDelay(outcome.answer.status(), repeated);
-    if (!delay) break;
-    absl::SleepFor(*delay);
+    if (!delay || !Sleep(*delay)) break;
     outcome.answer = task_.ask(client_, pictures);
   }
   if (outcome.answer.ok() && !stems_.empty()) {

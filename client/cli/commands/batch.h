@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/cli/commands/options.h"
 #include "client/cli/commands/task.h"
 #include "client/cli/output/outcome.h"
@@ -21,7 +22,7 @@ class Batch {
   Batch(const PicturesCommand& command, const std::vector<Item>& items, const Task& task, Client& client,
         std::istream& in);
 
-  // Waits for the requests in flight; drops the items not started.
+  // Waits for the requests in flight; drops the items not started, and repeats none.
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -34,6 +35,8 @@ class Batch {
  private:
   void Work();
   Outcome Ask(size_t index);
+  // Returns false, at once, if the batch is stopped.
+  bool Sleep(absl::Duration delay);
 
   const PicturesCommand& command_;
   const Task& task_;
@@ -46,6 +49,8 @@ class Batch {
   std::vector<Outcome> outcomes_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> done_ ABSL_GUARDED_BY(mutex_);
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Set once; then no request is sent any more.
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

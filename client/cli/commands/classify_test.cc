@@ -11,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/cli/drawing/testing.h"
 #include "client/cli/testing/command_test.h"
+#include "client/cpp/status.h"
 
 namespace saccade::client {
 namespace {
@@ -163,6 +164,31 @@ TEST_F(Classify, RetriesTemporaryRejections) {
   });
   EXPECT_EQ(Run({File("a.png", "a")}).exit_code, 0);
   EXPECT_EQ(asked, 3);
+}
+
+// As in `saccade classify ... | head -1`: the second picture is due again after ten seconds.
+TEST_F(Classify, RepeatsNothingOnceItsOutputIsClosed) {
+  absl::Notification second_asked;
+  std::atomic<int> asked = 0;
+  daemon_.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    if (request.picture == "first") {
+      second_asked.WaitForNotification();
+      return Cat();
+    }
+    if (++asked == 1) second_asked.Notify();
+    absl::Status busy = absl::UnavailableError("draining");
+    SetRetryAfter(busy, "10000");
+    return busy;
+  });
+  std::istringstream in;
+  std::ostream closed(nullptr);
+  std::ostringstream err;
+  Console console{in, closed, err};
+  EXPECT_EQ(RunApp({"classify", "--url", daemon_.url(), "--model", "net", File("a.png", "first"),
+                    File("b.png", "second")},
+                   console),
+            1);
+  EXPECT_EQ(asked, 1);
 }
 
 TEST_F(Classify, ColorsOnlyIfTheConsoleAcceptsThem) {

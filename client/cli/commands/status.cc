@@ -107,18 +107,19 @@ std::string WhyNotServing(Client& client, const StatusCommand& command) {
   return why.advice.empty() ? why.what : absl::StrCat(why.what, ": ", why.advice);
 }
 
-absl::Status AwaitServing(Client& client, const StatusCommand& command, Console& console) {
+// Returns kExitOk once the daemon serves; else complains and returns the exit code.
+int AwaitServing(Client& client, const StatusCommand& command, Console& console) {
   const absl::Duration all = absl::Seconds(command.wait_seconds);
   absl::Status waited = client.WaitUntilServing("", std::min(all, kSilentWait));
-  if (!absl::IsDeadlineExceeded(waited)) return waited;
-  if (all > kSilentWait) {
+  if (absl::IsDeadlineExceeded(waited) && all > kSilentWait) {
     Complain(console, absl::StrCat("still waiting: ", WhyNotServing(client, command)));
     waited = client.WaitUntilServing("", all - kSilentWait);
-    if (!absl::IsDeadlineExceeded(waited)) return waited;
   }
-  return absl::DeadlineExceededError(absl::StrCat("the daemon at ", command.connection.url,
-                                                  " was not serving within ", absl::FormatDuration(all), ": ",
-                                                  WhyNotServing(client, command)));
+  if (waited.ok()) return kExitOk;
+  if (!absl::IsDeadlineExceeded(waited)) return ComplainOf(console, command.connection, waited);
+  Complain(console, absl::StrCat("the daemon at ", command.connection.url, " was not serving within ",
+                                 absl::FormatDuration(all), ": ", WhyNotServing(client, command)));
+  return kExitNotServing;
 }
 
 }  // namespace
@@ -127,18 +128,15 @@ int RunStatus(const StatusCommand& command, Console& console) {
   const auto client = ConnectOrComplain(console, command.connection);
   if (client == nullptr) return kExitUsage;
   if (command.wait_seconds > 0) {
-    const absl::Status waited = AwaitServing(*client, command, console);
-    if (!waited.ok()) {
-      Complain(console, waited.message());
-      return ExitCodeOf(waited);
-    }
+    if (const int waited = AwaitServing(*client, command, console); waited != kExitOk) return waited;
   }
   const absl::Time then = absl::Now();
   const auto status = Ask(*client);
   if (!status.ok()) return ComplainOf(console, command.connection, status.status());
   if (command.watch_seconds > 0) return Watch(command, *client, *status, then, console);
   Show(command, *status, console);
-  return Flush(console) && status->ready ? kExitOk : kExitFailure;
+  if (!Flush(console)) return kExitFailure;
+  return status->ready ? kExitOk : kExitNotServing;
 }
 
 }  // namespace saccade::client

@@ -96,7 +96,7 @@ TEST(Status, IsOkOnlyIfTheDaemonIsReady) {
 
   daemon.SetHealth("", false);
   const RunResult loading = RunWith({"status", "--json", "--url", daemon.url()});
-  EXPECT_EQ(loading.exit_code, 1);
+  EXPECT_EQ(loading.exit_code, 78);
   const auto json = nlohmann::json::parse(loading.out);
   EXPECT_EQ(json["live"], true);
   EXPECT_EQ(json["ready"], false);
@@ -202,8 +202,30 @@ TEST(Status, DoesNotWaitForever) {
   FakeDaemon daemon;
   daemon.SetHealth("", false);
   const RunResult run = RunWith({"status", "--wait", "0.05", "--url", daemon.url()});
-  EXPECT_EQ(run.exit_code, 68);
+  EXPECT_EQ(run.exit_code, 78);
   EXPECT_THAT(run.err, HasSubstr("was not serving within 50ms: the daemon answers, and is not ready yet"));
+}
+
+TEST(Status, HasOneExitCodeWhetherOrNotItWaitedForADaemon) {
+  std::string url;
+  {
+    FakeDaemon daemon;
+    url = daemon.url();
+  }
+  EXPECT_EQ(RunWith({"status", "--url", url}).exit_code, 78);
+  const RunResult waited = RunWith({"status", "--wait", "0.05", "--url", url});
+  EXPECT_EQ(waited.exit_code, 78);
+  EXPECT_THAT(waited.err, HasSubstr("no daemon answers at " + url + ": start one with saccaded"));
+}
+
+TEST(Status, DoesNotWaitIfItsTokenIsRefused) {
+  FakeDaemon daemon;
+  daemon.FailHealthWith(absl::UnauthenticatedError("unknown token"));
+  const RunResult run = RunWith({"status", "--wait", "30", "--url", daemon.url()});
+  EXPECT_EQ(run.exit_code, 80);
+  EXPECT_EQ(run.err,
+            "saccade: unknown token (UNAUTHENTICATED): give a valid token with --token-file or "
+            "SACCADE_TOKEN\n");
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace saccade::client {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
+// What ExitCodeOf returns for UNAVAILABLE.
+inline constexpr int kExitNotServing = 78;
 
 // Returns 64 plus the canonical code, so that scripts can tell the errors apart; 0 for OK.
 int ExitCodeOf(const absl::Status& status);

@@ -187,15 +187,17 @@ class FakeDaemon::Services final : public v1::Vision::Service,
   grpc::Status Check(grpc::ServerContext* context, const HealthCheckRequest* request,
                      HealthCheckResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
+    if (!state_.health_failure.ok()) return ToRpc(state_.health_failure, context);
     const auto found = state_.health.find(request->service());
     if (found == state_.health.end()) return ToRpc(absl::NotFoundError("unknown service"), context);
     response->set_status(found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING);
     return grpc::Status::OK;
   }
 
-  grpc::Status Watch(grpc::ServerContext*, const HealthCheckRequest* request,
+  grpc::Status Watch(grpc::ServerContext* context, const HealthCheckRequest* request,
                      grpc::ServerWriter<HealthCheckResponse>* writer) override {
     absl::MutexLock lock(&state_.mutex);
+    if (!state_.health_failure.ok()) return ToRpc(state_.health_failure, context);
     HealthCheckResponse response;
     response.set_status(HealthCheckResponse::NOT_SERVING);
     if (!state_.health[request->service()]) {
@@ -278,6 +280,11 @@ void FakeDaemon::SetHealth(const std::string& service, bool serving) {
 void FakeDaemon::FailWith(absl::Status status) {
   absl::MutexLock lock(&state_.mutex);
   state_.failure = std::move(status);
+}
+
+void FakeDaemon::FailHealthWith(absl::Status status) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.health_failure = std::move(status);
 }
 
 void FakeDaemon::RequireAuthorization(std::string authorization) {

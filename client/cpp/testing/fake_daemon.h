@@ -89,6 +89,8 @@ class FakeDaemon {
   void SetHealth(const std::string& service, bool serving);
   // Makes every call except health fail with this status; its payloads are sent as details and trailers.
   void FailWith(absl::Status status);
+  // Makes every health call fail with this status.
+  void FailHealthWith(absl::Status status);
   // Every call without this `authorization` value fails with UNAUTHENTICATED.
   void RequireAuthorization(std::string authorization);
   // Called for each ModelStatistics request; without it, the response is UNIMPLEMENTED.
@@ -109,6 +111,7 @@ class FakeDaemon {
     std::vector<Model> models ABSL_GUARDED_BY(mutex);
     std::map<std::string, bool> health ABSL_GUARDED_BY(mutex) = {{"", true}};
     absl::Status failure ABSL_GUARDED_BY(mutex);
+    absl::Status health_failure ABSL_GUARDED_BY(mutex);
     std::string authorization ABSL_GUARDED_BY(mutex);
     Statistics statistics ABSL_GUARDED_BY(mutex);
     int restores ABSL_GUARDED_BY(mutex) = 0;
