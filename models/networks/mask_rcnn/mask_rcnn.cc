@@ -49,19 +49,13 @@ class MaskRcnn : public Model {
     // Looked at while a GPU computes the maps.
     std::vector<bool> finite_inputs;
     for (int64_t i = 0; i < batch.pixels.size(0); ++i) finite_inputs.push_back(AllFinite(batch.pixels[i]));
-    const std::vector<bool> finite_maps = FiniteItems(SmallestOf(levels));
     const std::vector<PictureCandidates> candidates =
         ChooseCandidates(numbers, options_.proposals, options_.exact, on_device_);
 
     std::vector<TaskResult> results;
     for (size_t i = 0; i < candidates.size(); ++i) {
-      if (!finite_inputs[i]) {
-        results.emplace_back(NotFiniteInput());
-      } else if (!finite_maps[i]) {
-        results.push_back(NotFinite("a feature"));
-      } else {
-        results.push_back(Finish(levels, candidates[i], i, batch.placements[i]));
-      }
+      results.push_back(finite_inputs[i] ? Finish(levels, candidates[i], i, batch.placements[i])
+                                         : NotFiniteInput());
     }
     return results;
   }
@@ -74,16 +68,6 @@ class MaskRcnn : public Model {
     for (size_t level = 0; level < levels; ++level)
       maps.push_back({proposal_head_(maps[level].values), maps[level].extents});
     return maps;
-  }
-
-  // The heads turn NaN into 0 (oneDNN's ReLU does), so that their own outputs do not show that the layers
-  // before them have overflowed. The two smallest maps come from all layers of the backbone, and looking at
-  // them takes a hundredth of the time for all.
-  static std::vector<at::Tensor> SmallestOf(const std::vector<FeatureMap>& levels) {
-    std::vector<at::Tensor> values;
-    for (size_t level = std::max<size_t>(2, levels.size()) - 2; level < levels.size(); ++level)
-      values.push_back(levels[level].values);
-    return values;
   }
 
   TaskResult Finish(const std::vector<FeatureMap>& levels, const PictureCandidates& candidates,
