@@ -84,7 +84,7 @@ def forward(self, pixels):
 // The sides of YOLOX's boxes are logarithms: exp(100) is beyond float32.
 TEST_F(DescribedModelTest, ABoxThatOverflowsIsAFailureWhateverItsScore) {
   PictureProgram pictures = ReadDescription(
-      R"({"input": {"resize": "longer", "size": 64}, "head": {"kind": "grid", "strides": [32]}})");
+      R"({"input": {"resize": "longer", "size": 64}, "head": {"kind": "grid", "order": "rows", "strides": [32]}})");
   auto program = Load(R"(
 def forward(self, pixels):
     rows = torch.zeros([pixels.size(0), 4, 6])
