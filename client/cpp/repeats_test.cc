@@ -33,6 +33,7 @@ class SilentDaemon {
     url_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
     thread_ = std::thread([this] {
       connection_ = accept(listening_, nullptr, nullptr);
+      if (connection_ < 0) return ADD_FAILURE() << "no client has connected";
       // Empty SETTINGS, without which a client would not use the connection.
       const char settings[9] = {0, 0, 0, 4};
       EXPECT_EQ(send(connection_, settings, sizeof settings, MSG_NOSIGNAL), 9);
