@@ -333,6 +333,7 @@ TEST_F(GrpcHandlerTest, AShutdownEndsAStreamWithAStatus) {
   EXPECT_THAT(script_.events, ElementsAre("start", "message: 1", "sent", "shutdown", "cancel"));
   EXPECT_EQ(script_.call->cancel_code(), absl::StatusCode::kUnavailable);
   script_.call->Finish({});
+  loop_.RunUntilIdle();
 }
 
 TEST_F(GrpcHandlerTest, AHandlerMayEndItsStreamAfterAShutdown) {
@@ -360,6 +361,7 @@ TEST_F(RequestTest, AShutdownRefusesCallsOfWhichNothingWasProcessed) {
   EXPECT_EQ(Code(*rejected), "12");
   EXPECT_THAT(script_.events, ElementsAre("start"));
   script_.call->Finish({});
+  loop_.RunUntilIdle();
 }
 
 TEST_F(GrpcHandlerTest, HidesTheTextOfExceptions) {
