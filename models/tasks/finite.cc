@@ -1,12 +1,10 @@
 #include "models/tasks/finite.h"
 
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/stack.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 
 namespace saccade::models {
 
@@ -25,26 +23,11 @@ bool AllFinite(std::span<const float> values) {
   return bad == 0;
 }
 
-std::vector<bool> FiniteItems(const std::vector<at::Tensor>& maps) {
-  std::vector<at::Tensor> sums;
-  for (const at::Tensor& map : maps) {
-    std::vector<int64_t> sides(static_cast<size_t>(map.dim() - 1));
-    std::iota(sides.begin(), sides.end(), 1);
-    // A sum of halves would overflow.
-    const bool half = map.scalar_type() == at::kHalf;
-    sums.push_back(map.sum(sides, /*keepdim=*/false, half ? at::kFloat : map.scalar_type()).to(at::kFloat));
-  }
-  const at::Tensor all = at::stack(sums).to(at::kCPU);
-  std::vector<bool> finite(static_cast<size_t>(all.size(1)), true);
-  for (size_t map = 0; map < maps.size(); ++map) {
-    const float* sum = all.const_data_ptr<float>() + static_cast<int64_t>(map) * all.size(1);
-    for (size_t item = 0; item < finite.size(); ++item) {
-      // A sum is finite only if all its terms are. Large finite terms may also overflow.
-      if (finite[item] && !std::isfinite(sum[item]))
-        finite[item] = at::isfinite(maps[map][static_cast<int64_t>(item)]).all().item<bool>();
-    }
-  }
-  return finite;
+bool AllFiniteOnDevice(const at::Tensor& values) {
+  // A sum of halves would overflow.
+  const at::ScalarType type = values.scalar_type() == at::kHalf ? at::kFloat : values.scalar_type();
+  // A sum is finite only if all its terms are. Large finite terms may also overflow.
+  return std::isfinite(values.sum(type).item<float>()) || at::isfinite(values).all().item<bool>();
 }
 
 Failure NotFiniteInput() {

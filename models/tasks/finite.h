@@ -5,7 +5,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "models/tasks/result.h"
 
@@ -15,9 +14,9 @@ namespace saccade::models {
 bool AllFinite(const at::Tensor& values);
 bool AllFinite(std::span<const float> values);
 
-// Whether all values of each item are finite. Each of `maps` is [B, ...] of a floating type, on one device
-// for all. Blocks until a GPU has computed them; reads each map once if its values are below about 1e30.
-std::vector<bool> FiniteItems(const std::vector<at::Tensor>& maps);
+// The same for any floating type and device. Blocks until a GPU has computed the values, and reads them once
+// if they are below about 1e30.
+bool AllFiniteOnDevice(const at::Tensor& values);
 
 // The result for a picture whose input is not finite.
 Failure NotFiniteInput();

@@ -25,7 +25,7 @@ struct Layout {
   bool tiled = false;
   int compression = COMPRESSION_NONE;
   const char* mode = "w";
-  // Of the first page; null if it has none.
+  // The first page has this description; null if it has none.
   const char* description = nullptr;
 };
 

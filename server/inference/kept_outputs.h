@@ -18,7 +18,7 @@ struct OutputFacts {
   std::string name;
   // Whether it is returned if the request names no outputs.
   bool unasked = true;
-  // Of the indices of its last extent; empty if they have none.
+  // Names of the indices of its last extent; empty if they have none.
   const std::vector<std::string>* labels = nullptr;
 };
 

@@ -106,7 +106,7 @@ def check_that_keda_scales(built, name):
 
 # Names beside the component, with its transformer.
 AGAIN = "nameSuffix: -again\nnamePrefix: my-\ntransformers: [../components/keda/names]\n"
-# Of the user's own, in the same kustomization.
+# The user's own Deployment, in the same kustomization.
 FRONT = """apiVersion: apps/v1
 kind: Deployment
 metadata: {name: front}

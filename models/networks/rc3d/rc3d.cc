@@ -75,7 +75,7 @@ class Rc3d : public Model {
     const at::Tensor map = Map(clip, wanted);
     if (!map.defined()) return Failure{"the clip was cancelled: no client waits for its result"};
     // The heads turn NaN into 0 (oneDNN's ReLU does), so that their own outputs would not show it.
-    if (!FiniteItems({map}).front()) return NotFinite("a feature");
+    if (!AllFiniteOnDevice(map)) return NotFinite("a feature");
     const ProposalNumbers numbers = proposal_head_(map);
     if (!AllFinite(numbers.logits) || !AllFinite(numbers.offsets)) return NotFinite("a proposal");
     const std::vector<Segment> proposals = Propose(numbers, frames, options_);

@@ -15,7 +15,7 @@ SCORE_THRESHOLD = 0.05
 # The outputs on which a head is compared with its processor. Some processors want a hundred pairs of a query and a class.
 _TRIAL_QUERIES, _TRIAL_CLASSES = 20, 8
 _TRIAL_SIZE = (480, 640)
-# Of a map of depths, which the processor scales to _TRIAL_SIZE.
+# The size of a map of depths, which the processor scales to _TRIAL_SIZE.
 _TRIAL_MAP = (30, 40)
 # By which transformers scaled depths before its processors did.
 _OLD_FILTER = "bicubic"

@@ -124,7 +124,7 @@ def _crop_apart(a: pb.Crop, b: pb.Crop) -> float:
     kind = a.WhichOneof("result")
     if (a.model, kind) != (b.model, b.WhichOneof("result")):
         return math.inf
-    # Of an error its text is not compared.
+    # The text of an error is not compared.
     value = 0.0 if kind in (None, "error") else _RESULTS[kind](getattr(a, kind), getattr(b, kind))[0]
     scale = TOLERANCES["detections"] / TOLERANCES.get(kind, 1.0)
     return max(value * scale, 1 - _region_overlap(a.region, b.region))
