@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/catalog/poll_schedule.h"
+#include "server/core/retry_hint.h"
 #include "server/logging/log.h"
 #include "server/repository/repository.h"
 #include "server/repository/stamps.h"
@@ -22,6 +23,8 @@ using State = ModelSnapshot::State;
 
 // Maximum number of pending loads and unloads. Each holds a name and at most a configuration.
 constexpr size_t kMaxOrders = 64;
+// How long an order to load a model often takes.
+constexpr absl::Duration kRetryOrder = absl::Seconds(1);
 // Time until the thread goes on after an exception, unless there is an order.
 constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
 // How often the load beside the daemon is looked at.
@@ -165,6 +168,7 @@ void Catalog::Order(const std::string& model, bool is_load, Job job) {
     } else if (orders_->pending.size() >= kMaxOrders) {
       refused = absl::ResourceExhaustedError(absl::StrCat(
           kMaxOrders, " requests to load or unload models are already pending; try again later"));
+      SetRetryAfter(refused, kRetryOrder);
     } else {
       orders_->pending.push_back({model, is_load, std::move(job)});
       orders_->changed = true;
