@@ -16,6 +16,18 @@ from models.reference.training.recipes import RECIPES
 from tools.bench_tiles.sheets import TILE, Found
 
 
+class WithMasks(TorchVisionDetectionModel):
+    """SAHI's own class raises an error for a detection with an empty mask; this one leaves such detections out."""
+
+    def _create_object_prediction_list_from_original_predictions(self, shift_amount_list=None, full_shape_list=None):
+        kept = []
+        for one in self._original_predictions:
+            has_mask = (one["masks"] > self.mask_threshold).flatten(1).any(dim=1)
+            kept.append({name: values[has_mask] for name, values in one.items()})
+        self._original_predictions = kept
+        super()._create_object_prediction_list_from_original_predictions(shift_amount_list, full_shape_list)
+
+
 class InBatches(TorchVisionDetectionModel):
     """SAHI's own class for torchvision's detectors gives the network tile after tile; this one gives it several at once."""
 
@@ -39,7 +51,9 @@ class Sahi:
         network = evaluation.load(recipe, export.path(recipe, True, 0))
         if not masks:
             network.roi_heads.mask_roi_pool = None
-        kind = TorchVisionDetectionModel if batch == 1 else InBatches
+        if masks and batch > 1:
+            raise ValueError("masks are computed tile by tile")
+        kind = WithMasks if masks else TorchVisionDetectionModel if batch == 1 else InBatches
         self.model = kind(model=network, device="cpu", confidence_threshold=score,
                           category_mapping={str(n): name for n, name in enumerate(objects.LABELS)})
         self.options = {"slice_height": TILE, "slice_width": TILE, "overlap_height_ratio": overlap / TILE,
