@@ -6,8 +6,10 @@ import time
 import numpy
 import PIL.Image
 import torch
+from sahi.annotation import get_bbox_from_coco_segmentation
 from sahi.models.torchvision import TorchVisionDetectionModel
 from sahi.predict import get_sliced_prediction
+from sahi.utils.cv import get_coco_segmentation_from_bool_mask
 from sahi.utils.torch_utils import to_float_tensor
 
 from models.reference.scenes import objects
@@ -17,15 +19,20 @@ from tools.bench_tiles.sheets import TILE, Found
 
 
 class WithMasks(TorchVisionDetectionModel):
-    """SAHI's own class raises an error for a detection with an empty mask; this one leaves such detections out."""
+    """SAHI's own class raises an error for a mask that is too thin for a polygon; this one leaves such detections out."""
 
     def _create_object_prediction_list_from_original_predictions(self, shift_amount_list=None, full_shape_list=None):
-        kept = []
-        for one in self._original_predictions:
-            has_mask = (one["masks"] > self.mask_threshold).flatten(1).any(dim=1)
-            kept.append({name: values[has_mask] for name, values in one.items()})
-        self._original_predictions = kept
-        super()._create_object_prediction_list_from_original_predictions(shift_amount_list, full_shape_list)
+        create = super()._create_object_prediction_list_from_original_predictions
+        try:
+            create(shift_amount_list, full_shape_list)
+        except ValueError:
+            self._original_predictions = [self._with_polygons(one) for one in self._original_predictions]
+            create(shift_amount_list, full_shape_list)
+
+    def _with_polygons(self, predictions):
+        masks = (predictions["masks"] > self.mask_threshold).numpy()
+        kept = [get_bbox_from_coco_segmentation(get_coco_segmentation_from_bool_mask(mask)) is not None for mask in masks]
+        return {name: values[torch.tensor(kept)] for name, values in predictions.items()}
 
 
 class InBatches(TorchVisionDetectionModel):
