@@ -130,7 +130,7 @@ bool Capture::Wants(absl::string_view model, const absl::Status& status) const {
     const auto own = choice_.models.find(std::string_view(model.data(), model.size()));
     rate = own != choice_.models.end() ? own->second : choice_.rate;
   }
-  return Happens(rate);
+  return RandomlyTrue(rate);
 }
 
 bool Capture::Reserve(int64_t bytes) {

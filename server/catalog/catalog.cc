@@ -27,7 +27,7 @@ constexpr size_t kMaxOrders = 64;
 constexpr absl::Duration kRetryOrder = absl::Seconds(1);
 // Time until the thread goes on after an exception, unless there is an order.
 constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
-// How often the load beside the daemon is looked at.
+// How often the use of the cores by other processes is measured.
 constexpr absl::Duration kPauseOfLooks = absl::Seconds(10);
 
 absl::Status NotControlled() {
@@ -231,7 +231,7 @@ void Catalog::Run() {
     if (load_changed) Try([&] { thread_trials_ = host_.ThreadTrials(); });
     Try([&] { StartLoads(); });
     if (looks && clock_->Now() >= next_look) {
-      if (!refusing()) Try([&] { Look(); });
+      if (!refusing()) Try([&] { RescanAll(); });
       next_look = schedule.After(clock_->Now());
     }
     Try([&] { host_.ReportLate(clock_->Now()); });
@@ -369,17 +369,17 @@ void Catalog::Sweep() {
 
 void Catalog::WatchLoad() {
   if (!options_.core_use || refusing()) return;
-  std::optional<double> beside;
+  std::optional<double> by_others;
   {
     absl::MutexLock lock(&load_mutex_);
     const absl::Time now = clock_->Now();
     if (now < next_look_at_load_) return;
     next_look_at_load_ = now + kPauseOfLooks;
-    if (const auto use = options_.core_use()) beside = load_change_.Add(now, *use);
+    if (const auto use = options_.core_use()) by_others = contention_change_.Add(now, *use);
   }
-  if (!beside) return;
+  if (!by_others) return;
   Log(LogLevel::kInfo, "the load beside the daemon has changed for long; threads of passes are tried again",
-      {{"share_of_cores", *beside}});
+      {{"share_of_cores", *by_others}});
   absl::MutexLock lock(&orders_->mutex);
   orders_->load_changed = true;
 }
