@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/core/bad_field.h"
 #include "server/core/bytes_elements.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 namespace {
@@ -44,7 +44,7 @@ const Tensor* Find(const NamedTensors& sent, const std::string& name) {
 absl::Status CheckNames(const NamedTensors& sent, const ModelSettings& settings) {
   for (const Tensor& tensor : sent.tensors) {
     const auto named = [&tensor](const auto& other) { return other.name == tensor.name; };
-    const std::string shown = absl::StrCat("'", absl::CHexEscape(tensor.name.substr(0, 128)), "'");
+    const std::string shown = Shown(tensor.name);
     if (std::none_of(settings.inputs.begin(), settings.inputs.end(), named)) {
       return Invalid("inputs", absl::StrCat("no input is named ", shown, "; model '", settings.name,
                                             "' takes ", InputsOf(settings)));
