@@ -5,7 +5,6 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/core/bad_field.h"
 #include "server/core/bytes_elements.h"
 #include "server/core/errors.h"
 
@@ -21,12 +20,6 @@ std::vector<int64_t> WithBatch(absl::Span<const int64_t> dims, bool batched, int
   if (batched) shape.push_back(batch);
   shape.insert(shape.end(), dims.begin(), dims.end());
   return shape;
-}
-
-absl::Status Invalid(absl::string_view subject, absl::string_view problem) {
-  absl::Status error = absl::InvalidArgumentError(absl::StrCat(subject, ": ", problem));
-  SetBadField(error, subject);
-  return error;
 }
 
 std::string InputsOf(const ModelSettings& settings) {
