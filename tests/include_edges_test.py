@@ -65,7 +65,7 @@ ROOMS = {
     "server/simulation": "server/core server/batching server/admission server/simulation std absl",
     # What the catalog's thread decides, without its files.
     "server/simulation/faults": "server/core server/batching server/admission server/catalog/load_queue.h "
-    "server/catalog/room.h server/simulation std absl",
+    "server/catalog/load_plan.h server/simulation std absl",
     # The front's clients and services on virtual time.
     "server/simulation/front": "server/core server/admission server/net server/http server/grpc server/simulation "
     "std absl nghttp2",

@@ -4,7 +4,7 @@
 #include <exception>
 #include <new>
 
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 
 namespace saccade::server {
 namespace {
@@ -73,7 +73,7 @@ void SingleFlight::Land(const std::shared_ptr<Flight>& flight, const absl::Statu
 // One thread at a time. Those that join again do so one after the other: the first of them leads.
 void SingleFlight::ResumeAll(const std::shared_ptr<Flight>& flight, Event event, const Elsewhere& elsewhere) {
   // The waiters do not wait for each other's passes.
-  const LimitPassesHere limit(PassesHere::kNone);
+  const LimitInlinePasses limit(InlinePasses::kNone);
   std::vector<Waiter>& waiters = flight->waiters;
   std::exception_ptr failed;
   while (flight->resumed < waiters.size()) {

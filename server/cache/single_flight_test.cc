@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 
 namespace saccade::server {
 namespace {
@@ -44,7 +44,7 @@ class SingleFlightTest : public ::testing::Test {
               EXPECT_EQ(why.ok(), event != Event::kExpired);
               // A waiter may have to be computed, and the others do not wait for that.
               if (event != Event::kExpired) {
-                EXPECT_EQ(LimitPassesHere::Current(), PassesHere::kNone);
+                EXPECT_EQ(LimitInlinePasses::Current(), InlinePasses::kNone);
               }
               resumed_.emplace_back(name, event);
               if (event == Event::kLeaderLeft && rejoins_) leaders_[name] = Join(name);

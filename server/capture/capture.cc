@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/capture/background.h"
 #include "server/capture/record_format.h"
+#include "server/capture/warnings.h"
 #include "server/core/chance.h"
+#include "server/core/idle_thread.h"
 
 namespace saccade::server {
 namespace {
@@ -130,7 +131,7 @@ bool Capture::Wants(absl::string_view model, const absl::Status& status) const {
     const auto own = choice_.models.find(std::string_view(model.data(), model.size()));
     rate = own != choice_.models.end() ? own->second : choice_.rate;
   }
-  return Happens(rate);
+  return RandomlyTrue(rate);
 }
 
 bool Capture::Reserve(int64_t bytes) {
@@ -175,7 +176,7 @@ void Capture::Stop(absl::Duration max) {
 }
 
 void Capture::Run() {
-  GiveWay();
+  RunAtLowestPriority();
   for (;;) {
     std::deque<CapturedCall> taken;
     bool late = false;
@@ -250,7 +251,7 @@ std::optional<CapturedPixels> Capture::PixelsOf(const CapturedCall& call) {
 
 void Capture::Lose(const std::string& why) {
   const absl::Time now = clock_->Now();
-  if (now - last_warning_ < kBetweenWarnings) return;
+  if (now - last_warning_ < kMinWarningInterval) return;
   last_warning_ = now;
   hooks_.warn(why);
 }

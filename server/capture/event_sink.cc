@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "server/capture/background.h"
+#include "server/capture/warnings.h"
+#include "server/core/idle_thread.h"
 
 namespace saccade::server {
 namespace {
@@ -59,7 +60,7 @@ bool EventSink::given_up() {
 }
 
 void EventSink::Run() {
-  GiveWay();
+  RunAtLowestPriority();
   for (;;) {
     CapturedCall call;
     {
@@ -89,7 +90,7 @@ void EventSink::Send(CapturedCall call) {
       continue;
     }
     const absl::Time now = clock_->Now();
-    if (now - last_warning_ >= kBetweenWarnings) {
+    if (now - last_warning_ >= kMinWarningInterval) {
       last_warning_ = now;
       hooks_.warn(std::string(sent.message()));
     }

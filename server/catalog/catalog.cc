@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/catalog/poll_schedule.h"
+#include "server/core/retry_hint.h"
 #include "server/logging/log.h"
 #include "server/repository/repository.h"
 #include "server/repository/stamps.h"
@@ -22,9 +23,11 @@ using State = ModelSnapshot::State;
 
 // Maximum number of pending loads and unloads. Each holds a name and at most a configuration.
 constexpr size_t kMaxOrders = 64;
+// How long an order to load a model often takes.
+constexpr absl::Duration kRetryOrder = absl::Seconds(1);
 // Time until the thread goes on after an exception, unless there is an order.
 constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
-// How often the load beside the daemon is looked at.
+// How often the use of the cores by other processes is measured.
 constexpr absl::Duration kPauseOfLooks = absl::Seconds(10);
 
 absl::Status NotControlled() {
@@ -165,6 +168,7 @@ void Catalog::Order(const std::string& model, bool is_load, Job job) {
     } else if (orders_->pending.size() >= kMaxOrders) {
       refused = absl::ResourceExhaustedError(absl::StrCat(
           kMaxOrders, " requests to load or unload models are already pending; try again later"));
+      SetRetryAfter(refused, kRetryOrder);
     } else {
       orders_->pending.push_back({model, is_load, std::move(job)});
       orders_->changed = true;
@@ -227,7 +231,7 @@ void Catalog::Run() {
     if (load_changed) Try([&] { thread_trials_ = host_.ThreadTrials(); });
     Try([&] { StartLoads(); });
     if (looks && clock_->Now() >= next_look) {
-      if (!refusing()) Try([&] { Look(); });
+      if (!refusing()) Try([&] { RescanAll(); });
       next_look = schedule.After(clock_->Now());
     }
     Try([&] { host_.ReportLate(clock_->Now()); });
@@ -365,17 +369,17 @@ void Catalog::Sweep() {
 
 void Catalog::WatchLoad() {
   if (!options_.core_use || refusing()) return;
-  std::optional<double> beside;
+  std::optional<double> by_others;
   {
     absl::MutexLock lock(&load_mutex_);
     const absl::Time now = clock_->Now();
     if (now < next_look_at_load_) return;
     next_look_at_load_ = now + kPauseOfLooks;
-    if (const auto use = options_.core_use()) beside = load_change_.Add(now, *use);
+    if (const auto use = options_.core_use()) by_others = contention_change_.Add(now, *use);
   }
-  if (!beside) return;
+  if (!by_others) return;
   Log(LogLevel::kInfo, "the load beside the daemon has changed for long; threads of passes are tried again",
-      {{"share_of_cores", *beside}});
+      {{"share_of_cores", *by_others}});
   absl::MutexLock lock(&orders_->mutex);
   orders_->load_changed = true;
 }

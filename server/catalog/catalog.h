@@ -26,12 +26,12 @@
 #include "absl/time/time.h"
 #include "server/catalog/backoff.h"
 #include "server/catalog/catalog_options.h"
-#include "server/catalog/load_beside.h"
+#include "server/catalog/core_contention.h"
+#include "server/catalog/load_plan.h"
 #include "server/catalog/load_queue.h"
 #include "server/catalog/model_host.h"
 #include "server/catalog/model_table.h"
 #include "server/catalog/promotions.h"
-#include "server/catalog/room.h"
 #include "server/catalog/served_model.h"
 #include "server/core/clock.h"
 #include "server/engine/ready_model.h"
@@ -130,7 +130,8 @@ class Catalog final : public ModelFinder {
   void CountDemand() { host_.CountDemand(); }
 
   // Calls DeviceGroup::Sweep() of the CPU and GPU devices, and LoadQueue::Sweep(), and passes decisions about
-  // shadow versions on to the catalog's thread. Looks at the load beside the daemon every ten seconds.
+  // shadow versions on to the catalog's thread. Measures the use of the cores by other processes every ten
+  // seconds.
   void Sweep();
 
   // Rejects pending and further loads and unloads, and gives up loads in progress at their next step: those
@@ -181,7 +182,7 @@ class Catalog final : public ModelFinder {
     bool wanted ABSL_GUARDED_BY(mutex) = false;
     // Set when a shadow version was promoted or refused.
     bool decided ABSL_GUARDED_BY(mutex) = false;
-    // Set when the load beside the daemon has changed for long.
+    // Set when other processes have used more or less of the cores for long.
     bool load_changed ABSL_GUARDED_BY(mutex) = false;
     // Like `decided`, set by a thread that may not take the mutex; Sweep() passes it on.
     std::atomic<bool> just_decided{false};
@@ -198,9 +199,9 @@ class Catalog final : public ModelFinder {
   static bool Guard(absl::FunctionRef<void()> action);
   // The same, and sets `failed_` after an exception.
   void Try(absl::FunctionRef<void()> action);
-  // What an action has failed with until it is known better. Takes no memory.
+  // Placeholder status of an action that threw; needs no memory.
   static absl::Status FailureWithoutText();
-  // What is told to orders and loads that do not begin any more.
+  // Status for orders and loads that Close() prevents from starting.
   static absl::Status Closing();
   // Returns the first failure.
   absl::Status LoadAtStart();
@@ -259,8 +260,8 @@ class Catalog final : public ModelFinder {
   absl::Status LoadParts(const ModelSettings& settings, int depth);
   void DoUnload(const std::string& name, bool with_dependents, Done done);
   std::vector<std::string> WithDependents(const std::string& name) const;
-  void Look();
-  void LookAt(const std::string& repository);
+  void RescanAll();
+  void Rescan(const std::string& repository);
   // Removes the models of a repository that has become empty which another repository holds. The next scans
   // load them from there. If a volume was unmounted, a copy that can be read takes the place of the files
   // that cannot, as at the next start.
@@ -390,7 +391,7 @@ class Catalog final : public ModelFinder {
   // Versions whose threads are still to be tried again.
   std::deque<ModelHost::ThreadTrial> thread_trials_;
   absl::Mutex load_mutex_;
-  LoadChange load_change_ ABSL_GUARDED_BY(load_mutex_);
+  ContentionChange contention_change_ ABSL_GUARDED_BY(load_mutex_);
   absl::Time next_look_at_load_ ABSL_GUARDED_BY(load_mutex_) = absl::InfinitePast();
   // By model, the value last passed to model_changed.
   std::map<std::string, bool> reported_;

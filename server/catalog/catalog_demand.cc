@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/catalog/catalog.h"
-#include "server/catalog/room.h"
+#include "server/catalog/load_plan.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -52,12 +52,12 @@ absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   if (max == 0 || held + bytes <= max) return absl::OkStatus();
   std::vector<LoadedModel> others = LoadedModels();
   std::erase_if(others, [&](const LoadedModel& other) { return other.name == name; });
-  auto plan = PlanRoom(others, held, bytes, max);
+  auto plan = PlanUnloads(others, held, bytes, max);
   if (!plan.ok() && loading_.empty() && host_.MemoryAhead(name) > 0) {
     // Their turn comes after this model's.
     host_.DropAllAhead(name);
     held = host_.MemoryInUse() + running_.reserved();
-    plan = PlanRoom(std::move(others), held, bytes, max);
+    plan = PlanUnloads(std::move(others), held, bytes, max);
   }
   if (!plan.ok()) return plan.status();
   for (const std::string& other : *plan) UnloadIdle(other, "its memory is needed");

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/catalog/kinds_text.h"
-#include "server/catalog/load_beside.h"
+#include "server/catalog/core_contention.h"
+#include "server/catalog/measured_kinds_text.h"
 #include "server/catalog/model_control.h"
 #include "server/core/numa_nodes.h"
 #include "server/engine/model_permissions.h"

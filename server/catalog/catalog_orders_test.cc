@@ -5,12 +5,15 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/catalog/catalog.h"
 #include "server/catalog/testing/catalog_fixture.h"
 #include "server/catalog/testing/pending.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 namespace {
@@ -55,6 +58,26 @@ TEST_F(CatalogOrdersTest, AnOrderThatThrowsEndsNeitherTheThreadNorOtherOrders) {
     EXPECT_TRUE(Load("m").ok());
     EXPECT_TRUE(watched.expired()) << "what it keeps may answer the client";
   }
+}
+
+TEST_F(CatalogOrdersTest, OneOrderTooManyIsToldWhenToTryAgain) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  absl::Notification begun;
+  absl::Notification go;
+  catalog_->Load("nowhere", std::nullopt, [&](const absl::Status&) {
+    begun.Notify();
+    go.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  std::vector<Pending> taken(64);
+  for (Pending& order : taken) catalog_->Load("m", std::nullopt, order.End());
+  Pending refused;
+  catalog_->Load("m", std::nullopt, refused.End());
+  EXPECT_EQ(refused.Await().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(RetryAfter(refused.status)) << "REST would say that the request is too large";
+  go.Notify();
+  for (Pending& order : taken) EXPECT_TRUE(order.Await().ok()) << order.status;
 }
 
 TEST_F(CatalogOrdersTest, OrdersNeedTheModeForThem) {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/catalog/catalog.h"
-#include "server/catalog/room.h"
+#include "server/catalog/load_plan.h"
 #include "server/logging/log.h"
 #include "server/repository/stamps.h"
 

@@ -118,7 +118,7 @@ TEST_F(CatalogTest, ThreadsAreTriedAgainOnceTheLoadBesideTheDaemonHasChanged) {
   for (const char* model : {"another", "m"}) Write(model, 1);
   catalog_.emplace(CatalogOptions{.repositories = {repository_.string()},
                                   .cores = 2,
-                                  .core_use = [] { return CoreUse{.beside = 1, .own = 0}; }},
+                                  .core_use = [] { return CoreUse{.by_others = 1, .own = 0}; }},
                    &clock_, &metrics_);
   ASSERT_TRUE(catalog_->Scan().ok());
   Pending loaded;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 
@@ -181,7 +181,7 @@ void LoadQueue::Loaded(const std::string& model, absl::Duration took) {
   }
   // The resumed requests' passes must not run on this thread: they would delay other requests and the next
   // load.
-  const LimitPassesHere limit(PassesHere::kNone);
+  const LimitInlinePasses limit(InlinePasses::kNone);
   for (Waiter& waiter : waiters) std::move(waiter.resume)(absl::OkStatus());
 }
 

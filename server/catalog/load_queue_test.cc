@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/core/retry_hint.h"
 
 namespace saccade::server {
@@ -76,11 +76,11 @@ TEST_F(LoadQueueTest, TheNumberOfClientsThatAreCountedIsBounded) {
 }
 
 TEST_F(LoadQueueTest, TheThreadThatLoadsComputesNoPassOfARequest) {
-  std::vector<PassesHere> passes;
+  std::vector<InlinePasses> passes;
   for (int i = 0; i < 2; ++i)
-    queue_.Await(Call("a"), [&](const absl::Status&) { passes.push_back(LimitPassesHere::Current()); });
+    queue_.Await(Call("a"), [&](const absl::Status&) { passes.push_back(LimitInlinePasses::Current()); });
   queue_.Loaded("a", absl::Seconds(1));
-  EXPECT_THAT(passes, testing::ElementsAre(PassesHere::kNone, PassesHere::kNone));
+  EXPECT_THAT(passes, testing::ElementsAre(InlinePasses::kNone, InlinePasses::kNone));
 }
 
 TEST_F(LoadQueueTest, TheNumberOfRequestsThatWaitIsBounded) {

@@ -23,7 +23,7 @@
 #include "server/batching/device_group.h"
 #include "server/catalog/catalog_options.h"
 #include "server/catalog/instance_trial.h"
-#include "server/catalog/kinds_file.h"
+#include "server/catalog/measured_kinds_file.h"
 #include "server/catalog/model_table.h"
 #include "server/catalog/pinned_cores.h"
 #include "server/catalog/served_model.h"
@@ -260,7 +260,7 @@ class ModelHost {
   Metrics* const metrics_;
   mutable absl::Mutex mutex_;
   // Declared before the models, which they must outlive.
-  KindsFile kinds_file_;
+  MeasuredKindsFile kinds_file_;
   ModelKinds kinds_;
   LogOnce log_once_;
   DeviceGroup cores_;

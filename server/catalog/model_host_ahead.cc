@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/catalog/load_plan.h"
 #include "server/catalog/model_host.h"
-#include "server/catalog/room.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {

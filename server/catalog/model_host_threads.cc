@@ -98,7 +98,7 @@ absl::Status ModelHost::MeasureThreads(const std::shared_ptr<ServedModel>& servi
 absl::Status ModelHost::ChangeThreads(const ServedModel& serving, const InstanceSplit& split, Model* model) {
   ServedModelOptions options = OptionsOf(serving.settings(), serving.files(), model);
   options.split = split;
-  // Its answers must not change because other processes disturb a measurement.
+  // Measuring it again under load could choose another precision and change answers.
   options.precision = serving.precision();
   options.takes_over = true;
   // The version goes on to be listed as ready.

@@ -1,10 +1,10 @@
 #include "server/catalog/model_table.h"
+#include "server/core/errors.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,11 +16,6 @@ namespace {
 using State = ModelSnapshot::State;
 
 constexpr auto kFirst = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
-
-// Escapes and shortens a name that a client sent, for use in an error.
-std::string Quoted(absl::string_view name) {
-  return absl::StrCat("'", absl::CHexEscape(name.substr(0, 128)), "'");
-}
 
 // Accepts only digits without a leading zero, as the daemon writes versions, so that each number has one
 // form.
@@ -50,7 +45,7 @@ absl::StatusOr<ModelTable::Models::const_iterator> ModelTable::Find(absl::string
   if (found != models_.end()) return found;
   std::string known = absl::StrJoin(models_, ", ", kFirst);
   if (known.size() > 1024) known = absl::StrCat(known.substr(0, 1024), " ...");
-  return absl::NotFoundError(absl::StrCat("no model ", Quoted(name), "; this daemon has: ",
+  return absl::NotFoundError(absl::StrCat("no model ", Shown(name), "; this daemon has: ",
                                           known.empty() ? "none (its repository is empty)" : known));
 }
 
@@ -182,7 +177,7 @@ absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::stri
   const auto& labels = (*model)->second.labels;
   if (const auto label = labels.find(std::string(version)); label != labels.end()) return label->second;
   absl::Status unknown = absl::InvalidArgumentError(
-      absl::StrCat("version: is ", Quoted(version), "; expected a positive integer",
+      absl::StrCat("version: is ", Shown(version), "; expected a positive integer",
                    labels.empty() ? " or an empty string for the latest"
                                   : absl::StrCat(", an empty string for the latest, or one of model '", name,
                                                  "'s labels ", absl::StrJoin(labels, ", ", kFirst))));

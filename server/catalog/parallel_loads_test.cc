@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using State = ModelSnapshot::State;
 
 // Other processes have all cores.
-const auto kBusy = [] { return CoreUse{.beside = 1, .own = 0}; };
+const auto kBusy = [] { return CoreUse{.by_others = 1, .own = 0}; };
 
 class ParallelLoadsTest : public DemandTest {
  protected:

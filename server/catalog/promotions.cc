@@ -177,7 +177,7 @@ void Promotions::Keep(const std::string& model, Promotion promotion, const Model
   std::string files = FilesOf(stamp, promotion.replaces, promotion.shadow);
   kept_[model] = {std::move(promotion), std::move(files)};
   if (folder_.empty()) return;
-  // What another daemon has decided meanwhile about other models.
+  // Merge promotions that other daemons have written to the file since it was read.
   if (const auto text = ReadStateFile(path_, kMaxPromotionsBytes); text.ok()) {
     if (auto others = ReadPromotions(*text); others.ok()) kept_.merge(*others);
   }

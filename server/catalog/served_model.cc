@@ -12,7 +12,7 @@
 #include "models/device/use_threads.h"
 #include "server/catalog/cores.h"
 #include "server/core/idle_thread.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/core/usable_cores.h"
 #include "server/engine/device_lost.h"
 #include "server/logging/log.h"
@@ -148,7 +148,7 @@ void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<Ca
     batch_was_cut = batch.size() != handed_out;
     if (!batch.empty()) bucket = batch[0]->bucket();
     // An answer may start another call, whose pass may run on this thread, but no further ones.
-    const LimitPassesHere limit(PassesHere::kOwn);
+    const LimitInlinePasses limit(InlinePasses::kOwn);
     if (lost_[instance]) {
       for (auto& share : batch) end.failed.push_back({std::move(share), GpuLost()});
     } else {
@@ -238,17 +238,17 @@ void ServedModel::LogChanges(const DeviceModel<CallShare>::Changes& changes) con
 absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
   share->BeginWait(&waiting_requests_);
   // Passes on GPUs, on pinned cores or on idle ones only run on their instances' threads.
-  const PassesHere here = LimitPassesHere::Current();
+  const InlinePasses here = LimitInlinePasses::Current();
   const bool elsewhere = !options_.settings.gpus.empty() || options_.settings.pin || is_shadow();
-  if (elsewhere || here == PassesHere::kNone) return queue_->Submit(share);
+  if (elsewhere || here == InlinePasses::kNone) return queue_->Submit(share);
   std::optional<TinyBatch<CallShare>> tiny;
   absl::Status taken = queue_->Submit(share, &tiny);
   if (!tiny) return taken;
-  const TimePassesHere time(clock_);
+  const TimeInlinePasses time(clock_);
   // This thread may have computed for another model, or for none.
   models::UseThreads(threads_);
   const absl::Time lent_until =
-      here == PassesHere::kAny ? clock_->Now() + kMaxLentTime : absl::InfinitePast();
+      here == InlinePasses::kAny ? clock_->Now() + kMaxLentTime : absl::InfinitePast();
   while (tiny) {
     std::optional<TinyBatch<CallShare>> next;
     try {

@@ -15,8 +15,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/device/use_threads.h"
+#include "server/core/inline_passes.h"
 #include "server/core/numa_nodes.h"
-#include "server/core/passes_here.h"
 #include "server/core/usable_cores.h"
 #include "server/engine/testing.h"
 #include "server/logging/log.h"
@@ -210,11 +210,11 @@ class QueueingEngine final : public AnsweringEngine {
   std::vector<std::thread::id>* const on_;
 };
 
-class PassesHereTest : public ServedModelTest {
+class InlinePassesTest : public ServedModelTest {
  protected:
   // Submits a request on this thread, within a limit, and during its pass another one on another thread.
   // Returns for both whether this thread computed them.
-  std::vector<bool> ComputedHere(PassesHere passes) {
+  std::vector<bool> ComputedHere(InlinePasses passes) {
     absl::Notification began;
     absl::Notification queued;
     std::vector<std::thread::id> on;
@@ -233,7 +233,7 @@ class PassesHereTest : public ServedModelTest {
     });
     auto share = std::move(ShareOut(Call({kSide}, outcome_))[0]);
     {
-      const LimitPassesHere limit(passes);
+      const LimitInlinePasses limit(passes);
       EXPECT_TRUE(model.Submit(share).ok());
     }
     other.join();
@@ -246,16 +246,16 @@ class PassesHereTest : public ServedModelTest {
   }
 };
 
-TEST_F(PassesHereTest, AFreeThreadGoesOnWithOtherRequests) {
-  EXPECT_THAT(ComputedHere(PassesHere::kAny), ElementsAre(true, true));
+TEST_F(InlinePassesTest, AFreeThreadGoesOnWithOtherRequests) {
+  EXPECT_THAT(ComputedHere(InlinePasses::kAny), ElementsAre(true, true));
 }
 
-TEST_F(PassesHereTest, AThreadThatIsAwaitedComputesItsOwnRequestOnly) {
-  EXPECT_THAT(ComputedHere(PassesHere::kOwn), ElementsAre(true, false));
+TEST_F(InlinePassesTest, AThreadThatIsAwaitedComputesItsOwnRequestOnly) {
+  EXPECT_THAT(ComputedHere(InlinePasses::kOwn), ElementsAre(true, false));
 }
 
-TEST_F(PassesHereTest, AThreadWithMoreToStartComputesNothing) {
-  EXPECT_THAT(ComputedHere(PassesHere::kNone), ElementsAre(false, false));
+TEST_F(InlinePassesTest, AThreadWithMoreToStartComputesNothing) {
+  EXPECT_THAT(ComputedHere(InlinePasses::kNone), ElementsAre(false, false));
 }
 
 // What an answer starts may be computed here, but nothing after it: the instance waits.
@@ -268,11 +268,11 @@ TEST_F(ServedModelTest, AnInstanceIsNotLentToOtherRequests) {
   };
   ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
   ASSERT_TRUE(model.Load().ok());
-  PassesHere passes = PassesHere::kAny;
-  outcome_->when_answered = [&] { passes = LimitPassesHere::Current(); };
+  InlinePasses passes = InlinePasses::kAny;
+  outcome_->when_answered = [&] { passes = LimitInlinePasses::Current(); };
   auto share = std::move(ShareOut(Call({kSide}, outcome_))[0]);
   ASSERT_TRUE(model.Submit(share).ok());
-  EXPECT_EQ(passes, PassesHere::kOwn);
+  EXPECT_EQ(passes, InlinePasses::kOwn);
   model.Close();
 }
 

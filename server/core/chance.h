@@ -1,12 +1,12 @@
-// Decides by chance.
+// A random decision with a given probability.
 #pragma once
 
 #include <random>
 
 namespace saccade::server {
 
-// Returns true with this probability, 0 to 1. Thread-safe.
-inline bool Happens(double probability) {
+// Returns true with `probability`, which is 0 to 1. Thread-safe.
+inline bool RandomlyTrue(double probability) {
   if (probability >= 1) return true;
   if (probability <= 0) return false;
   thread_local std::minstd_rand generator{std::random_device()()};

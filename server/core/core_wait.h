@@ -5,7 +5,8 @@
 
 namespace saccade::server {
 
-// How long the calling thread has waited so since it began. Zero where the kernel does not say. Takes some
+// Total time that the calling thread was ready to run but not running, since it started. Zero where the
+// kernel does not say. Takes some
 // microseconds.
 absl::Duration TimeWithoutCore();
 

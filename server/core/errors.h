@@ -12,10 +12,11 @@
 
 namespace saccade::server {
 
-// A client's text, shortened, escaped and quoted.
-inline std::string Shown(absl::string_view text) {
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, 128)), "'");
-}
+// The beginning of a client's text, escaped: errors stay in memory until the client reads them, uncharged.
+inline std::string Shortened(absl::string_view text) { return absl::CHexEscape(text.substr(0, 128)); }
+
+// The same in quotes.
+inline std::string Shown(absl::string_view text) { return absl::StrCat("'", Shortened(text), "'"); }
 
 inline absl::Status Invalid(absl::string_view subject, absl::string_view problem) {
   absl::Status error = absl::InvalidArgumentError(absl::StrCat(subject, ": ", problem));

@@ -1,5 +1,5 @@
-// Marks an INVALID_ARGUMENT that is about values of the input, which a model found while it computed. If
-// another model has made them, the request is not wrong.
+// Marks an INVALID_ARGUMENT that a model reported about the values of its input, such as NaN. If another
+// model made the input, as in an ensemble, the client's request is not at fault.
 #pragma once
 
 #include "absl/status/status.h"

@@ -138,7 +138,7 @@ TEST(CodedPictureTest, JpegsAreReducedAsOpenCvReducesThem) {
   for (const auto& [reduction, mode] :
        {std::pair{2, cv::IMREAD_REDUCED_COLOR_2}, std::pair{4, cv::IMREAD_REDUCED_COLOR_4},
         std::pair{8, cv::IMREAD_REDUCED_COLOR_8}}) {
-    const auto reduced = DecodeJpeg(jpeg, reduction, nullptr);
+    const auto reduced = DecodeJpeg(jpeg, PictureHeader(), reduction, nullptr);
     ASSERT_TRUE(reduced.ok()) << reduced.status();
     EXPECT_TRUE(Same(*reduced, cv::imdecode(bytes, mode))) << reduction;
   }

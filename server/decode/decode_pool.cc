@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 
 namespace saccade::server {
 
@@ -85,7 +85,7 @@ void DecodePool::Work() {
       if (!taken) return;
     }
     const absl::Time started = options_.clock->Now();
-    const absl::Duration passes_before = TimeOfPassesHere();
+    const absl::Duration passes_before = InlinePassTime();
     try {
       std::move(taken->job.run)();
     } catch (const std::exception& error) {
@@ -96,7 +96,7 @@ void DecodePool::Work() {
     // Frees what the task holds before the next one is waited for.
     taken->job = {};
     // A task may compute forward passes, which are no decoding.
-    const absl::Duration passes = TimeOfPassesHere() - passes_before;
+    const absl::Duration passes = InlinePassTime() - passes_before;
     absl::MutexLock lock(&mutex_);
     queue_.Done(*taken, options_.clock->Now() - started - passes);
   }

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 
 namespace saccade::server {
 namespace {
@@ -165,7 +165,7 @@ TEST(DecodePoolTest, PassesThatATaskComputesAreNoDemandOfDecoding) {
   auto pool = MakePool({.threads = 1, .clock = &clock});
   ASSERT_TRUE(pool->Schedule([&] {
                     clock.Advance(absl::Milliseconds(10));
-                    const TimePassesHere passes(&clock);
+                    const TimeInlinePasses passes(&clock);
                     clock.Advance(absl::Milliseconds(30));
                   })
                   .ok());

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -37,7 +37,7 @@ void AnswerOrder::End(int64_t number, Leave leave) {
   }
   // A callback may start another call. Its pass must not run on this thread, which would delay the other
   // answers.
-  const LimitPassesHere limit(PassesHere::kNone);
+  const LimitInlinePasses limit(InlinePasses::kNone);
   // Without the lock, because the callback may call Enter(), and destroying it may free much.
   for (Leave next; TakeFirst(next);) {
     try {

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 
 namespace saccade::server {
 namespace {
@@ -43,9 +43,9 @@ TEST_F(AnswerOrderTest, NoAnswerWaitsForAPassThatAnotherStarts) {
   auto first = order_.Enter();
   auto second = order_.Enter();
   Answer(second, 2);
-  PassesHere passes = PassesHere::kAny;
-  first.Answer([&] { passes = LimitPassesHere::Current(); });
-  EXPECT_EQ(passes, PassesHere::kNone);
+  InlinePasses passes = InlinePasses::kAny;
+  first.Answer([&] { passes = LimitInlinePasses::Current(); });
+  EXPECT_EQ(passes, InlinePasses::kNone);
   EXPECT_THAT(left_, ElementsAre(2));
 }
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -135,7 +135,7 @@ Shares Apart(Shares shares) {
 
 void SubmitShares(ReadyModel& model, Shares shares) {
   for (std::unique_ptr<CallShare>& share : shares) {
-    const LimitPassesHere limit(&share == &shares.back() ? PassesHere::kAny : PassesHere::kNone);
+    const LimitInlinePasses limit(&share == &shares.back() ? InlinePasses::kAny : InlinePasses::kNone);
     if (absl::Status submitted = model.Submit(share); !submitted.ok()) share->Reject(submitted);
   }
 }

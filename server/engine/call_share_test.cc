@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/batching/device_model.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/engine/passes.h"
 #include "server/engine/testing.h"
 
@@ -79,34 +79,34 @@ class NotingModel final : public FakeModel {
  public:
   using FakeModel::FakeModel;
   absl::Status Submit(std::unique_ptr<CallShare>& share) override {
-    passes.push_back(LimitPassesHere::Current());
+    passes.push_back(LimitInlinePasses::Current());
     return FakeModel::Submit(share);
   }
-  std::vector<PassesHere> passes;
+  std::vector<InlinePasses> passes;
 };
 
 TEST_F(CallShareTest, NoShareWaitsForThePassOfAnother) {
   NotingModel model(3, &description_, model_metrics_.get());
   SubmitShares(model, ShareOut(Call({64, 32, 96}, outcome_)));
-  EXPECT_THAT(model.passes, ElementsAre(PassesHere::kNone, PassesHere::kNone, PassesHere::kAny));
+  EXPECT_THAT(model.passes, ElementsAre(InlinePasses::kNone, InlinePasses::kNone, InlinePasses::kAny));
   EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kUnimplemented) << "the model takes no share";
   EXPECT_EQ(outcome_->answers, 1);
 }
 
 TEST_F(CallShareTest, NoAnswerOfABatchWaitsForAPassThatAnotherStarts) {
-  std::vector<PassesHere> passes;
+  std::vector<InlinePasses> passes;
   std::vector<std::shared_ptr<Outcome>> outcomes;
   Shares batch;
   for (int i = 0; i < 3; ++i) {
     outcomes.push_back(std::make_shared<Outcome>());
-    outcomes.back()->when_answered = [&] { passes.push_back(LimitPassesHere::Current()); };
+    outcomes.back()->when_answered = [&] { passes.push_back(LimitInlinePasses::Current()); };
     batch.push_back(std::move(ShareOut(Call({32}, outcomes.back())).at(0)));
   }
   ComputeShares(std::move(batch), &clock_, model_metrics_.get(), [](const Shares& shares) {
     return std::vector<ShareAnswer>(
         shares.size(), std::vector<models::TaskResult>(1, models::Classification{.logits = {1}}));
   });
-  EXPECT_THAT(passes, ElementsAre(PassesHere::kNone, PassesHere::kNone, PassesHere::kOwn));
+  EXPECT_THAT(passes, ElementsAre(InlinePasses::kNone, InlinePasses::kNone, InlinePasses::kOwn));
 }
 
 // A request of several buckets waits once, as long as any of its parts does.

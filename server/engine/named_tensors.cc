@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/core/bad_field.h"
 #include "server/core/bytes_elements.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 namespace {
@@ -21,12 +20,6 @@ std::vector<int64_t> WithBatch(absl::Span<const int64_t> dims, bool batched, int
   if (batched) shape.push_back(batch);
   shape.insert(shape.end(), dims.begin(), dims.end());
   return shape;
-}
-
-absl::Status Invalid(absl::string_view subject, absl::string_view problem) {
-  absl::Status error = absl::InvalidArgumentError(absl::StrCat(subject, ": ", problem));
-  SetBadField(error, subject);
-  return error;
 }
 
 std::string InputsOf(const ModelSettings& settings) {
@@ -44,7 +37,7 @@ const Tensor* Find(const NamedTensors& sent, const std::string& name) {
 absl::Status CheckNames(const NamedTensors& sent, const ModelSettings& settings) {
   for (const Tensor& tensor : sent.tensors) {
     const auto named = [&tensor](const auto& other) { return other.name == tensor.name; };
-    const std::string shown = absl::StrCat("'", absl::CHexEscape(tensor.name.substr(0, 128)), "'");
+    const std::string shown = Shown(tensor.name);
     if (std::none_of(settings.inputs.begin(), settings.inputs.end(), named)) {
       return Invalid("inputs", absl::StrCat("no input is named ", shown, "; model '", settings.name,
                                             "' takes ", InputsOf(settings)));

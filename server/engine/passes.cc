@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "server/core/core_wait.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/engine/device_lost.h"
 #include "server/engine/pass_copies.h"
 #include "server/logging/log.h"
@@ -121,7 +121,7 @@ void Passes::Compute(Shares shares) {
     for (size_t i = 0; i < shares.size(); ++i) {
       // An answer may start another call. Its pass must not run on this thread, which has more answers to
       // give.
-      const LimitPassesHere limit(i + 1 < shares.size() ? PassesHere::kNone : PassesHere::kOwn);
+      const LimitInlinePasses limit(i + 1 < shares.size() ? InlinePasses::kNone : InlinePasses::kOwn);
       AnswerShare(*shares[i], std::move((*answers)[i]), pass);
       shares[i].reset();
     }

@@ -81,7 +81,8 @@ struct Comparing {
   void operator()(absl::StatusOr<Response> outcome) const {
     if (!outcome.ok()) return shadow->EndFailed(original, outcome.status(), clock->Now());
     const PassTime pass = PassOf(*outcome);
-    shadow->EndAnswered(original, answer, {std::move(outcome->results), std::move(outcome->outputs)}, pass,
+    shadow->EndAnswered(original, answer,
+                        {std::move(outcome->results), std::move(outcome->outputs), answer.is_depth}, pass,
                         clock->Now());
   }
 };
@@ -103,7 +104,7 @@ std::shared_ptr<PredictCall> MakeCopy(const AnsweredRequest& answered, std::shar
                    .shadow = model->identity(),
                    .picture = picture.empty() ? nullptr : std::make_shared<const std::string>(picture),
                    .pass = pass},
-      .answer = {response.results, response.outputs},
+      .answer = {response.results, response.outputs, deps.model->description().task == models::Task::kDepth},
       .clock = deps.clock});
   Request copy = RequestOfCopy(request, *model, deps.clock->Now());
   auto call = std::make_shared<PredictCall>(

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/core/wrong_values.h"
 #include "server/engine/answer_charge.h"
 #include "server/ensembles/step_error.h"
@@ -100,7 +100,7 @@ bool EnsembleRun::StartNext() {
     // Fails the step if its model forgets it, or if this function throws.
     const std::shared_ptr<const void> answerer(
         nullptr, [run = shared_from_this(), step](const void*) { run->EndUnanswered(step); });
-    const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
+    const LimitInlinePasses limit(last ? InlinePasses::kOwn : InlinePasses::kNone);
     TensorCall call;
     {
       const absl::MutexLock lock(&mutex_);

@@ -14,7 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "server/core/bad_field.h"
 #include "server/core/fake_clock.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/core/shed_reason.h"
 #include "server/core/wrong_values.h"
 #include "server/engine/answer_charge.h"
@@ -47,7 +47,7 @@ struct Started {
   TensorCall call;
   TensorDone done;
   // What its thread might have computed then.
-  PassesHere passes;
+  InlinePasses passes;
 };
 
 class EnsembleRunTest : public ::testing::Test {
@@ -70,7 +70,7 @@ class EnsembleRunTest : public ::testing::Test {
         {.plan = &plan_,
          .infer =
              [this](TensorCall step, TensorDone done) {
-               started_.push_back({std::move(step), std::move(done), LimitPassesHere::Current()});
+               started_.push_back({std::move(step), std::move(done), LimitInlinePasses::Current()});
              },
          .clock = &clock_},
         std::move(call), [this](absl::StatusOr<TensorAnswer> answer) {
@@ -191,16 +191,16 @@ TEST_F(EnsembleRunTest, WhatDoesNotWaitForEachOtherRunsTogether) {
 
 TEST_F(EnsembleRunTest, AStepIsNotComputedByTheThreadThatHasOthersToStart) {
   Start(Diamond(), {Text("in", "1")});
-  EXPECT_EQ(started_.at(0).passes, PassesHere::kOwn);
+  EXPECT_EQ(started_.at(0).passes, InlinePasses::kOwn);
   Answer("top");
   ASSERT_EQ(started_.size(), 2u);
-  EXPECT_EQ(started_[0].passes, PassesHere::kNone);
-  EXPECT_EQ(started_[1].passes, PassesHere::kOwn) << "no other step waits for the thread";
+  EXPECT_EQ(started_[0].passes, InlinePasses::kNone);
+  EXPECT_EQ(started_[1].passes, InlinePasses::kOwn) << "no other step waits for the thread";
   Answer("left");
   Answer("right");
-  EXPECT_EQ(started_.at(0).passes, PassesHere::kOwn);
+  EXPECT_EQ(started_.at(0).passes, InlinePasses::kOwn);
   Answer("join");
-  EXPECT_EQ(LimitPassesHere::Current(), PassesHere::kAny);
+  EXPECT_EQ(LimitInlinePasses::Current(), InlinePasses::kAny);
 }
 
 TEST_F(EnsembleRunTest, WhatNobodyWantsIsNotComputed) {
@@ -462,7 +462,7 @@ TEST(EnsembleRun, AStepThatCannotBeStartedFailsTheRun) {
   std::optional<Started> good;
   const auto infer = [&](TensorCall step, TensorDone done) {
     if (step.model == "broken") throw std::bad_alloc();
-    good = Started{std::move(step), std::move(done), LimitPassesHere::Current()};
+    good = Started{std::move(step), std::move(done), LimitInlinePasses::Current()};
   };
   TensorCall call;
   call.inputs.push_back(Text("in", "1"));

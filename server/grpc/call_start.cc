@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/grpc/beginning.h"
+#include "server/core/errors.h"
 #include "server/grpc/metadata.h"
 #include "server/http/http_headers.h"
 
@@ -32,14 +32,14 @@ absl::Status AddBinary(absl::string_view name, absl::string_view value, Metadata
   const ptrdiff_t commas = std::count(value.begin(), value.end(), ',');
   if (commas > 0 && (commas >= kMaxJoined || name.size() > kMaxJoinedName)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the metadata ", BeginningOf(name), " joins ", commas + 1, " values; at most ",
-                     kMaxJoined, " are accepted, of a name of at most ", kMaxJoinedName, " bytes"));
+        absl::StrCat("the metadata ", Shortened(name), " joins ", commas + 1, " values; at most ", kMaxJoined,
+                     " are accepted, of a name of at most ", kMaxJoinedName, " bytes"));
   }
   // HTTP lets a proxy join the values of a field; base64 has no comma.
   for (const absl::string_view text : absl::StrSplit(value, ',')) {
     auto bytes = DecodeBinary(absl::StripAsciiWhitespace(text));
     if (!bytes) {
-      return absl::InternalError(absl::StrCat("the metadata ", BeginningOf(name),
+      return absl::InternalError(absl::StrCat("the metadata ", Shortened(name),
                                               " is not base64, which names that end with ", "-bin require"));
     }
     metadata.emplace_back(std::string(name), *std::move(bytes));
@@ -68,7 +68,7 @@ absl::StatusOr<CallStart> ReadCallStart(const RequestHead& head, const Caller& c
   if (const auto timeout = FindHeader(head.headers, "grpc-timeout")) {
     const auto duration = ParseTimeout(*timeout);
     if (!duration) {
-      return absl::InternalError(absl::StrCat("grpc-timeout is '", BeginningOf(*timeout),
+      return absl::InternalError(absl::StrCat("grpc-timeout is '", Shortened(*timeout),
                                               "', expected up to 8 digits and one ",
                                               "of the units H, M, S, m, u, n"));
     }
@@ -82,7 +82,7 @@ absl::StatusOr<MessageEncoding> ReadMessageEncoding(const RequestHead& head) {
   if (!name) return MessageEncoding::kIdentity;
   const auto encoding = MessageEncodingOf(*name);
   if (encoding) return *encoding;
-  return absl::UnimplementedError(absl::StrCat("the grpc-encoding '", BeginningOf(*name),
+  return absl::UnimplementedError(absl::StrCat("the grpc-encoding '", Shortened(*name),
                                                "' is not supported; expected one of ", kAcceptedEncodings));
 }
 

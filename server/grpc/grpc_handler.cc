@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/grpc/beginning.h"
+#include "server/core/errors.h"
 #include "server/grpc/call_start.h"
 #include "server/grpc/grpc_exchange.h"
 #include "server/grpc/grpc_response.h"
@@ -48,12 +48,12 @@ absl::string_view ContentTypeOf(const RequestHead& head) {
 std::optional<GrpcRejection> CheckForm(const RequestHead& head, std::optional<GrpcForm> form) {
   if (head.method != "POST") {
     return GrpcRejection{absl::UnimplementedError(absl::StrCat("the method of a gRPC request is ",
-                                                               BeginningOf(head.method), ", expected POST")),
+                                                               Shortened(head.method), ", expected POST")),
                          405};
   }
   if (!form) {
     return GrpcRejection{absl::UnimplementedError(
-                             absl::StrCat("the content type '", BeginningOf(ContentTypeOf(head)),
+                             absl::StrCat("the content type '", Shortened(ContentTypeOf(head)),
                                           "' is not served; expected application/grpc, application/grpc-web "
                                           "or application/grpc-web-text, with or without +proto")),
                          415};
@@ -72,16 +72,16 @@ absl::Status UnknownMethod(absl::string_view path,
   const size_t slash = path.rfind('/');
   if (slash == 0 || slash == absl::string_view::npos) {
     return absl::UnimplementedError(
-        absl::StrCat("malformed method name: \"", BeginningOf(path), "\"; expected /package.Service/Method"));
+        absl::StrCat("malformed method name: \"", Shortened(path), "\"; expected /package.Service/Method"));
   }
   const absl::string_view service = path.substr(1, slash - 1);
   for (const auto& [known, method] : methods) {
     if (absl::StartsWith(known, path.substr(0, slash + 1))) {
       return absl::UnimplementedError(
-          absl::StrCat("unknown method ", BeginningOf(path.substr(slash + 1)), " for service ", service));
+          absl::StrCat("unknown method ", Shortened(path.substr(slash + 1)), " for service ", service));
     }
   }
-  return absl::UnimplementedError(absl::StrCat("unknown service ", BeginningOf(service)));
+  return absl::UnimplementedError(absl::StrCat("unknown service ", Shortened(service)));
 }
 
 std::unique_ptr<ExchangeReceiver> Answer(Exchange* exchange, const HttpResponse& response) {

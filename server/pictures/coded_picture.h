@@ -24,8 +24,9 @@ struct DecodingEnded {
 // be decoded; std::bad_alloc and cv::Exception if there is no memory. `wanted` is asked between rows, and its
 // error ends decoding.
 
-// `reduction` is 1, 2, 4 or 8: the factor by which each side is shrunk.
-absl::StatusOr<cv::Mat> DecodeJpeg(std::string_view bytes, int reduction, const StillWanted& wanted);
+// `reduction` is 1, 2, 4 or 8: the factor by which each side is shrunk. The orientation is the header's.
+absl::StatusOr<cv::Mat> DecodeJpeg(std::string_view bytes, const PictureHeader& header, int reduction,
+                                   const StillWanted& wanted);
 // Data beyond the last row are not decompressed.
 absl::StatusOr<cv::Mat> DecodePng(std::string_view bytes, const PictureHeader& header,
                                   const StillWanted& wanted);

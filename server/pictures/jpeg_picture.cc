@@ -62,10 +62,9 @@ class JpegReader {
   JpegReader& operator=(const JpegReader&) = delete;
   ~JpegReader() { jpeg_destroy_decompress(&info_); }
 
-  cv::Mat Read(std::string_view bytes, int reduction) {
+  cv::Mat Read(std::string_view bytes, int orientation, int reduction) {
     jpeg_mem_src(&info_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     jpeg_read_header(&info_, TRUE);
-    const int orientation = ExifOrientation(JpegExif(bytes));
     info_.scale_num = 1;
     info_.scale_denom = static_cast<unsigned>(reduction);
     const bool is_cmyk = info_.num_components == 4;
@@ -92,9 +91,10 @@ class JpegReader {
 
 }  // namespace
 
-absl::StatusOr<cv::Mat> DecodeJpeg(std::string_view bytes, int reduction, const StillWanted& wanted) {
+absl::StatusOr<cv::Mat> DecodeJpeg(std::string_view bytes, const PictureHeader& header, int reduction,
+                                   const StillWanted& wanted) {
   try {
-    return JpegReader(wanted).Read(bytes, reduction);
+    return JpegReader(wanted).Read(bytes, header.orientation, reduction);
   } catch (const DecodingEnded& ended) {
     return ended.status;
   }

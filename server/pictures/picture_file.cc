@@ -13,7 +13,7 @@ absl::StatusOr<cv::Mat> DecodeFormat(std::string_view bytes, const PictureHeader
                                      const StillWanted& wanted) {
   switch (header.format) {
     case PictureFormat::kJpeg:
-      return DecodeJpeg(bytes, reduction, wanted);
+      return DecodeJpeg(bytes, header, reduction, wanted);
     case PictureFormat::kPng:
       return header.copied_bytes > 0 ? DecodePng(WithoutExtraChunks(bytes, header), header, wanted)
                                      : DecodePng(bytes, header, wanted);

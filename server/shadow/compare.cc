@@ -33,6 +33,7 @@ constexpr std::array<TaskMeasure, std::variant_size_v<models::TaskResult>> kMeas
      {"restoration", 0.01},
      {"embedding", 0.001},
      {"failure", 0}}};
+constexpr TaskMeasure kDepth = {"depth", 0.01};
 constexpr TaskMeasure kTensors = {"tensors", 0.001};
 
 // Also distinguishes -0 from 0.
@@ -93,9 +94,23 @@ double MeanDifference(const std::vector<float>& one, const std::vector<float>& o
   return one.empty() ? 0 : sum / static_cast<double>(one.size());
 }
 
+// As a share of the range of `one`, which is not empty.
+double ShareOfRange(const std::vector<float>& one, const std::vector<float>& other) {
+  const auto [low, high] = std::minmax_element(one.begin(), one.end());
+  return MeanDifference(one, other) / std::max(static_cast<double>(*high) - *low, 1e-12);
+}
+
+TaskMeasure MeasureOf(const ComparedAnswer& answer) {
+  if (answer.results.empty()) return kTensors;
+  const models::TaskResult& first = answer.results.front();
+  return answer.is_depth && std::holds_alternative<models::Disparity>(first) ? kDepth
+                                                                             : kMeasures.at(first.index());
+}
+
 // Compares a pair of items of one task, and adds what it finds to a comparison.
 struct ComparePair {
   AnswerComparison& into;
+  bool is_depth = false;
 
   void Add(bool equal, double difference) const {
     into.equal = into.equal && equal;
@@ -147,7 +162,9 @@ struct ComparePair {
   void operator()(const models::Disparity& one, const models::Disparity& other) const {
     if (one.height != other.height || one.width != other.width || one.values.size() != other.values.size())
       return Add(false, kIncomparable);
-    Add(SameBits(one.values, other.values), MeanDifference(one.values, other.values));
+    if (one.values.empty()) return;
+    Add(SameBits(one.values, other.values),
+        is_depth ? ShareOfRange(one.values, other.values) : MeanDifference(one.values, other.values));
   }
 
   void operator()(const models::Actions& one, const models::Actions& other) const {
@@ -164,9 +181,7 @@ struct ComparePair {
         one.values.size() != other.values.size())
       return Add(false, kIncomparable);
     if (one.values.empty()) return;
-    const auto [low, high] = std::minmax_element(one.values.begin(), one.values.end());
-    const double range = std::max(static_cast<double>(*high) - *low, 1e-12);
-    Add(SameBits(one.values, other.values), MeanDifference(one.values, other.values) / range);
+    Add(SameBits(one.values, other.values), ShareOfRange(one.values, other.values));
   }
 
   void operator()(const models::Embedding& one, const models::Embedding& other) const {
@@ -197,9 +212,8 @@ struct ComparePair {
 }  // namespace
 
 AnswerComparison CompareAnswers(const ComparedAnswer& one, const ComparedAnswer& other) {
-  AnswerComparison comparison = {
-      .task = one.results.empty() ? kTensors.task : kMeasures.at(one.results.front().index()).task};
-  const ComparePair pair{comparison};
+  AnswerComparison comparison = {.task = MeasureOf(one).task};
+  const ComparePair pair{comparison, one.is_depth};
   if (one.results.size() != other.results.size() || one.outputs.size() != other.outputs.size()) {
     pair.Add(false, kIncomparable);
     return comparison;
@@ -215,6 +229,7 @@ AnswerComparison CompareAnswers(const ComparedAnswer& one, const ComparedAnswer&
 bool Agrees(const AnswerComparison& comparison, std::optional<double> tolerance) {
   if (tolerance) return comparison.difference <= *tolerance;
   if (comparison.task == kMeasures.front().task) return comparison.same_best;
+  if (comparison.task == kDepth.task) return comparison.difference <= kDepth.tolerance;
   const auto* const found = std::find_if(kMeasures.begin(), kMeasures.end(), [&](const TaskMeasure& measure) {
     return measure.task == comparison.task;
   });

@@ -15,6 +15,8 @@ namespace saccade::server {
 struct ComparedAnswer {
   std::vector<models::TaskResult> results;
   std::vector<Tensor> outputs;
+  // Whether a models::Disparity is the depth of one picture, which has a unit of the model's own.
+  bool is_depth = false;
 };
 
 struct AnswerComparison {

@@ -144,6 +144,16 @@ TEST(CompareTest, MapsAreComparedByPixel) {
     return Of(models::Disparity{.height = 1, .width = 2, .values = std::move(values)});
   };
   EXPECT_EQ(DifferenceOf(disparity({1, 2}), disparity({2, 4})), 1.5);
+  const auto depth = [&](std::vector<float> values) {
+    ComparedAnswer answer = disparity(std::move(values));
+    answer.is_depth = true;
+    return answer;
+  };
+  // The unit does not count: these are the same maps in metres and in thousandths of them.
+  EXPECT_NEAR(DifferenceOf(depth({0, 0.02F}), depth({0.002F, 0.02F})), 0.05, 1e-6);
+  EXPECT_NEAR(DifferenceOf(depth({0, 20}), depth({2, 20})), 0.05, 1e-6);
+  EXPECT_FALSE(Agrees(CompareAnswers(depth({0, 0.02F}), depth({0.002F, 0.02F})), std::nullopt));
+  EXPECT_TRUE(Agrees(CompareAnswers(depth({0, 20}), depth({0.2F, 20})), std::nullopt));
   const auto volume = [](std::vector<float> values) {
     return Of(models::Restoration{.depth = 1, .height = 1, .width = 2, .values = std::move(values)});
   };

@@ -30,7 +30,7 @@ Shadow::Shadow(const ShadowRule& rule, std::unique_ptr<ShadowMetrics> metrics, s
       report_{.rule = rule} {}
 
 bool Shadow::Wants(bool waiting, int64_t requests) {
-  if (promoted_.load(std::memory_order_relaxed) || !Happens(rule_.share)) return false;
+  if (promoted_.load(std::memory_order_relaxed) || !RandomlyTrue(rule_.share)) return false;
   if (!waiting) return true;
   Drop(ShadowLoss::kBusy, requests);
   return false;

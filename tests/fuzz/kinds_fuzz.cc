@@ -1,7 +1,7 @@
-// Fuzzes the file of what was measured of models.
+// Fuzzes the parser of the file of measured kinds.
 #include <string_view>
 
-#include "server/catalog/kinds_text.h"
+#include "server/catalog/measured_kinds_text.h"
 #include "tests/fuzz/costs.h"
 #include "tests/fuzz/harness.h"
 

@@ -184,7 +184,7 @@ LIMITS = {
         ("checksums.cc", "kMaxFiles", COUNT, "Files of a model with a `SHA256SUMS`", "the model is not loaded"),
     ],
     "Loads of models": [
-        ("room.cc", "kMaxLoads", COUNT, "Models that are loaded at the same time, however many cores there are",
+        ("load_plan.cc", "kMaxLoads", COUNT, "Models that are loaded at the same time, however many cores there are",
          "the others wait"),
         ("load_queue.h", "max_waiting_per_model", COUNT, "Requests that wait until one model is loaded",
          REFUSED),

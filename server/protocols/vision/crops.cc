@@ -15,7 +15,7 @@
 #include "server/admission/client_crops.h"
 #include "server/batching/batch_task.h"
 #include "server/core/errors.h"
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 #include "server/core/shed_reason.h"
 #include "server/core/starting_threads.h"
 #include "server/engine/counted_call.h"
@@ -288,7 +288,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       last = jobs_.empty() || !share_->HasRoom();
     }
     try {
-      const LimitPassesHere limit(last ? PassesHere::kOwn : PassesHere::kNone);
+      const LimitInlinePasses limit(last ? InlinePasses::kOwn : InlinePasses::kNone);
       // Fails the crop if the pipeline drops it, or if this function throws.
       const std::shared_ptr<const void> answerer(
           nullptr, [run = shared_from_this(), job](const void*) { run->EndUnseen(job); });

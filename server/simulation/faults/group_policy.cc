@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/core/passes_here.h"
+#include "server/core/inline_passes.h"
 
 namespace saccade::server::simulation {
 namespace {
@@ -79,11 +79,11 @@ absl::Status GroupPolicy::Push(int model, std::unique_ptr<BatchTask>& task, absl
   Handle& handle = *models_[model].handle;
   const bool lends = !options_.lends.empty() && options_.lends[model];
   const bool limited =
-      LimitPassesHere::Current() == PassesHere::kNone && options_.defect != Defect::kIgnoresLimits;
+      LimitInlinePasses::Current() == InlinePasses::kNone && options_.defect != Defect::kIgnoresLimits;
   if (!lends || limited) return handle.Submit(task);
   std::optional<Tiny> tiny;
   absl::Status taken = handle.Submit(task, &tiny);
-  // The callers' threads differ in whether they may continue (PassesHere).
+  // The callers' threads differ in whether they may continue (InlinePasses).
   Lend(model, std::move(tiny), random_.Chance(0.5) ? now + kMaxLentTime : absl::InfinitePast());
   return taken;
 }

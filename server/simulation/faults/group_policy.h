@@ -42,7 +42,7 @@ enum class Defect {
   // Loads that run count with no memory, and models are measured beside other loads.
   kForgetsRunningLoads,
   kMeasuresBesideOthers,
-  // Threads that must not compute passes (LimitPassesHere) do.
+  // Threads that must not compute passes (LimitInlinePasses) do.
   kIgnoresLimits,
 };
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "server/catalog/load_plan.h"
 #include "server/catalog/load_queue.h"
-#include "server/catalog/room.h"
 #include "server/simulation/faults/group_policy.h"
 #include "server/simulation/faults/scenario.h"
 #include "server/simulation/loads.h"

@@ -1,4 +1,4 @@
-#include "server/catalog/kinds_file.h"
+#include "server/catalog/measured_kinds_file.h"
 
 #include <algorithm>
 #include <utility>
@@ -28,12 +28,12 @@ std::string FileNameOf(const std::string& machine) {
 
 }  // namespace
 
-KindsFile::KindsFile(std::string folder, MeasuredOn on)
+MeasuredKindsFile::MeasuredKindsFile(std::string folder, MeasuredOn on)
     : folder_(std::move(folder)),
       on_(std::move(on)),
       path_(folder_.empty() ? "" : absl::StrCat(folder_, "/", FileNameOf(on_.machine))) {}
 
-std::map<std::string, MeasuredKind> KindsFile::Load() const {
+std::map<std::string, MeasuredKind> MeasuredKindsFile::Load() const {
   if (folder_.empty()) return {};
   const auto text = ReadStateFile(path_, kMaxKindsBytes);
   if (absl::IsNotFound(text.status())) return {};
@@ -44,9 +44,9 @@ std::map<std::string, MeasuredKind> KindsFile::Load() const {
   return {};
 }
 
-void KindsFile::Save(std::map<std::string, MeasuredKind> kinds) {
+void MeasuredKindsFile::Save(std::map<std::string, MeasuredKind> kinds) {
   if (folder_.empty()) return;
-  // What another daemon has measured meanwhile.
+  // Merge measurements that other daemons have written to the file since it was read.
   if (const auto text = ReadStateFile(path_, kMaxKindsBytes); text.ok()) {
     if (auto found = ReadKinds(*text, on_); found.ok()) kinds.merge(*found);
   }

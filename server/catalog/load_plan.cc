@@ -1,4 +1,4 @@
-#include "server/catalog/room.h"
+#include "server/catalog/load_plan.h"
 
 #include <algorithm>
 #include <tuple>
@@ -16,8 +16,8 @@ constexpr int kMaxLoads = 16;
 
 size_t MaxLoads(int cores) { return static_cast<size_t>(std::clamp(cores, 1, kMaxLoads)); }
 
-absl::StatusOr<std::vector<std::string>> PlanRoom(std::vector<LoadedModel> others, int64_t held,
-                                                  int64_t bytes, int64_t max) {
+absl::StatusOr<std::vector<std::string>> PlanUnloads(std::vector<LoadedModel> others, int64_t held,
+                                                     int64_t bytes, int64_t max) {
   std::erase_if(others, [](const LoadedModel& other) { return other.is_kept; });
   int64_t kept = held;
   for (const LoadedModel& other : others) kept -= other.bytes;
@@ -59,9 +59,9 @@ absl::StatusOr<LoadPlan> PlanLoad(const RunningLoads& running, std::vector<Loade
   const bool may_begin = running.MayBegin(alone);
   const int64_t reserved = running.reserved();
   if (max == 0 || held + reserved + bytes <= max) return LoadPlan{.waits = !may_begin, .unload = {}};
-  if (const auto ever = PlanRoom(others, held, bytes, max); !ever.ok()) return ever.status();
+  if (const auto ever = PlanUnloads(others, held, bytes, max); !ever.ok()) return ever.status();
   if (!may_begin) return LoadPlan{.waits = true, .unload = {}};
-  auto room = PlanRoom(std::move(others), held + reserved, bytes, max);
+  auto room = PlanUnloads(std::move(others), held + reserved, bytes, max);
   // The room is there once loads that run have ended: their models can then be unloaded, or have failed.
   if (!room.ok()) return LoadPlan{.waits = true, .unload = {}};
   return LoadPlan{.waits = false, .unload = *std::move(room)};

@@ -1,4 +1,4 @@
-#include "server/catalog/kinds_text.h"
+#include "server/catalog/measured_kinds_text.h"
 
 #include <algorithm>
 #include <cstdint>

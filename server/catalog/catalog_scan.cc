@@ -11,13 +11,13 @@
 
 namespace saccade::server {
 
-void Catalog::Look() {
-  for (const std::string& repository : options_.repositories) LookAt(repository);
+void Catalog::RescanAll() {
+  for (const std::string& repository : options_.repositories) Rescan(repository);
   ReportChanges();
   Log(LogLevel::kDebug, "scanned the repositories", {{"models", table_.Index().size()}});
 }
 
-void Catalog::LookAt(const std::string& repository) {
+void Catalog::Rescan(const std::string& repository) {
   const auto names = ListModels(repository);
   Settling& settling = settling_[repository];
   // An unmounted volume appears as an empty or missing folder. Loaded models do not need it.

@@ -1,19 +1,19 @@
-// The file in which what was measured of models is kept, so that the next start does not measure it again.
+// Stores the measurements of ModelKinds in a file, so that the next start need not repeat them.
 #pragma once
 
 #include <map>
 #include <string>
 
-#include "server/catalog/kinds_text.h"
+#include "server/catalog/measured_kinds_text.h"
 
 namespace saccade::server {
 
 // Not thread-safe. Several daemons may use the same file: each replaces it as a whole, and the next one keeps
 // what it finds there.
-class KindsFile {
+class MeasuredKindsFile {
  public:
-  // One file for each machine lies in `folder`, which Save() creates. An empty `folder`: nothing is kept.
-  KindsFile(std::string folder, MeasuredOn on);
+  // `folder` holds one file per machine; Save() creates it. If `folder` is empty, nothing is stored.
+  MeasuredKindsFile(std::string folder, MeasuredOn on);
 
   // Empty if there is no file. A file that is damaged, or of another machine or build, is logged and ignored.
   // Blocks on the file system.

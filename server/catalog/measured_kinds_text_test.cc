@@ -1,4 +1,4 @@
-#include "server/catalog/kinds_text.h"
+#include "server/catalog/measured_kinds_text.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -27,7 +27,7 @@ std::string Error(absl::string_view text) {
   return kinds.ok() ? "none" : std::string(kinds.status().message());
 }
 
-TEST(KindsTextTest, ReadsWhatItWrote) {
+TEST(MeasuredKindsTextTest, ReadsWhatItWrote) {
   const auto kinds = ReadKinds(WriteKinds(Here(), Two()), Here());
   ASSERT_TRUE(kinds.ok()) << kinds.status();
   ASSERT_EQ(kinds->size(), 2);
@@ -41,21 +41,21 @@ TEST(KindsTextTest, ReadsWhatItWrote) {
   EXPECT_EQ(first.passes[1].took, absl::Microseconds(9.5));
 }
 
-TEST(KindsTextTest, OtherMachinesAndBuildsMeasuredSomethingElse) {
+TEST(MeasuredKindsTextTest, OtherMachinesAndBuildsMeasuredSomethingElse) {
   const std::string text = WriteKinds(Here(), Two());
   EXPECT_EQ(ReadKinds(text, {"another", "1.0"}).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReadKinds(text, {Here().machine, "1.1"}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // A text that was cut off anywhere is no measurement, also if a line is whole.
-TEST(KindsTextTest, NoPartOfATextIsRead) {
+TEST(MeasuredKindsTextTest, NoPartOfATextIsRead) {
   const std::string text = WriteKinds(Here(), Two());
   // Without the last newline it is still whole.
   for (size_t size = 0; size + 1 < text.size(); ++size)
     EXPECT_FALSE(ReadKinds(text.substr(0, size), Here()).ok()) << size;
 }
 
-TEST(KindsTextTest, WhatCannotHaveBeenMeasuredIsDamage) {
+TEST(MeasuredKindsTextTest, WhatCannotHaveBeenMeasuredIsDamage) {
   const std::string text = WriteKinds(Here(), Two());
   const auto changed = [&](const char* from, const char* to) {
     const std::string other = absl::StrReplaceAll(text, {{from, to}});
@@ -78,7 +78,7 @@ TEST(KindsTextTest, WhatCannotHaveBeenMeasuredIsDamage) {
   EXPECT_THAT(Error(std::string("\0\0\0", 3)), HasSubstr("line 1"));
 }
 
-TEST(KindsTextTest, TheTextIsBounded) {
+TEST(MeasuredKindsTextTest, TheTextIsBounded) {
   Kinds kinds;
   kinds[std::string(kMaxKindBytes + 1, 'k')] = {};
   kinds["many"].passes.resize(kMaxKindPasses + 1, {0, 1, absl::Seconds(1)});

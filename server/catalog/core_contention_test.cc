@@ -1,4 +1,4 @@
-#include "server/catalog/load_beside.h"
+#include "server/catalog/core_contention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,18 +17,18 @@ namespace {
 using ::testing::DoubleNear;
 using ::testing::Optional;
 
-constexpr CoreUse kAlone = {.beside = 0, .own = 0};
-constexpr CoreUse kBusy = {.beside = 0.5, .own = 0};
+constexpr CoreUse kAlone = {.by_others = 0, .own = 0};
+constexpr CoreUse kBusy = {.by_others = 0.5, .own = 0};
 
 // Time is a number that the tests add to.
-class LoadChangeTest : public ::testing::Test {
+class ContentionChangeTest : public ::testing::Test {
  protected:
   // Adds a sample every ten seconds. Returns after which time the trials are to be repeated, if they are.
   std::optional<absl::Duration> RunFor(absl::Duration time, const CoreUse& use) {
     for (absl::Duration passed; passed < time; passed += absl::Seconds(10)) {
-      const auto beside = change_.Add(now_ + passed, use);
-      if (!beside) continue;
-      tried_with_ = *beside;
+      const auto by_others = change_.Add(now_ + passed, use);
+      if (!by_others) continue;
+      tried_with_ = *by_others;
       now_ += passed + absl::Seconds(10);
       return passed;
     }
@@ -36,47 +36,47 @@ class LoadChangeTest : public ::testing::Test {
     return std::nullopt;
   }
 
-  LoadChange change_;
+  ContentionChange change_;
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   double tried_with_ = -1;
 };
 
-TEST_F(LoadChangeTest, NothingBesideTheDaemonChangesNothing) {
+TEST_F(ContentionChangeTest, NothingBesideTheDaemonChangesNothing) {
   EXPECT_EQ(RunFor(absl::Hours(5), kAlone), std::nullopt);
-  EXPECT_EQ(RunFor(absl::Hours(5), {.beside = 0.3, .own = 0}), std::nullopt) << "within the band";
+  EXPECT_EQ(RunFor(absl::Hours(5), {.by_others = 0.3, .own = 0}), std::nullopt) << "within the band";
 }
 
-TEST_F(LoadChangeTest, ALoadThatLastsIsTriedOnce) {
+TEST_F(ContentionChangeTest, ALoadThatLastsIsTriedOnce) {
   EXPECT_THAT(RunFor(absl::Hours(1), kBusy), Optional(absl::Minutes(5)));
   EXPECT_DOUBLE_EQ(tried_with_, 0.5);
   EXPECT_EQ(RunFor(absl::Hours(5), kBusy), std::nullopt);
 }
 
-TEST_F(LoadChangeTest, ItsEndIsTriedToo) {
+TEST_F(ContentionChangeTest, ItsEndIsTriedToo) {
   EXPECT_TRUE(RunFor(absl::Hours(1), kBusy));
   EXPECT_EQ(RunFor(absl::Hours(1), kBusy), std::nullopt);
   EXPECT_THAT(RunFor(absl::Hours(1), kAlone), Optional(absl::Minutes(5)));
   EXPECT_DOUBLE_EQ(tried_with_, 0);
 }
 
-TEST_F(LoadChangeTest, AShortLoadIsNot) {
+TEST_F(ContentionChangeTest, AShortLoadIsNot) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(RunFor(absl::Minutes(4), kBusy), std::nullopt);
     EXPECT_EQ(RunFor(absl::Minutes(1), kAlone), std::nullopt);
   }
 }
 
-TEST_F(LoadChangeTest, ALoadAtTheEdgeOfTheBandGoesOnCounting) {
+TEST_F(ContentionChangeTest, ALoadAtTheEdgeOfTheBandGoesOnCounting) {
   bool tried = false;
   for (int i = 0; i < 20; ++i) {
-    tried |= RunFor(absl::Seconds(20), {.beside = 0.35, .own = 0}).has_value();
-    tried |= RunFor(absl::Seconds(20), {.beside = 0.25, .own = 0}).has_value();
+    tried |= RunFor(absl::Seconds(20), {.by_others = 0.35, .own = 0}).has_value();
+    tried |= RunFor(absl::Seconds(20), {.by_others = 0.25, .own = 0}).has_value();
   }
   EXPECT_TRUE(tried);
   EXPECT_NEAR(tried_with_, 0.3, 0.01);
 }
 
-TEST_F(LoadChangeTest, TrialsAreApart) {
+TEST_F(ContentionChangeTest, TrialsAreApart) {
   const absl::Time end = now_ + absl::Hours(10);
   int trials = 0;
   absl::Time last = absl::InfinitePast();
@@ -91,8 +91,8 @@ TEST_F(LoadChangeTest, TrialsAreApart) {
   EXPECT_GE(trials, 2);
 }
 
-TEST_F(LoadChangeTest, ABusyDaemonIsNotDisturbed) {
-  EXPECT_EQ(RunFor(absl::Hours(1), {.beside = 0.5, .own = 0.5}), std::nullopt);
+TEST_F(ContentionChangeTest, ABusyDaemonIsNotDisturbed) {
+  EXPECT_EQ(RunFor(absl::Hours(1), {.by_others = 0.5, .own = 0.5}), std::nullopt);
   EXPECT_THAT(RunFor(absl::Hours(1), kBusy), Optional(absl::ZeroDuration())) << "it has waited long enough";
 }
 
@@ -138,7 +138,7 @@ TEST_F(CoreUseMeterTest, OthersAreWhatTheDaemonAndItsDescendantsAreNot) {
   const auto use = meter.Measure();
   ASSERT_TRUE(use);
   EXPECT_THAT(use->own, DoubleNear(0.4, 1e-9));
-  EXPECT_THAT(use->beside, DoubleNear(0.2, 1e-9));
+  EXPECT_THAT(use->by_others, DoubleNear(0.2, 1e-9));
 }
 
 TEST_F(CoreUseMeterTest, WhatIsFreeAnywayIsNotTaken) {
@@ -148,10 +148,10 @@ TEST_F(CoreUseMeterTest, WhatIsFreeAnywayIsNotTaken) {
   EXPECT_FALSE(meter.Measure());
   // Others use one processor of two, and the daemon has only one core.
   WriteStat(100, 0, 0, 100);
-  EXPECT_DOUBLE_EQ(meter.Measure().value_or(CoreUse{.beside = -1}).beside, 0);
+  EXPECT_DOUBLE_EQ(meter.Measure().value_or(CoreUse{.by_others = -1}).by_others, 0);
   // Now one and a half.
   WriteStat(200, 50, 0, 150);
-  EXPECT_DOUBLE_EQ(meter.Measure().value_or(CoreUse{.beside = -1}).beside, 0.5);
+  EXPECT_DOUBLE_EQ(meter.Measure().value_or(CoreUse{.by_others = -1}).by_others, 0.5);
 }
 
 TEST_F(CoreUseMeterTest, AKernelThatDoesNotTellIsNotGuessedAt) {
@@ -176,8 +176,8 @@ TEST(CoreUseMeterHereTest, SharesAreShares) {
   meter.Measure();
   const auto use = meter.Measure();
   if (!use) return;
-  EXPECT_GE(use->beside, 0);
-  EXPECT_LE(use->beside, 1);
+  EXPECT_GE(use->by_others, 0);
+  EXPECT_LE(use->by_others, 1);
   EXPECT_GE(use->own, 0);
   EXPECT_LE(use->own, 1);
 }

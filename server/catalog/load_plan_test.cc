@@ -1,4 +1,4 @@
-#include "server/catalog/room.h"
+#include "server/catalog/load_plan.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,32 +20,32 @@ std::vector<LoadedModel> Models() {
           {"d", 40, kNow - absl::Seconds(1)}};
 }
 
-TEST(RoomTest, TheLeastRecentlyUsedGoFirst) {
-  EXPECT_THAT(*PlanRoom(Models(), 100, 20, 100), ElementsAre("b"));
-  EXPECT_THAT(*PlanRoom(Models(), 100, 21, 100), ElementsAre("b", "d"));
+TEST(LoadPlanTest, TheLeastRecentlyUsedGoFirst) {
+  EXPECT_THAT(*PlanUnloads(Models(), 100, 20, 100), ElementsAre("b"));
+  EXPECT_THAT(*PlanUnloads(Models(), 100, 21, 100), ElementsAre("b", "d"));
 }
 
-TEST(RoomTest, NothingGoesIfThereIsRoom) { EXPECT_THAT(*PlanRoom(Models(), 100, 20, 120), IsEmpty()); }
+TEST(LoadPlanTest, NothingGoesIfThereIsRoom) { EXPECT_THAT(*PlanUnloads(Models(), 100, 20, 120), IsEmpty()); }
 
-TEST(RoomTest, WhatIsKeptMakesNoRoom) {
-  EXPECT_THAT(*PlanRoom(Models(), 100, 70, 100), ElementsAre("b", "d", "a"));
-  const auto plan = PlanRoom(Models(), 100, 71, 100);
+TEST(LoadPlanTest, WhatIsKeptMakesNoRoom) {
+  EXPECT_THAT(*PlanUnloads(Models(), 100, 70, 100), ElementsAre("b", "d", "a"));
+  const auto plan = PlanUnloads(Models(), 100, 71, 100);
   EXPECT_TRUE(absl::IsFailedPrecondition(plan.status()));
   EXPECT_THAT(plan.status().message(), HasSubstr("beside 30 that cannot be freed"));
 }
 
-TEST(RoomTest, TheModelThatNeedsTheRoomHoldsMemoryToo) {
+TEST(LoadPlanTest, TheModelThatNeedsTheRoomHoldsMemoryToo) {
   // 5 of the 105 bytes are its own.
-  EXPECT_THAT(*PlanRoom(Models(), 105, 20, 100), ElementsAre("b", "d"));
+  EXPECT_THAT(*PlanUnloads(Models(), 105, 20, 100), ElementsAre("b", "d"));
 }
 
-TEST(RoomTest, AsManyLoadsRunAsThereAreCoresAndAtMostSixteen) {
+TEST(LoadPlanTest, AsManyLoadsRunAsThereAreCoresAndAtMostSixteen) {
   EXPECT_EQ(MaxLoads(0), 1);
   EXPECT_EQ(MaxLoads(3), 3);
   EXPECT_EQ(MaxLoads(100), 16);
 }
 
-TEST(RoomTest, OnlySoManyLoadsRunAtTheSameTime) {
+TEST(LoadPlanTest, OnlySoManyLoadsRunAtTheSameTime) {
   RunningLoads running(2);
   EXPECT_TRUE(running.MayBegin(false));
   running.Begin("a", 10, false);
@@ -61,7 +61,7 @@ TEST(RoomTest, OnlySoManyLoadsRunAtTheSameTime) {
   EXPECT_FALSE(running.IsRunning("b"));
 }
 
-TEST(RoomTest, ALoadThatIsMeasuredRunsAlone) {
+TEST(LoadPlanTest, ALoadThatIsMeasuredRunsAlone) {
   RunningLoads running(3);
   running.Begin("a", 10, false);
   EXPECT_FALSE(running.MayBegin(true));
@@ -75,7 +75,7 @@ TEST(RoomTest, ALoadThatIsMeasuredRunsAlone) {
 }
 
 // The models of Models() hold 100 bytes together, of which 30 are kept.
-TEST(RoomTest, LoadsThatRunHoldTheirMemoryAlready) {
+TEST(LoadPlanTest, LoadsThatRunHoldTheirMemoryAlready) {
   RunningLoads running(3);
   running.Begin("x", 20, false);
   const auto fits = PlanLoad(running, Models(), 100, 10, 130, false);
@@ -88,7 +88,7 @@ TEST(RoomTest, LoadsThatRunHoldTheirMemoryAlready) {
   EXPECT_THAT(unloads->unload, ElementsAre("b"));
 }
 
-TEST(RoomTest, ALoadWaitsForRoomThatOthersMayLeave) {
+TEST(LoadPlanTest, ALoadWaitsForRoomThatOthersMayLeave) {
   RunningLoads running(3);
   running.Begin("x", 20, false);
   EXPECT_FALSE(PlanLoad(running, Models(), 100, 80, 130, false)->waits) << "beside 30 and 20";
@@ -100,7 +100,7 @@ TEST(RoomTest, ALoadWaitsForRoomThatOthersMayLeave) {
       << "there is no room even once x has gone";
 }
 
-TEST(RoomTest, ALoadThatMayNotBeginUnloadsNothing) {
+TEST(LoadPlanTest, ALoadThatMayNotBeginUnloadsNothing) {
   RunningLoads running(1);
   running.Begin("x", 0, false);
   for (const int64_t max : {int64_t{0}, int64_t{100}}) {
@@ -111,13 +111,13 @@ TEST(RoomTest, ALoadThatMayNotBeginUnloadsNothing) {
   }
 }
 
-TEST(RoomTest, IdleModelsGo) {
+TEST(LoadPlanTest, IdleModelsGo) {
   const IdlePlan plan = PlanIdle(Models(), absl::Seconds(2), kNow);
   EXPECT_THAT(plan.unload, ElementsAre("b"));
   EXPECT_EQ(plan.next, kNow) << "others may be idle now";
 }
 
-TEST(RoomTest, TheNextIdleModelIsAwaited) {
+TEST(LoadPlanTest, TheNextIdleModelIsAwaited) {
   const IdlePlan plan = PlanIdle(Models(), absl::Seconds(5), kNow);
   EXPECT_THAT(plan.unload, IsEmpty());
   EXPECT_EQ(plan.next, kNow + absl::Seconds(3));

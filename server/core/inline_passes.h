@@ -1,4 +1,4 @@
-// Which forward passes a thread may compute that brings a call to its model.
+// Which forward passes may run inline, on the thread that submits a call, and how long they took.
 //
 // A pass that is shorter than waking an instance's thread is computed by the thread that submits it
 // (ReadyModel::Submit). Whatever that thread would do next waits for the pass, and for long if the pass takes
@@ -10,7 +10,7 @@
 
 namespace saccade::server {
 
-enum class PassesHere {
+enum class InlinePasses {
   // Every batch goes to its instance's thread.
   kNone,
   // The batch that the submitted call completes may be computed here; those that follow it may not.
@@ -21,31 +21,31 @@ enum class PassesHere {
 
 // Limits what this thread computes while the object exists. Of several objects the strictest counts. They are
 // destroyed in the reverse order of their creation, on the thread that made them.
-class LimitPassesHere {
+class LimitInlinePasses {
  public:
-  explicit LimitPassesHere(PassesHere limit);
-  ~LimitPassesHere();
-  LimitPassesHere(const LimitPassesHere&) = delete;
-  LimitPassesHere& operator=(const LimitPassesHere&) = delete;
+  explicit LimitInlinePasses(InlinePasses limit);
+  ~LimitInlinePasses();
+  LimitInlinePasses(const LimitInlinePasses&) = delete;
+  LimitInlinePasses& operator=(const LimitInlinePasses&) = delete;
 
   // What this thread may compute; kAny while no object exists on it.
-  static PassesHere Current();
+  static InlinePasses Current();
 
  private:
-  const PassesHere before_;
+  const InlinePasses before_;
 };
 
-// Time that this thread has spent on passes that it computed for the calls which it submitted.
-absl::Duration TimeOfPassesHere();
+// Time that this thread has spent on passes that it computed inline.
+absl::Duration InlinePassTime();
 
-// Counts the time from its creation to its destruction as such. Of objects within one another the outermost
+// Adds the time from construction to destruction to InlinePassTime(). Of nested objects only the outermost
 // counts.
-class TimePassesHere {
+class TimeInlinePasses {
  public:
-  explicit TimePassesHere(Clock* clock);
-  ~TimePassesHere();
-  TimePassesHere(const TimePassesHere&) = delete;
-  TimePassesHere& operator=(const TimePassesHere&) = delete;
+  explicit TimeInlinePasses(Clock* clock);
+  ~TimeInlinePasses();
+  TimeInlinePasses(const TimeInlinePasses&) = delete;
+  TimeInlinePasses& operator=(const TimeInlinePasses&) = delete;
 
  private:
   Clock* const clock_;

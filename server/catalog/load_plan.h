@@ -1,5 +1,5 @@
-// Which loads run at the same time, and which models are unloaded where requests load them again: to make
-// room for another, and those that are not used.
+// Plans model loads and unloads: which loads may run at the same time, which models to unload to free memory,
+// and which because they are idle.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct LoadedModel {
 // Returns the models to unload, so that `bytes` more fit into `max` beside the `held` bytes of all models:
 // the least recently used first, and no more than are needed. `others` are all models but the one that needs
 // the room. FAILED_PRECONDITION if the room cannot be made.
-absl::StatusOr<std::vector<std::string>> PlanRoom(std::vector<LoadedModel> others, int64_t held,
-                                                  int64_t bytes, int64_t max);
+absl::StatusOr<std::vector<std::string>> PlanUnloads(std::vector<LoadedModel> others, int64_t held,
+                                                     int64_t bytes, int64_t max);
 
 // Maximum number of loads that run at the same time on so many cores: one for each, and at most 16.
 size_t MaxLoads(int cores);
@@ -64,8 +64,8 @@ struct LoadPlan {
   // The models to unload before the load begins.
   std::vector<std::string> unload;
 };
-// Plans the load of a model that is expected to hold `bytes`, as PlanRoom() does. The loads that run count as
-// if their models held their memory already. FAILED_PRECONDITION if there is no room even without them.
+// Plans the load of a model that is expected to hold `bytes`, as PlanUnloads() does. The loads that run count
+// as if their models held their memory already. FAILED_PRECONDITION if there is no room even without them.
 absl::StatusOr<LoadPlan> PlanLoad(const RunningLoads& running, std::vector<LoadedModel> others, int64_t held,
                                   int64_t bytes, int64_t max, bool alone);
 

@@ -15,9 +15,9 @@ namespace {
 
 using ::testing::HasSubstr;
 using State = ModelSnapshot::State;
-using CatalogLooksTest = CatalogTest;
+using CatalogScanTest = CatalogTest;
 
-TEST_F(CatalogLooksTest, PollingTakesUpANewVersionAndLetsTheOldOneGo) {
+TEST_F(CatalogScanTest, PollingTakesUpANewVersionAndLetsTheOldOneGo) {
   Write("m", 1);
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   EXPECT_EQ(Served("m"), 1);
@@ -27,7 +27,7 @@ TEST_F(CatalogLooksTest, PollingTakesUpANewVersionAndLetsTheOldOneGo) {
   EXPECT_EQ(catalog_->FindReady("m", 1).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(CatalogLooksTest, WhatFailsToLoadLeavesTheOldVersionServing) {
+TEST_F(CatalogScanTest, WhatFailsToLoadLeavesTheOldVersionServing) {
   Write("m", 1);
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   std::filesystem::create_directory(repository_.path() / "m" / "2");
@@ -43,7 +43,7 @@ TEST_F(CatalogLooksTest, WhatFailsToLoadLeavesTheOldVersionServing) {
   EXPECT_EQ(Line("m", 2).reason, "");
 }
 
-TEST_F(CatalogLooksTest, AChangedConfigurationReloads) {
+TEST_F(CatalogScanTest, AChangedConfigurationReloads) {
   Write("m", 1);
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   EXPECT_EQ((*catalog_->FindReady("m", 0))->settings().options.count("delay_ms"), 0u);
@@ -51,7 +51,7 @@ TEST_F(CatalogLooksTest, AChangedConfigurationReloads) {
   Eventually([&] { return (*catalog_->FindReady("m", 0))->settings().options.count("delay_ms") == 1; });
 }
 
-TEST_F(CatalogLooksTest, PollingTakesUpNewModelsAndLetsThoseGoThatLeave) {
+TEST_F(CatalogScanTest, PollingTakesUpNewModelsAndLetsThoseGoThatLeave) {
   Write("m", 1);
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   Write("n", 1);
@@ -61,7 +61,7 @@ TEST_F(CatalogLooksTest, PollingTakesUpNewModelsAndLetsThoseGoThatLeave) {
   EXPECT_EQ(Served("n"), 1);
 }
 
-TEST_F(CatalogLooksTest, AModelThatMovesToAnotherRepositoryIsLoadedFromThere) {
+TEST_F(CatalogScanTest, AModelThatMovesToAnotherRepositoryIsLoadedFromThere) {
   const TestRepository other;
   Write("m", 1);
   Write("stays", 1);
@@ -82,7 +82,7 @@ TEST_F(CatalogLooksTest, AModelThatMovesToAnotherRepositoryIsLoadedFromThere) {
   Eventually([&] { return is_from(repository_); });
 }
 
-TEST_F(CatalogLooksTest, TheLastModelOfARepositoryMovesToAnother) {
+TEST_F(CatalogScanTest, TheLastModelOfARepositoryMovesToAnother) {
   const TestRepository other;
   const TestRepository nowhere;
   Write("m", 1);
@@ -101,7 +101,7 @@ TEST_F(CatalogLooksTest, TheLastModelOfARepositoryMovesToAnother) {
   EXPECT_EQ(Served("unmounted"), 1) << "no other repository has it";
 }
 
-TEST_F(CatalogLooksTest, ACopyInAnotherRepositoryMayLeave) {
+TEST_F(CatalogScanTest, ACopyInAnotherRepositoryMayLeave) {
   const TestRepository other;
   Write("m", 1);
   WriteTo(other, "stays", 1);
@@ -118,7 +118,7 @@ TEST_F(CatalogLooksTest, ACopyInAnotherRepositoryMayLeave) {
   EXPECT_EQ(Served("m"), 1);
 }
 
-TEST_F(CatalogLooksTest, AVanishedRepositoryKeepsWhatIsLoaded) {
+TEST_F(CatalogScanTest, AVanishedRepositoryKeepsWhatIsLoaded) {
   Write("m", 1);
   ASSERT_TRUE(Start(ModelControl::kPoll).ok());
   const std::filesystem::path away = repository_.string() + ".away";

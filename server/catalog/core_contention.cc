@@ -1,4 +1,4 @@
-#include "server/catalog/load_beside.h"
+#include "server/catalog/core_contention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +35,7 @@ std::optional<CoreUse> CoreUseMeter::Measure() {
   const double ticks_of_one = (now->total - before->total) / static_cast<double>(processors_.size());
   const double others = std::max(0.0, now->busy - before->busy - own) / ticks_of_one;
   const double free = static_cast<double>(processors_.size()) - cores_;
-  return CoreUse{.beside = std::clamp((others - std::max(0.0, free)) / cores_, 0.0, 1.0),
+  return CoreUse{.by_others = std::clamp((others - std::max(0.0, free)) / cores_, 0.0, 1.0),
                  .own = std::clamp(own / ticks_of_one / cores_, 0.0, 1.0)};
 }
 
@@ -84,8 +84,8 @@ bool CoreUseMeter::AddTree(const std::string& process, int generations, Reading*
   return true;
 }
 
-std::optional<double> LoadChange::Add(absl::Time now, const CoreUse& use) {
-  const double change = std::abs(use.beside - tried_with_);
+std::optional<double> ContentionChange::Add(absl::Time now, const CoreUse& use) {
+  const double change = std::abs(use.by_others - tried_with_);
   if (since_ == absl::InfiniteFuture()) {
     if (change <= options_.begin) return std::nullopt;
     since_ = now;
@@ -95,7 +95,7 @@ std::optional<double> LoadChange::Add(absl::Time now, const CoreUse& use) {
     since_ = absl::InfiniteFuture();
     return std::nullopt;
   }
-  sum_ += use.beside;
+  sum_ += use.by_others;
   ++count_;
   if (now - since_ < options_.hold || now < not_before_ || use.own > options_.max_own) return std::nullopt;
   tried_with_ = sum_ / count_;

@@ -1,4 +1,4 @@
-#include "server/catalog/kinds_file.h"
+#include "server/catalog/measured_kinds_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,9 +27,9 @@ MeasuredKind Threads(int threads) {
   return kind;
 }
 
-class KindsFileTest : public ::testing::Test {
+class MeasuredKindsFileTest : public ::testing::Test {
  protected:
-  KindsFile File(const std::string& machine = "m, 2 cores") const {
+  MeasuredKindsFile File(const std::string& machine = "m, 2 cores") const {
     return {(folder_.path() / "below/state").string(), {machine, "1.0"}};
   }
   static void Overwrite(const std::string& path, const std::string& text) {
@@ -43,7 +43,7 @@ class KindsFileTest : public ::testing::Test {
   const TestRepository folder_;
 };
 
-TEST_F(KindsFileTest, TheNextStartFindsWhatWasSaved) {
+TEST_F(MeasuredKindsFileTest, TheNextStartFindsWhatWasSaved) {
   EXPECT_TRUE(File().Load().empty());
   File().Save({{"a", Threads(3)}});
   const auto found = File().Load();
@@ -52,7 +52,7 @@ TEST_F(KindsFileTest, TheNextStartFindsWhatWasSaved) {
   EXPECT_EQ(Files(), 1) << "nothing is left beside it";
 }
 
-TEST_F(KindsFileTest, AnotherDaemonsKindsAreKept) {
+TEST_F(MeasuredKindsFileTest, AnotherDaemonsKindsAreKept) {
   File().Save({{"a", Threads(3)}, {"b", Threads(1)}});
   File().Save({{"b", Threads(2)}, {"c", {}}});
   const auto found = File().Load();
@@ -60,15 +60,15 @@ TEST_F(KindsFileTest, AnotherDaemonsKindsAreKept) {
   EXPECT_EQ(found.at("b").threads, 2) << "the newer one";
 }
 
-TEST_F(KindsFileTest, MachinesThatShareAFolderDoNotDisturbEachOther) {
+TEST_F(MeasuredKindsFileTest, MachinesThatShareAFolderDoNotDisturbEachOther) {
   File("m, 2 cores").Save({{"a", Threads(2)}});
   File("m, 8 cores").Save({{"a", Threads(8)}});
   EXPECT_EQ(File("m, 2 cores").Load().at("a").threads, 2);
   EXPECT_EQ(File("m, 8 cores").Load().at("a").threads, 8);
 }
 
-TEST_F(KindsFileTest, WhatIsDamagedOrForeignIsIgnoredAndReplaced) {
-  KindsFile file = File();
+TEST_F(MeasuredKindsFileTest, WhatIsDamagedOrForeignIsIgnoredAndReplaced) {
+  MeasuredKindsFile file = File();
   file.Save({{"a", {}}});
   Overwrite(file.path(), "damaged");
   EXPECT_TRUE(File().Load().empty());
@@ -81,8 +81,8 @@ TEST_F(KindsFileTest, WhatIsDamagedOrForeignIsIgnoredAndReplaced) {
   EXPECT_EQ(File().Load().size(), 1);
 }
 
-TEST_F(KindsFileTest, NothingButARegularFileIsRead) {
-  const KindsFile file = File();
+TEST_F(MeasuredKindsFileTest, NothingButARegularFileIsRead) {
+  const MeasuredKindsFile file = File();
   fs::create_directories(fs::path(file.path()).parent_path());
   ASSERT_EQ(mkfifo(file.path().c_str(), 0600), 0);
   EXPECT_TRUE(File().Load().empty()) << "and it does not wait for a writer";
@@ -92,8 +92,8 @@ TEST_F(KindsFileTest, NothingButARegularFileIsRead) {
 }
 
 // Daemons in containers have the same process ID, and may share the folder.
-TEST_F(KindsFileTest, AFileWithThisProcessIdDoesNotStopASave) {
-  KindsFile file = File();
+TEST_F(MeasuredKindsFileTest, AFileWithThisProcessIdDoesNotStopASave) {
+  MeasuredKindsFile file = File();
   folder_.Write("victim", "precious");
   fs::create_directories(fs::path(file.path()).parent_path());
   fs::create_symlink(folder_.path() / "victim", absl::StrCat(file.path(), ".partial-", getpid()));
@@ -104,8 +104,8 @@ TEST_F(KindsFileTest, AFileWithThisProcessIdDoesNotStopASave) {
   EXPECT_EQ(File().Load().size(), 1);
 }
 
-TEST_F(KindsFileTest, WhatADaemonLeftThatWasKilledIsRemoved) {
-  KindsFile file = File();
+TEST_F(MeasuredKindsFileTest, WhatADaemonLeftThatWasKilledIsRemoved) {
+  MeasuredKindsFile file = File();
   fs::create_directories(fs::path(file.path()).parent_path());
   const std::string old = absl::StrCat(file.path(), ".partial-Ab12Cd");
   const std::string recent = absl::StrCat(file.path(), ".partial-Ef34Gh");
@@ -116,26 +116,26 @@ TEST_F(KindsFileTest, WhatADaemonLeftThatWasKilledIsRemoved) {
   EXPECT_TRUE(fs::exists(recent)) << "another daemon may be writing it";
 }
 
-TEST_F(KindsFileTest, AFolderThatCannotBeMadeIsNoError) {
+TEST_F(MeasuredKindsFileTest, AFolderThatCannotBeMadeIsNoError) {
   folder_.Write("below", "a file");
-  KindsFile file = File();
+  MeasuredKindsFile file = File();
   file.Save({{"a", {}}});
   EXPECT_TRUE(file.Load().empty());
 }
 
-TEST_F(KindsFileTest, WithoutAFolderNothingIsKept) {
-  KindsFile file("", {"m", "1.0"});
+TEST_F(MeasuredKindsFileTest, WithoutAFolderNothingIsKept) {
+  MeasuredKindsFile file("", {"m", "1.0"});
   file.Save({{"a", {}}});
   EXPECT_TRUE(file.Load().empty());
 }
 
 // A reader that meets a write sees the file before or after it, also while two daemons write.
-TEST_F(KindsFileTest, ReadersNeverSeeAPart) {
+TEST_F(MeasuredKindsFileTest, ReadersNeverSeeAPart) {
   std::map<std::string, MeasuredKind> kinds;
   for (int i = 0; i < 300; ++i) kinds[absl::StrCat("kind ", i)] = {};
   File().Save(kinds);
   const auto save = [&] {
-    KindsFile file = File();
+    MeasuredKindsFile file = File();
     for (int i = 0; i < 50; ++i) file.Save(kinds);
   };
   std::thread writer(save), other(save);
@@ -146,8 +146,8 @@ TEST_F(KindsFileTest, ReadersNeverSeeAPart) {
 }
 
 // As the daemon uses it: several models are loaded at the same time.
-TEST_F(KindsFileTest, KindsOfSeveralThreadsAreAllSaved) {
-  KindsFile file = File();
+TEST_F(MeasuredKindsFileTest, KindsOfSeveralThreadsAreAllSaved) {
+  MeasuredKindsFile file = File();
   ModelKinds all(file.Load(), [&file](const auto& kinds) { file.Save(kinds); });
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) threads.emplace_back([&all, i] { all.Keep(absl::StrCat("kind ", i), {}); });

@@ -1,5 +1,5 @@
-// How many of the daemon's cores other processes take, and when that has changed for so long that the number
-// of threads of a pass should be tried again.
+// CPU time that other processes take on the daemon's cores, and the decision to repeat the thread trials when
+// it has changed for long.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace saccade::server {
 // Use of the daemon's cores between two looks, as shares of them from 0 to 1.
 struct CoreUse {
   // What other processes take: what they use beyond the processors that the daemon leaves free anyway.
-  double beside = 0;
+  double by_others = 0;
   // What the daemon and the processes that it has started use.
   double own = 0;
 };
@@ -47,8 +47,9 @@ class CoreUseMeter {
   std::optional<Reading> last_;
 };
 
-struct LoadChangeOptions {
-  // A change of the load beside the daemon counts once it exceeds `begin`, until it falls below `end`.
+struct ContentionChangeOptions {
+  // A change of the share that other processes use counts once it exceeds `begin`, until it falls below
+  // `end`.
   double begin = 0.3;
   double end = 0.2;
   // How long it has to count.
@@ -60,17 +61,17 @@ struct LoadChangeOptions {
 };
 
 // Decides when to try again. Not thread-safe.
-class LoadChange {
+class ContentionChange {
  public:
-  // The earlier trials count as made with nothing beside the daemon.
-  explicit LoadChange(const LoadChangeOptions& options = {}) : options_(options) {}
+  // The earlier trials count as made while other processes used nothing.
+  explicit ContentionChange(const ContentionChangeOptions& options = {}) : options_(options) {}
 
-  // Adds what was used until `now`. Returns the mean load beside the daemon since it changed, if the trials
-  // are to be repeated; they are then taken to be made with that load.
+  // Adds what was used until `now`. Returns the mean share of other processes since it changed, if the
+  // trials are to be repeated; they are then taken to be made with that share.
   std::optional<double> Add(absl::Time now, const CoreUse& use);
 
  private:
-  const LoadChangeOptions options_;
+  const ContentionChangeOptions options_;
   // The load with which the last trials were made.
   double tried_with_ = 0;
   absl::Time not_before_ = absl::InfinitePast();

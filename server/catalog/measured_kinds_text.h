@@ -1,4 +1,4 @@
-// The text form of measured kinds, in which they are kept between two starts of the daemon.
+// The text form of measured kinds, in which they are stored between two starts of the daemon.
 #pragma once
 
 #include <cstddef>
