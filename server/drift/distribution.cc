@@ -42,12 +42,13 @@ double Sum(const std::map<int64_t, double>& classes) {
 
 }  // namespace
 
-void Distribution::Add(const Seen& seen) {
+void Distribution::Add(const DriftSample& sample) {
   ++items;
   for (size_t feature = 0; feature < kFeatures; ++feature) {
-    if (seen.values[feature]) ++bins[feature][BinOf(static_cast<Feature>(feature), *seen.values[feature])];
+    if (sample.values[feature])
+      ++bins[feature][BinOf(static_cast<Feature>(feature), *sample.values[feature])];
   }
-  for (const auto& [label, share] : seen.classes) {
+  for (const auto& [label, share] : sample.classes) {
     const bool known = classes.size() < kMaxDriftClasses || classes.contains(label);
     classes[known ? label : kOtherClasses] += share;
   }

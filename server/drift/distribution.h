@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "server/drift/seen.h"
+#include "server/drift/drift_sample.h"
 
 namespace saccade::server {
 
@@ -20,7 +20,7 @@ struct Distribution {
   std::array<std::array<double, kDriftBins>, kFeatures> bins = {};
   std::map<int64_t, double> classes = {};
 
-  void Add(const Seen& seen);
+  void Add(const DriftSample& sample);
   void Add(const Distribution& other);
 };
 

@@ -11,10 +11,10 @@ namespace {
 
 using ::testing::Optional;
 
-Seen Of(Feature feature, double value) {
-  Seen seen;
-  seen.Set(feature, value);
-  return seen;
+DriftSample Of(Feature feature, double value) {
+  DriftSample sample;
+  sample.Set(feature, value);
+  return sample;
 }
 
 Distribution OfScores(double mean, int items, unsigned seed) {
@@ -79,13 +79,13 @@ TEST(DistributionTest, ComparesTheFrequentClassesAndTheRest) {
   Distribution rare_ones;
   for (int64_t label = 0; label < 100; ++label) {
     const double share = label < 10 ? 100 : 1;
-    Seen seen;
-    seen.classes = {{label, share}};
-    then.Add(seen);
-    same.Add(seen);
+    DriftSample sample;
+    sample.classes = {{label, share}};
+    then.Add(sample);
+    same.Add(sample);
     // The same number of rare ones, of other classes.
-    seen.classes = {{label < 10 ? label : label + 1000, share}};
-    rare_ones.Add(seen);
+    sample.classes = {{label < 10 ? label : label + 1000, share}};
+    rare_ones.Add(sample);
   }
   EXPECT_THAT(DriftOfClasses(then, same), Optional(::testing::DoubleNear(0, 1e-12)));
   EXPECT_LT(*DriftOfClasses(then, rare_ones), 0.05);
@@ -97,9 +97,9 @@ TEST(DistributionTest, ComparesTheFrequentClassesAndTheRest) {
 TEST(DistributionTest, ClassesAreBounded) {
   Distribution distribution;
   for (int64_t label = 0; label < 100'000; ++label) {
-    Seen seen;
-    seen.classes = {{label, 1}};
-    distribution.Add(seen);
+    DriftSample sample;
+    sample.classes = {{label, 1}};
+    distribution.Add(sample);
   }
   EXPECT_EQ(distribution.classes.size(), kMaxDriftClasses + 1);
   EXPECT_EQ(distribution.classes[kOtherClasses], 100'000 - static_cast<double>(kMaxDriftClasses));

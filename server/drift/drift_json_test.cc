@@ -17,11 +17,11 @@ using Json = nlohmann::json;
 Json SomeReport() {
   DriftWatch watch(4, std::nullopt);
   for (int i = 0; i < 8; ++i) {
-    Seen seen;
-    seen.Set(Feature::kBrightness, i / 8.0);
-    seen.classes = {{i % 3, 0.5}};
-    seen.fingerprint = 1 + i % 5;
-    watch.Add(seen);
+    DriftSample sample;
+    sample.Set(Feature::kBrightness, i / 8.0);
+    sample.classes = {{i % 3, 0.5}};
+    sample.fingerprint = 1 + i % 5;
+    watch.Add(sample);
   }
   return Json::parse(ToJson(watch.Report(), "m\xff", 7));
 }

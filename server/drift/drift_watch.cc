@@ -37,16 +37,16 @@ bool DriftWatch::IsRepeated(uint64_t fingerprint) {
   return std::exchange(remembered_[fingerprint % kRemembered], fingerprint) == fingerprint;
 }
 
-void DriftWatch::Add(const Seen& seen) {
+void DriftWatch::Add(const DriftSample& sample) {
   absl::MutexLock lock(&mutex_);
   ++seen_;
-  if (IsRepeated(seen.fingerprint)) ++repeated_;
+  if (IsRepeated(sample.fingerprint)) ++repeated_;
   if (!complete_) {
-    reference_.Add(seen);
+    reference_.Add(sample);
     complete_ = reference_.items >= window_;
     return;
   }
-  filling_.Add(seen);
+  filling_.Add(sample);
   if (filling_.items < window_ / 2) return;
   filled_ = std::exchange(filling_, Distribution());
 }

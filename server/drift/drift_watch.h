@@ -46,7 +46,7 @@ class DriftWatch {
 
   // Whether a request that is answered now should be looked at.
   bool Wants(absl::Time now);
-  void Add(const Seen& seen) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(const DriftSample& sample) ABSL_LOCKS_EXCLUDED(mutex_);
   DriftReport Report() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

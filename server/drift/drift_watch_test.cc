@@ -13,11 +13,11 @@ namespace {
 
 using ::testing::IsEmpty;
 
-Seen Bright(double value) {
-  Seen seen;
-  seen.Set(Feature::kBrightness, value);
-  seen.fingerprint = static_cast<uint64_t>(value * 1e6) + 1;
-  return seen;
+DriftSample Bright(double value) {
+  DriftSample sample;
+  sample.Set(Feature::kBrightness, value);
+  sample.fingerprint = static_cast<uint64_t>(value * 1e6) + 1;
+  return sample;
 }
 
 // Values from `from`, spread over a quarter of the scale.
@@ -65,7 +65,7 @@ TEST(DriftWatchTest, AFilesReferenceStays) {
 TEST(DriftWatchTest, CountsRepeatedItems) {
   DriftWatch watch(10, std::nullopt);
   for (int i = 0; i < 30; ++i) watch.Add(Bright(i % 10 / 100.0));
-  for (int i = 0; i < 5; ++i) watch.Add(Seen());
+  for (int i = 0; i < 5; ++i) watch.Add(DriftSample());
   EXPECT_EQ(watch.Report().repeated, 20) << "what has no fingerprint equals nothing";
 }
 

@@ -247,10 +247,10 @@ void PredictCall::WatchDrift(const Response& response) const {
   const models::ImageInput& input = response.description->input;
   size_t first = 0;
   for (size_t i = 0; i < std::min(kMaxWatchedItems, response.results.size()) && first < items_.size(); ++i) {
-    Seen seen;
-    SeeInput(input, items_[first].placement, items_[first].pixels, seen);
-    SeeAnswer(response.results[i], seen);
-    drift->Add(seen);
+    DriftSample sample;
+    SampleInput(input, items_[first].placement, items_[first].pixels, sample);
+    SampleAnswer(response.results[i], sample);
+    drift->Add(sample);
     // A picture that was cut has one result; its first tile stands for it.
     first += i < sent_.size() ? std::max<size_t>(1, sent_[i].tiles.size()) : 1;
   }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "server/decode/workers/told_video.h"
+#include "server/decode/workers/checked_video.h"
 
 namespace saccade::server {
 namespace {
@@ -91,7 +91,7 @@ class WorkerVideoFile final : public Video {
     std::unique_ptr<WorkerVideoFile> video(new WorkerVideoFile(std::move(worker), bytes, limits, wanted));
     const auto reply = video->Run(WorkerTask::kOpenVideo);
     if (!reply.ok()) return reply.status();
-    if (absl::Status taken = video->told_.Take(reply->video); !taken.ok()) return taken;
+    if (absl::Status taken = video->video_.Take(reply->video); !taken.ok()) return taken;
     return video;
   }
 
@@ -99,12 +99,12 @@ class WorkerVideoFile final : public Video {
   int64_t claimed_frames() const override { return now().claimed_frames; }
   models::Size size() const override { return {now().height, now().width}; }
   int64_t memory_bytes() const override { return now().memory_bytes; }
-  int64_t decoded_pixels() const override { return told_.decoded_pixels(); }
+  int64_t decoded_pixels() const override { return video_.decoded_pixels(); }
   absl::Status status() const override { return status_; }
 
   bool Skip() override {
     const auto reply = Run(WorkerTask::kNextFrame);
-    status_ = reply.ok() ? told_.Take(reply->video) : reply.status();
+    status_ = reply.ok() ? video_.Take(reply->video) : reply.status();
     return status_.ok() && now().has_frame;
   }
 
@@ -129,9 +129,9 @@ class WorkerVideoFile final : public Video {
         bytes_(bytes),
         limits_(limits),
         wanted_(std::move(wanted)),
-        told_(bytes.size(), limits) {}
+        video_(bytes.size(), limits) {}
 
-  const WorkerVideo& now() const { return told_.now(); }
+  const WorkerVideo& now() const { return video_.now(); }
 
   // FFmpeg writes groups of pixels.
   static int64_t Padded(int64_t side) { return side + 64; }
@@ -149,7 +149,7 @@ class WorkerVideoFile final : public Video {
   const std::string_view bytes_;
   const DecodeLimits limits_;
   const StillWanted wanted_;
-  ToldVideo told_;
+  CheckedVideo video_;
   absl::Status status_;
 };
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/decode/seen_part.h"
+#include "server/decode/visible_region.h"
 #include "server/pictures/png.h"
 #include "server/protocols/vision/errors.h"
 
@@ -107,7 +107,7 @@ absl::Status SetExplanation(const models::Explanation& explanation, v1::Explanat
 void SetSeen(const models::ImageInput& input, const SentItem& sent, v1::Explanation* message) {
   const Region whole{.x = 0, .y = 0, .width = sent.width, .height = sent.height};
   const Region& shown = sent.region ? *sent.region : whole;
-  const SeenPart part = SeenPartOf(input, {.height = shown.height, .width = shown.width});
+  const VisibleRegion part = VisibleRegionOf(input, {.height = shown.height, .width = shown.width});
   v1::PicturePart* const seen = message->mutable_seen();
   seen->set_x(static_cast<float>(shown.x + part.x));
   seen->set_y(static_cast<float>(shown.y + part.y));

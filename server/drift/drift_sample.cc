@@ -1,4 +1,4 @@
-#include "server/drift/seen.h"
+#include "server/drift/drift_sample.h"
 
 #include <algorithm>
 #include <array>
@@ -73,10 +73,10 @@ struct Moments {
 };
 
 template <typename Items>
-void SeeItems(const Items& items, Seen& seen) {
-  seen.Set(Feature::kFound, static_cast<double>(items.size()));
-  seen.Set(Feature::kScore, items.empty() ? 0 : items.front().score);
-  for (const auto& item : items) seen.classes.emplace_back(item.label, 1);
+void SampleItems(const Items& items, DriftSample& sample) {
+  sample.Set(Feature::kFound, static_cast<double>(items.size()));
+  sample.Set(Feature::kScore, items.empty() ? 0 : items.front().score);
+  for (const auto& item : items) sample.classes.emplace_back(item.label, 1);
 }
 
 double ProbabilityOf(float top, const models::Classification& answer) {
@@ -94,22 +94,22 @@ double ProbabilityOf(float top, const models::Classification& answer) {
   return 1 / sum;
 }
 
-struct SeeResult {
-  Seen& seen;
+struct SampleResult {
+  DriftSample& sample;
 
   void operator()(const models::Classification& answer) const {
     if (answer.logits.empty()) return;
     const auto top = std::max_element(answer.logits.begin(), answer.logits.end());
-    seen.Set(Feature::kScore, ProbabilityOf(*top, answer));
-    seen.classes.emplace_back(top - answer.logits.begin(), 1);
+    sample.Set(Feature::kScore, ProbabilityOf(*top, answer));
+    sample.classes.emplace_back(top - answer.logits.begin(), 1);
   }
-  void operator()(const models::Detections& answer) const { SeeItems(answer.items, seen); }
-  void operator()(const models::Actions& answer) const { SeeItems(answer.items, seen); }
+  void operator()(const models::Detections& answer) const { SampleItems(answer.items, sample); }
+  void operator()(const models::Actions& answer) const { SampleItems(answer.items, sample); }
   void operator()(const models::Segmentation& answer) const {
     const double pixels = static_cast<double>(std::max<int64_t>(1, answer.height * answer.width));
     for (size_t label = 0; label < answer.areas.size(); ++label) {
       if (answer.areas[label] > 0)
-        seen.classes.emplace_back(label, static_cast<double>(answer.areas[label]) / pixels);
+        sample.classes.emplace_back(label, static_cast<double>(answer.areas[label]) / pixels);
     }
   }
   // Their values have no scale that all models share.
@@ -131,10 +131,10 @@ size_t BinOf(Feature feature, double value) {
   return std::min(kDriftBins - 1, static_cast<size_t>(std::min<double>(bin, kDriftBins)));
 }
 
-void SeeInput(const models::ImageInput& input, const models::Placement& placement, const BytePieces& pixels,
-              Seen& seen) {
+void SampleInput(const models::ImageInput& input, const models::Placement& placement,
+                 const BytePieces& pixels, DriftSample& sample) {
   const models::Size& sent = placement.sent;
-  seen.Set(Feature::kPixels, std::log2(static_cast<double>(sent.height) * static_cast<double>(sent.width)));
+  sample.Set(Feature::kPixels, std::log2(static_cast<double>(sent.height) * static_cast<double>(sent.width)));
   const int64_t bytes =
       3 * placement.bucket.height * placement.bucket.width * static_cast<int64_t>(sizeof(float));
   if (input.medium == models::Medium::kVolume || pixels.pieces().size() != 1 ||
@@ -153,12 +153,14 @@ void SeeInput(const models::ImageInput& input, const models::Placement& placemen
   }
   const auto count = static_cast<double>(moments.count);
   const double mean = moments.sum / count;
-  seen.Set(Feature::kBrightness, mean);
-  seen.Set(Feature::kContrast, std::sqrt(std::max(0.0, moments.squares / count - mean * mean)));
-  seen.Set(Feature::kSharpness, std::log2(std::max(1e-6, moments.edges / count)));
-  seen.fingerprint = moments.fingerprint;
+  sample.Set(Feature::kBrightness, mean);
+  sample.Set(Feature::kContrast, std::sqrt(std::max(0.0, moments.squares / count - mean * mean)));
+  sample.Set(Feature::kSharpness, std::log2(std::max(1e-6, moments.edges / count)));
+  sample.fingerprint = moments.fingerprint;
 }
 
-void SeeAnswer(const models::TaskResult& result, Seen& seen) { std::visit(SeeResult{seen}, result); }
+void SampleAnswer(const models::TaskResult& result, DriftSample& sample) {
+  std::visit(SampleResult{sample}, result);
+}
 
 }  // namespace saccade::server

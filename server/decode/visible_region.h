@@ -5,8 +5,8 @@
 
 namespace saccade::server {
 
-// In pixels of the picture, or of the region, that was sent. Beyond the picture the network sees black.
-struct SeenPart {
+// In pixels of the picture or region that was sent. May extend beyond it; the network gets black there.
+struct VisibleRegion {
   double x = 0;
   double y = 0;
   double width = 0;
@@ -14,6 +14,6 @@ struct SeenPart {
 };
 
 // Inverts what WriteInput() does to the picture. REQUIRES: both sides of `sent` are at least 1.
-SeenPart SeenPartOf(const models::ImageInput& input, models::Size sent);
+VisibleRegion VisibleRegionOf(const models::ImageInput& input, models::Size sent);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// What is watched of one item of a request and of its answer.
+// Features of one item of a request and of its result, from which drift is computed.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ std::string_view NameOf(Feature feature);
 // The bin of a value; the first and the last bin also take what lies outside the scale.
 size_t BinOf(Feature feature, double value);
 
-struct Seen {
+struct DriftSample {
   // By Feature; nullopt where the model or the item has none.
   std::array<std::optional<double>, kFeatures> values;
   // Classes of the answer with their shares: 1 for each label or detection, the share of the area for a
@@ -54,9 +54,9 @@ struct Seen {
 // Reads at most 64 x 64 pixels of a picture, the first frame of a clip or the left picture of a pair, as the
 // network gets them, whatever their size. Does nothing if `pixels` are not in one piece or have no room for
 // the bucket.
-void SeeInput(const models::ImageInput& input, const models::Placement& placement, const BytePieces& pixels,
-              Seen& seen);
+void SampleInput(const models::ImageInput& input, const models::Placement& placement,
+                 const BytePieces& pixels, DriftSample& sample);
 
-void SeeAnswer(const models::TaskResult& result, Seen& seen);
+void SampleAnswer(const models::TaskResult& result, DriftSample& sample);
 
 }  // namespace saccade::server

@@ -1,4 +1,5 @@
-// What a worker tells of the video that it decodes. It may have been taken over by the video.
+// Validates what a decode worker reports about a video. The worker is not trusted: a malicious file may have
+// compromised it.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +19,15 @@ bool IsBool(const bool& value);
 absl::Status BadReply();
 
 // Not thread-safe.
-class ToldVideo {
+class CheckedVideo {
  public:
   // `file_bytes` is the size of the file.
-  ToldVideo(size_t file_bytes, const DecodeLimits& limits) : file_bytes_(file_bytes), limits_(limits) {}
+  CheckedVideo(size_t file_bytes, const DecodeLimits& limits) : file_bytes_(file_bytes), limits_(limits) {}
 
-  // Takes what is told when the video was opened, and after each frame. INTERNAL, and nothing is taken, if it
-  // is not possible: beyond the limits, less than before, another size than that of the first frame, or more
-  // frames than the file has bytes.
-  absl::Status Take(const WorkerVideo& told);
+  // Accepts the report sent when the video was opened, and after each frame. INTERNAL, and the report is
+  // dropped, if it is impossible: beyond the limits, less than before, another size than that of the first
+  // frame, or more frames than the file has bytes.
+  absl::Status Take(const WorkerVideo& reported);
 
   const WorkerVideo& now() const { return now_; }
   // At least the pixels of the frames that were shown, whatever the worker counts.

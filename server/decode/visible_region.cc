@@ -1,10 +1,10 @@
-#include "server/decode/seen_part.h"
+#include "server/decode/visible_region.h"
 
 #include "server/decode/resample.h"
 
 namespace saccade::server {
 
-SeenPart SeenPartOf(const models::ImageInput& input, models::Size sent) {
+VisibleRegion VisibleRegionOf(const models::ImageInput& input, models::Size sent) {
   const bool crop = input.medium != models::Medium::kVolume && input.fit == models::Fit::kCropCentre;
   if (!crop) return {0, 0, static_cast<double>(sent.width), static_cast<double>(sent.height)};
   const models::Size whole = models::SizeBeforeCrop(input, sent);

@@ -1,4 +1,4 @@
-#include "server/decode/workers/told_video.h"
+#include "server/decode/workers/checked_video.h"
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ WorkerVideo Frame(int64_t decoded_pixels) {
   return frame;
 }
 
-TEST(ToldVideoTest, WhatAnHonestWorkerTellsIsTaken) {
-  ToldVideo video(1000, kLimits);
+TEST(CheckedVideoTest, WhatAnHonestWorkerTellsIsTaken) {
+  CheckedVideo video(1000, kLimits);
   ASSERT_TRUE(video.Take(Opened()).ok());
   EXPECT_EQ(video.decoded_pixels(), 0);
   // The decoder is some frames ahead, and the first frame has another size than the file's header gives.
@@ -37,8 +37,8 @@ TEST(ToldVideoTest, WhatAnHonestWorkerTellsIsTaken) {
   }
 }
 
-TEST(ToldVideoTest, FramesCountWhateverTheWorkerCounts) {
-  ToldVideo video(1000, kLimits);
+TEST(CheckedVideoTest, FramesCountWhateverTheWorkerCounts) {
+  CheckedVideo video(1000, kLimits);
   ASSERT_TRUE(video.Take(Opened()).ok());
   for (int frame = 1; frame <= 4; ++frame) {
     ASSERT_TRUE(video.Take(Frame(0)).ok());
@@ -46,14 +46,14 @@ TEST(ToldVideoTest, FramesCountWhateverTheWorkerCounts) {
   }
 }
 
-TEST(ToldVideoTest, AFileHasNoMoreFramesThanBytes) {
-  ToldVideo video(3, kLimits);
+TEST(CheckedVideoTest, AFileHasNoMoreFramesThanBytes) {
+  CheckedVideo video(3, kLimits);
   ASSERT_TRUE(video.Take(Opened()).ok());
   for (int frame = 0; frame < 3; ++frame) ASSERT_TRUE(video.Take(Frame(0)).ok());
   EXPECT_EQ(video.Take(Frame(0)).code(), absl::StatusCode::kInternal);
 }
 
-TEST(ToldVideoTest, WhatIsNotPossibleIsRefused) {
+TEST(CheckedVideoTest, WhatIsNotPossibleIsRefused) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   using Lie = std::function<void(WorkerVideo&)>;
   for (const Lie& lie : std::vector<Lie>{
@@ -65,7 +65,7 @@ TEST(ToldVideoTest, WhatIsNotPossibleIsRefused) {
            [](WorkerVideo& told) { told.memory_bytes = kMax; },
            [](WorkerVideo& told) { told.decoded_pixels = 1199; },
            [](WorkerVideo& told) { std::memset(&told.has_frame, 2, 1); }}) {
-    ToldVideo video(1000, kLimits);
+    CheckedVideo video(1000, kLimits);
     ASSERT_TRUE(video.Take(Opened()).ok());
     ASSERT_TRUE(video.Take(Frame(1200)).ok());
     WorkerVideo told = Frame(2400);

@@ -1,4 +1,4 @@
-#include "server/drift/seen.h"
+#include "server/drift/drift_sample.h"
 
 #include <cmath>
 #include <utility>
@@ -33,75 +33,75 @@ struct Picture {
     }
   }
 
-  Seen Look() const {
-    Seen seen;
-    SeeInput(input, placement, absl::Span<const float>(pixels), seen);
-    return seen;
+  DriftSample Sampled() const {
+    DriftSample sample;
+    SampleInput(input, placement, absl::Span<const float>(pixels), sample);
+    return sample;
   }
 };
 
-double Of(const Seen& seen, Feature feature) {
-  return seen.values[static_cast<size_t>(feature)].value_or(-99);
+double Of(const DriftSample& sample, Feature feature) {
+  return sample.values[static_cast<size_t>(feature)].value_or(-99);
 }
 
-TEST(SeenTest, MeasuresThePictureAndNotItsPadding) {
-  const Seen grey = Picture([](int64_t, int64_t) { return 0.5F; }).Look();
+TEST(DriftSampleTest, MeasuresThePictureAndNotItsPadding) {
+  const DriftSample grey = Picture([](int64_t, int64_t) { return 0.5F; }).Sampled();
   EXPECT_THAT(Of(grey, Feature::kPixels), DoubleNear(std::log2(8000), 1e-9));
   EXPECT_THAT(Of(grey, Feature::kBrightness), DoubleNear(0.5, 1e-6));
   EXPECT_THAT(Of(grey, Feature::kContrast), DoubleNear(0, 1e-3));
   EXPECT_LT(Of(grey, Feature::kSharpness), -15);
 
-  const Seen halves = Picture([](int64_t y, int64_t) { return y < 50 ? 0.2F : 0.8F; }).Look();
+  const DriftSample halves = Picture([](int64_t y, int64_t) { return y < 50 ? 0.2F : 0.8F; }).Sampled();
   EXPECT_THAT(Of(halves, Feature::kBrightness), DoubleNear(0.5, 0.02));
   EXPECT_THAT(Of(halves, Feature::kContrast), DoubleNear(0.3, 0.01));
 }
 
-TEST(SeenTest, ABlurredPictureIsLessSharp) {
+TEST(DriftSampleTest, ABlurredPictureIsLessSharp) {
   const auto stripes = [](double width) {
     return Picture(
                [width](int64_t, int64_t x) { return static_cast<float>(0.5 + 0.4 * std::sin(x / width)); })
-        .Look();
+        .Sampled();
   };
   EXPECT_GT(Of(stripes(1), Feature::kSharpness), Of(stripes(4), Feature::kSharpness) + 2);
   EXPECT_GT(Of(stripes(4), Feature::kSharpness), Of(stripes(16), Feature::kSharpness) + 2);
 }
 
-TEST(SeenTest, EqualPicturesHaveEqualFingerprints) {
+TEST(DriftSampleTest, EqualPicturesHaveEqualFingerprints) {
   const auto picture = [](float white) {
     return Picture([white](int64_t y, int64_t x) { return x * y / 1e4F * white; });
   };
-  EXPECT_EQ(picture(1).Look().fingerprint, picture(1).Look().fingerprint);
-  EXPECT_NE(picture(1).Look().fingerprint, picture(0.99F).Look().fingerprint);
-  EXPECT_NE(picture(1).Look().fingerprint, 0U);
+  EXPECT_EQ(picture(1).Sampled().fingerprint, picture(1).Sampled().fingerprint);
+  EXPECT_NE(picture(1).Sampled().fingerprint, picture(0.99F).Sampled().fingerprint);
+  EXPECT_NE(picture(1).Sampled().fingerprint, 0U);
 }
 
-TEST(SeenTest, InputThatIsNotThereIsNotRead) {
+TEST(DriftSampleTest, InputThatIsNotThereIsNotRead) {
   Picture picture([](int64_t, int64_t) { return 0.5F; });
   picture.pixels.resize(3 * kSide * 80);
-  EXPECT_EQ(Of(picture.Look(), Feature::kBrightness), -99) << "a tensor without its padding";
-  EXPECT_GT(Of(picture.Look(), Feature::kPixels), 0);
+  EXPECT_EQ(Of(picture.Sampled(), Feature::kBrightness), -99) << "a tensor without its padding";
+  EXPECT_GT(Of(picture.Sampled(), Feature::kPixels), 0);
   picture.pixels.resize(3 * 128 * 96);
   picture.placement.scaled = {2, 80};
-  EXPECT_EQ(Of(picture.Look(), Feature::kBrightness), -99) << "too narrow for neighbours";
+  EXPECT_EQ(Of(picture.Sampled(), Feature::kBrightness), -99) << "too narrow for neighbours";
   picture.input.medium = models::Medium::kVolume;
   picture.placement.scaled = {kSide, 80};
-  EXPECT_EQ(Of(picture.Look(), Feature::kBrightness), -99);
+  EXPECT_EQ(Of(picture.Sampled(), Feature::kBrightness), -99);
 }
 
-TEST(SeenTest, EachTasksAnswers) {
-  const auto see = [](const models::TaskResult& result) {
-    Seen seen;
-    SeeAnswer(result, seen);
-    return seen;
+TEST(DriftSampleTest, EachTasksAnswers) {
+  const auto sample_of = [](const models::TaskResult& result) {
+    DriftSample sample;
+    SampleAnswer(result, sample);
+    return sample;
   };
-  const Seen softmax = see(models::Classification{.logits = {0, std::log(3.0F), -1000}});
+  const DriftSample softmax = sample_of(models::Classification{.logits = {0, std::log(3.0F), -1000}});
   EXPECT_THAT(Of(softmax, Feature::kScore), DoubleNear(0.75, 1e-6));
   EXPECT_THAT(softmax.classes, ElementsAre(Pair(1, 1)));
-  const Seen sigmoid =
-      see(models::Classification{.logits = {0, -3}, .function = models::LogitFunction::kSigmoid});
+  const DriftSample sigmoid =
+      sample_of(models::Classification{.logits = {0, -3}, .function = models::LogitFunction::kSigmoid});
   EXPECT_THAT(Of(sigmoid, Feature::kScore), DoubleNear(0.5, 1e-6));
-  const Seen exp =
-      see(models::Classification{.logits = {std::log(0.5F), -3}, .function = models::LogitFunction::kExp});
+  const DriftSample exp = sample_of(
+      models::Classification{.logits = {std::log(0.5F), -3}, .function = models::LogitFunction::kExp});
   EXPECT_THAT(Of(exp, Feature::kScore), DoubleNear(0.5, 1e-6));
   models::Detections found;
   for (const auto& [score, label] : {std::pair(0.9F, 4), std::pair(0.3F, 2)}) {
@@ -109,15 +109,15 @@ TEST(SeenTest, EachTasksAnswers) {
     found.items.back().score = score;
     found.items.back().label = label;
   }
-  const Seen two = see(found);
+  const DriftSample two = sample_of(found);
   EXPECT_THAT(Of(two, Feature::kScore), DoubleNear(0.9, 1e-6));
   EXPECT_EQ(Of(two, Feature::kFound), 2);
   EXPECT_THAT(two.classes, ElementsAre(Pair(4, 1), Pair(2, 1)));
-  const Seen none = see(models::Actions{});
+  const DriftSample none = sample_of(models::Actions{});
   EXPECT_EQ(Of(none, Feature::kScore), 0);
   EXPECT_EQ(Of(none, Feature::kFound), 0);
-  const Seen areas =
-      see(models::Segmentation{.height = 2, .width = 2, .labels = {0, 2, 2, 2}, .areas = {1, 0, 3}});
+  const DriftSample areas =
+      sample_of(models::Segmentation{.height = 2, .width = 2, .labels = {0, 2, 2, 2}, .areas = {1, 0, 3}});
   EXPECT_THAT(areas.classes, ElementsAre(Pair(0, 0.25), Pair(2, 0.75)));
   EXPECT_EQ(Of(areas, Feature::kScore), -99);
 }
