@@ -36,7 +36,7 @@
 #include "models/api/model.h"
 #include "models/api/registry.h"
 #include "models/api/target.h"
-#include "models/device/own_cores.h"
+#include "models/device/separate_cores.h"
 #include "models/device/use_threads.h"
 #include "models/tools/answers_file.h"
 #include "models/tools/batch_file.h"
@@ -104,7 +104,7 @@ class Session {
     const Batch part = First(batch_, items);
     const Stopwatch running;
     {
-      const OwnCores own;
+      const SeparateCores own;
       answers_ = model_->Run(part);
     }
     const double took = running.Milliseconds();
@@ -115,7 +115,7 @@ class Session {
   // The items per second of one instance. The first pass, which allocates, comes before the others begin.
   double RateOfOne(std::barrier<>& begin, double milliseconds) const {
     const auto pass = [this] {
-      const OwnCores own;
+      const SeparateCores own;
       RequireAnswers(model_->Run(batch_));
     };
     try {

@@ -10,7 +10,7 @@
 namespace saccade::models {
 namespace {
 
-// What models hold that compute in fp32 or tf32.
+// Returns the process-wide float32 mode that the model holds; null for other precisions.
 std::unique_ptr<Float32Use> UseOf(Precision precision) {
   if (precision != Precision::kFloat32 && precision != Precision::kTf32) return nullptr;
   return std::make_unique<Float32Use>(precision == Precision::kTf32,

@@ -100,7 +100,7 @@ Bucket& ModelQueue::Find(int64_t id, NanoTime now) {
     Bucket* const made = bucket.get();
     made->targets.resize(std::max<size_t>(1, levels_.size()));
     // Room first, so that no allocation fails between the two.
-    known_.reserve(known_.size() + 1);
+    ReserveOneMore(known_);
     buckets_.emplace(id, std::move(bucket));
     known_.push_back(made);
     if (known_.size() > kMaxBuckets) Forget();
@@ -175,7 +175,7 @@ void ModelQueue::Add(Bucket& bucket, const Bucket::Position& position, Bucket::E
   const Nanos cost = entry.cost;
   Level& level = LevelOf(position.priority_class);
   // What allocates comes first, so that a failed allocation changes nothing.
-  waiting_.reserve(waiting_.size() + 1);
+  ReserveOneMore(waiting_);
   const bool first = bucket.queue.empty();
   bucket.queue.emplace_hint(bucket.queue.end(), position, std::move(entry));
   if (first) waiting_.push_back(&bucket);

@@ -113,7 +113,7 @@ std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Drop
   if (auto retry = impl_->NextRetry(time, dropped)) return retry;
   while (Impl::ModelOnDevice* const chosen = impl_->Choose(time, dropped)) {
     Impl::Model& model = *chosen->model;
-    Bucket& bucket = *model.look.due.bucket;
+    Bucket& bucket = *model.due_estimate.due.bucket;
     ModelQueue::Tasks tasks = model.queue.Take(bucket, time, dropped);
     if (!tasks.empty()) {
       int64_t size = 0;

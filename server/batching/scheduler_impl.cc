@@ -9,19 +9,19 @@ namespace {
 // After this time a pass no longer reserves cores; others may start, and the operating system shares the
 // cores.
 constexpr Nanos kMaxHold = kSecond;
-// Age at which a look at a model is taken anew although nothing happened to the model, because its tasks may
-// have become late.
-constexpr Nanos kLookEvery = 5 * kMillisecond;
+// Age at which the estimate of a model is renewed although nothing happened to the model, because its tasks
+// may have become late.
+constexpr Nanos kMaxEstimateAge = 5 * kMillisecond;
 
 }  // namespace
 
 void Scheduler::Impl::Track(Model& model) {
   TrackIndices(model);
-  if (model.Wants()) LookLater(model);
+  if (model.CanStart()) EstimateLater(model);
 }
 
 void Scheduler::Impl::TrackIndices(Model& model) {
-  const bool active = !model.Rests();
+  const bool active = !model.IsIdle();
   if (model.active != active) {
     model.active = active;
     for (const auto& on_device : model.devices) {
@@ -35,7 +35,7 @@ void Scheduler::Impl::TrackIndices(Model& model) {
   for (const auto& on_device : model.devices) TrackOffer(*on_device);
   model.gauges.queued.store(model.queued(), std::memory_order_relaxed);
   model.gauges.set_aside.store(static_cast<int64_t>(model.aside), std::memory_order_relaxed);
-  if (!model.Wants()) ForgetLook(model);
+  if (!model.CanStart()) ForgetEstimate(model);
 }
 
 void Scheduler::Impl::TrackOffer(ModelOnDevice& on_device) {
@@ -48,7 +48,7 @@ void Scheduler::Impl::TrackOffer(ModelOnDevice& on_device) {
     device.offers.push_back(
         {.on_device = &on_device, .used = on_device.used, .threads = threads, .model = on_device.model->id});
     device.wanted_cores += threads;
-    MarkDue(on_device, on_device.model->look);
+    MarkDue(on_device, on_device.model->due_estimate);
   } else {
     Offer& gone = device.offers[static_cast<size_t>(on_device.offer)];
     if (gone.due) --device.due;
@@ -61,13 +61,13 @@ void Scheduler::Impl::TrackOffer(ModelOnDevice& on_device) {
   Contend(device);
 }
 
-void Scheduler::Impl::MarkDue(ModelOnDevice& on_device, const Look& look) {
+void Scheduler::Impl::MarkDue(ModelOnDevice& on_device, const DueEstimate& estimate) {
   if (on_device.offer < 0) return;
   Device& device = *on_device.device;
   Offer& offer = device.offers[static_cast<size_t>(on_device.offer)];
-  if (offer.due != look.found) device.due += look.found ? 1 : -1;
-  offer.due = look.found;
-  offer.latest_start = look.due.latest_start;
+  if (offer.due != estimate.found) device.due += estimate.found ? 1 : -1;
+  offer.due = estimate.found;
+  offer.latest_start = estimate.due.latest_start;
 }
 
 void Scheduler::Impl::Contend(Device& device) {
@@ -77,7 +77,7 @@ void Scheduler::Impl::Contend(Device& device) {
   if (!contended) return;
   // Those that wait for more items need not wait any more.
   for (const Offer& offer : device.offers) {
-    if (!offer.due) LookLater(*offer.on_device->model);
+    if (!offer.due) EstimateLater(*offer.on_device->model);
   }
 }
 
@@ -86,53 +86,54 @@ void Scheduler::Impl::Use(ModelOnDevice& on_device, Nanos used) {
   if (on_device.offer >= 0) on_device.device->offers[static_cast<size_t>(on_device.offer)].used = used;
 }
 
-void Scheduler::Impl::LookLater(Model& model) {
+void Scheduler::Impl::EstimateLater(Model& model) {
   if (model.changed) return;
   model.changed = true;
   changed.push_back(&model);
 }
 
-void Scheduler::Impl::ForgetLook(Model& model) {
-  if (model.look.due_at != NanoTime::Never()) waiting.erase({model.look.due_at, model.id});
-  model.look = {};
-  if (!model.looked) return;
-  looked.erase(*model.looked);
-  model.looked.reset();
+void Scheduler::Impl::ForgetEstimate(Model& model) {
+  if (model.due_estimate.due_at != NanoTime::Never()) waiting.erase({model.due_estimate.due_at, model.id});
+  model.due_estimate = {};
+  if (!model.age_place) return;
+  by_estimate_age.erase(*model.age_place);
+  model.age_place.reset();
 }
 
-void Scheduler::Impl::LookNow(Model& model, NanoTime now, std::vector<Dropped>* dropped) {
-  if (model.look.due_at != NanoTime::Never()) waiting.erase({model.look.due_at, model.id});
+void Scheduler::Impl::EstimateNow(Model& model, NanoTime now, std::vector<Dropped>* dropped) {
+  if (model.due_estimate.due_at != NanoTime::Never()) waiting.erase({model.due_estimate.due_at, model.id});
   // No batch waits for more items if the model is closed, or if every device with an idle instance has work
   // for other models.
   const bool at_once =
       model.closed || std::all_of(model.devices.begin(), model.devices.end(), [](const auto& on_device) {
         return on_device->idle.empty() || on_device->device->contended;
       });
-  model.look = {.taken = now};
-  Look& look = model.look;
-  look.found = model.queue.FindDue(now, UsableInstances(model), at_once, &look.due, &look.due_at, dropped);
-  if (look.found) look.due_at = NanoTime::Never();
-  if (look.due_at != NanoTime::Never()) waiting.insert({look.due_at, model.id});
-  if (model.looked) {
-    looked.splice(looked.end(), looked, *model.looked);
+  model.due_estimate = {.taken = now};
+  DueEstimate& estimate = model.due_estimate;
+  estimate.found =
+      model.queue.FindDue(now, UsableInstances(model), at_once, &estimate.due, &estimate.due_at, dropped);
+  if (estimate.found) estimate.due_at = NanoTime::Never();
+  if (estimate.due_at != NanoTime::Never()) waiting.insert({estimate.due_at, model.id});
+  if (model.age_place) {
+    by_estimate_age.splice(by_estimate_age.end(), by_estimate_age, *model.age_place);
   } else {
-    model.looked = looked.insert(looked.end(), &model);
+    model.age_place = by_estimate_age.insert(by_estimate_age.end(), &model);
   }
-  for (const auto& on_device : model.devices) MarkDue(*on_device, look);
+  for (const auto& on_device : model.devices) MarkDue(*on_device, estimate);
   // All its tasks may have been dropped.
   TrackIndices(model);
 }
 
-void Scheduler::Impl::LookAround(NanoTime now, std::vector<Dropped>* dropped) {
+void Scheduler::Impl::RenewEstimates(NanoTime now, std::vector<Dropped>* dropped) {
   while (!waiting.empty() && waiting.begin()->first <= now)
-    LookNow(*models[waiting.begin()->second], now, dropped);
-  while (!looked.empty() && now - looked.front()->look.taken >= kLookEvery)
-    LookNow(*looked.front(), now, dropped);
+    EstimateNow(*models[waiting.begin()->second], now, dropped);
+  while (!by_estimate_age.empty() && now - by_estimate_age.front()->due_estimate.taken >= kMaxEstimateAge)
+    EstimateNow(*by_estimate_age.front(), now, dropped);
   while (!changed.empty()) {
     Model& model = *changed.back();
     changed.pop_back();
     model.changed = false;
-    if (model.Wants()) LookNow(model, now, dropped);
+    if (model.CanStart()) EstimateNow(model, now, dropped);
   }
 }
 
@@ -225,7 +226,7 @@ const Scheduler::Impl::Offer* Scheduler::Impl::ChooseAt(Device& device, NanoTime
 
 Scheduler::Impl::ModelOnDevice* Scheduler::Impl::Choose(NanoTime now, std::vector<Dropped>* dropped) {
   for (;;) {
-    LookAround(now, dropped);
+    RenewEstimates(now, dropped);
     next_wake = waiting.empty() ? NanoTime::Never() : waiting.begin()->first;
     if (!pauses.empty()) next_wake = std::min(next_wake, pauses.begin()->first);
     if (!retrying.empty() && !holders.empty())
@@ -240,9 +241,9 @@ Scheduler::Impl::ModelOnDevice* Scheduler::Impl::Choose(NanoTime now, std::vecto
     if (chosen == nullptr) return nullptr;
     ModelOnDevice* const on_device = chosen->on_device;
     Model& model = *on_device->model;
-    // Its tasks may have become late since the last look.
-    if (model.look.taken != now) LookNow(model, now, dropped);
-    if (model.look.found) return on_device;
+    // Its tasks may have become late since the last estimate.
+    if (model.due_estimate.taken != now) EstimateNow(model, now, dropped);
+    if (model.due_estimate.found) return on_device;
   }
 }
 

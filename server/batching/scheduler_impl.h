@@ -61,9 +61,9 @@ struct Scheduler::Impl {
     int offer = -1;
   };
 
-  // A look says whether and when a batch of the model is due. It stays true until something happens to the
-  // model, except that tasks become late; so a look has an age.
-  struct Look {
+  // Whether and when a batch of the model is due, as computed at `taken`. Changes of the model invalidate it;
+  // deadlines that pass do not, so it is computed again after some milliseconds.
+  struct DueEstimate {
     // True if a batch is due.
     bool found = false;
     ModelQueue::Due due = {};
@@ -78,9 +78,9 @@ struct Scheduler::Impl {
     double threads() const { return queue.options().threads; }
     double weight() const { return queue.options().weight; }
     // True if it has tasks and an idle instance.
-    bool Wants() const { return !queue.empty() && idle > 0; }
+    bool CanStart() const { return !queue.empty() && idle > 0; }
     // True if it has neither tasks nor running passes.
-    bool Rests() const { return queue.empty() && retries.empty() && idle + paused == instances.size(); }
+    bool IsIdle() const { return queue.empty() && retries.empty() && idle + paused == instances.size(); }
     // See Scheduler::queued.
     int64_t queued() const { return queue.queued() + retried; }
     // Number of instances in service.
@@ -105,13 +105,13 @@ struct Scheduler::Impl {
     // Sum over its running passes of their expected ends, each as the span since the epoch.
     Nanos ends;
     ModelGauges gauges;
-    // !Rests() as the devices' sums have it (Impl::Track).
+    // !IsIdle() as the devices' sums have it (Impl::Track).
     bool active = false;
-    Look look;
+    DueEstimate due_estimate;
     // True if it is in `changed`.
     bool changed = false;
-    // Its place in `looked`, while it wants to start a batch.
-    std::optional<std::list<Model*>::iterator> looked;
+    // Its place in `by_estimate_age`, while it wants to start a batch.
+    std::optional<std::list<Model*>::iterator> age_place;
   };
 
   // A model that has tasks and an idle instance on a device. Kept in one array, because each choice reads all
@@ -120,11 +120,11 @@ struct Scheduler::Impl {
     ModelOnDevice* on_device = nullptr;
     // ModelOnDevice::used.
     Nanos used = {};
-    // Look::due.latest_start; meaningless unless `due`.
+    // DueEstimate::due.latest_start; meaningless unless `due`.
     NanoTime latest_start = {};
     double threads = 1;
     Scheduler::ModelId model = 0;
-    // Look::found.
+    // DueEstimate::found.
     bool due = false;
   };
 
@@ -157,8 +157,8 @@ struct Scheduler::Impl {
 
   explicit Impl(const SchedulerOptions& scheduler_options) : options(scheduler_options) {}
 
-  // Updates the indices after the model's queue or instances have changed, and looks at it anew before the
-  // next choice. Every change of a model ends with a call of it.
+  // Updates the indices after the model's queue or instances have changed; its estimate is computed anew
+  // before the next choice. Every change of a model ends with a call of it.
   void Track(Model& model);
   // Number of the model's instances that can compute concurrently, given the other models' load; possibly a
   // fraction.
@@ -173,7 +173,7 @@ struct Scheduler::Impl {
   void ReleaseCoresOfLongPasses(NanoTime now);
   // Changes ModelOnDevice::used.
   static void Use(ModelOnDevice& on_device, Nanos used);
-  // Returns the model whose batch starts next, and where, after a fresh look at it; null if none may start.
+  // Returns the model whose batch starts next, and where, by a fresh estimate; null if none may start.
   // Sets `next_wake`.
   ModelOnDevice* Choose(NanoTime now, std::vector<Dropped>* dropped);
   // Starts a batch on one of the device's idle instances.
@@ -221,15 +221,15 @@ struct Scheduler::Impl {
   }
   void TrackIndices(Model& model);
   void TrackOffer(ModelOnDevice& on_device);
-  static void MarkDue(ModelOnDevice& on_device, const Look& look);
+  static void MarkDue(ModelOnDevice& on_device, const DueEstimate& estimate);
   // Updates Device::contended.
   void Contend(Device& device);
-  // The next choice begins with a look at the model.
-  void LookLater(Model& model);
-  void LookNow(Model& model, NanoTime now, std::vector<Dropped>* dropped);
-  // Looks at the models that changed, whose batch is due now, or whose last look is too old.
-  void LookAround(NanoTime now, std::vector<Dropped>* dropped);
-  void ForgetLook(Model& model);
+  // The next choice begins with a new estimate of the model.
+  void EstimateLater(Model& model);
+  void EstimateNow(Model& model, NanoTime now, std::vector<Dropped>* dropped);
+  // Renews the estimates of models that changed, whose batch is due now, or whose estimate is too old.
+  void RenewEstimates(NanoTime now, std::vector<Dropped>* dropped);
+  void ForgetEstimate(Model& model);
   void Pause(Instance& instance, NanoTime until);
   void SetAside(Model& model, Instance& instance);
   // True if a batch that failed on `failed` should be tried on `other`: another instance in service, on
@@ -239,12 +239,12 @@ struct Scheduler::Impl {
   // Returns the offer that starts next on `device`, or null if none may start.
   const Offer* ChooseAt(Device& device, NanoTime now);
 
-  // Models to look at before the next choice.
+  // Models that need a new estimate before the next choice.
   std::vector<Model*> changed;
-  // Models without a due batch, by Look::due_at.
+  // Models without a due batch, by DueEstimate::due_at.
   absl::btree_set<std::pair<NanoTime, Scheduler::ModelId>> waiting;
-  // The models that want to start a batch, the one with the oldest look first.
-  std::list<Model*> looked;
+  // The models that want to start a batch, the one with the oldest estimate first.
+  std::list<Model*> by_estimate_age;
 };
 
 }  // namespace saccade::server

@@ -151,7 +151,8 @@ class MemoryInput {
   MemoryInput& operator=(const MemoryInput&) = delete;
 
   AVIOContext* io() const { return io_.get(); }
-  // From here on who reads frames asks whether they are wanted. FFmpeg's readers of headers ask nobody.
+  // While the header is read, Read() asks whether the video is still wanted; afterwards the caller asks
+  // between frames.
   void HeaderIsRead() { reads_header_ = false; }
 
  private:

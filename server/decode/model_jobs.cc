@@ -98,7 +98,7 @@ void ModelJobs::Rest(Client& client) {
   client.idle.value() = {client.used, &client};
   idle_.insert(std::move(client.idle));
   if (idle_.size() > kMaxIdleClients) level_ = std::max(level_, idle_.begin()->first);
-  // Without jobs of others, nobody is ahead of them.
+  // If no client has jobs, all start equal: the level rises to that of the idle client that used most.
   if (size_ == 0 && running_ == 0) level_ = std::max(level_, idle_.rbegin()->first);
   ForgetIdle();
 }

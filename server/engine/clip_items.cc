@@ -13,7 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "server/decode/prepare.h"
 #include "server/decode/video.h"
-#include "server/engine/item_room.h"
+#include "server/engine/item_error.h"
+#include "server/engine/item_memory.h"
 
 namespace saccade::server {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/engine/item_room.h"
+#include "server/engine/item_memory.h"
 
 namespace saccade::server {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "absl/algorithm/container.h"
 #include "models/api/attention_probe.h"
-#include "models/device/own_cores.h"
 #include "models/device/pinned.h"
+#include "models/device/separate_cores.h"
 #include "server/engine/pass_failure.h"
 #include "server/engine/passes.h"
 
@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
   try {
     at::Tensor pixels = Gather(items, placements, ShapeOf(input, placements[0], count), model.sends_pixels());
     if (input.medium == models::Medium::kClip) pixels = pixels.transpose(1, 2);
-    const models::OwnCores own;
+    const models::SeparateCores own;
     auto results = model.Run(
         {.pixels = std::move(pixels), .placements = std::move(placements), .progress = std::move(progress)});
     if (results.size() != count)

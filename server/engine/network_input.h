@@ -9,7 +9,7 @@
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/decoder.h"
-#include "server/engine/item_room.h"
+#include "server/engine/item_memory.h"
 #include "server/engine/item_sink.h"
 
 namespace saccade::server {

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "models/api/placement.h"
 #include "server/decode/decoder.h"
-#include "server/engine/item_room.h"
+#include "server/engine/item_memory.h"
 #include "server/engine/item_sink.h"
 
 namespace saccade::server {

@@ -20,9 +20,9 @@
 namespace saccade::server {
 namespace {
 
-// Bytes of a map or of an explanation, or pixels of a picture with masks, that are encoded in a few
-// milliseconds.
-constexpr int64_t kMaxMapHere = 1 << 20;
+// Largest result that the instance's thread encodes itself: bytes of maps and explanations, pixels of a
+// picture with masks. Takes a few milliseconds.
+constexpr int64_t kMaxInlineEncode = 1 << 20;
 
 // Results wait for the pool in memory. If so many tasks wait, the instance encodes, and computes less
 // meanwhile.
@@ -97,7 +97,7 @@ PredictCall::~PredictCall() {
   try {
     Refuse(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"));
   } catch (const std::exception& error) {
-    // The client is told when `done_` is destroyed.
+    // Destroying `done_` answers the client.
     Log(LogLevel::kError, "a request was dropped", {{"what", error.what()}});
   }
 }
@@ -302,12 +302,12 @@ std::function<absl::Status(int64_t bytes)> PredictCall::ChargeBeyondInputs() {
 bool PredictCall::EncodesLong(const Response& response) const {
   if (deps_.encode_pool == nullptr) return false;
   // Attention maps become PNG files whatever the model's task is.
-  if (response.explanation && response.bytes() > kMaxMapHere) return true;
+  if (response.explanation && response.bytes() > kMaxInlineEncode) return true;
   if (!request_.encodes_maps || response.results.empty()) return false;
   if (!HasMap(response.results.front())) return false;
   int64_t size = std::max(response.bytes(), request_.map_bytes);
   for (const SentItem& sent : response.sent) size = std::max(size, int64_t{sent.width} * sent.height);
-  return size > kMaxMapHere;
+  return size > kMaxInlineEncode;
 }
 
 void PredictCall::Encode(Response response, absl::Time pass_ended, ShadowCopies copies,

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/device/own_cores.h"
+#include "models/device/separate_cores.h"
 #include "models/programs/values.h"
 #include "server/core/bytes_elements.h"
 #include "server/engine/graph_threads.h"
@@ -217,7 +217,7 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunTogether(const models::Tenso
     inputs.push_back(spec.type == DataType::kBytes ? GatherTexts(requests, spec)
                                                    : Gather(requests, spec, *shape));
   }
-  const models::OwnCores own;
+  const models::SeparateCores own;
   std::vector<Value> outputs = program.Run(inputs);
   KeepFromInputs(inputs, &outputs);
   return Divide(std::move(outputs), settings, requests);

@@ -12,6 +12,7 @@
 #include "models/tasks/merge_tiles.h"
 #include "server/core/errors.h"
 #include "server/decode/prepare.h"
+#include "server/engine/item_error.h"
 #include "server/engine/tile_pixels.h"
 
 namespace saccade::server {

@@ -8,7 +8,7 @@
 #include "models/api/description.h"
 #include "models/tasks/tiles.h"
 #include "server/decode/decoder.h"
-#include "server/engine/item_room.h"
+#include "server/engine/item_memory.h"
 #include "server/engine/item_sink.h"
 
 namespace saccade::server {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
-#include "server/engine/item_room.h"
+#include "server/engine/item_memory.h"
 
 namespace saccade::server {
 

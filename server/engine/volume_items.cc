@@ -4,7 +4,8 @@
 #include <variant>
 #include <vector>
 
-#include "server/engine/item_room.h"
+#include "server/engine/item_error.h"
+#include "server/engine/item_memory.h"
 
 namespace saccade::server {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/wrong_values.h"
-#include "server/engine/item_room.h"
+#include "server/engine/item_error.h"
 
 namespace saccade::server {
 namespace {

@@ -92,7 +92,7 @@ void Ensembles::Infer(std::shared_ptr<const ReadyModel> model, std::shared_ptr<c
                        if (outcome.ok()) outcome = ToAnswer(*std::move(outcome), *kept);
                        // If a step was rejected, the call counts as rejected; if a step failed, as failed.
                        const bool computed = outcome.ok() || absl::IsInternal(outcome.status());
-                       // Its steps do not count that themselves.
+                       // Cancelled steps are not counted (CountShed), so the ensemble is.
                        if (absl::IsCancelled(outcome.status()))
                          pipeline_->deps().metrics->RecordShed(ShedReason::kCancelled);
                        if (outcome.ok()) {

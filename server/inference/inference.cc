@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "server/core/served_by.h"
+#include "server/inference/cached_outputs.h"
 #include "server/inference/crop_models.h"
-#include "server/inference/kept_outputs.h"
 #include "server/inference/model_facts.h"
 #include "server/inference/parameters.h"
 #include "server/inference/picture_inputs.h"
@@ -45,7 +45,7 @@ absl::Status MakeAnswer(Response& response, Pending& pending) {
   const std::vector<WantedOutput>& wanted = pending.call.outputs;
   const bool is_program = IsProgram(pending.settings());
   const bool is_kept = pending.keep != nullptr;
-  const std::vector<WantedOutput> computed = is_kept ? ToKeep(wanted, is_program) : wanted;
+  const std::vector<WantedOutput> computed = is_kept ? OutputsToCache(wanted, is_program) : wanted;
   auto outputs = is_program ? ChooseOutputs(std::move(held->outputs), computed, pending.settings())
                             : MakeOutputs(held, computed, pending.settings().items);
   if (!outputs.ok()) return outputs.status();

@@ -21,7 +21,7 @@ std::vector<std::string> LabelsOfOutput(const ServedModel& model, const std::str
 std::optional<absl::StatusOr<std::vector<Tensor>>> CutFor(const ServedModel& model,
                                                           const std::vector<Tensor>& kept,
                                                           const std::vector<WantedOutput>& wanted) {
-  return Cut(kept, wanted, FactsOfModel(model), model.settings().has_batch_dimension);
+  return SelectOutputs(kept, wanted, FactsOfModel(model), model.settings().has_batch_dimension);
 }
 
 }  // namespace saccade::server

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "server/catalog/served_model.h"
 #include "server/core/tensor_call.h"
-#include "server/inference/kept_outputs.h"
+#include "server/inference/cached_outputs.h"
 
 namespace saccade::server {
 
@@ -23,7 +23,7 @@ std::vector<OutputFacts> FactsOfModel(const ServedModel& model);
 // model is not an ensemble.
 std::vector<std::string> LabelsOfOutput(const ServedModel& model, const std::string& output);
 
-// As Cut() of the model's outputs.
+// As SelectOutputs() of the model's outputs.
 std::optional<absl::StatusOr<std::vector<Tensor>>> CutFor(const ServedModel& model,
                                                           const std::vector<Tensor>& kept,
                                                           const std::vector<WantedOutput>& wanted);

@@ -7,14 +7,11 @@
 
 namespace saccade::server {
 
-struct DriftMetrics::Series {
-  template <typename T>
-  using Share = ::saccade::server::Series<T>;
-
-  Share<prometheus::Counter> items;
-  Share<prometheus::Counter> repeated;
-  std::map<std::string, Share<prometheus::Gauge>> drift = {};
-  // What the counters have counted.
+struct DriftMetrics::VersionSeries {
+  Series<prometheus::Counter> items;
+  Series<prometheus::Counter> repeated;
+  std::map<std::string, Series<prometheus::Gauge>> drift = {};
+  // Values already added to `items` and `repeated`; Set() adds only the difference.
   int64_t counted_items = 0;
   int64_t counted_repeated = 0;
 };
@@ -23,7 +20,8 @@ DriftMetrics::DriftMetrics(Families* families, std::string_view model, int64_t v
                            const std::vector<std::string>& features) {
   const prometheus::Labels labels = {{"model", std::string(model)}, {"version", std::to_string(version)}};
   SaccadeFamilies& ours = families->ours;
-  series_ = std::make_unique<Series>(Series{ours.drift_items.Get(labels), ours.drift_repeated.Get(labels)});
+  series_ = std::make_unique<VersionSeries>(
+      VersionSeries{ours.drift_items.Get(labels), ours.drift_repeated.Get(labels)});
   for (const std::string& feature : features) {
     prometheus::Labels of_feature = labels;
     of_feature["feature"] = feature;

@@ -23,11 +23,11 @@ class DriftMetrics {
 
  private:
   friend class Metrics;
-  struct Series;
+  struct VersionSeries;
   DriftMetrics(Families* families, std::string_view model, int64_t version,
                const std::vector<std::string>& features);
 
-  std::unique_ptr<Series> series_;
+  std::unique_ptr<VersionSeries> series_;
 };
 
 }  // namespace saccade::server

@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "server/metrics/drop_empty_histograms.h"
 #include "server/metrics/exposition.h"
 #include "server/metrics/gpus.h"
 #include "server/metrics/machine.h"
 #include "server/metrics/model_metrics.h"
-#include "server/metrics/unasked_models.h"
 
 namespace saccade::server {
 namespace {
@@ -252,7 +252,7 @@ Scraped Metrics::Scrape() {
   scraped.exemplars.emplace(kRequestSeconds, impl_->families.request_exemplars.Latest());
   scraped.exemplars.emplace(kShadowDifference, impl_->families.shadow_exemplars.Latest());
   scraped.families = impl_->registry.Collect();
-  DropUnaskedHistograms(scraped.families);
+  DropEmptyHistograms(scraped.families);
   return scraped;
 }
 

@@ -11,7 +11,7 @@
 #include "server/admission/admission.h"
 #include "server/core/cancellation.h"
 #include "server/simulation/ledger.h"
-#include "server/simulation/loads.h"
+#include "server/simulation/model_loader.h"
 #include "server/simulation/observer.h"
 #include "server/simulation/policy.h"
 #include "server/simulation/sim_devices.h"
@@ -36,7 +36,7 @@ class Simulation final : private SimTask::Watcher {
     // How often Policy::Sweep() is called; kNever for never.
     Nanos sweep_every = kNever;
     // If not null, requests wait there until their model is loaded.
-    Loads* loads = nullptr;
+    ModelLoader* loads = nullptr;
   };
 
   // Errors of the policy itself. All are zero for a correct policy.

@@ -167,7 +167,7 @@ void PrintJson(const Advice& advice, Console& console) {
   nlohmann::ordered_json document = {{"version", 1},
                                      {"model", advice.measurement.model},
                                      {"rate", advice.traffic.rate},
-                                     {"wished_p99_ms", Milliseconds(ToDuration(advice.wish.p99))},
+                                     {"wished_p99_ms", Milliseconds(ToDuration(advice.goal.p99))},
                                      {"configuration",
                                       {{"replicas", chosen.replicas},
                                        {"instances", chosen.instances},
@@ -203,7 +203,7 @@ void PrintText(const Advice& advice, Console& console) {
   };
   console.out << Printable(advice.measurement.model)
               << absl::StrFormat(": %.6g requests per second, 99 of 100 within %.6g ms\n",
-                                 advice.traffic.rate, ToMilliseconds(advice.wish.p99));
+                                 advice.traffic.rate, ToMilliseconds(advice.goal.p99));
   line("replicas", absl::StrCat(chosen.replicas));
   line("instances",
        absl::StrCat(chosen.instances, threads == 0   ? " on a GPU"
@@ -274,14 +274,14 @@ int RunTune(const TuneCommand& command, Console& console) {
   // The options were checked.
   absl::ParseDuration(command.p99, &p99);
   if (!command.deadline.empty()) absl::ParseDuration(command.deadline, &deadline);
-  advice.wish = {.p99 = Nanos(p99), .deadline = Nanos(deadline)};
+  advice.goal = {.p99 = Nanos(p99), .deadline = Nanos(deadline)};
 
   std::vector<server::simulation::MeasuredModel> models;
   for (const Measurement& measurement : measurements) models.push_back(ToModel(measurement));
   const server::simulation::Limits limits = {.max_replicas = command.max_replicas,
                                              .max_held_items = MaxHeldItems(measurements.front())};
   const server::simulation::EstimateOptions options = {.seed = static_cast<uint64_t>(command.seed)};
-  const auto found = FindSmallest(models, advice.traffic, advice.wish, limits, options);
+  const auto found = FindSmallest(models, advice.traffic, advice.goal, limits, options);
   if (!found.ok()) {
     Complain(console, found.status().message());
     return kExitFailure;
@@ -292,11 +292,11 @@ int RunTune(const TuneCommand& command, Console& console) {
     return one.precision != advice.measurement.precision;
   });
   const server::simulation::MeasuredModel& model = models[found->model];
-  advice.breaking = FindBreaking(model, advice.traffic, found->configuration, advice.wish, limits, options);
+  advice.breaking = FindBreaking(model, advice.traffic, found->configuration, advice.goal, limits, options);
   for (const double share : kCurve) {
     server::simulation::Traffic at = advice.traffic;
     at.rate *= share;
-    advice.curve.emplace_back(at.rate, EstimateOf(model, at, found->configuration, advice.wish, options));
+    advice.curve.emplace_back(at.rate, EstimateOf(model, at, found->configuration, advice.goal, options));
   }
   if (command.format == Format::kJson) {
     PrintJson(advice, console);

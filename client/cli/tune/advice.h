@@ -19,7 +19,7 @@ struct Advice {
   // True if it was chosen among measurements of several precisions.
   bool many_precisions = false;
   server::simulation::Traffic traffic;
-  server::simulation::Wish wish;
+  server::simulation::LatencyGoal goal;
   server::simulation::Found found;
   server::simulation::Breaking breaking;
   // By rate: the same configuration under less and more load.

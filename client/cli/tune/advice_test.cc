@@ -33,7 +33,7 @@ Advice Made() {
                                .model_bytes = 100 << 20,
                                .resident_bytes = int64_t{1} << 30};
   advice.traffic.rate = 900;
-  advice.wish.p99 = FromMilliseconds(50);
+  advice.goal.p99 = FromMilliseconds(50);
   advice.found.configuration = {.replicas = 3, .instances = 2, .max_batch_size = 2, .max_queue_size = 40};
   advice.breaking = {.what = "cores", .holds = 1000, .breaks = 1020, .before = {}, .after = {}};
   advice.breaking.before.demand = 0.8;

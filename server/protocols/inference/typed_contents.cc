@@ -17,7 +17,7 @@ namespace {
 using Contents = inference::InferTensorContents;
 
 // The number of elements in fields other than the type's own.
-int64_t Strangers(const Contents& contents, int own) {
+int64_t CountOtherElements(const Contents& contents, int own) {
   return int64_t{contents.bool_contents_size()} + contents.int_contents_size() +
          contents.int64_contents_size() + contents.uint_contents_size() + contents.uint64_contents_size() +
          contents.fp32_contents_size() + contents.fp64_contents_size() + contents.bytes_contents_size() - own;
@@ -29,9 +29,9 @@ absl::Status InOtherField(DataType type, absl::string_view field) {
 }
 
 template <typename Field>
-absl::StatusOr<BytePieces> AsTheyLie(const Contents& contents, const Field& field, DataType type,
-                                     absl::string_view name) {
-  if (Strangers(contents, field.size()) > 0) return InOtherField(type, name);
+absl::StatusOr<BytePieces> WithoutConversion(const Contents& contents, const Field& field, DataType type,
+                                             absl::string_view name) {
+  if (CountOtherElements(contents, field.size()) > 0) return InOtherField(type, name);
   return BytePieces(std::string_view(reinterpret_cast<const char*>(field.data()),
                                      static_cast<size_t>(field.size()) * sizeof(*field.data())));
 }
@@ -39,7 +39,7 @@ absl::StatusOr<BytePieces> AsTheyLie(const Contents& contents, const Field& fiel
 template <typename T, typename Field>
 absl::StatusOr<BytePieces> Narrowed(const Contents& contents, const Field& field, DataType type,
                                     absl::string_view name) {
-  if (Strangers(contents, field.size()) > 0) return InOtherField(type, name);
+  if (CountOtherElements(contents, field.size()) > 0) return InOtherField(type, name);
   auto narrow = std::make_shared<std::vector<T>>();
   narrow->reserve(field.size());
   for (const auto number : field) {
@@ -56,7 +56,7 @@ absl::StatusOr<BytePieces> Narrowed(const Contents& contents, const Field& field
 }
 
 absl::StatusOr<BytePieces> Joined(const Contents& contents) {
-  if (Strangers(contents, contents.bytes_contents_size()) > 0) {
+  if (CountOtherElements(contents, contents.bytes_contents_size()) > 0) {
     return InOtherField(DataType::kBytes, "bytes_contents");
   }
   return JoinBytes(
@@ -68,34 +68,34 @@ absl::StatusOr<BytePieces> Joined(const Contents& contents) {
 absl::StatusOr<BytePieces> BytesOf(const Contents& contents, DataType type) {
   switch (type) {
     case DataType::kBool:
-      return AsTheyLie(contents, contents.bool_contents(), type, "bool_contents");
+      return WithoutConversion(contents, contents.bool_contents(), type, "bool_contents");
     case DataType::kUint8:
       return Narrowed<uint8_t>(contents, contents.uint_contents(), type, "uint_contents");
     case DataType::kUint16:
       return Narrowed<uint16_t>(contents, contents.uint_contents(), type, "uint_contents");
     case DataType::kUint32:
-      return AsTheyLie(contents, contents.uint_contents(), type, "uint_contents");
+      return WithoutConversion(contents, contents.uint_contents(), type, "uint_contents");
     case DataType::kUint64:
-      return AsTheyLie(contents, contents.uint64_contents(), type, "uint64_contents");
+      return WithoutConversion(contents, contents.uint64_contents(), type, "uint64_contents");
     case DataType::kInt8:
       return Narrowed<int8_t>(contents, contents.int_contents(), type, "int_contents");
     case DataType::kInt16:
       return Narrowed<int16_t>(contents, contents.int_contents(), type, "int_contents");
     case DataType::kInt32:
-      return AsTheyLie(contents, contents.int_contents(), type, "int_contents");
+      return WithoutConversion(contents, contents.int_contents(), type, "int_contents");
     case DataType::kInt64:
-      return AsTheyLie(contents, contents.int64_contents(), type, "int64_contents");
+      return WithoutConversion(contents, contents.int64_contents(), type, "int64_contents");
     case DataType::kFp32:
-      return AsTheyLie(contents, contents.fp32_contents(), type, "fp32_contents");
+      return WithoutConversion(contents, contents.fp32_contents(), type, "fp32_contents");
     case DataType::kFp64:
-      return AsTheyLie(contents, contents.fp64_contents(), type, "fp64_contents");
+      return WithoutConversion(contents, contents.fp64_contents(), type, "fp64_contents");
     case DataType::kBytes:
       return Joined(contents);
     case DataType::kFp16:
     case DataType::kBf16:
       break;
   }
-  if (Strangers(contents, 0) == 0) return BytePieces();
+  if (CountOtherElements(contents, 0) == 0) return BytePieces();
   return absl::InvalidArgumentError(
       absl::StrCat(NameOf(type), " has no typed contents; send its bytes in raw_input_contents"));
 }

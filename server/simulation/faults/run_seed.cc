@@ -73,7 +73,7 @@ class SeedRun {
 
  private:
   // Null unless models are loaded on demand.
-  Loads* MakeCatalog(uint64_t seed, Defect defect) {
+  ModelLoader* MakeCatalog(uint64_t seed, Defect defect) {
     if (!scenario_.on_demand) return nullptr;
     catalog_ = std::make_unique<VirtualCatalog>(
         *scenario_.on_demand, defect, seed, &clock_,

@@ -15,13 +15,13 @@
 #include "server/catalog/load_queue.h"
 #include "server/simulation/faults/group_policy.h"
 #include "server/simulation/faults/scenario.h"
-#include "server/simulation/loads.h"
+#include "server/simulation/model_loader.h"
 #include "server/simulation/random.h"
 #include "server/simulation/virtual_clock.h"
 
 namespace saccade::server::simulation {
 
-class VirtualCatalog final : public Loads {
+class VirtualCatalog final : public ModelLoader {
  public:
   // What the catalog does to the models and to the simulation.
   struct Hooks {

@@ -75,7 +75,7 @@ std::shared_ptr<const std::vector<Arrival>> Replay(const Traffic& traffic, int r
 }  // namespace
 
 Estimate EstimateOf(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
-                    const Wish& wish, const EstimateOptions& options) {
+                    const LatencyGoal& goal, const EstimateOptions& options) {
   const double rate = traffic.rate / configuration.replicas;
   ModelOptions computed;
   computed.instances = configuration.instances;
@@ -92,7 +92,7 @@ Estimate EstimateOf(const MeasuredModel& model, const Traffic& traffic, const Co
   stream.rate = rate;
   stream.cv = traffic.cv;
   stream.buckets = traffic.mix;
-  stream.deadline = wish.deadline == kNever ? kNever : std::max(Nanos(1), wish.deadline - model.outside);
+  stream.deadline = goal.deadline == kNever ? kNever : std::max(Nanos(1), goal.deadline - model.outside);
   Simulation::Options run;
   run.until = FromSeconds(static_cast<double>(options.requests) / rate);
   if (traffic.recorded != nullptr) {
@@ -110,7 +110,7 @@ Estimate EstimateOf(const MeasuredModel& model, const Traffic& traffic, const Co
                                                   std::vector<ModelOptions>{computed});
   SchedulerPolicy* const scheduler = policy.get();
   SimDevices devices({computed}, model.deviation, options.seed);
-  Counter counter(run.ledger.from, wish.p99 - model.outside);
+  Counter counter(run.ledger.from, goal.p99 - model.outside);
   Simulation simulation(run, &devices, std::move(policy), nullptr, &counter);
   Nanos demand;
   simulation.At(run.ledger.from, [scheduler](Nanos) { scheduler->TakeDemand(); });

@@ -44,7 +44,7 @@ struct Traffic {
   std::shared_ptr<const std::vector<Arrival>> recorded = nullptr;
 };
 
-struct Wish {
+struct LatencyGoal {
   // 99 of 100 requests, rejected ones included, have to be answered within this time.
   Nanos p99 = 100 * kMillisecond;
   // The deadline that clients set; kNever if they set none.
@@ -65,7 +65,7 @@ struct Estimate {
   Nanos p50 = {};
   // Rejected requests count as slower than all others, so this is kNever if more than one in 100 is rejected.
   Nanos p99 = {};
-  // Requests per second that are answered within Wish::p99, by all replicas.
+  // Requests per second that are answered within LatencyGoal::p99, by all replicas.
   double goodput = 0;
   // Shares of the requests.
   double answered = 0;
@@ -78,7 +78,7 @@ struct Estimate {
   double mean_batch = 0;
   int64_t requests = 0;
 
-  bool Holds(const Wish& wish) const { return p99 <= wish.p99; }
+  bool Meets(const LatencyGoal& goal) const { return p99 <= goal.p99; }
 };
 
 struct EstimateOptions {
@@ -90,6 +90,6 @@ struct EstimateOptions {
 // Simulates one replica, which gets its share of the traffic. REQUIRES: the numbers of `configuration` are
 // positive and max_batch_size is at most that of `model`; traffic.rate > 0.
 Estimate EstimateOf(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
-                    const Wish& wish, const EstimateOptions& options = {});
+                    const LatencyGoal& goal, const EstimateOptions& options = {});
 
 }  // namespace saccade::server::simulation

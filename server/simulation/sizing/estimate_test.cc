@@ -98,13 +98,13 @@ TEST(EstimateTest, RejectedRequestsAreSlowerThanAllOthers) {
 
 TEST(EstimateTest, TimeOutsideIsAdded) {
   MeasuredModel model = ModelOf(Nanos(), 10 * kMillisecond, 1);
-  const Wish wish = {.p99 = 14 * kMillisecond};
-  EXPECT_NEAR(EstimateOf(model, {.rate = 50, .cv = 0}, kOne, wish).goodput, 50, 1);
+  const LatencyGoal goal = {.p99 = 14 * kMillisecond};
+  EXPECT_NEAR(EstimateOf(model, {.rate = 50, .cv = 0}, kOne, goal).goodput, 50, 1);
   model.outside = 5 * kMillisecond;
-  const Estimate estimate = EstimateOf(model, {.rate = 50, .cv = 0}, kOne, wish);
+  const Estimate estimate = EstimateOf(model, {.rate = 50, .cv = 0}, kOne, goal);
   EXPECT_NEAR(ToMilliseconds(estimate.p99), 15, 0.1);
   EXPECT_EQ(estimate.goodput, 0) << "15 ms are more than 14";
-  EXPECT_FALSE(estimate.Holds(wish));
+  EXPECT_FALSE(estimate.Meets(goal));
 }
 
 TEST(EstimateTest, ReplicasShareTheTraffic) {
@@ -140,9 +140,9 @@ TEST(EstimateTest, RecordedTrafficIsReplayed) {
 TEST(EstimateTest, SlowerPassesOfABucketCount) {
   MeasuredModel model = ModelOf(Nanos(), 10 * kMillisecond, 1);
   model.passes.push_back({40 * kMillisecond});
-  const Wish wish = {.p99 = kSecond};
-  const Estimate rare = EstimateOf(model, {.rate = 5, .mix = {0.999, 0.001}}, kOne, wish);
-  const Estimate often = EstimateOf(model, {.rate = 5, .mix = {0.5, 0.5}}, kOne, wish);
+  const LatencyGoal goal = {.p99 = kSecond};
+  const Estimate rare = EstimateOf(model, {.rate = 5, .mix = {0.999, 0.001}}, kOne, goal);
+  const Estimate often = EstimateOf(model, {.rate = 5, .mix = {0.5, 0.5}}, kOne, goal);
   EXPECT_LT(rare.p99, 20 * kMillisecond);
   EXPECT_GT(often.p99, 40 * kMillisecond);
 }

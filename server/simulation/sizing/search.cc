@@ -54,9 +54,9 @@ bool HasCores(const MeasuredModel& model, const Traffic& traffic, const Configur
 
 class Search {
  public:
-  Search(const MeasuredModel& model, const Traffic& traffic, const Wish& wish, const Limits& limits,
+  Search(const MeasuredModel& model, const Traffic& traffic, const LatencyGoal& goal, const Limits& limits,
          const EstimateOptions& options)
-      : model_(model), traffic_(traffic), wish_(wish), limits_(limits), options_(options) {}
+      : model_(model), traffic_(traffic), goal_(goal), limits_(limits), options_(options) {}
 
   // The best batch bound for these numbers of replicas and instances; nullopt if none holds.
   std::optional<Found> Try(int replicas, int instances) const {
@@ -67,9 +67,9 @@ class Search {
       tried.configuration.instances = instances;
       tried.configuration.max_batch_size = bound;
       if (Capacity(model_, traffic_.mix, bound) * replicas * instances < 0.99 * traffic_.rate) continue;
-      tried.configuration.max_queue_size = QueueBound(model_, tried.configuration, wish_, limits_);
-      tried.estimate = EstimateOf(model_, traffic_, tried.configuration, wish_, options_);
-      if (!tried.estimate.Holds(wish_) || !HasCores(model_, traffic_, tried.configuration, tried.estimate))
+      tried.configuration.max_queue_size = QueueBound(model_, tried.configuration, goal_, limits_);
+      tried.estimate = EstimateOf(model_, traffic_, tried.configuration, goal_, options_);
+      if (!tried.estimate.Meets(goal_) || !HasCores(model_, traffic_, tried.configuration, tried.estimate))
         continue;
       // A larger bound has to gain something, because it needs more memory.
       if (!best || tried.estimate.p99 < 0.98 * best->estimate.p99) best = tried;
@@ -109,7 +109,7 @@ class Search {
  private:
   const MeasuredModel& model_;
   const Traffic& traffic_;
-  const Wish& wish_;
+  const LatencyGoal& goal_;
   const Limits& limits_;
   const EstimateOptions& options_;
 };
@@ -131,27 +131,27 @@ Nanos Unloaded(const MeasuredModel& model, const std::vector<double>& mix) {
   return passes.back().first + model.outside;
 }
 
-absl::Status WhyNone(const std::vector<MeasuredModel>& models, const Traffic& traffic, const Wish& wish,
-                     const Limits& limits) {
+absl::Status WhyNone(const std::vector<MeasuredModel>& models, const Traffic& traffic,
+                     const LatencyGoal& goal, const Limits& limits) {
   const MeasuredModel* fastest = &models.front();
   for (const MeasuredModel& model : models) {
     if (Unloaded(model, traffic.mix) < Unloaded(*fastest, traffic.mix)) fastest = &model;
   }
   const Nanos alone = Unloaded(*fastest, traffic.mix);
-  if (alone > wish.p99) {
+  if (alone > goal.p99) {
     return absl::FailedPreconditionError(absl::StrCat(
         "one request alone takes ", Milliseconds(alone), ", of which ", Milliseconds(fastest->outside),
-        " are outside of the pass, so no configuration answers within ", Milliseconds(wish.p99),
+        " are outside of the pass, so no configuration answers within ", Milliseconds(goal.p99),
         "; expected --p99 of more than ", Milliseconds(alone),
         ", or measure the model with a faster precision or more threads (--save, then --latencies)"));
   }
   const double each = Capacity(*fastest, traffic.mix, fastest->max_batch_size()) * fastest->max_instances();
   const Nanos slow = alone * (1 + 3 * fastest->deviation);
   const double wanted = traffic.rate / each;
-  if (wanted <= limits.max_replicas && slow > wish.p99) {
+  if (wanted <= limits.max_replicas && slow > goal.p99) {
     return absl::FailedPreconditionError(absl::StrCat(
         "one request alone takes ", Milliseconds(alone), " in the mean and up to ", Milliseconds(slow),
-        ", which leaves too little time of the ", Milliseconds(wish.p99),
+        ", which leaves too little time of the ", Milliseconds(goal.p99),
         " for waiting, however many replicas there are; expected a larger --p99, or measure the model again ",
         "while the machine does nothing else"));
   }
@@ -159,7 +159,7 @@ absl::Status WhyNone(const std::vector<MeasuredModel>& models, const Traffic& tr
       "%d replicas do not hold %.6g requests per second within %s: all %d cores of one compute at most %.4g "
       "per "
       "second; expected at least %.0f replicas (--max-replicas), a larger --p99 or a smaller --rate",
-      limits.max_replicas, traffic.rate, Milliseconds(wish.p99), fastest->cores, each,
+      limits.max_replicas, traffic.rate, Milliseconds(goal.p99), fastest->cores, each,
       std::max(std::ceil(wanted), limits.max_replicas + 1.0)));
 }
 
@@ -180,45 +180,46 @@ double CoresUsed(const MeasuredModel& model, const Traffic& traffic, const Confi
   return passes + traffic.rate / configuration.replicas * model.decode.count() * 1e-9;
 }
 
-int64_t QueueBound(const MeasuredModel& model, const Configuration& configuration, const Wish& wish,
+int64_t QueueBound(const MeasuredModel& model, const Configuration& configuration, const LatencyGoal& goal,
                    const Limits& limits) {
   const size_t size = static_cast<size_t>(configuration.max_batch_size) - 1;
   Nanos slowest;
   for (const auto& passes : model.passes) slowest = std::max(slowest, passes[size]);
   const double each = static_cast<double>(configuration.max_batch_size) / slowest.count();
-  const Nanos left = std::max(Nanos(), wish.p99 - model.outside);
+  const Nanos left = std::max(Nanos(), goal.p99 - model.outside);
   const auto within = static_cast<int64_t>(std::ceil(each * configuration.instances * left.count()));
   return std::min(limits.max_held_items, std::max(within, configuration.max_batch_size));
 }
 
 absl::StatusOr<Found> FindSmallest(const std::vector<MeasuredModel>& models, const Traffic& traffic,
-                                   const Wish& wish, const Limits& limits, const EstimateOptions& options) {
+                                   const LatencyGoal& goal, const Limits& limits,
+                                   const EstimateOptions& options) {
   std::optional<Found> best;
   const auto cost = [&](const Found& found) {
     const Configuration& chosen = found.configuration;
     return chosen.replicas * chosen.instances * models[found.model].threads;
   };
   for (size_t index = 0; index < models.size(); ++index) {
-    if (Unloaded(models[index], traffic.mix) > wish.p99) continue;
-    std::optional<Found> found = Search(models[index], traffic, wish, limits, options).Smallest();
+    if (Unloaded(models[index], traffic.mix) > goal.p99) continue;
+    std::optional<Found> found = Search(models[index], traffic, goal, limits, options).Smallest();
     if (!found) continue;
     found->model = index;
     if (!best || found->configuration.replicas < best->configuration.replicas ||
         (found->configuration.replicas == best->configuration.replicas && cost(*found) < cost(*best)))
       best = found;
   }
-  if (!best) return WhyNone(models, traffic, wish, limits);
+  if (!best) return WhyNone(models, traffic, goal, limits);
   return *best;
 }
 
 Breaking FindBreaking(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
-                      const Wish& wish, const Limits& limits, const EstimateOptions& options) {
+                      const LatencyGoal& goal, const Limits& limits, const EstimateOptions& options) {
   Traffic tried = traffic;
   Breaking breaking;
   const auto at = [&](double rate) {
     tried.rate = rate;
-    const Estimate estimate = EstimateOf(model, tried, configuration, wish, options);
-    const bool holds = estimate.Holds(wish) && HasCores(model, tried, configuration, estimate);
+    const Estimate estimate = EstimateOf(model, tried, configuration, goal, options);
+    const bool holds = estimate.Meets(goal) && HasCores(model, tried, configuration, estimate);
     (holds ? breaking.holds : breaking.breaks) = rate;
     (holds ? breaking.before : breaking.after) = estimate;
     return holds;

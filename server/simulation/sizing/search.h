@@ -23,8 +23,8 @@ struct Found {
 };
 
 // The queue bound with which a request that still finds room is computed in time: what the instances compute
-// within Wish::p99, and at least one full batch. At most `max_held_items`.
-int64_t QueueBound(const MeasuredModel& model, const Configuration& configuration, const Wish& wish,
+// within LatencyGoal::p99, and at least one full batch. At most `max_held_items`.
+int64_t QueueBound(const MeasuredModel& model, const Configuration& configuration, const LatencyGoal& goal,
                    const Limits& limits);
 
 // Mean number of cores that the passes and the decoding of one replica keep busy.
@@ -33,10 +33,10 @@ double CoresUsed(const MeasuredModel& model, const Traffic& traffic, const Confi
 
 // Returns the configuration that holds with the fewest replicas, then the fewest cores, then the shortest
 // p99. `models` are measurements of the same model, with other precisions or numbers of threads.
-// FAILED_PRECONDITION says why none holds: a pass takes longer than the wish, or the replicas do not suffice.
+// FAILED_PRECONDITION says why none holds: a pass takes longer than the goal, or the replicas do not suffice.
 // REQUIRES: `models` is not empty, and all have as many buckets as Traffic::mix.
 absl::StatusOr<Found> FindSmallest(const std::vector<MeasuredModel>& models, const Traffic& traffic,
-                                   const Wish& wish, const Limits& limits = {},
+                                   const LatencyGoal& goal, const Limits& limits = {},
                                    const EstimateOptions& options = {});
 
 struct Breaking {
@@ -52,6 +52,7 @@ struct Breaking {
 
 // Raises the rate of a configuration that holds until it breaks.
 Breaking FindBreaking(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
-                      const Wish& wish, const Limits& limits = {}, const EstimateOptions& options = {});
+                      const LatencyGoal& goal, const Limits& limits = {},
+                      const EstimateOptions& options = {});
 
 }  // namespace saccade::server::simulation

@@ -22,28 +22,28 @@ constexpr EstimateOptions kQuick = {.requests = 10'000};
 TEST(SearchTest, TheSmallestHoldsAndNoneIsSmaller) {
   const MeasuredModel model = ModelOf(2 * kMillisecond, 8 * kMillisecond, 4, 8);
   const Traffic traffic = {.rate = 200};
-  const Wish wish = {.p99 = 60 * kMillisecond};
-  const auto found = FindSmallest({model}, traffic, wish, {}, kQuick);
+  const LatencyGoal goal = {.p99 = 60 * kMillisecond};
+  const auto found = FindSmallest({model}, traffic, goal, {}, kQuick);
   ASSERT_TRUE(found.ok()) << found.status();
   const Configuration& chosen = found->configuration;
   EXPECT_EQ(chosen.replicas, 1);
-  EXPECT_LE(found->estimate.p99, wish.p99);
-  EXPECT_EQ(EstimateOf(model, traffic, chosen, wish, kQuick).p99, found->estimate.p99);
+  EXPECT_LE(found->estimate.p99, goal.p99);
+  EXPECT_EQ(EstimateOf(model, traffic, chosen, goal, kQuick).p99, found->estimate.p99);
   ASSERT_GT(chosen.instances, 1) << "200 per second of 8 ms each are more than one second";
   Configuration less = chosen;
   --less.instances;
   for (less.max_batch_size = 1; less.max_batch_size <= 4; ++less.max_batch_size)
-    EXPECT_FALSE(EstimateOf(model, traffic, less, wish, kQuick).Holds(wish)) << less.max_batch_size;
+    EXPECT_FALSE(EstimateOf(model, traffic, less, goal, kQuick).Meets(goal)) << less.max_batch_size;
 }
 
 TEST(SearchTest, ARateAboveAllCoresTakesReplicas) {
   const MeasuredModel model = ModelOf(Nanos(), 10 * kMillisecond, 1, 2);
-  const Wish wish = {.p99 = 50 * kMillisecond};
-  const auto found = FindSmallest({model}, {.rate = 700}, wish, {}, kQuick);
+  const LatencyGoal goal = {.p99 = 50 * kMillisecond};
+  const auto found = FindSmallest({model}, {.rate = 700}, goal, {}, kQuick);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_GE(found->configuration.replicas, 4) << "two cores compute 200 per second";
   EXPECT_LE(found->configuration.replicas, 6);
-  const auto bounded = FindSmallest({model}, {.rate = 700}, wish, {.max_replicas = 3}, kQuick);
+  const auto bounded = FindSmallest({model}, {.rate = 700}, goal, {.max_replicas = 3}, kQuick);
   ASSERT_EQ(bounded.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(
       std::string(bounded.status().message()),
@@ -64,9 +64,9 @@ TEST(SearchTest, AWishBelowOnePassIsRefused) {
 TEST(SearchTest, ARareSlowBucketDoesNotRefuseAWish) {
   MeasuredModel model = ModelOf(Nanos(), 10 * kMillisecond, 1, 2);
   model.passes.push_back({40 * kMillisecond});
-  const Wish wish = {.p99 = 30 * kMillisecond};
-  EXPECT_TRUE(FindSmallest({model}, {.rate = 2, .mix = {0.998, 0.002}}, wish, {}, kQuick).ok());
-  EXPECT_FALSE(FindSmallest({model}, {.rate = 2, .mix = {0.9, 0.1}}, wish, {}, kQuick).ok());
+  const LatencyGoal goal = {.p99 = 30 * kMillisecond};
+  EXPECT_TRUE(FindSmallest({model}, {.rate = 2, .mix = {0.998, 0.002}}, goal, {}, kQuick).ok());
+  EXPECT_FALSE(FindSmallest({model}, {.rate = 2, .mix = {0.9, 0.1}}, goal, {}, kQuick).ok());
 }
 
 TEST(SearchTest, TheCheaperMeasurementIsChosen) {
@@ -76,26 +76,26 @@ TEST(SearchTest, TheCheaperMeasurementIsChosen) {
   // Faster passes on twice the cores are not cheaper.
   MeasuredModel wide = ModelOf(Nanos(), 6 * kMillisecond, 1, 4);
   wide.threads = 2;
-  const Wish wish = {.p99 = 60 * kMillisecond};
-  EXPECT_EQ(FindSmallest({exact, quick}, {.rate = 120}, wish, {}, kQuick)->model, 1U);
-  EXPECT_EQ(FindSmallest({wide, exact}, {.rate = 40}, wish, {}, kQuick)->model, 1U);
+  const LatencyGoal goal = {.p99 = 60 * kMillisecond};
+  EXPECT_EQ(FindSmallest({exact, quick}, {.rate = 120}, goal, {}, kQuick)->model, 1U);
+  EXPECT_EQ(FindSmallest({wide, exact}, {.rate = 40}, goal, {}, kQuick)->model, 1U);
 }
 
 TEST(SearchTest, DecodingNeedsCores) {
   MeasuredModel model = ModelOf(Nanos(), kMillisecond, 1, 2);
-  const Wish wish = {.p99 = 50 * kMillisecond};
-  EXPECT_EQ(FindSmallest({model}, {.rate = 300}, wish, {}, kQuick)->configuration.replicas, 1);
+  const LatencyGoal goal = {.p99 = 50 * kMillisecond};
+  EXPECT_EQ(FindSmallest({model}, {.rate = 300}, goal, {}, kQuick)->configuration.replicas, 1);
   model.decode = 10 * kMillisecond;
-  EXPECT_GE(FindSmallest({model}, {.rate = 300}, wish, {}, kQuick)->configuration.replicas, 2)
+  EXPECT_GE(FindSmallest({model}, {.rate = 300}, goal, {}, kQuick)->configuration.replicas, 2)
       << "decoding alone takes three cores";
 }
 
-Breaking BreakingOf(const MeasuredModel& model, const Traffic& traffic, const Wish& wish,
+Breaking BreakingOf(const MeasuredModel& model, const Traffic& traffic, const LatencyGoal& goal,
                     const Limits& limits = {}) {
   Configuration one;
   one.max_batch_size = model.max_batch_size();
-  one.max_queue_size = QueueBound(model, one, wish, limits);
-  return FindBreaking(model, traffic, one, wish, limits, kQuick);
+  one.max_queue_size = QueueBound(model, one, goal, limits);
+  return FindBreaking(model, traffic, one, goal, limits, kQuick);
 }
 
 TEST(SearchTest, WhatBreaksFirst) {
@@ -106,8 +106,8 @@ TEST(SearchTest, WhatBreaksFirst) {
   EXPECT_LT(cores.breaks, 105);
   EXPECT_GT(cores.breaks, cores.holds);
   EXPECT_LT(cores.breaks, 1.03 * cores.holds);
-  EXPECT_TRUE(cores.before.Holds({.p99 = kSecond}));
-  EXPECT_FALSE(cores.after.Holds({.p99 = kSecond}) && cores.after.busy < 0.9);
+  EXPECT_TRUE(cores.before.Meets({.p99 = kSecond}));
+  EXPECT_FALSE(cores.after.Meets({.p99 = kSecond}) && cores.after.busy < 0.9);
 
   EXPECT_EQ(BreakingOf(model, {.rate = 1}, {.p99 = 45 * kMillisecond}).what, "bursts");
   Configuration narrow;

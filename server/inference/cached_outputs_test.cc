@@ -1,4 +1,4 @@
-#include "server/inference/kept_outputs.h"
+#include "server/inference/cached_outputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class KeptOutputsTest : public ::testing::Test {
+class CachedOutputsTest : public ::testing::Test {
  protected:
-  KeptOutputsTest() {
+  CachedOutputsTest() {
     program_.outputs = {{.name = "a", .type = DataType::kFp32, .dims = {2}},
                         {.name = "b", .type = DataType::kFp32, .dims = {2}}};
     program_.outputs[1].labels = {"cat", "dog"};
@@ -27,7 +27,7 @@ class KeptOutputsTest : public ::testing::Test {
   }
 
   std::vector<std::string> NamesOf(const std::vector<Tensor>& kept, const std::vector<WantedOutput>& wanted) {
-    const auto cut = Cut(kept, wanted, facts_, /*batched=*/true);
+    const auto cut = SelectOutputs(kept, wanted, facts_, /*batched=*/true);
     if (!cut || !cut->ok()) return {"none"};
     std::vector<std::string> names;
     for (const Tensor& tensor : **cut) names.push_back(tensor.name);
@@ -38,7 +38,7 @@ class KeptOutputsTest : public ::testing::Test {
   std::vector<OutputFacts> facts_;
 };
 
-TEST_F(KeptOutputsTest, AnswersAreCutFromAll) {
+TEST_F(CachedOutputsTest, AnswersAreCutFromAll) {
   const std::vector<Tensor> all = {Made("a"), Made("b")};
   EXPECT_THAT(NamesOf(all, {}), ElementsAre("a", "b"));
   EXPECT_THAT(NamesOf(all, {{.name = "b"}}), ElementsAre("b"));
@@ -46,8 +46,8 @@ TEST_F(KeptOutputsTest, AnswersAreCutFromAll) {
   EXPECT_THAT(NamesOf(all, {{.name = "c"}}), ElementsAre("none"));
 }
 
-TEST_F(KeptOutputsTest, ClassesAreMadeOfTheWholeOutput) {
-  const auto cut = Cut({Made("a"), Made("b")}, {{.name = "b", .classes = 1}}, facts_, true);
+TEST_F(CachedOutputsTest, ClassesAreMadeOfTheWholeOutput) {
+  const auto cut = SelectOutputs({Made("a"), Made("b")}, {{.name = "b", .classes = 1}}, facts_, true);
   ASSERT_TRUE(cut && cut->ok());
   const Tensor& classes = (*cut)->front();
   EXPECT_EQ(classes.type, DataType::kBytes);
@@ -57,21 +57,21 @@ TEST_F(KeptOutputsTest, ClassesAreMadeOfTheWholeOutput) {
   EXPECT_EQ(text.substr(4), "2.000000:1:dog");
 }
 
-TEST_F(KeptOutputsTest, WhatIsNotKeptIsNotCut) {
+TEST_F(CachedOutputsTest, WhatIsNotKeptIsNotCut) {
   EXPECT_THAT(NamesOf({Made("a")}, {{.name = "a"}}), ElementsAre("a"));
   EXPECT_THAT(NamesOf({Made("a")}, {{.name = "b"}}), ElementsAre("none"));
   EXPECT_THAT(NamesOf({Made("a")}, {}), ElementsAre("none")) << "b is returned by default";
 }
 
-TEST_F(KeptOutputsTest, EntriesGrow) {
+TEST_F(CachedOutputsTest, EntriesGrow) {
   EXPECT_THAT(NamesOf(Union({Made("b")}, {Made("a")}, facts_), {}), ElementsAre("a", "b"));
   EXPECT_EQ(Union({Made("a")}, {Made("a")}, facts_).size(), 1u);
 }
 
-TEST_F(KeptOutputsTest, NetworksKeepWhatWasNamedAndProgramsAll) {
+TEST_F(CachedOutputsTest, NetworksKeepWhatWasNamedAndProgramsAll) {
   const std::vector<WantedOutput> wanted = {{.name = "b", .classes = 3}, {.name = "b"}};
-  EXPECT_TRUE(ToKeep(wanted, true).empty());
-  const auto whole = ToKeep(wanted, false);
+  EXPECT_TRUE(OutputsToCache(wanted, true).empty());
+  const auto whole = OutputsToCache(wanted, false);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].classes, 0);
 }

@@ -1,23 +1,20 @@
-// Helpers shared by all kinds of input: memory charged to the ticket, and errors in terms of the client's
-// request.
+// Memory of items of all kinds, and how it is charged to the request.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/core/request.h"
 #include "server/decode/prepare.h"
 #include "server/engine/item_sink.h"
 #include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 
-// What is charged as decoded bytes for a picture of three channels.
+// Decoded bytes charged for a picture of three channels.
 constexpr int64_t PictureBytes(int64_t pixels) { return 3 * pixels; }
-// What is charged as decoded bytes for the floats of a network's input.
+// Decoded bytes charged for the floats of a network's input.
 constexpr int64_t FloatBytes(int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)); }
 
 // What the results have for each pixel of the picture.
@@ -42,11 +39,5 @@ absl::Status ChargeWriting(ItemSink& sink, const DecodedPicture& picture, const 
 
 // INVALID_ARGUMENT if the answer would be a map of a picture that is too large to be decoded whole.
 absl::Status CheckMaps(const PictureHeader& header, ResultMap map);
-
-// Prefixes an error with the name of the input and, if the request has several items, the item's index:
-// "encoded: ", "input 'image': picture 3: ". `kind` is the word for an item.
-// CANCELLED and DEADLINE_EXCEEDED are returned as they are.
-absl::Status AtItem(const absl::Status& status, const Request& request, const char* kind, int64_t item,
-                    const std::string& part = "");
 
 }  // namespace saccade::server

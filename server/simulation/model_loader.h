@@ -7,11 +7,11 @@
 
 namespace saccade::server::simulation {
 
-class Loads {
+class ModelLoader {
  public:
   using Resume = absl::AnyInvocable<void(absl::Status) &&>;
 
-  virtual ~Loads() = default;
+  virtual ~ModelLoader() = default;
 
   virtual bool IsLoaded(int model) const = 0;
   // For a request whose model is not loaded. `resume` is called once, possibly before this returns: with OK

@@ -9,6 +9,6 @@ namespace saccade::server {
 
 // Removes the empty histograms of the model versions that have had no request, which are most of the text
 // that a scrape has of such a model. Their counters and gauges stay.
-void DropUnaskedHistograms(std::vector<prometheus::MetricFamily>& families);
+void DropEmptyHistograms(std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace saccade::server

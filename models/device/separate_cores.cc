@@ -1,4 +1,4 @@
-#include "models/device/own_cores.h"
+#include "models/device/separate_cores.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -27,7 +27,7 @@ void KeepTo(int own, const std::vector<int>& cores, cpu_set_t allowed) {
 
 }  // namespace
 
-std::vector<int> Apart(const std::vector<int>& cores, const cpu_set_t& allowed) {
+std::vector<int> AssignCores(const std::vector<int>& cores, const cpu_set_t& allowed) {
   std::vector<int> apart;
   for (const int core : cores) {
     int chosen = core;
@@ -39,7 +39,7 @@ std::vector<int> Apart(const std::vector<int>& cores, const cpu_set_t& allowed) 
   return apart;
 }
 
-OwnCores::OwnCores() {
+SeparateCores::SeparateCores() {
   const kernels::Parallel parallel = kernels::TorchParallel();
   if (parallel.threads < 2 || sched_getaffinity(0, sizeof(allowed_), &allowed_) != 0) return;
   if (CPU_COUNT(&allowed_) < parallel.threads) return;
@@ -49,12 +49,12 @@ OwnCores::OwnCores() {
   // A thread that took no part, or is on a core that was just forbidden.
   if (std::any_of(cores.begin(), cores.end(), [&](int core) { return core < 0 || !MayUse(allowed_, core); }))
     return;
-  const std::vector<int> apart = Apart(cores, allowed_);
+  const std::vector<int> apart = AssignCores(cores, allowed_);
   on_each([&](int64_t, int64_t, int thread) { KeepTo(apart[static_cast<size_t>(thread)], apart, allowed_); });
   apart_ = true;
 }
 
-OwnCores::~OwnCores() {
+SeparateCores::~SeparateCores() {
   if (!apart_) return;
   const kernels::Parallel parallel = kernels::TorchParallel();
   parallel.run(parallel.threads, 1,

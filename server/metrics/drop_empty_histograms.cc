@@ -1,4 +1,4 @@
-#include "server/metrics/unasked_models.h"
+#include "server/metrics/drop_empty_histograms.h"
 
 #include <algorithm>
 #include <set>
@@ -38,7 +38,7 @@ std::set<ModelVersion> Unasked(const std::vector<MetricFamily>& families) {
 
 }  // namespace
 
-void DropUnaskedHistograms(std::vector<MetricFamily>& families) {
+void DropEmptyHistograms(std::vector<MetricFamily>& families) {
   const std::set<ModelVersion> unasked = Unasked(families);
   for (MetricFamily& family : families) {
     if (family.type != prometheus::MetricType::Histogram) continue;

@@ -28,13 +28,14 @@ std::vector<OutputFacts> FactsOf(const models::Description& network, ItemsForm f
 
 // The outputs to be computed for an entry from which `wanted` can be cut: the same ones, whole. All outputs
 // of a program are computed in any case, so that its entries hold them all.
-std::vector<WantedOutput> ToKeep(const std::vector<WantedOutput>& wanted, bool is_program);
+std::vector<WantedOutput> OutputsToCache(const std::vector<WantedOutput>& wanted, bool is_program);
 
 // Selects `wanted`, or what is returned by default if that is empty, and makes classes of it where they are
 // asked for. nullopt if `kept` lacks an output. INVALID_ARGUMENT as Classify. `batched` as there.
-std::optional<absl::StatusOr<std::vector<Tensor>>> Cut(const std::vector<Tensor>& kept,
-                                                       const std::vector<WantedOutput>& wanted,
-                                                       const std::vector<OutputFacts>& facts, bool batched);
+std::optional<absl::StatusOr<std::vector<Tensor>>> SelectOutputs(const std::vector<Tensor>& kept,
+                                                                 const std::vector<WantedOutput>& wanted,
+                                                                 const std::vector<OutputFacts>& facts,
+                                                                 bool batched);
 
 // The outputs of both, in the model's order; where both have one, that of `newer`.
 std::vector<Tensor> Union(const std::vector<Tensor>& older, const std::vector<Tensor>& newer,

@@ -1,4 +1,4 @@
-#include "server/inference/kept_outputs.h"
+#include "server/inference/cached_outputs.h"
 
 #include <algorithm>
 #include <utility>
@@ -35,7 +35,7 @@ std::vector<OutputFacts> FactsOf(const models::Description& network, ItemsForm f
   return facts;
 }
 
-std::vector<WantedOutput> ToKeep(const std::vector<WantedOutput>& wanted, bool is_program) {
+std::vector<WantedOutput> OutputsToCache(const std::vector<WantedOutput>& wanted, bool is_program) {
   std::vector<WantedOutput> whole;
   if (is_program) return whole;
   for (const WantedOutput& output : wanted) {
@@ -44,9 +44,10 @@ std::vector<WantedOutput> ToKeep(const std::vector<WantedOutput>& wanted, bool i
   return whole;
 }
 
-std::optional<absl::StatusOr<std::vector<Tensor>>> Cut(const std::vector<Tensor>& kept,
-                                                       const std::vector<WantedOutput>& wanted,
-                                                       const std::vector<OutputFacts>& facts, bool batched) {
+std::optional<absl::StatusOr<std::vector<Tensor>>> SelectOutputs(const std::vector<Tensor>& kept,
+                                                                 const std::vector<WantedOutput>& wanted,
+                                                                 const std::vector<OutputFacts>& facts,
+                                                                 bool batched) {
   for (const WantedOutput& output : wanted) {
     if (Find(kept, output.name) == nullptr) return std::nullopt;
   }

@@ -1,4 +1,4 @@
-#include "models/device/own_cores.h"
+#include "models/device/separate_cores.h"
 
 #include <gtest/gtest.h>
 
@@ -21,19 +21,19 @@ cpu_set_t Set(const std::vector<int>& cores) {
 
 using Cores = std::vector<int>;
 
-TEST(ApartTest, ThreadsThatShareACoreGetFreeOnes) {
-  EXPECT_EQ(Apart({0, 1}, Set({0, 1})), (Cores{0, 1}));
-  EXPECT_EQ(Apart({1, 1}, Set({0, 1})), (Cores{1, 0}));
-  EXPECT_EQ(Apart({3, 3, 3, 5}, Set({1, 3, 5, 7})), (Cores{3, 1, 7, 5}));
+TEST(AssignCoresTest, ThreadsThatShareACoreGetFreeOnes) {
+  EXPECT_EQ(AssignCores({0, 1}, Set({0, 1})), (Cores{0, 1}));
+  EXPECT_EQ(AssignCores({1, 1}, Set({0, 1})), (Cores{1, 0}));
+  EXPECT_EQ(AssignCores({3, 3, 3, 5}, Set({1, 3, 5, 7})), (Cores{3, 1, 7, 5}));
   // A core that is taken by a later thread is not free.
-  EXPECT_EQ(Apart({0, 0, 1}, Set({0, 1, 2})), (Cores{0, 2, 1}));
+  EXPECT_EQ(AssignCores({0, 0, 1}, Set({0, 1, 2})), (Cores{0, 2, 1}));
 }
 
-TEST(ApartTest, WithoutFreeCoresTheyStay) { EXPECT_EQ(Apart({4, 4}, Set({4})), (Cores{4, 4})); }
+TEST(AssignCoresTest, WithoutFreeCoresTheyStay) { EXPECT_EQ(AssignCores({4, 4}, Set({4})), (Cores{4, 4})); }
 
-TEST(ApartTest, OnlyAllowedCoresAreUsed) { EXPECT_EQ(Apart({2, 2}, Set({2, 9})), (Cores{2, 9})); }
+TEST(AssignCoresTest, OnlyAllowedCoresAreUsed) { EXPECT_EQ(AssignCores({2, 2}, Set({2, 9})), (Cores{2, 9})); }
 
-class OwnCoresTest : public ::testing::Test {
+class SeparateCoresTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(sched_getaffinity(0, sizeof(allowed_), &allowed_), 0);
@@ -67,11 +67,11 @@ class OwnCoresTest : public ::testing::Test {
   cpu_set_t allowed_{};
 };
 
-TEST_F(OwnCoresTest, NoThreadMayUseTheOthersCore) {
+TEST_F(SeparateCoresTest, NoThreadMayUseTheOthersCore) {
   for (int round = 0; round < 20; ++round) {
     Together();
     {
-      const OwnCores own;
+      const SeparateCores own;
       std::vector<int> cores(2);
       OnBoth([&](int64_t, int64_t, int thread) { cores[static_cast<size_t>(thread)] = sched_getcpu(); });
       EXPECT_NE(cores[0], cores[1]);
@@ -84,31 +84,31 @@ TEST_F(OwnCoresTest, NoThreadMayUseTheOthersCore) {
   }
 }
 
-TEST_F(OwnCoresTest, APassThatThrowsLeavesNothingBehind) {
+TEST_F(SeparateCoresTest, APassThatThrowsLeavesNothingBehind) {
   try {
-    const OwnCores own;
+    const SeparateCores own;
     throw std::runtime_error("a pass failed");
   } catch (const std::runtime_error&) {
   }
   EXPECT_EQ(Masks().first, std::vector<int>(2, CPU_COUNT(&allowed_)));
 }
 
-TEST_F(OwnCoresTest, OneThreadIsLeftAlone) {
+TEST_F(SeparateCoresTest, OneThreadIsLeftAlone) {
   std::thread([&] {
     UseThreads(1);
-    const OwnCores own;
+    const SeparateCores own;
     cpu_set_t mask;
     ASSERT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0);
     EXPECT_TRUE(CPU_EQUAL(&mask, &allowed_));
   }).join();
 }
 
-TEST_F(OwnCoresTest, FewerCoresThanThreadsAreShared) {
+TEST_F(SeparateCoresTest, FewerCoresThanThreadsAreShared) {
   std::thread([&] {
     UseThreads(2);
     const cpu_set_t one = Set({sched_getcpu()});
     ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-    const OwnCores own;
+    const SeparateCores own;
     cpu_set_t mask;
     ASSERT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0);
     EXPECT_TRUE(CPU_EQUAL(&mask, &one));
