@@ -118,7 +118,7 @@ ROOMS = {
     "server/protocols/inference": "server -server/protocols/vision -server/protocols/rest models std absl protobuf json",
     "server/protocols/rest": "server models std absl protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
-    "server/lifecycle/attesting.cc": "server models/device/libtorch_version.h std absl",
+    "server/lifecycle/attester_setup.cc": "server models/device/libtorch_version.h std absl",
     "server/lifecycle/check_instruction_set.cc": "server models/device/instruction_set.h kernels/common/cpu_isa.h std absl",
     "server/lifecycle/gpu_memory.cc": "server/lifecycle kernels/common/cuda_plugin.h models/device/gpu_memory.h std",
     "server/lifecycle/state_folder.cc": "server/lifecycle models/device/instruction_set.h std absl",

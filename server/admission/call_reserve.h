@@ -35,7 +35,7 @@ class CallReserve final : public ByteLedger {
 
   explicit CallReserve(Options options);
 
-  // Takes a place for one call. RESOURCE_EXHAUSTED if there is none, in all or for the client; the message
+  // Takes a slot for one call. RESOURCE_EXHAUSTED if there is none, in all or for the client; the message
   // says which bound was reached and what to do, the payloads the reason and when to retry (RetryAfter).
   absl::StatusOr<ByteCharge> Charge(absl::string_view client, int64_t bytes) override
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -227,7 +227,7 @@ bool GrpcCall::OnShutdown() {
 }
 
 void GrpcCall::ShutDown() {
-  // As admission rejects requests.
+  // The same status as admission returns during a drain.
   const absl::Status status =
       absl::UnavailableError("the server is shutting down and accepts no more requests; try another replica");
   const CallEnd end = EndOf(status);
@@ -242,7 +242,7 @@ void GrpcCall::AllowBody() {
   uint64_t missing = reader_.begun() ? reader_.missing() : 0;
   if (setup_.form == GrpcForm::kWebText) missing = (missing + 2) / 3 * 4;
   constexpr uint64_t kBeyond = Exchange::kFirstBodyBytes;
-  // What follows the message of a method with one is only the half-close.
+  // After the only message, the client sends nothing but the end of its stream.
   const uint64_t beyond = setup_.one_message ? 0 : kBeyond - std::min<uint64_t>(reader_.ahead(), kBeyond);
   const uint64_t total = received_ + missing + beyond;
   const bool is_needed = received_ + missing > allowed_;
@@ -357,7 +357,7 @@ void GrpcCall::FailByException() {
   try {
     Fail(absl::InternalError("the server failed to handle the call because of an error of its own"));
   } catch (...) {
-    // There was no memory to tell it.
+    // No memory for the error message; the stream is reset below.
   }
   if (exchange_ == nullptr || std::exchange(end_sent_, true)) return;
   if (!std::exchange(ended_, true)) cancel_due_ = !finished_;

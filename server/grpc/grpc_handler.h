@@ -28,7 +28,7 @@ bool IsGrpc(const RequestHead& head);
 
 enum class GrpcForm;
 
-// Why a request is not served, as gRPC and as HTTP tell it.
+// A rejection, as a gRPC status and as an HTTP status code.
 struct GrpcRejection {
   absl::Status status;
   int http_status = 200;

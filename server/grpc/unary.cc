@@ -18,13 +18,13 @@ struct UnaryParts {
   std::function<void(absl::StatusCode)> no_message;
 };
 
-// What the function of a method gets.
+// The call that a method's function gets. Fails it if it is dropped without an answer.
 class PendingCall final : public UnaryCall {
  public:
   PendingCall(Call* call, std::shared_ptr<Cancellation> cancellation)
       : call_(call), cancellation_(std::move(cancellation)) {}
   ~PendingCall() override {
-    if (answered_.exchange(true)) return;
+    if (claimed_.exchange(true)) return;
     try {
       call_->Finish({absl::InternalError("the server dropped the call because of an error of its own")});
     } catch (...) {
@@ -43,17 +43,18 @@ class PendingCall final : public UnaryCall {
   }
 
  private:
-  // Calls `answer` if the call was not answered. If it throws, the destructor answers.
+  // Calls `answer` unless another answer was given. If it throws, the destructor answers.
   void AnswerBy(absl::FunctionRef<void()> answer) {
-    if (answered_.exchange(true)) return;
-    absl::Cleanup unanswered = [this] { answered_ = false; };
+    if (claimed_.exchange(true)) return;
+    absl::Cleanup unanswered = [this] { claimed_ = false; };
     answer();
     std::move(unanswered).Cancel();
   }
 
   Call* const call_;
   const std::shared_ptr<Cancellation> cancellation_;
-  std::atomic<bool> answered_ = false;
+  // Whether an answer was given, or is being given.
+  std::atomic<bool> claimed_ = false;
 };
 
 // Without a text if there is no memory for it: a call that is not finished is never freed.

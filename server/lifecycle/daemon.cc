@@ -22,10 +22,10 @@
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
 #include "server/inference/inference.h"
-#include "server/lifecycle/attesting.h"
-#include "server/lifecycle/capturing.h"
+#include "server/lifecycle/attester_setup.h"
+#include "server/lifecycle/capture_setup.h"
 #include "server/lifecycle/check_instruction_set.h"
-#include "server/lifecycle/decoding.h"
+#include "server/lifecycle/decoder_setup.h"
 #include "server/lifecycle/descriptors.h"
 #include "server/lifecycle/environment.h"
 #include "server/lifecycle/gpu_memory.h"
@@ -155,7 +155,7 @@ absl::Status Daemon::CreateComponents() {
   auto observability = Observability::Create(flags_, metrics_.get(), clock);
   if (!observability.ok()) return observability.status();
   observability_ = *std::move(observability);
-  auto capturing = Capturing::Create(flags_, metrics_.get(), clock);
+  auto capturing = CaptureSetup::Create(flags_, metrics_.get(), clock);
   if (!capturing.ok()) return capturing.status();
   capturing_ = *std::move(capturing);
   attester_ = MakeAttester(flags_.attest_key, SACCADE_VERSION, clock);
@@ -193,7 +193,7 @@ absl::Status Daemon::CreateComponents() {
       clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
   const int decode_threads = flags_.decode_threads > 0 ? flags_.decode_threads : cores_;
-  auto decoding = Decoding::Create(flags_, decode_threads, metrics_.get(), clock);
+  auto decoding = DecoderSetup::Create(flags_, decode_threads, metrics_.get(), clock);
   if (!decoding.ok()) return decoding.status();
   decoding_ = *std::move(decoding);
   auto pool =

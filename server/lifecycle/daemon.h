@@ -10,7 +10,7 @@
 #include "server/attestation/attester.h"
 #include "server/lifecycle/drain.h"
 #include "server/lifecycle/flags.h"
-#include "server/lifecycle/front.h"
+#include "server/lifecycle/front/front.h"
 #include "server/lifecycle/readiness.h"
 
 namespace saccade::server {
@@ -19,7 +19,7 @@ class Admission;
 class Catalog;
 class Certificates;
 class DecodePool;
-class Decoding;
+class DecoderSetup;
 class Inference;
 class InferenceService;
 class Metrics;
@@ -28,7 +28,7 @@ class ResponseCache;
 class RestService;
 class RetryJitter;
 class SharedMemory;
-class Capturing;
+class CaptureSetup;
 class Observability;
 class Tokens;
 class VisionRest;
@@ -93,7 +93,7 @@ class Daemon {
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Observability> observability_;
-  std::unique_ptr<Capturing> capturing_;
+  std::unique_ptr<CaptureSetup> capturing_;
   // Null without --attest-key.
   std::unique_ptr<Attester> attester_;
   std::unique_ptr<Admission> admission_;
@@ -102,7 +102,7 @@ class Daemon {
   // Null if no answers are cached.
   std::unique_ptr<ResponseCache> response_cache_;
   std::unique_ptr<Catalog> catalog_;
-  std::unique_ptr<Decoding> decoding_;
+  std::unique_ptr<DecoderSetup> decoding_;
   std::unique_ptr<DecodePool> decode_pool_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<VisionService> vision_;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/lifecycle/spinning.h"
+#include "server/lifecycle/openmp_spin.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {

@@ -106,7 +106,7 @@ class Connection final : public Transport, private Watcher {
   bool reading_paused_ = false;
   // Whether the client has closed its direction.
   bool ended_ = false;
-  // Whether it was told by Session::OnEndAhead().
+  // Whether Session::OnEndAhead() was called.
   bool ended_ahead_ = false;
   // Whether writing waits for the socket to take more; TLS may wait for that in the handshake and to read,
   // too.

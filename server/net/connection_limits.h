@@ -29,7 +29,7 @@ class ConnectionLimits {
     size_t max_connections = 16384;
     // Loopback addresses are not bound by it.
     size_t max_per_address = 4096;
-    // So many places of max_connections are kept for connections from loopback addresses, and for those that
+    // So many slots of max_connections are kept for connections from loopback addresses, and for those that
     // replace an idle one: local health probes must get through.
     size_t kept_for_probes = 16;
     // One address may agree on TLS so often, averaged, and max_per_address times at once, so that all its
@@ -44,17 +44,17 @@ class ConnectionLimits {
   // Counts a TLS handshake, or says why it may not begin. Times must not decrease.
   std::optional<Refusal> BeginHandshake(absl::string_view address, bool is_loopback, absl::Time now);
 
-  // Takes a place for a connection, or says why not. kConnections: an idle connection may be closed to make
+  // Takes a slot for a connection, or says why not. kConnections: an idle connection may be closed to make
   // room.
   std::optional<Refusal> Add(absl::string_view address, bool is_loopback);
-  // Gives the place of the connection from `closed`, which is then closed, to a new one, or says why not.
+  // Gives the slot of the connection from `closed`, which is then closed, to a new one, or says why not.
   std::optional<Refusal> Replace(absl::string_view closed, absl::string_view address, bool is_loopback);
   void Remove(absl::string_view address);
   size_t open() const;
   // Open connections of an address.
   size_t open_of(absl::string_view address) const;
 
-  // The connections that hold the places, wherever room may be made. Used by ports.
+  // The connections that hold the slots, wherever room may be made. Used by ports.
   void AddGroup(std::shared_ptr<ConnectionGroup> group);
   void RemoveGroup(const std::shared_ptr<ConnectionGroup>& group);
   std::vector<std::shared_ptr<ConnectionGroup>> groups() const;

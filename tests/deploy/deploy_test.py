@@ -454,7 +454,7 @@ def health_bytes(given):
 
 def bytes_kept_by_workers():
     """Memory that idle decode workers keep, unless there are very many."""
-    return number_in("server/lifecycle/decoding.cc", r"\bkKeptBytes = uint64_t\{(\d+)\} << 20;") << 20
+    return number_in("server/lifecycle/decoder_setup.cc", r"\bkKeptBytes = uint64_t\{(\d+)\} << 20;") << 20
 
 
 def least_memory(given):

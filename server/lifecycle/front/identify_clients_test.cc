@@ -1,4 +1,4 @@
-#include "server/lifecycle/arrivals.h"
+#include "server/lifecycle/front/identify_clients.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,15 +29,15 @@ RequestHead HeadOf(const std::string& path, const std::string& token = "") {
   return head;
 }
 
-class ArrivalsTest : public testing::Test {
+class IdentifyClientsTest : public testing::Test {
  protected:
-  ArrivalsTest() {
+  IdentifyClientsTest() {
     const std::string path = testing::TempDir() + "/arrivals_test_tokens";
     std::ofstream(path) << kToken << " predict\n";
     chmod(path.c_str(), 0600);
     tokens_ = Tokens::Open(path).value();
     std::remove(path.c_str());
-    check_ = CheckArrivals(tokens_.get(), [this](absl::string_view client) {
+    check_ = IdentifyClients(tokens_.get(), [this](absl::string_view client) {
       counted_.emplace_back(client);
       return answer_;
     });
@@ -49,7 +49,7 @@ class ArrivalsTest : public testing::Test {
   ArrivalCheck check_;
 };
 
-TEST_F(ArrivalsTest, AClientIsItsTokenElseItsAddress) {
+TEST_F(IdentifyClientsTest, AClientIsItsTokenElseItsAddress) {
   const Peer peer{"2001:db8:1:2:3::4", false, false};
   const auto known = check_(HeadOf(kNowhere, kToken), peer);
   ASSERT_TRUE(known.ok());
@@ -61,12 +61,12 @@ TEST_F(ArrivalsTest, AClientIsItsTokenElseItsAddress) {
   EXPECT_THAT(counted_, ElementsAre(known->client, unknown->client, "ipv4:10.0.0.7"));
 }
 
-TEST_F(ArrivalsTest, ARequestThatIsTooMuchIsAnError) {
+TEST_F(IdentifyClientsTest, ARequestThatIsTooMuchIsAnError) {
   answer_ = absl::ResourceExhaustedError("too fast");
   EXPECT_EQ(check_(HeadOf(kNowhere), Peer{}).status(), answer_);
 }
 
-TEST_F(ArrivalsTest, HealthChecksAreNotCounted) {
+TEST_F(IdentifyClientsTest, HealthChecksAreNotCounted) {
   answer_ = absl::ResourceExhaustedError("too fast");
   for (const char* path :
        {"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/v2/health/live", "/v2/health/ready",
@@ -77,8 +77,8 @@ TEST_F(ArrivalsTest, HealthChecksAreNotCounted) {
   EXPECT_FALSE(check_(HeadOf("/grpc.health.v1.Health/List"), Peer{}).ok()) << "it lists the models";
 }
 
-TEST_F(ArrivalsTest, WithoutTokensAndRatesTheAddressNamesTheClient) {
-  EXPECT_EQ(CheckArrivals(nullptr, nullptr)(HeadOf(kNowhere, kToken), {"10.0.0.7", false, false})->client,
+TEST_F(IdentifyClientsTest, WithoutTokensAndRatesTheAddressNamesTheClient) {
+  EXPECT_EQ(IdentifyClients(nullptr, nullptr)(HeadOf(kNowhere, kToken), {"10.0.0.7", false, false})->client,
             "ipv4:10.0.0.7");
 }
 

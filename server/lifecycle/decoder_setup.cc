@@ -1,4 +1,4 @@
-#include "server/lifecycle/decoding.h"
+#include "server/lifecycle/decoder_setup.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -27,9 +27,9 @@ std::string WorkerProgram() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Decoding>> Decoding::Create(const Flags& flags, int threads, Metrics* metrics,
-                                                           Clock* clock) {
-  std::unique_ptr<Decoding> decoding(new Decoding);
+absl::StatusOr<std::unique_ptr<DecoderSetup>> DecoderSetup::Create(const Flags& flags, int threads,
+                                                                   Metrics* metrics, Clock* clock) {
+  std::unique_ptr<DecoderSetup> decoding(new DecoderSetup);
   if (flags.decode_mode != DecodeMode::kThread) {
     const absl::Status started = decoding->StartWorkers(flags, threads, metrics, clock);
     if (started.ok()) return decoding;
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Decoding>> Decoding::Create(const Flags& flags, i
   return decoding;
 }
 
-absl::Status Decoding::StartWorkers(const Flags& flags, int threads, Metrics* metrics, Clock* clock) {
+absl::Status DecoderSetup::StartWorkers(const Flags& flags, int threads, Metrics* metrics, Clock* clock) {
   std::vector<std::string_view> reasons;
   for (int end = 0; end < kWorkerEnds; ++end)
     reasons.emplace_back(WorkerEndName(static_cast<WorkerEnd>(end)));
@@ -74,7 +74,7 @@ absl::Status Decoding::StartWorkers(const Flags& flags, int threads, Metrics* me
   return absl::OkStatus();
 }
 
-void Decoding::RefreshMetrics() {
+void DecoderSetup::RefreshMetrics() {
   if (pool_ == nullptr) return;
   const WorkerPool::Counts counts = pool_->counts();
   metrics_->SetWorkers(counts.busy, counts.idle, counts.started);

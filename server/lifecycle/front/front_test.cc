@@ -1,4 +1,4 @@
-#include "server/lifecycle/front.h"
+#include "server/lifecycle/front/front.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -20,9 +20,9 @@
 #include "server/http/http_limits.h"
 #include "server/http/http_message.h"
 #include "server/http/origin_policy.h"
-#include "server/lifecycle/arrivals.h"
-#include "server/lifecycle/health_reserve.h"
-#include "server/lifecycle/request_dispatcher.h"
+#include "server/lifecycle/front/health_reserve.h"
+#include "server/lifecycle/front/identify_clients.h"
+#include "server/lifecycle/front/request_dispatcher.h"
 #include "server/net/connection_limits.h"
 #include "server/net/event_loop.h"
 #include "server/net/port.h"
@@ -38,7 +38,7 @@ class Tokens;
 
 // The gRPC port and the HTTP port serve the same: gRPC and gRPC-web by the content type, everything else by
 // the routes, over HTTP/1.1 and HTTP/2. The metrics port has its own routes and checks of gRPC's health, and
-// places and a thread of its own, so that probes get through while the other ports are under attack.
+// slots and a thread of its own, so that probes get through while the other ports are under attack.
 //
 // Used by one thread, unless stated otherwise.
 class Front {
@@ -146,8 +146,8 @@ class Front {
                                                             WorkPool* pool, WorkPool* short_pool,
                                                             bool needs_token);
   absl::StatusOr<std::unique_ptr<Port>> OpenPort(const std::string& flag, const Address& address,
-                                                 ExchangeHandler* handler, const HttpLimits* limits,
-                                                 ConnectionLimits* places, bool is_plain);
+                                                 ExchangeHandler* handler, const HttpLimits* http_limits,
+                                                 ConnectionLimits* limits, bool is_plain);
 
   const Options options_;
   const Deps deps_;
@@ -155,8 +155,8 @@ class Front {
   const HttpLimits metrics_limits_;
   const std::unique_ptr<FrontMetrics> metrics_;
   const std::unique_ptr<RefusalMetrics> refusals_;
-  ConnectionLimits places_;
-  ConnectionLimits metrics_places_;
+  ConnectionLimits connection_limits_;
+  ConnectionLimits metrics_connection_limits_;
   // Outlives the calls, which end with the loops.
   HealthReserve health_reserve_;
   Health health_;

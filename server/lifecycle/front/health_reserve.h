@@ -22,7 +22,7 @@ enum class HealthCall {
 HealthCall HealthCallOf(absl::string_view path);
 
 // Checks are charged to the ledger, like all requests, and to the reserve when the ledger refuses them.
-// Watches are charged to the reserve, which has places of their own for them, and to the ledger when these
+// Watches are charged to the reserve, which has slots of their own for them, and to the ledger when these
 // are taken. Thread-safe.
 class HealthReserve {
  public:
@@ -32,11 +32,11 @@ class HealthReserve {
     int64_t max_watches_per_client = 512;
   };
   // Places for checks over gRPC that the ledger refuses, and as many for those over REST, which are complete
-  // when they are charged. A check holds its place until its answer is written, because it takes memory until
+  // when they are charged. A check holds its slot until its answer is written, because it takes memory until
   // then, but not for long (kMaxCheckWait).
   static constexpr int64_t kMaxHealthChecks = 1024;
   static constexpr int64_t kMaxHealthChecksPerClient = 64;
-  // A check that holds such a place is ended if its client does not read its answer for so long, or, over
+  // A check that holds such a slot is ended if its client does not read its answer for so long, or, over
   // gRPC, sends nothing for so long.
   static constexpr absl::Duration kMaxCheckWait = absl::Seconds(1);
   // A call with few headers holds about 10 KiB.

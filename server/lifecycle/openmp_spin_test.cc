@@ -1,4 +1,4 @@
-#include "server/lifecycle/spinning.h"
+#include "server/lifecycle/openmp_spin.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "server/lifecycle/capturing.h"
+#include "server/lifecycle/capture_setup.h"
 
 #include <cstdlib>
 #include <utility>
@@ -48,9 +48,9 @@ void Count(CaptureMetrics& metrics, EventFate fate, int64_t events) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Capturing>> Capturing::Create(const Flags& flags, Metrics* metrics,
-                                                             Clock* clock) {
-  std::unique_ptr<Capturing> capturing(new Capturing);
+absl::StatusOr<std::unique_ptr<CaptureSetup>> CaptureSetup::Create(const Flags& flags, Metrics* metrics,
+                                                                   Clock* clock) {
+  std::unique_ptr<CaptureSetup> capturing(new CaptureSetup);
   CaptureOptions options = flags.capture;
   if (options.folder.empty() && options.sink.empty()) return capturing;
   options.id = flags.id;
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Capturing>> Capturing::Create(const Flags& flags,
   return capturing;
 }
 
-absl::Status Capturing::MakeSink(const CaptureOptions& options, Clock* clock) {
+absl::Status CaptureSetup::MakeSink(const CaptureOptions& options, Clock* clock) {
   if (options.sink.empty()) return absl::OkStatus();
   auto client = EventClient::Create(options.sink, options.version);
   if (!client.ok()) return client.status();
@@ -86,7 +86,7 @@ absl::Status Capturing::MakeSink(const CaptureOptions& options, Clock* clock) {
   return absl::OkStatus();
 }
 
-absl::Status Capturing::MakeCapture(const CaptureOptions& options, Clock* clock) {
+absl::Status CaptureSetup::MakeCapture(const CaptureOptions& options, Clock* clock) {
   Capture::Hooks hooks;
   hooks.count = [this](CaptureFate fate, int64_t bytes) { Count(*metrics_, fate, bytes); };
   hooks.warn = [](const std::string& why) {
@@ -99,11 +99,11 @@ absl::Status Capturing::MakeCapture(const CaptureOptions& options, Clock* clock)
   return absl::OkStatus();
 }
 
-void Capturing::RefreshGauges() {
+void CaptureSetup::RefreshGauges() {
   if (capture_ != nullptr) metrics_->SetBytes(capture_->folder_bytes());
 }
 
-void Capturing::Stop(absl::Duration max) {
+void CaptureSetup::Stop(absl::Duration max) {
   if (capture_ != nullptr) capture_->Stop(max);
   if (sink_ != nullptr) sink_->Stop(max);
 }

@@ -1,4 +1,4 @@
-#include "server/lifecycle/attesting.h"
+#include "server/lifecycle/attester_setup.h"
 
 #include <filesystem>
 #include <fstream>

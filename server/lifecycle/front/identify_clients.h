@@ -10,12 +10,13 @@
 
 namespace saccade::server {
 
-// Takes one request from the rate of `client`, or says when the next may come.
+// Counts one request against the rate limit of `client`; RESOURCE_EXHAUSTED, with the time until a retry, if
+// the limit is exceeded.
 using CountRequest = std::function<absl::Status(absl::string_view client)>;
 
 // A client is its token, if that is known, else its address. Every request is counted, also one that is
 // malformed, names nothing that exists or has a wrong token; only health checks are not, because a probe that
 // is rejected restarts the daemon. `tokens` may be null and must outlive the check; `count` may be null.
-ArrivalCheck CheckArrivals(const Tokens* tokens, CountRequest count);
+ArrivalCheck IdentifyClients(const Tokens* tokens, CountRequest count);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-#include "server/lifecycle/health_reserve.h"
+#include "server/lifecycle/front/health_reserve.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The capture of calls and its parts: files, sink and metrics.
+// Creates and owns the parts of the capture of calls, as the flags configure them: files, sink, metrics.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@
 
 namespace saccade::server {
 
-class Capturing {
+class CaptureSetup {
  public:
   // Configured by the flags. Errors can be printed as they are. `metrics` and `clock` must outlive this
   // object.
-  static absl::StatusOr<std::unique_ptr<Capturing>> Create(const Flags& flags, Metrics* metrics,
-                                                           Clock* clock);
+  static absl::StatusOr<std::unique_ptr<CaptureSetup>> Create(const Flags& flags, Metrics* metrics,
+                                                              Clock* clock);
 
   // Null if calls are not captured. This object must outlive every call.
   Capture* capture() const { return capture_.get(); }
@@ -30,7 +30,7 @@ class Capturing {
   void Stop(absl::Duration max);
 
  private:
-  Capturing() = default;
+  CaptureSetup() = default;
   absl::Status MakeSink(const CaptureOptions& options, Clock* clock);
   absl::Status MakeCapture(const CaptureOptions& options, Clock* clock);
 

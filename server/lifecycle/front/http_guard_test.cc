@@ -1,4 +1,4 @@
-#include "server/lifecycle/http_guard.h"
+#include "server/lifecycle/front/http_guard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

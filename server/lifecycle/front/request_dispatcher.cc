@@ -1,4 +1,4 @@
-#include "server/lifecycle/request_dispatcher.h"
+#include "server/lifecycle/front/request_dispatcher.h"
 
 #include <utility>
 

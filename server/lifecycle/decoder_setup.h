@@ -1,4 +1,5 @@
-// Where the daemon decodes: in worker processes or on its own threads (--decode).
+// Creates and owns the decoder as the flags configure it: worker processes, or the daemon's own threads
+// (--decode).
 #pragma once
 
 #include <memory>
@@ -14,19 +15,19 @@
 namespace saccade::server {
 
 // Thread-safe.
-class Decoding {
+class DecoderSetup {
  public:
   // Starts worker processes unless the flags ask for threads, and logs what was chosen. `threads`: how many
   // pictures are decoded at the same time. An error if the flags ask for processes and the system does not
   // allow them. Without such a flag threads are used instead.
-  static absl::StatusOr<std::unique_ptr<Decoding>> Create(const Flags& flags, int threads, Metrics* metrics,
-                                                          Clock* clock);
+  static absl::StatusOr<std::unique_ptr<DecoderSetup>> Create(const Flags& flags, int threads,
+                                                              Metrics* metrics, Clock* clock);
 
   const Decoder& decoder() const { return *decoder_; }
   void RefreshMetrics();
 
  private:
-  Decoding() = default;
+  DecoderSetup() = default;
   absl::Status StartWorkers(const Flags& flags, int threads, Metrics* metrics, Clock* clock);
 
   // Null with threads, as is the pool.

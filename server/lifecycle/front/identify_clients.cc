@@ -1,10 +1,10 @@
-#include "server/lifecycle/arrivals.h"
+#include "server/lifecycle/front/identify_clients.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "server/lifecycle/health_reserve.h"
+#include "server/lifecycle/front/health_reserve.h"
 
 namespace saccade::server {
 namespace {
@@ -19,7 +19,7 @@ std::string IdentityOf(const Tokens& tokens, const RequestHead& head) {
 
 }  // namespace
 
-ArrivalCheck CheckArrivals(const Tokens* tokens, CountRequest count) {
+ArrivalCheck IdentifyClients(const Tokens* tokens, CountRequest count) {
   return [tokens, count = std::move(count)](const RequestHead& head,
                                             const Peer& peer) -> absl::StatusOr<Caller> {
     Caller caller = CallerAt(peer);

@@ -1,4 +1,4 @@
-#include "server/lifecycle/front.h"
+#include "server/lifecycle/front/front.h"
 
 #include <iterator>
 #include <string_view>
@@ -9,7 +9,7 @@
 #include "server/grpc/reflection.h"
 #include "server/http/http_service.h"
 #include "server/http/http_session.h"
-#include "server/lifecycle/http_guard.h"
+#include "server/lifecycle/front/http_guard.h"
 #include "server/metrics/metrics.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/rest/error.h"
@@ -50,7 +50,7 @@ HttpLimits MetricsLimits(HttpLimits limits) {
   return limits;
 }
 
-// Checks of health alone. Watches stay open, so a few clients could hold all places of the metrics port by
+// Checks of health alone. Watches stay open, so a few clients could hold all slots of the metrics port by
 // them, and probes would get none.
 std::vector<CallMethod> MetricsMethods(std::vector<CallMethod> health) {
   std::erase_if(health,
@@ -79,8 +79,8 @@ Front::Front(Options options, const Deps& deps)
       metrics_limits_(MetricsLimits(options_.limits)),
       metrics_(deps.metrics->ForFront(RefusalNames(), kPortNames)),
       refusals_(std::make_unique<RefusalMetrics>(metrics_.get())),
-      places_(options_.connections),
-      metrics_places_(kMetricsConnections),
+      connection_limits_(options_.connections),
+      metrics_connection_limits_(kMetricsConnections),
       health_reserve_(deps.ledger, options_.health) {}
 
 Front::~Front() { Stop(); }
@@ -105,7 +105,7 @@ absl::Status Front::StartThreads() {
 }
 
 ArrivalCheck Front::CheckArrivalsAt(const ByteLedger* ledger) const {
-  return CheckArrivals(deps_.tokens, ledger == nullptr ? nullptr : deps_.count_request);
+  return IdentifyClients(deps_.tokens, ledger == nullptr ? nullptr : deps_.count_request);
 }
 
 ChargeRequest Front::ChargeRequestsTo(const ByteLedger* ledger) {
@@ -167,11 +167,11 @@ absl::StatusOr<std::unique_ptr<ExchangeHandler>> Front::MakeHttp(std::vector<Htt
 }
 
 absl::StatusOr<std::unique_ptr<Port>> Front::OpenPort(const std::string& flag, const Address& address,
-                                                      ExchangeHandler* handler, const HttpLimits* limits,
-                                                      ConnectionLimits* places, bool is_plain) {
+                                                      ExchangeHandler* handler, const HttpLimits* http_limits,
+                                                      ConnectionLimits* limits, bool is_plain) {
   PortOptions options;
-  // Nothing takes long at the metrics port, so a probe need not wait for those who fill it.
-  options.replaces_busy = places == &metrics_places_;
+  // Requests at the metrics port are short, so a new connection may replace a busy one if the port is full.
+  options.replaces_busy = limits == &metrics_connection_limits_;
   options.port_flag = flag;
   options.host = address.host;
   options.port = address.port;
@@ -179,12 +179,12 @@ absl::StatusOr<std::unique_ptr<Port>> Front::OpenPort(const std::string& flag, c
   if (!is_plain && deps_.certificates != nullptr) {
     options.tls = [certificates = deps_.certificates] { return certificates->current()->context; };
   }
-  options.min_bytes_per_second = limits->min_bytes_per_second;
-  options.write_grace = limits->transfer_grace;
-  options.limits = places;
+  options.min_bytes_per_second = http_limits->min_bytes_per_second;
+  options.write_grace = http_limits->transfer_grace;
+  options.limits = limits;
   options.refusals = refusals_.get();
-  options.make_session = [handler, limits, refusals = refusals_.get()](Transport* transport) {
-    return MakeHttpSession(transport, handler, limits, refusals);
+  options.make_session = [handler, http_limits, refusals = refusals_.get()](Transport* transport) {
+    return MakeHttpSession(transport, handler, http_limits, refusals);
   };
   return Port::Open(std::move(options));
 }
@@ -211,14 +211,16 @@ absl::Status Front::Open(Services services) {
   metrics_http_ = *std::move(metrics_http);
   metrics_dispatcher_ = std::make_unique<RequestDispatcher>(metrics_grpc_.get(), metrics_http_.get(), loops);
 
-  auto port = OpenPort("--grpc-port", options_.grpc, dispatcher_.get(), &options_.limits, &places_, false);
+  auto port =
+      OpenPort("--grpc-port", options_.grpc, dispatcher_.get(), &options_.limits, &connection_limits_, false);
   if (!port.ok()) return port.status();
   grpc_port_ = *std::move(port);
-  port = OpenPort("--http-port", options_.http, dispatcher_.get(), &options_.limits, &places_, false);
+  port =
+      OpenPort("--http-port", options_.http, dispatcher_.get(), &options_.limits, &connection_limits_, false);
   if (!port.ok()) return port.status();
   http_port_ = *std::move(port);
   port = OpenPort("--metrics-port", options_.metrics, metrics_dispatcher_.get(), &metrics_limits_,
-                  &metrics_places_, is_plain);
+                  &metrics_connection_limits_, is_plain);
   if (!port.ok()) return port.status();
   metrics_port_ = *std::move(port);
   are_open_.store(true);

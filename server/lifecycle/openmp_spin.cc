@@ -1,4 +1,4 @@
-#include "server/lifecycle/spinning.h"
+#include "server/lifecycle/openmp_spin.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
