@@ -15,6 +15,7 @@
 #include "server/grpc/testing/fake_ledger.h"
 #include "server/grpc/testing/framing.h"
 #include "server/grpc/testing/scripted_handler.h"
+#include "server/grpc/unary.h"
 #include "server/net/testing/manual_loop.h"
 
 namespace saccade::server {
@@ -86,6 +87,23 @@ class GrpcHandlerTest : public testing::Test {
   GrpcHandler::Options options_;
   CallScript script_;
   std::unique_ptr<GrpcHandler> handler_;
+};
+
+inline std::string Code(const FakeExchange& exchange) { return exchange.answer().Field("grpc-status"); }
+inline std::string Message(const FakeExchange& exchange) { return exchange.answer().Field("grpc-message"); }
+
+// A method that sends its request back.
+inline CallMethod Echo() {
+  return UnaryMethod("/test.Service/Echo", "test.Request",
+                     [](const std::shared_ptr<UnaryCall>& call, const BytePieces& request) {
+                       call->Respond(OwnedBytes("echo of " + TextOf(request)));
+                     });
+}
+
+// A handler with Echo().
+class RequestTest : public GrpcHandlerTest {
+ protected:
+  RequestTest() { Handler({Echo()}); }
 };
 
 }  // namespace saccade::server
