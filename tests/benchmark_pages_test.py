@@ -82,6 +82,33 @@ def test_what_is_said_about_an_intel_machine_follows_from_the_table():
         f"{min(losses):.2f} to {max(losses):.2f} for AttnNet, KANet and SANet")
 
 
+def test_what_is_said_about_graphs_follows_from_the_table():
+    tables = [row for row in rows("graphs.md") if row[0] in ("float32", "bfloat16")]
+    alone, beside = ([row for row in tables if len(row) == length] for length in (12, 10))
+    assert len(alone) == len(beside) == 4
+    pass_, work = ([float(row[column]) for row in alone] for column in (6, 11))
+    say(f"OpenVINO by itself takes {min(pass_):.2f} to {max(pass_):.2f} of the daemon's pass and, in processor time, "
+        f"{min(work):.2f} to {max(work):.2f}.")
+    pass_, whole, flood = ([float(row[column]) for row in beside] for column in (5, 6, 9))
+    say(f"benchmark_app takes {min(pass_):.2f} to {max(pass_):.2f} of a pass, and {min(whole):.2f} to {max(whole):.2f} of a whole request")
+    say(f"the daemon answers {min(flood):.2f} to {max(flood):.2f} of benchmark_app's pictures")
+
+
+def test_what_is_said_about_tiles_follows_from_the_table():
+    goals = {row[0]: float(row[2]) for row in rows("tiles.md") if row[3:] in (["yes"], ["**no**"])}
+    found = [row for row in rows("tiles.md") if row[0].startswith(("SAHI", "Saccade"))]
+    ours = [row[1] for row in found if row[0] == "Saccade"]
+    usual = next(row[1] for row in found if row[0] == "SAHI, masks")
+    best = [max(float(row[1]) for row in found[half] if row[0].startswith("SAHI")) for half in (slice(0, 6), slice(6, 12))]
+    say(f"the daemon found {ours[0]} % of the objects, SAHI with its defaults {usual} % and less without masks")
+    say(f"(NMS) SAHI found {best[0]} %, and more that is no object")
+    time, masked = ({overlap: goals[f"{what}, overlap {overlap}"] for overlap in (32, 64)}
+                    for what in ("of the time of SAHI's fastest", "the same with masks"))
+    say(f"The daemon took {time[32]:.2f} of the time of SAHI's fastest form, and "
+        f"{masked[32]:.2f} of that with masks.")
+    say(f"it found {ours[1]} %, SAHI at most {best[1]} %, in {time[64]:.2f} and {masked[64]:.2f} of the time")
+
+
 def test_what_is_said_about_kernels_follows_from_the_table():
     took = {row[0]: float(row[1].split()[0]) * {"ms": 1000, "us": 1}[row[1].split()[1]] for row in rows("kernels-cpu.md")
             if re.fullmatch(r"[\d.]+ (ms|us)", row[1])}
