@@ -242,7 +242,7 @@ def main():
         rows, beside = zip(*rows_of(root, network, arguments))
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     load = os.getloadavg()[0]
-    head = "# Graphs beside OpenVINO's own package\n\n    ./dev bench graphs --markdown docs/benchmarks/graphs.md\n\n"
+    head = f"# Graphs beside OpenVINO's own package\n\n    ./dev bench graphs {' '.join(sys.argv[1:])}\n\n"
     made = (f"{machine()}, {arguments.threads} threads, OpenVINO {openvino.__version__.split('-')[0]}, {datetime.date.today()}, commit "
             f"{commit}. Load average at the end: {load:.1f}, of which this benchmark is about {arguments.threads}.\n")
     goal = ("The goal is at least 0.98 for `benchmark_app / pass` and `daemon / benchmark_app`. Why no other server is beside them: "
