@@ -5,9 +5,8 @@ namespace saccade::server {
 
 // Sets the defaults; variables that the user has set are kept.
 // - OpenMP's threads spin for about ten wake-ups (openmp_spin.h) instead of milliseconds. Where cores are
-// shared
-//   (a container's CPU limit, another model's instances), a spinning thread keeps the thread that it waits
-//   for from running.
+//   shared (a container's CPU limit, another model's instances), a spinning thread keeps the thread that it
+//   waits for from running.
 // - tcmalloc does not print a line for every block of a gigabyte; cost volumes are that large.
 // - AOTInductor's packages check their inputs. Otherwise a wrong configuration causes reads beyond a tensor's
 //   end.
