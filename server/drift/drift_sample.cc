@@ -31,7 +31,7 @@ const Scale& ScaleOf(Feature feature) { return kScales[static_cast<size_t>(featu
 // The first three channels of an item, before they were normalised.
 class Pixels {
  public:
-  Pixels(const models::ImageInput& input, const models::Size& bucket, const char* bytes)
+  Pixels(const models::ImageInput& input, const models::Size& bucket, std::string_view bytes)
       : input_(input), bucket_(bucket), bytes_(bytes) {}
 
   // The mean of the channels, 0 to 1.
@@ -39,7 +39,7 @@ class Pixels {
     double sum = 0;
     for (int64_t channel = 0; channel < 3; ++channel) {
       float value = 0;
-      std::memcpy(&value, bytes_ + sizeof value * ((channel * bucket_.height + y) * bucket_.width + x),
+      std::memcpy(&value, bytes_.data() + sizeof value * ((channel * bucket_.height + y) * bucket_.width + x),
                   sizeof value);
       sum += value * input_.std[channel] + input_.mean[channel];
     }
@@ -49,7 +49,7 @@ class Pixels {
  private:
   const models::ImageInput& input_;
   const models::Size bucket_;
-  const char* const bytes_;
+  const std::string_view bytes_;
 };
 
 struct Moments {
@@ -142,7 +142,7 @@ void SampleInput(const models::ImageInput& input, const models::Placement& place
     return;
   const models::Size& shown = placement.scaled;
   if (shown.height < 3 || shown.width < 3) return;
-  const Pixels values(input, placement.bucket, pixels.pieces().front().data());
+  const Pixels values(input, placement.bucket, pixels.pieces().front());
   const int64_t rows = std::min(kSamplesOfASide, shown.height - 2);
   const int64_t columns = std::min(kSamplesOfASide, shown.width - 2);
   Moments moments;
