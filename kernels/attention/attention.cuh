@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttentionPoolKernel(AttentionPo
     if (!inside) continue;
     const float value = LoadElement<T>(run.from, offset);
     // Keeps NaN, which fmaxf would drop.
-    if (!(value <= best)) best = value;
+    if (value > best || value != value) best = value;
   }
   int64_t to = MatrixOffset(run.to, sample, 0) + channel;
   for (int d = 0; d < kMaxSpatialDims; ++d) to += at[d] * run.to.row_stride[d];

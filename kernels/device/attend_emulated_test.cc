@@ -207,6 +207,15 @@ TEST(AttendEmulatedTest, RandomProblems) {
   }
 }
 
+// So many tiles of queries that the keys are not split, and a block adds up several tiles of keys.
+TEST(AttendEmulatedTest, ABlockMayHaveSeveralTilesOfKeys) {
+  const AttendTestConfig config = {
+      .depth = 4, .value_channels = 4, .queries = {8512}, .keys = {130}, .scale = 0.5f};
+  AttendTestCase<float> exact(config, 1);
+  RunEmulated<AttendKernels, float>(exact.Problem(), 1);
+  EXPECT_LE(exact.Error(), kMaxEmulatedError<float>);
+}
+
 // A sample's result must not depend on the size it is padded to, nor on the rest of the batch.
 TEST(AttendEmulatedTest, APaddedSampleHasTheBitsItHasAlone) {
   // With many query tiles, and with few, which splits the keys.

@@ -221,6 +221,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2) AttendKernel(Attend run) {
     if (results) MultiplyValues<T, Math>(run, place, shared, tile, values, sums);
   }
 
+  // MultiplyValues() reads the factors of the last tile, which FinishRows() replaces.
+  __syncthreads();
   FinishRows(run, place, shared, queries, first_query, keys.Positions(), splits > 1);
   const int rows = query_count - first_query < kTile ? query_count - first_query : kTile;
   SACCADE_UNROLL

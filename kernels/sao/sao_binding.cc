@@ -8,12 +8,14 @@
 namespace saccade::kernels {
 namespace {
 
-// Returns the constant stride between consecutive positions in row-major order, or 0 if there is none.
+// Returns the constant stride between consecutive positions in row-major order, or 0 if there is none or all
+// positions share one element.
 int64_t PositionStride(const at::Tensor& x) {
   int64_t stride = 0;
   int64_t expected = 0;
   for (int64_t d = x.dim() - 1; d >= 2; --d) {
     if (x.size(d) == 1) continue;
+    if (x.stride(d) == 0) return 0;
     if (stride == 0) stride = expected = x.stride(d);
     if (x.stride(d) != expected) return 0;
     expected *= x.size(d);

@@ -159,6 +159,23 @@ TEST(SaoTest, TheModuleIsTheOperatorTimesPositions) {
   EXPECT_TRUE(SameBits(got, sao_module(x, convolution, 3)));
 }
 
+// Such a map has fewer elements than positions.
+TEST(SaoTest, PositionsMayShareAnElement) {
+  const at::Tensor v = RandomTensor({2, 12, 6, 9}, at::kFloat);
+  const at::Tensor w = RandomTensor({12}, at::kFloat);
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{2, 12, 1, 1}, {2, 12, 6, 1}, {2, 12, 1, 9}, {1, 12, 1, 1}, {1, 1, 1, 1}}) {
+    const at::Tensor shared = RandomTensor(shape, at::kFloat).expand(v.sizes());
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+      const at::Tensor copied = shared.contiguous(format);
+      const at::Tensor values = v.contiguous(format);
+      EXPECT_LE(RelativeError(sao(shared, values, values, w, 3), sao(copied, values, values, w, 3)), 1e-6);
+      EXPECT_LE(RelativeError(sao(values, shared, values, w, 3), sao(values, copied, values, w, 3)), 1e-6);
+      EXPECT_LE(RelativeError(sao(values, values, shared, w, 3), sao(values, values, copied, w, 3)), 1e-6);
+    }
+  }
+}
+
 TEST(SaoTest, NoWeightsMeansOnes) {
   const at::Tensor x = RandomTensor({2, 8, 5, 5}, at::kFloat);
   EXPECT_TRUE(SameBits(sao(x, x, x, {}, 2), sao(x, x, x, at::zeros({8}).add(1), 2)));

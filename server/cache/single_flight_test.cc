@@ -40,7 +40,7 @@ class SingleFlightTest : public ::testing::Test {
           return now < At(deadline) ? absl::OkStatus() : absl::DeadlineExceededError("late");
         },
         .resume =
-            [this, name](Event event, absl::Status why) {
+            [this, name](Event event, const absl::Status& why) {
               EXPECT_EQ(why.ok(), event != Event::kExpired);
               // A waiter may have to be computed, and the others do not wait for that.
               if (event != Event::kExpired) {
