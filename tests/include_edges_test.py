@@ -46,10 +46,10 @@ GROUPS = {
 # Folder -> what its files may include: paths in the repository, or groups. The longest matching folder counts.
 ROOMS = {
     "kernels": "kernels std torch cuda",
-    "kernels/common/bench_run.cc": "kernels std torch benchmark",
+    "kernels/bench/bench_run.cc": "kernels std torch benchmark",
     # Tiles do not use tensors; their benchmark does.
     "kernels/tile": "kernels/tile kernels/common std",
-    "kernels/tile/tile_bench.cc": "kernels/tile kernels/common std torch",
+    "kernels/tile/tile_bench.cc": "kernels/tile kernels/common kernels/bench std torch",
     # The emulator informs AddressSanitizer about its fibres' stacks.
     "kernels/emulator": "kernels std sanitizer",
     "models": "models kernels std torch",
@@ -194,7 +194,7 @@ def group_of(name):
 
 
 def is_testing(path):
-    return bool(re.search(r"(_(test|bench|benchmark)\.(cc|cu|h)|/testing\.h|/testing/.*)$", path))
+    return bool(re.search(r"(_(test|bench|benchmark)\.(cc|cu|h)|/testing/.*)$", path))
 
 
 def violation(path, quoted, name, files):
@@ -255,6 +255,15 @@ def test_every_include_is_allowed():
     files = repository_files()
     assert len(files) > 50, "the sources were not found"
     problems = direct_violations(files)
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_what_is_served_includes_no_helpers_of_tests():
+    """They lie in folders named testing; an operator's, in x_testing.h."""
+    free = ("tests/", "server/simulation/", "models/tools/")
+    problems = [f"{path} includes {name}" for path, text in repository_files().items() for _, name in includes(text)
+                if re.search(r"/testing/|_testing\.h$", name) and not is_testing(path)
+                and not path.endswith("_testing.h") and not path.startswith(free)]
     assert not problems, "\n" + "\n".join(problems)
 
 

@@ -11,8 +11,8 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_impl.h"
-#include "kernels/common/bench.h"
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/bench.h"
+#include "kernels/bench/paper_counts.h"
 
 namespace saccade::kernels {
 namespace {

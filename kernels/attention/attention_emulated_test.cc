@@ -11,7 +11,7 @@
 
 #include "kernels/attention/attention_packed.cuh"
 #include "kernels/attention/attention_testing.h"
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 
 namespace saccade::kernels {
 namespace {

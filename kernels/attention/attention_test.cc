@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "kernels/attention/attention_impl.h"
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 
 namespace saccade::kernels {
 namespace {

@@ -124,7 +124,7 @@ def test_a_row_that_was_cut_off_does_not_end_the_report(tmp_path):
 
 def test_the_peers_of_a_gpu_are_rehearsed(tmp_path):
     """Beside bfloat16 maps saccade has float32 weights; a result that is wrong with them would not be timed."""
-    command = [sys.executable, "kernels/common/bench_peers.py", "--build", str(BUILD), "--device", "cuda", "--stand-in",
+    command = [sys.executable, "kernels/bench/bench_peers.py", "--build", str(BUILD), "--device", "cuda", "--stand-in",
                "--seconds", "0.001", "--filter", "14x14", "--json", str(tmp_path / "peers.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "2"})
     assert done.returncode == 0, done.stderr

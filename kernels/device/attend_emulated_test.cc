@@ -5,8 +5,8 @@
 #include <random>
 
 #include "kernels/device/attend.cuh"
-#include "kernels/device/attend_testing.h"
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/attend_testing.h"
+#include "kernels/device/testing/emulated_test.h"
 
 namespace saccade::kernels {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/bench.h"
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/bench.h"
+#include "kernels/bench/paper_counts.h"
 #include "kernels/efficient_attention/efficient_attention.h"
 #include "kernels/efficient_attention/efficient_attention_impl.h"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 #include "kernels/efficient_attention/efficient_attention_testing.h"
 
 namespace saccade::kernels {

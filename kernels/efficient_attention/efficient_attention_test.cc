@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 #include "kernels/efficient_attention/efficient_attention_impl.h"
 
 namespace saccade::kernels {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 #include "kernels/efficient_attention/efficient_attention_testing.h"
 #include "kernels/efficient_attention/efficient_attention_tiled.cuh"
 

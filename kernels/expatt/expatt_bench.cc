@@ -7,8 +7,8 @@
 #include <cmath>
 #include <string>
 
-#include "kernels/common/bench.h"
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/bench.h"
+#include "kernels/bench/paper_counts.h"
 #include "kernels/expatt/expatt.h"
 #include "kernels/expatt/expatt_impl.h"
 

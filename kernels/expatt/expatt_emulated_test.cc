@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 #include "kernels/expatt/expatt.cuh"
 #include "kernels/expatt/expatt_testing.h"
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "kernels/common/check.h"
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 #include "kernels/expatt/expatt_impl.h"
 
 namespace saccade::kernels {

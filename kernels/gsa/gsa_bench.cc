@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/common/bench.h"
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/bench.h"
+#include "kernels/bench/paper_counts.h"
 #include "kernels/gsa/gsa.h"
 #include "kernels/gsa/gsa_impl.h"
 

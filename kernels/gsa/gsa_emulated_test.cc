@@ -1,7 +1,7 @@
 // Compares the CUDA kernels of gsa.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 #include "kernels/gsa/gsa.cuh"
 #include "kernels/gsa/gsa_testing.h"
 

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 #include "kernels/gsa/gsa_impl.h"
 
 namespace saccade::kernels {

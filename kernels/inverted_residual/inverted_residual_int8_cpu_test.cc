@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/common/testing_below_tensors.h"
+#include "kernels/common/testing/below_tensors.h"
 #include "kernels/inverted_residual/inverted_residual_testing.h"
 
 namespace saccade::kernels {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/bench.h"
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/bench.h"
+#include "kernels/bench/paper_counts.h"
 #include "kernels/kao/kao.h"
 #include "kernels/kao/kao_impl.h"
 

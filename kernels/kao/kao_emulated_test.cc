@@ -1,7 +1,7 @@
 // Compares the CUDA kernels of kao.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 #include "kernels/kao/kao.cuh"
 #include "kernels/kao/kao_testing.h"
 

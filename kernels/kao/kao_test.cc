@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 #include "kernels/kao/kao_impl.h"
 
 namespace saccade::kernels {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/bench.h"
+#include "kernels/bench/bench.h"
 #include "kernels/nms/nms.h"
 
 namespace saccade::kernels {

@@ -10,7 +10,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 
 namespace saccade::kernels {
 namespace {

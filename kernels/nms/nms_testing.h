@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/common/testing_below_tensors.h"
+#include "kernels/common/testing/below_tensors.h"
 #include "kernels/nms/nms_problem.h"
 
 namespace saccade::kernels {

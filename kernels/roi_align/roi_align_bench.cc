@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/bench.h"
+#include "kernels/bench/bench.h"
 #include "kernels/roi_align/roi_align.h"
 
 namespace saccade::kernels {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 #include "kernels/roi_align/roi_align.cuh"
 #include "kernels/roi_align/roi_align_testing.h"
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 #include "kernels/roi_align/roi_align_impl.h"
 
 namespace saccade::kernels {

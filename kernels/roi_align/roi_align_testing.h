@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/common/testing_below_tensors.h"
+#include "kernels/common/testing/below_tensors.h"
 #include "kernels/roi_align/roi_align_problem.h"
 
 namespace saccade::kernels {

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <string>
 
-#include "kernels/common/bench.h"
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/bench.h"
+#include "kernels/bench/paper_counts.h"
 #include "kernels/sao/sao.h"
 #include "kernels/sao/sao_impl.h"
 

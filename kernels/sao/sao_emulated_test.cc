@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/device/emulated_test.h"
+#include "kernels/device/testing/emulated_test.h"
 #include "kernels/sao/sao_testing.h"
 
 namespace saccade::kernels {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "kernels/common/cuda_plugin.h"
-#include "kernels/common/testing.h"
+#include "kernels/common/testing/tensors.h"
 #include "kernels/sao/sao_impl.h"
 
 namespace saccade::kernels {

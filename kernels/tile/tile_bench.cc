@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/common/bench.h"
+#include "kernels/bench/bench.h"
 #include "kernels/tile/tile.h"
 
 namespace saccade::kernels {

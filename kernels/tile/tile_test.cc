@@ -12,7 +12,7 @@
 
 #include "kernels/common/arena.h"
 #include "kernels/common/bfloat16.h"
-#include "kernels/common/testing_below_tensors.h"
+#include "kernels/common/testing/below_tensors.h"
 
 namespace saccade::kernels {
 namespace {

@@ -1,4 +1,4 @@
-"""The attention layers of the reference networks compared with the papers' formulas in NumPy (kernels/common/paper_formulas.py),
+"""The attention layers of the reference networks compared with the papers' formulas in NumPy (kernels/common/testing/paper_formulas.py),
 with their transforms, batch norms and residuals."""
 
 import numpy
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernels.common import paper_formulas as paper
+from kernels.common.testing import paper_formulas as paper
 from models.reference.attention_path import AttentionPath
 from models.reference.efficient_attention import EfficientAttention
 from models.reference.explicit_attention import MAPS, WITH_RADIUS, ExpAttConv

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/paper_counts.h"
 
 namespace saccade::models {
 namespace {

@@ -1,5 +1,5 @@
 // The tables of operators in "Kronecker Attention Networks" and "Siamese Attention Networks", beside
-// kernels/common/paper_counts.h.
+// kernels/bench/paper_counts.h.
 #pragma once
 
 namespace saccade::models {

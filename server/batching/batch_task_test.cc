@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 
 namespace saccade::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "server/batching/recent_max.h"
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
 
 namespace saccade::server {

@@ -15,7 +15,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/core/fake_clock.h"
 
 namespace saccade::server {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
 
 namespace saccade::server {

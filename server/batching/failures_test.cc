@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/batching/instance_health.h"
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
 
 namespace saccade::server {

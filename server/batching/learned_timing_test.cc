@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
 
 namespace saccade::server {

@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/core/retry_hint.h"
 
 namespace saccade::server {

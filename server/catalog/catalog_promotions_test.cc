@@ -9,7 +9,7 @@
 #include "server/catalog/catalog.h"
 #include "server/catalog/testing/catalog_fixture.h"
 #include "server/catalog/testing/identity_config.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 #include "server/shadow/shadow.h"
 
 namespace saccade::server {

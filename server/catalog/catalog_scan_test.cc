@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "server/catalog/catalog.h"
 #include "server/catalog/testing/catalog_fixture.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 namespace {

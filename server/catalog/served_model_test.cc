@@ -18,7 +18,7 @@
 #include "server/core/inline_passes.h"
 #include "server/core/numa_nodes.h"
 #include "server/core/usable_cores.h"
-#include "server/engine/testing.h"
+#include "server/engine/testing/calls.h"
 #include "server/logging/log.h"
 #include "server/logging/log_once.h"
 

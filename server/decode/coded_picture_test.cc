@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/costs_fixtures.h"
+#include "server/decode/testing/costs_fixtures.h"
 #include "server/pictures/picture_header.h"
 
 namespace saccade::server {

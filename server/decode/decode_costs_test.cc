@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/decode/costs_fixtures.h"
+#include "server/decode/testing/costs_fixtures.h"
 #include "server/decode/prepare.h"
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 #include "server/pictures/picture_formats.h"
 
 namespace saccade::server {

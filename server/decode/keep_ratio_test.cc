@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "server/decode/prepare.h"
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/costs_fixtures.h"
+#include "server/decode/testing/costs_fixtures.h"
 #include "server/decode/prepare.h"
-#include "server/decode/video_fixtures.h"
+#include "server/decode/testing/video_fixtures.h"
 #include "server/decode/volume.h"
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "server/decode/decoder.h"
 #include "server/decode/prepare.h"
-#include "server/pictures/tiff_fixtures.h"
+#include "server/pictures/testing/tiff_fixtures.h"
 
 namespace saccade::server {
 namespace {

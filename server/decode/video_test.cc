@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/video_fixtures.h"
-#include "server/pictures/picture_fixtures.h"
+#include "server/decode/testing/video_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 #ifdef SACCADE_ASAN
 #include <sanitizer/lsan_interface.h>

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

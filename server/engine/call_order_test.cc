@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/answer_order.h"
-#include "server/engine/testing.h"
+#include "server/engine/testing/calls.h"
 
 namespace saccade::server {
 namespace {

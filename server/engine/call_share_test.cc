@@ -15,7 +15,7 @@
 #include "server/batching/device_model.h"
 #include "server/core/inline_passes.h"
 #include "server/engine/passes.h"
-#include "server/engine/testing.h"
+#include "server/engine/testing/calls.h"
 
 namespace saccade::server {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/pictures/tiff_fixtures.h"
+#include "server/pictures/testing/tiff_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -17,7 +17,7 @@
 #include "models/device/pinned.h"
 #include "models/testing/fake_host_allocator.h"
 #include "server/engine/call_share.h"
-#include "server/engine/fake_model.h"
+#include "server/engine/testing/fake_model.h"
 #include "server/engine/passes.h"
 
 namespace saccade::server {

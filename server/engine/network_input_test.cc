@@ -13,8 +13,8 @@
 #include "server/core/fake_clock.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
-#include "server/decode/video_fixtures.h"
-#include "server/engine/fake_model.h"
+#include "server/decode/testing/video_fixtures.h"
+#include "server/engine/testing/fake_model.h"
 #include "server/engine/predict_call.h"
 
 namespace saccade::server {

@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/engine/passes.h"
 #include "server/engine/shadow_sender.h"
-#include "server/engine/testing.h"
+#include "server/engine/testing/calls.h"
 
 namespace saccade::server {
 namespace {

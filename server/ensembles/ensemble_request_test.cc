@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/ensembles/ensemble_testing.h"
+#include "server/ensembles/testing/ensembles.h"
 
 namespace saccade::server {
 namespace {

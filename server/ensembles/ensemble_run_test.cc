@@ -18,7 +18,7 @@
 #include "server/core/shed_reason.h"
 #include "server/core/wrong_values.h"
 #include "server/engine/answer_charge.h"
-#include "server/ensembles/ensemble_testing.h"
+#include "server/ensembles/testing/ensembles.h"
 
 namespace saccade::server {
 namespace {

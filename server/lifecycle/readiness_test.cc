@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "server/lifecycle/testing.h"
+#include "server/lifecycle/testing/fake_health.h"
 
 namespace saccade::server {
 namespace {

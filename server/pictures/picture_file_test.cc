@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

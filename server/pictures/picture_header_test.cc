@@ -7,8 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/pictures/picture_fixtures.h"
-#include "server/pictures/tiff_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
+#include "server/pictures/testing/tiff_fixtures.h"
 
 namespace saccade::server {
 namespace {

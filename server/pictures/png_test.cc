@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "server/pictures/coded_picture.h"
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 namespace {

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "server/repository/repository.h"
 #include "server/repository/stamps.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 namespace {

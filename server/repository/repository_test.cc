@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 namespace {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/batching/recording_task.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/simulation/eager_policy.h"
 #include "server/simulation/serving_policy.h"
 #include "server/simulation/triton_policy.h"

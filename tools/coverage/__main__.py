@@ -13,8 +13,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "coverage"
-# Test helpers outside of folders named testing.
-SHARED = ("recording_task.h", "test_client.h", "ensemble_testing.h")
 # Required branch coverage of each entry in tools/coverage/rooms, in percent.
 BOUND = 90
 
@@ -77,8 +75,7 @@ def merge():
 def sources(folders):
     """The sources to measure: neither tests nor their helpers."""
     found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".h"))
-    return [path for path in found if not path.stem.endswith("_test") and "testing" not in path.parts
-            and path.name not in SHARED]
+    return [path for path in found if not path.stem.endswith("_test") and "testing" not in path.parts]
 
 
 def llvm_cov(command, measured, merged, files, *options):

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
-#include "client/cli/drawing/testing.h"
+#include "client/cli/drawing/testing/pictures.h"
 #include "client/cli/testing/command_test.h"
 
 namespace saccade::client {

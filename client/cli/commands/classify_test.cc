@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "absl/synchronization/notification.h"
-#include "client/cli/drawing/testing.h"
+#include "client/cli/drawing/testing/pictures.h"
 #include "client/cli/testing/command_test.h"
 #include "client/cpp/status.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "client/cli/drawing/testing.h"
+#include "client/cli/drawing/testing/pictures.h"
 #include "client/cli/testing/command_test.h"
 
 namespace saccade::client {

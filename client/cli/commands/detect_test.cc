@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "client/cli/drawing/testing.h"
+#include "client/cli/drawing/testing/pictures.h"
 #include "client/cli/testing/command_test.h"
 #include "client/cpp/testing/encode_mask.h"
 

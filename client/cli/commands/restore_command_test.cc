@@ -5,7 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "client/cli/drawing/testing.h"
+#include "client/cli/drawing/testing/pictures.h"
 #include "client/cli/input/volume_file.h"
 #include "client/cli/output/names.h"
 #include "client/cli/output/progress_bar.h"

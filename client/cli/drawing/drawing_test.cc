@@ -13,7 +13,7 @@
 #include "client/cli/drawing/disparity_map.h"
 #include "client/cli/drawing/outline.h"
 #include "client/cli/drawing/palette.h"
-#include "client/cli/drawing/testing.h"
+#include "client/cli/drawing/testing/pictures.h"
 #include "client/cpp/testing/encode_mask.h"
 
 namespace saccade::client {

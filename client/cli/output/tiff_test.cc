@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "client/cli/drawing/testing.h"
+#include "client/cli/drawing/testing/pictures.h"
 #include "client/cli/output/output_file.h"
 
 namespace saccade::client {

@@ -19,7 +19,7 @@
 #include "server/core/clock.h"
 #include "server/core/fake_clock.h"
 #include "server/metrics/metrics.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 

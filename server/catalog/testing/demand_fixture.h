@@ -20,7 +20,7 @@
 #include "server/catalog/testing/identity_config.h"
 #include "server/catalog/testing/pending.h"
 #include "server/core/fake_clock.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/video_fixtures.h"
-#include "server/pictures/picture_fixtures.h"
-#include "server/pictures/tiff_fixtures.h"
+#include "server/decode/testing/video_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
+#include "server/pictures/testing/tiff_fixtures.h"
 
 namespace saccade::server {
 namespace {

@@ -15,7 +15,7 @@
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
 #include "server/metrics/metrics.h"
-#include "server/repository/test_repository.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server::testing {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "kernels/common/bench.h"
-#include "kernels/common/bench_report.h"
+#include "kernels/bench/bench.h"
+#include "kernels/bench/bench_report.h"
 
 namespace saccade::kernels {
 

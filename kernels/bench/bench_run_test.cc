@@ -1,4 +1,4 @@
-#include "kernels/common/bench_run.h"
+#include "kernels/bench/bench_run.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/bench_memory.h"
+#include "kernels/bench/bench_memory.h"
 
 namespace saccade::kernels {
 namespace {

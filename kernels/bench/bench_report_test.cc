@@ -1,4 +1,4 @@
-#include "kernels/common/bench_report.h"
+#include "kernels/bench/bench_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "kernels/common/bench_memory.h"
+#include "kernels/bench/bench_memory.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>

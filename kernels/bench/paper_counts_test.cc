@@ -1,6 +1,6 @@
 // Every row of the papers' tables of operators, compared at the precision they print. Where a published
 // figure does not match, the row holds our count, and a comment gives the published figure.
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/paper_counts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/common/bench.h"
+#include "kernels/bench/bench.h"
 
 #include <algorithm>
 

@@ -12,7 +12,7 @@
 #include "server/core/fake_clock.h"
 #include "server/decode/decode_pool.h"
 #include "server/engine/call_share.h"
-#include "server/engine/fake_model.h"
+#include "server/engine/testing/fake_model.h"
 
 namespace saccade::server {
 

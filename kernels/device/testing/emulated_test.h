@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/common/long_form.h"
-#include "kernels/common/testing_below_tensors.h"
-#include "kernels/device/far_maps.h"
+#include "kernels/common/testing/below_tensors.h"
+#include "kernels/device/testing/far_maps.h"
 #include "kernels/device/launch.cuh"
 
 namespace saccade::kernels {

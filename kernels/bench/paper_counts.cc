@@ -1,4 +1,4 @@
-#include "kernels/common/paper_counts.h"
+#include "kernels/bench/paper_counts.h"
 
 #include <cmath>
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/bench_run.h"
+#include "kernels/bench/bench_run.h"
 #include "kernels/common/cpu_isa.h"
 
 namespace saccade::kernels {

@@ -1,4 +1,4 @@
-#include "kernels/common/bench_run.h"
+#include "kernels/bench/bench_run.h"
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -11,7 +11,7 @@
 #include <map>
 #include <sstream>
 
-#include "kernels/common/bench_memory.h"
+#include "kernels/bench/bench_memory.h"
 
 namespace saccade::kernels {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "server/decode/prepare.h"
-#include "server/pictures/picture_fixtures.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 

@@ -5,7 +5,7 @@ import numpy
 import pytest
 import torch
 
-from kernels.common import paper_formulas as paper
+from kernels.common.testing import paper_formulas as paper
 from kernels.common.opcheck import OPS, random
 
 HEIGHT, WIDTH, CHANNELS, HEADS = 5, 7, 8, 2
