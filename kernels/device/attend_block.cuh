@@ -242,6 +242,8 @@ __device__ void Coefficients(const Attend& run, const AttendShared<T>& shared, c
       shared.correction[row] = shrink;
     }
   }
+  // A group need not begin at a multiple of four keys, so another lane may have written what this one reads.
+  if (tile.step == KeyStep::kWhole) __syncwarp(kWholeWarp);
   for (int key = lane; key < kTile; key += 4) {
     FromFloat(key < tile.count ? logit[key * kLogitStride] : 0.0f,
               &shared.coefficients[Math::Index(row, key)]);

@@ -91,6 +91,9 @@ std::vector<AttendTestConfig> Configs() {
        .key_group = 8,
        .epilogue = true},
       {.depth = 9, .value_channels = 20, .keys = {72}, .layout = "cwwc", .key_group = 24},
+      // Groups whose keys belong to other threads than the tile's.
+      {.depth = 9, .value_channels = 20, .keys = {66}, .layout = "cwwc", .key_group = 6},
+      {.depth = 9, .value_channels = 20, .queries = {5}, .keys = {54}, .layout = "pwwp", .key_group = 3},
       {.depth = 9, .value_channels = 70, .queries = {3, 5}, .keys = {140}, .layout = "gwwg", .key_group = 70},
       // More than 256 value channels: logits through the workspace, and recomputed.
       {.batch = 2,

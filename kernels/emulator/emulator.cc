@@ -297,6 +297,14 @@ void SyncThreads(const std::source_location& where) {
   running->Wait(State::kAtBarrier, where);
 }
 
+void SyncWarp(uint32_t mask, const std::source_location& where) {
+  if (IsFaulty(Primitive::kBarrier, where)) return;
+  Thread& thread = running->current();
+  thread.mask = mask;
+  thread.source_lane = Lane();
+  running->Wait(State::kInShuffle, where);
+}
+
 uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::source_location& where) {
   Thread& thread = running->current();
   thread.mask = mask;

@@ -40,6 +40,7 @@ void Launch(const LaunchOptions& options, const std::function<void()>& body);
 
 // Primitives of the device functions below; call them inside a kernel only.
 void SyncThreads(const std::source_location& where);
+void SyncWarp(uint32_t mask, const std::source_location& where);
 uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::source_location& where);
 // Collective operation of a warp: once all 32 lanes have called it, `all` receives the `bytes` of every lane,
 // in lane order.
@@ -72,6 +73,10 @@ T ShuffleAs(uint32_t mask, T value, int source_lane, const std::source_location&
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 inline void __syncthreads(const std::source_location& where = std::source_location::current()) {
   saccade::emulator::SyncThreads(where);
+}
+
+inline void __syncwarp(uint32_t mask, const std::source_location& where = std::source_location::current()) {
+  saccade::emulator::SyncWarp(mask, where);
 }
 
 // If the source lane is outside the warp, a thread gets its own value back, as on the device.

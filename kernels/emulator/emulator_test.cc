@@ -76,6 +76,25 @@ __global__ void PassOn(int* out, bool with_barrier) {
   out[threadIdx.x] = held;
 }
 
+__global__ void ReadTheNextLane(int* out, bool with_barrier) {
+  SACCADE_SHARED(int, given, kernels::kWarp);
+  given[threadIdx.x] = static_cast<int>(threadIdx.x) + 1;
+  if (with_barrier) __syncwarp(kernels::kWholeWarp);
+  out[threadIdx.x] = given[(threadIdx.x + 1) % kernels::kWarp];
+}
+
+TEST(EmulatorTest, AWarpWaitsForItsLanes) {
+  for (const bool with_barrier : {true, false}) {
+    int wrong = 0;
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      int out[kernels::kWarp];
+      Launch({.block = kernels::kWarp, .seed = seed}, [&] { ReadTheNextLane(out, with_barrier); });
+      for (int i = 0; i < kernels::kWarp; ++i) wrong += out[i] != (i + 1) % kernels::kWarp + 1;
+    }
+    EXPECT_EQ(wrong == 0, with_barrier);
+  }
+}
+
 TEST(EmulatorTest, AWarpThatLagsBehindShowsAMissingBarrierBeforeAnotherRound) {
   for (const bool with_barrier : {true, false}) {
     std::vector<int> out(128);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "kernels/common/cpu_isa.h"
 
@@ -27,8 +28,8 @@ template <typename A>
 struct NmsLimit {
   A threshold = 0;
   // If the intersection of a pair is less than this fraction of the union, its overlap is certainly not above
-  // the threshold. Negative: unknown, so always divide.
-  A surely_below = -1;
+  // the threshold. NaN: unknown, so always divide.
+  A surely_below = std::numeric_limits<A>::quiet_NaN();
 };
 
 template <typename A>

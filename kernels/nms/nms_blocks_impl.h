@@ -61,7 +61,7 @@ inline bool AnyInVectors(const Pairs<A>& pairs, const NmsBoxes<A>& boxes, int64_
   for (int v = 0; v < kVectors; ++v) {
     Vec<A> intersection, both;
     pairs.With(boxes, begin + v * kLanes<A>, &intersection, &both);
-    perhaps |= intersection >= both * limit.surely_below;
+    perhaps |= ~(intersection < both * limit.surely_below);
   }
   if (!Any<A>(perhaps)) return false;
   for (int v = 0; v < kVectors; ++v) {

@@ -45,6 +45,8 @@ def test_strange_boxes_are_torchvisions():
     boxes[2::7] *= 1e20
     boxes[3::7] *= 1e-22
     boxes[4::7] *= 1e-38
+    # One pair of ends swapped: the area is negative.
+    boxes[5::7] = boxes[5::7][:, [2, 1, 0, 3]]
     for threshold in (-1.0, -1e-3, 0.0, 1e-42, 1e-20, 0.3, 2.0, float("inf")):
         assert torch.equal(OPS.nms(boxes, scores, threshold), torchvision.ops.nms(boxes, scores, threshold)), threshold
 

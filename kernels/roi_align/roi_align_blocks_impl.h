@@ -174,14 +174,16 @@ inline void PoolLines(const RoiTaps<A> outer[2], const RoiColumns<A>& columns, c
         for (int64_t s = 0; s < columns.steps; ++s) {
           const auto* pixel = columns.pixel + s * columns.padded_bins + first;
           const Vec<A> weight = Load(columns.weight + s * columns.padded_bins + first);
+          // A bin that has no such tap refers to any pixel, which may be infinite.
+          const Mask<A> used = weight != 0;
           for (int c = 0; c < kChannels; ++c) {
             if constexpr (kChunks == 0) {
               const A* of_channel = sums + c * columns.chunks * kLanes<A>;
               A lanes[kLanes<A>];
               for (int i = 0; i < kLanes<A>; ++i) lanes[i] = of_channel[pixel[i]];
-              picked[c] += Load(static_cast<const A*>(lanes)) * weight;
+              picked[c] += used ? Load(static_cast<const A*>(lanes)) * weight : Vec<A>{};
             } else {
-              picked[c] += Pick<A>(sum[0][c], sum[kChunks - 1][c], Load(pixel)) * weight;
+              picked[c] += used ? Pick<A>(sum[0][c], sum[kChunks - 1][c], Load(pixel)) * weight : Vec<A>{};
             }
           }
         }

@@ -185,13 +185,6 @@ class RoiAlignRun {
       columns->steps = std::max(columns->steps, step);
     }
     for (int64_t chunk = 0; chunk < columns->chunks; ++chunk) columns->chunk_offset[chunk] *= stride;
-    // Unused taps point to the bin's own first pixel, so that a NaN of another bin cannot reach it.
-    for (int64_t s = 1; s < columns->steps; ++s) {
-      for (int64_t bin = 0; bin < columns->bins; ++bin) {
-        auto& pixel = columns->pixel[s * columns->padded_bins + bin];
-        if (columns->weight[s * columns->padded_bins + bin] == 0) pixel = columns->pixel[bin];
-      }
-    }
   }
 
   // Returns so few channels that their planes fit in the L2 cache. If channels are adjacent, returns more, so

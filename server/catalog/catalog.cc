@@ -28,7 +28,7 @@ constexpr absl::Duration kRetryOrder = absl::Seconds(1);
 // Time until the thread goes on after an exception, unless there is an order.
 constexpr absl::Duration kPauseAfterError = absl::Seconds(1);
 // How often the use of the cores by other processes is measured.
-constexpr absl::Duration kPauseOfLooks = absl::Seconds(10);
+constexpr absl::Duration kContentionInterval = absl::Seconds(10);
 
 absl::Status NotControlled() {
   return absl::FailedPreconditionError(
@@ -201,7 +201,7 @@ void Catalog::Run() {
         std::min({looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
     if (failed_) wake = clock_->Now() + kPauseAfterError;
     bool decided = false;
-    bool load_changed = false;
+    bool contention_changed = false;
     bool closed = false;
     {
       absl::MutexLock lock(&orders_->mutex);
@@ -209,7 +209,7 @@ void Catalog::Run() {
       const auto is_something = [orders] {
         orders->mutex.AssertHeld();
         return orders->changed || orders->load_ended || orders->closed || orders->released ||
-               orders->wanted || orders->decided || orders->load_changed;
+               orders->wanted || orders->decided || orders->contention_changed;
       };
       orders_->wanted |= std::exchange(again_, false) && !failed_;
       clock_->AwaitUntil(&orders_->mutex, absl::Condition(&is_something), wake);
@@ -219,7 +219,7 @@ void Catalog::Run() {
       orders_->released = false;
       orders_->wanted = false;
       decided = std::exchange(orders_->decided, false);
-      load_changed = std::exchange(orders_->load_changed, false);
+      contention_changed = std::exchange(orders_->contention_changed, false);
     }
     failed_ = false;
     if (refusing()) Try([&] { RejectNext(); });
@@ -228,7 +228,7 @@ void Catalog::Run() {
     EndLoads();
     RunUnloads();
     if (decided && !refusing()) Try([&] { ApplyDecisions(); });
-    if (load_changed) Try([&] { thread_trials_ = host_.ThreadTrials(); });
+    if (contention_changed) Try([&] { thread_trials_ = host_.ThreadTrials(); });
     Try([&] { StartLoads(); });
     if (looks && clock_->Now() >= next_look) {
       if (!refusing()) Try([&] { RescanAll(); });
@@ -361,27 +361,27 @@ void Catalog::RefreshGauges() {
 void Catalog::Sweep() {
   host_.Sweep();
   load_queue_->Sweep();
-  WatchLoad();
+  WatchContention();
   if (!orders_->just_decided.exchange(false)) return;
   absl::MutexLock lock(&orders_->mutex);
   orders_->decided = true;
 }
 
-void Catalog::WatchLoad() {
+void Catalog::WatchContention() {
   if (!options_.core_use || refusing()) return;
   std::optional<double> by_others;
   {
-    absl::MutexLock lock(&load_mutex_);
+    absl::MutexLock lock(&contention_mutex_);
     const absl::Time now = clock_->Now();
-    if (now < next_look_at_load_) return;
-    next_look_at_load_ = now + kPauseOfLooks;
+    if (now < next_contention_at_) return;
+    next_contention_at_ = now + kContentionInterval;
     if (const auto use = options_.core_use()) by_others = contention_change_.Add(now, *use);
   }
   if (!by_others) return;
   Log(LogLevel::kInfo, "the load beside the daemon has changed for long; threads of passes are tried again",
       {{"share_of_cores", *by_others}});
   absl::MutexLock lock(&orders_->mutex);
-  orders_->load_changed = true;
+  orders_->contention_changed = true;
 }
 
 void Catalog::RefuseLoads() {

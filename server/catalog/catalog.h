@@ -183,7 +183,7 @@ class Catalog final : public ModelFinder {
     // Set when a shadow version was promoted or refused.
     bool decided ABSL_GUARDED_BY(mutex) = false;
     // Set when other processes have used more or less of the cores for long.
-    bool load_changed ABSL_GUARDED_BY(mutex) = false;
+    bool contention_changed ABSL_GUARDED_BY(mutex) = false;
     // Like `decided`, set by a thread that may not take the mutex; Sweep() passes it on.
     std::atomic<bool> just_decided{false};
   };
@@ -279,7 +279,7 @@ class Catalog final : public ModelFinder {
   void ApplyDecisions();
   void ApplyDecision(const ServedModel& replaced, GateDecision decision);
   // Any thread. Wakes the catalog's thread if the threads of passes are to be tried again.
-  void WatchLoad() ABSL_LOCKS_EXCLUDED(load_mutex_);
+  void WatchContention() ABSL_LOCKS_EXCLUDED(contention_mutex_);
   // Begins the loads that may run now. Without any, makes the next step of a trial of threads.
   void StartLoads();
   // Chooses the load that begins next, and sets `next_`, which stays empty if the one that was chosen has
@@ -390,9 +390,9 @@ class Catalog final : public ModelFinder {
   bool failed_ = false;
   // Versions whose threads are still to be tried again.
   std::deque<ModelHost::ThreadTrial> thread_trials_;
-  absl::Mutex load_mutex_;
-  ContentionChange contention_change_ ABSL_GUARDED_BY(load_mutex_);
-  absl::Time next_look_at_load_ ABSL_GUARDED_BY(load_mutex_) = absl::InfinitePast();
+  absl::Mutex contention_mutex_;
+  ContentionChange contention_change_ ABSL_GUARDED_BY(contention_mutex_);
+  absl::Time next_contention_at_ ABSL_GUARDED_BY(contention_mutex_) = absl::InfinitePast();
   // By model, the value last passed to model_changed.
   std::map<std::string, bool> reported_;
 };

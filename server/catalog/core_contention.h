@@ -11,7 +11,7 @@
 
 namespace saccade::server {
 
-// Use of the daemon's cores between two looks, as shares of them from 0 to 1.
+// Use of the daemon's cores between two measurements, as shares of them from 0 to 1.
 struct CoreUse {
   // What other processes take: what they use beyond the processors that the daemon leaves free anyway.
   double by_others = 0;
@@ -72,10 +72,10 @@ class ContentionChange {
 
  private:
   const ContentionChangeOptions options_;
-  // The load with which the last trials were made.
+  // The share of other processes when the last trials were made.
   double tried_with_ = 0;
   absl::Time not_before_ = absl::InfinitePast();
-  // Since when the load differs from that; InfiniteFuture while it does not.
+  // Since when their share differs from that; InfiniteFuture while it does not.
   absl::Time since_ = absl::InfiniteFuture();
   double sum_ = 0;
   int count_ = 0;

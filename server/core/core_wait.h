@@ -6,8 +6,7 @@
 namespace saccade::server {
 
 // Total time that the calling thread was ready to run but not running, since it started. Zero where the
-// kernel does not say. Takes some
-// microseconds.
+// kernel does not say. Takes some microseconds.
 absl::Duration TimeWithoutCore();
 
 }  // namespace saccade::server

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/core/bad_field.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 
@@ -29,17 +30,16 @@ inline absl::Status Invalid(absl::string_view subject, absl::string_view problem
 // handled.
 inline absl::Status ErrorOfException() {
   auto code = absl::StatusCode::kInternal;
-  const char* message = "the server failed to handle the request because of an error of its own";
   try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    code = absl::StatusCode::kResourceExhausted;
-    message = "out of memory for the request; try again later";
-  } catch (...) {
-    // The text of other exceptions may tell what clients should not know.
-  }
-  try {
-    return absl::Status(code, message);
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      code = absl::StatusCode::kResourceExhausted;
+      return OutOfMemory("out of memory for the request; try again later");
+    } catch (...) {
+      // The text of other exceptions may tell what clients should not know.
+      return absl::InternalError("the server failed to handle the request because of an error of its own");
+    }
   } catch (const std::bad_alloc&) {
     return absl::Status(code, "");
   }

@@ -20,6 +20,12 @@ void SetRetryAfter(absl::Status& status, absl::Duration after) {
   status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(absl::ToInt64Microseconds(after))));
 }
 
+absl::Status OutOfMemory(absl::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  SetRetryAfter(status, absl::Seconds(1));
+  return status;
+}
+
 std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
   const auto payload = status.GetPayload(kRetryPayload);
   int64_t microseconds = 0;

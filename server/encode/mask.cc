@@ -7,6 +7,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 namespace {
@@ -91,10 +92,10 @@ absl::StatusOr<std::vector<MaskPolygon>> PolygonsOf(const MaskBits& bits) {
       }
     }
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory for a mask's polygons; try again later");
+    return OutOfMemory("out of memory for a mask's polygons; try again later");
   } catch (const cv::Exception& error) {
     if (error.code == cv::Error::StsNoMem)
-      return absl::ResourceExhaustedError("out of memory for a mask's polygons; try again later");
+      return OutOfMemory("out of memory for a mask's polygons; try again later");
     return absl::InternalError(absl::StrCat("a mask could not be converted to polygons: ", error.err));
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("a mask could not be converted to polygons: ", error.what()));

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 
 namespace saccade::server {
@@ -11,7 +12,7 @@ namespace saccade::server {
 absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats) {
   std::unique_ptr<float[]> room(new (std::nothrow) float[floats]);
   if (room != nullptr) return room;
-  absl::Status refused = absl::ResourceExhaustedError(
+  absl::Status refused = OutOfMemory(
       "out of memory for the network's input; try again later or send a smaller one");
   SetShedReason(refused, ShedReason::kDecodedBytes);
   return refused;

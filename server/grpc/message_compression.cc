@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 namespace {
@@ -53,7 +54,7 @@ std::optional<MessageFailure> MessageInflater::Start() {
   const int window = encoding_ == MessageEncoding::kGzip ? MAX_WBITS + 16 : MAX_WBITS;
   if (inflateInit2(stream.get(), window) != Z_OK) {
     return MessageFailure{
-        absl::ResourceExhaustedError("the server has no memory to decompress a message; try again later"),
+        OutOfMemory("the server has no memory to decompress a message; try again later"),
         Refusal::kBytes};
   }
   stream_.reset(stream.release());
@@ -111,7 +112,7 @@ std::optional<MessageFailure> MessageInflater::Inflate(char* to, size_t room, si
       done_ = true;
     } else if (result == Z_MEM_ERROR) {
       return MessageFailure{
-          absl::ResourceExhaustedError("the server has no memory to decompress a message; try again later"),
+          OutOfMemory("the server has no memory to decompress a message; try again later"),
           Refusal::kBytes};
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       return Malformed("its data is damaged or not of that encoding");

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/byte_ledger.h"
+#include "server/core/retry_hint.h"
 #include "server/net/refusal.h"
 
 namespace saccade::server {
@@ -46,7 +47,7 @@ struct MessageMemory {
     charge = *std::move(charged);
     bytes.reset(new (std::nothrow) char[size]);
     if (bytes != nullptr) return std::nullopt;
-    return MessageFailure{absl::ResourceExhaustedError(absl::StrCat("the server has no memory for ", size,
+    return MessageFailure{OutOfMemory(absl::StrCat("the server has no memory for ", size,
                                                                     " bytes of a message; try again later")),
                           Refusal::kBytes};
   }

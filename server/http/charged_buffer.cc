@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 
@@ -17,7 +18,7 @@ absl::Status ChargedBuffer::Reserve(size_t capacity) {
   }
   void* const data = std::realloc(data_.get(), capacity);
   if (data == nullptr) {
-    return absl::ResourceExhaustedError(
+    return OutOfMemory(
         absl::StrCat("the server has no memory for a body of ", capacity, " bytes; try again later"));
   }
   // realloc() has freed the old memory.

@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 namespace {
@@ -120,7 +121,7 @@ absl::Status ContentDecoder::Write(absl::string_view bytes,
     stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
     stream.avail_out = buffer.size();
     const int result = inflate(&stream, Z_NO_FLUSH);
-    if (result == Z_MEM_ERROR) return absl::ResourceExhaustedError("no memory to decode the body");
+    if (result == Z_MEM_ERROR) return OutOfMemory("no memory to decode the body; try again later");
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       return absl::InvalidArgumentError(
           absl::StrCat("the body is not ", NameOf(coding_), " as its Content-Encoding says",

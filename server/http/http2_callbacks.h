@@ -54,9 +54,16 @@ Http2CallbackTable MakeHttp2Callbacks() {
         return RunCallback<Receiver>(self, [&](Receiver& receiver) { return receiver.TakeFrame(*frame); });
       });
   nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(
-      session, [](nghttp2_session*, const nghttp2_frame*, int, void* self) -> int {
-        return RunCallback<Receiver>(self, [](Receiver& receiver) { return receiver.TakeInvalidFrame(); });
+      session, [](nghttp2_session*, const nghttp2_frame* frame, int, void* self) -> int {
+        return RunCallback<Receiver>(self,
+                                     [&](Receiver& receiver) { return receiver.TakeInvalidFrame(*frame); });
       });
+  // Without this, nghttp2 drops a field with a forbidden byte without telling, and goes on to read others
+  // like it.
+  nghttp2_session_callbacks_set_on_invalid_header_callback(
+      session,
+      [](nghttp2_session*, const nghttp2_frame*, const uint8_t*, size_t, const uint8_t*, size_t, uint8_t,
+         void*) -> int { return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; });
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
       session,
       [](nghttp2_session*, uint8_t, int32_t id, const uint8_t* bytes, size_t size, void* self) -> int {
@@ -101,7 +108,7 @@ Http2CallbackTable MakeHttp2Callbacks() {
 //   int BeginHead(const nghttp2_frame&)                  fields of a HEADERS frame follow
 //   int TakeField(const nghttp2_frame&, std::string_view name, std::string_view value)
 //   int TakeFrame(const nghttp2_frame&)                  a frame was read; HEADERS with all its fields
-//   int TakeInvalidFrame()                               a frame was read that must not be sent like this
+//   int TakeInvalidFrame(const nghttp2_frame&)           a frame was read that must not be sent like this
 //   int TakeData(int32_t id, std::string_view bytes)     bytes of a body
 //   int CloseStream(int32_t id, uint32_t code)
 //   int SentFrame(const nghttp2_frame&)

@@ -62,7 +62,11 @@ FrameBudget::Verdict FrameBudget::Take(const nghttp2_frame_hd& frame, bool is_fu
       if ((frame.flags & NGHTTP2_FLAG_ACK) != 0) return {};
       break;
     case NGHTTP2_PING:
-      if ((frame.flags & NGHTTP2_FLAG_ACK) == 0 || pongs_ == 0) break;
+      if ((frame.flags & NGHTTP2_FLAG_ACK) == 0) {
+        if (std::exchange(may_ping_, false)) return {};
+        break;
+      }
+      if (pongs_ == 0) break;
       --pongs_;
       return {};
     case NGHTTP2_WINDOW_UPDATE:
@@ -75,7 +79,13 @@ FrameBudget::Verdict FrameBudget::Take(const nghttp2_frame_hd& frame, bool is_fu
   return Bounded(control_frames_, Refusal::kControlFrames, now);
 }
 
-FrameBudget::Verdict FrameBudget::TakeInvalid(absl::Time now) {
+FrameBudget::Verdict FrameBudget::TakePaddedData(const nghttp2_data& frame, absl::Time now) {
+  // The length of the padding includes the byte that states it.
+  if (frame.padlen < frame.hd.length || (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) return {};
+  return Bounded(control_frames_, Refusal::kControlFrames, now);
+}
+
+FrameBudget::Verdict FrameBudget::TakeProvokedReset(absl::Time now) {
   return Bounded(resets_, Refusal::kResets, now);
 }
 

@@ -36,9 +36,12 @@ class FrameBudget {
   // Whether the client has not opened a stream of this number, or a higher one.
   bool IsNew(int32_t stream) const { return stream > last_stream_; }
 
-  // Judges a frame that nghttp2 has found to be invalid. Most of those end a stream, so they are bounded
-  // together with the client's own resets.
-  Verdict TakeInvalid(absl::Time now);
+  // Judges a DATA frame with padding, once all of it was read: it may have no content.
+  Verdict TakePaddedData(const nghttp2_data& frame, absl::Time now);
+
+  // Judges an invalid frame, or a body that breaks its stream's rules: the server has to reset the stream.
+  // Bounded together with the client's own resets.
+  Verdict TakeProvokedReset(absl::Time now);
 
   // Says that the head which Take() has judged last is of use. Otherwise the next call of Take() judges it as
   // a late one.
@@ -54,6 +57,10 @@ class FrameBudget {
 
   // Allows a PING with ACK, the answer to one that was sent.
   void ExpectPong() { ++pongs_; }
+
+  // Allows one PING, because a part of an answer was sent. gRPC's clients measure the connection with a PING
+  // for each part that they receive while no other PING is under way.
+  void AllowPing() { may_ping_ = true; }
 
  private:
   Verdict TakeLateHead(const nghttp2_frame_hd& head, absl::Time now);
@@ -74,6 +81,8 @@ class FrameBudget {
   int late_heads_ = 0;
   // See ExpectPong().
   int pongs_ = 0;
+  // See AllowPing().
+  bool may_ping_ = false;
 };
 
 }  // namespace saccade::server

@@ -82,6 +82,55 @@ TEST_F(Http2SessionTest, ResetsThatTheClientProvokesCountAsItsOwn) {
   EXPECT_EQ(refusals_.Of(Refusal::kResets), 1);
 }
 
+// nghttp2 resets these streams without telling of an invalid frame.
+TEST_F(Http2SessionTest, ResetsThatABodyProvokesCountAsTheClientsOwn) {
+  const Fields head = With(PostFields("/wait"), {{"content-length", "3"}});
+  for (const std::string body : {"four", "no"}) {
+    SCOPED_TRACE(body);
+    handler_.facts = {};
+    const int64_t resets_before = refusals_.Of(Refusal::kResets);
+    Open();
+    for (uint32_t i = 0; i < 1000 && !pipe_->lost(); ++i)
+      pipe_->Send(HeadersFrame(2 * i + 1, head, kEndHeaders) + DataFrame(2 * i + 1, body, true));
+    EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+    EXPECT_TRUE(pipe_->lost());
+    EXPECT_LE(handler_.facts.begun, limits_.max_resets_per_second + 2);
+    EXPECT_EQ(refusals_.Of(Refusal::kResets) - resets_before, 1);
+  }
+}
+
+TEST_F(Http2SessionTest, ResetsOfBodiesBeyondTheirWindowCountAsTheClientsOwn) {
+  Open();
+  const std::string part(16 << 10, 'x');
+  for (uint32_t i = 0; i < 1000 && !pipe_->lost(); ++i) {
+    pipe_->Send(Post(2 * i + 1, "/wait"));
+    for (int parts = 0; parts < 8 && !pipe_->lost(); ++parts) pipe_->Send(DataFrame(2 * i + 1, part, false));
+  }
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_LE(handler_.facts.begun, limits_.max_resets_per_second + 2);
+}
+
+// gRPC's clients send one for each part of an answer, to measure the connection.
+TEST_F(Http2SessionTest, APingForEachAnswerIsFine) {
+  Open();
+  const std::string ping = BytesOf({kPing, 0, 0, kPong});
+  for (uint32_t i = 0; i < 5000; ++i) pipe_->Send(Get(2 * i + 1) + ping);
+  EXPECT_FALSE(pipe_->lost());
+  EXPECT_EQ(handler_.facts.answered, 5000);
+  EXPECT_EQ(refusals_.Of(Refusal::kControlFrames), 0);
+}
+
+TEST_F(Http2SessionTest, AnswersDoNotAllowPingsThatWereNotSent) {
+  Open();
+  for (uint32_t i = 0; i < 1000; ++i) pipe_->Send(Get(2 * i + 1));
+  std::string pings;
+  for (int i = 0; i < 1000; ++i) pings += BytesOf({kPing, 0, 0, kPong});
+  pipe_->Send(pings);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_TRUE(pipe_->lost());
+}
+
 struct Flood {
   const char* name;
   std::string frame;
@@ -107,7 +156,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Flood{"Ping", BytesOf({kPing, 0, 0, kPong})}, Flood{"Settings", SettingsFrame()},
                       Flood{"Priority", BytesOf({kPriority, 0, 1, std::string(5, '\1')})},
                       Flood{"Pong", BytesOf({kPing, kAck, 0, kPong})},
-                      Flood{"EmptyData", DataFrame(1, "", false)}, Flood{"Window", WindowFrame(0, 1)}),
+                      Flood{"EmptyData", DataFrame(1, "", false)},
+                      Flood{"PaddedEmptyData", BytesOf({kData, kPadded, 1, std::string(1, '\0')})},
+                      Flood{"PaddingAlone", BytesOf({kData, kPadded, 1, "\x03" + std::string(3, '\0')})},
+                      Flood{"Window", WindowFrame(0, 1)}),
     [](const auto& flood) { return std::string(flood.param.name); });
 
 // Frames of a stream whose request and answer are complete.

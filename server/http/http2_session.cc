@@ -47,7 +47,7 @@ class Http2Session final : public Session, public Http2Streams {
   int BeginHead(const nghttp2_frame& frame);
   int TakeField(const nghttp2_frame& frame, std::string_view name, std::string_view value);
   int TakeFrame(const nghttp2_frame& frame);
-  int TakeInvalidFrame();
+  int TakeInvalidFrame(const nghttp2_frame& frame);
   int TakeData(int32_t id, std::string_view bytes);
   int CloseStream(int32_t id, uint32_t code);
   int SentFrame(const nghttp2_frame& frame);
@@ -71,6 +71,8 @@ class Http2Session final : public Session, public Http2Streams {
   };
 
   bool ignores_client() const { return state_ == State::kTerminating || state_ == State::kEnded; }
+  // A reset was sent.
+  void SentReset(const nghttp2_frame& frame);
   // A request's head has begun and is not complete. Trailers belong to a stream with a receiver.
   bool awaits_head() const { return head_stream_ != nullptr && head_stream_->receiver() == nullptr; }
   bool IsFull() const { return streams_.size() >= static_cast<size_t>(limits_.max_streams); }
@@ -296,6 +298,9 @@ int Http2Session::TakeFrame(const nghttp2_frame& frame) {
   if (is_head) EndHead();
   Http2Stream* const stream = Find(frame.hd.stream_id);
   if (stream == nullptr) return 0;
+  if (frame.hd.type == NGHTTP2_DATA && (frame.hd.flags & NGHTTP2_FLAG_PADDED) != 0) {
+    if (const int failed = Apply(budget_.TakePaddedData(frame.data, loop().Now())); failed != 0) return failed;
+  }
   const bool ends = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
   if (is_head && frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
     stream->set_has_body(!ends);
@@ -305,10 +310,11 @@ int Http2Session::TakeFrame(const nghttp2_frame& frame) {
   return 0;
 }
 
-int Http2Session::TakeInvalidFrame() {
+int Http2Session::TakeInvalidFrame(const nghttp2_frame& frame) {
   EndHead();
   CountMalformed();
-  return Apply(budget_.TakeInvalid(loop().Now()));
+  if (Http2Stream* const stream = Find(frame.hd.stream_id)) stream->counted_reset = true;
+  return Apply(budget_.TakeProvokedReset(loop().Now()));
 }
 
 void Http2Session::BeginExchange(Http2Stream& stream) {
@@ -358,14 +364,30 @@ int Http2Session::CloseStream(int32_t id, uint32_t code) {
 int Http2Session::SentFrame(const nghttp2_frame& frame) {
   // nghttp2 ends the connection by itself at most errors.
   if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != NGHTTP2_NO_ERROR) CountMalformed();
-  const bool ends = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-  if (!ends || (frame.hd.type != NGHTTP2_HEADERS && frame.hd.type != NGHTTP2_DATA)) return 0;
+  if (frame.hd.type == NGHTTP2_RST_STREAM) SentReset(frame);
+  if (frame.hd.type != NGHTTP2_HEADERS && frame.hd.type != NGHTTP2_DATA) return 0;
+  budget_.AllowPing();
+  if ((frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
   Http2Stream* const stream = Find(frame.hd.stream_id);
   // The answer is complete although the request is not: the client need not send the rest.
   if (stream == nullptr || stream->request_ended()) return 0;
   ExpectLate(*stream);
   frames_.SubmitReset(frame.hd.stream_id, NGHTTP2_NO_ERROR);
   return 0;
+}
+
+void Http2Session::SentReset(const nghttp2_frame& frame) {
+  const uint32_t code = frame.rst_stream.error_code;
+  const bool is_clients_fault =
+      code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR || code == NGHTTP2_STREAM_CLOSED;
+  if (!is_clients_fault || ignores_client()) return;
+  // nghttp2 itself resets a stream whose body is not as long as its head says, or exceeds its window, and
+  // tells only when it sends that.
+  const Http2Stream* const stream = Find(frame.hd.stream_id);
+  if (stream != nullptr && stream->counted_reset) return;
+  Count(Refusal::kMalformed);
+  // The frame was sent, so that is no failure of nghttp2.
+  (void)Apply(budget_.TakeProvokedReset(loop().Now()));
 }
 
 Http2Stream* Http2Session::Find(int32_t id) {

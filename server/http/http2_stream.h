@@ -107,6 +107,8 @@ class Http2Stream final : public Exchange {
   // nghttp2 has closed the stream.
   bool closed = false;
   bool was_reset = false;
+  // The frame for which nghttp2 resets the stream was counted when it was read.
+  bool counted_reset = false;
   // The session expects frames that come too late.
   bool expects_late = false;
 

@@ -20,7 +20,8 @@ struct HttpLimits {
   // Streams that the client may reset in a second, averaged; with a burst of as many. Then it is
   // disconnected.
   int max_resets_per_second = 200;
-  // SETTINGS, PING, PRIORITY and empty DATA frames in a second, likewise.
+  // SETTINGS, PING, PRIORITY and empty DATA frames in a second, likewise. One PING for each part of an answer
+  // is not counted.
   int max_control_frames_per_second = 100;
   // WINDOW_UPDATE frames in a second, likewise. Clients send about one for every two DATA frames.
   int max_window_updates_per_second = 20000;

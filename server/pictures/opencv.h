@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 
@@ -28,7 +29,7 @@ inline void SetUpOpenCv() {
 template <typename Work>
 auto CatchExceptions(const char* what, const Work& work) -> decltype(work()) {
   const auto out_of_memory = [what] {
-    return absl::ResourceExhaustedError(
+    return OutOfMemory(
         absl::StrCat("out of memory while decoding ", what, "; try again later or send a smaller one"));
   };
   try {

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 namespace {
@@ -84,7 +85,7 @@ absl::StatusOr<std::string> Png(const Pixels& pixels) {
     return absl::InternalError(absl::StrCat(size, " could not be encoded as PNG: ", why));
   };
   const auto out_of_memory = [&] {
-    return absl::ResourceExhaustedError(absl::StrCat("out of memory while encoding ", size,
+    return OutOfMemory(absl::StrCat("out of memory while encoding ", size,
                                                      " as PNG; try again later or send a smaller picture"));
   };
   bool is_memory_short = false;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 #include "server/pictures/tiff_directory.h"
 #include "server/pictures/voxels.h"
 
@@ -250,7 +251,7 @@ absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes,
   source->bytes = bytes;
   TIFFOpenOptions* const options = TIFFOpenOptionsAlloc();
   if (options == nullptr)
-    return absl::ResourceExhaustedError("out of memory while reading a TIFF; try again later");
+    return OutOfMemory("out of memory while reading a TIFF; try again later");
   TIFFOpenOptionsSetErrorHandlerExtR(options, Source::OnError, source.get());
   TIFFOpenOptionsSetWarningHandlerExtR(options, Source::OnWarning, source.get());
   TIFFOpenOptionsSetMaxSingleMemAlloc(options, static_cast<tmsize_t>(kMaxAllocation));
@@ -490,7 +491,7 @@ absl::Status TiffFile::Read(const TiffPage& page, float* out) {
   try {
     return TIFFIsTiled(source_->tiff) ? ReadTiles(page, out) : ReadStrips(page, out);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory while decoding a TIFF; try again later");
+    return OutOfMemory("out of memory while decoding a TIFF; try again later");
   }
 }
 

@@ -212,7 +212,8 @@ struct ComparePair {
 }  // namespace
 
 AnswerComparison CompareAnswers(const ComparedAnswer& one, const ComparedAnswer& other) {
-  AnswerComparison comparison = {.task = MeasureOf(one).task};
+  const TaskMeasure measure = MeasureOf(one);
+  AnswerComparison comparison = {.task = measure.task, .tolerance = measure.tolerance};
   const ComparePair pair{comparison, one.is_depth};
   if (one.results.size() != other.results.size() || one.outputs.size() != other.outputs.size()) {
     pair.Add(false, kIncomparable);
@@ -227,13 +228,8 @@ AnswerComparison CompareAnswers(const ComparedAnswer& one, const ComparedAnswer&
 }
 
 bool Agrees(const AnswerComparison& comparison, std::optional<double> tolerance) {
-  if (tolerance) return comparison.difference <= *tolerance;
-  if (comparison.task == kMeasures.front().task) return comparison.same_best;
-  if (comparison.task == kDepth.task) return comparison.difference <= kDepth.tolerance;
-  const auto* const found = std::find_if(kMeasures.begin(), kMeasures.end(), [&](const TaskMeasure& measure) {
-    return measure.task == comparison.task;
-  });
-  return comparison.difference <= (found == kMeasures.end() ? kTensors : *found).tolerance;
+  if (!tolerance && comparison.task == kMeasures.front().task) return comparison.same_best;
+  return comparison.difference <= tolerance.value_or(comparison.tolerance);
 }
 
 }  // namespace saccade::server

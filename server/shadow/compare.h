@@ -22,6 +22,8 @@ struct ComparedAnswer {
 struct AnswerComparison {
   // "classification", "detection" and so on; "tensors" for outputs of programs.
   std::string_view task;
+  // The largest difference of answers that agree, without a tolerance of the model's own.
+  double tolerance = 0;
   // Bit for bit.
   bool equal = true;
   // The largest difference of an item, by the task's measure. 0 if the measure sees none; infinite if the

@@ -65,7 +65,8 @@ func main() {
 	var answer []byte
 	within, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	for i := 0; i < 10; i++ {
+	// With each answer comes a PING, by which the client measures the connection.
+	for i := 0; i < 2000; i++ {
 		if err := connection.Invoke(within, "/"+os.Args[2], &request, &answer); err != nil {
 			panic(err)
 		}

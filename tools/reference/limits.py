@@ -20,7 +20,8 @@ LIMITS = {
         ("http_limits.h", "max_continuations", COUNT, "CONTINUATION frames of one HTTP/2 head",
          "the connection is closed"),
         ("http_limits.h", "max_control_frames_per_second", COUNT,
-         "SETTINGS, PING, PRIORITY, unknown and empty DATA frames a second, and heads of calls that have ended", "the connection is closed"),
+         "SETTINGS, PING, PRIORITY, unknown and empty DATA frames a second, and heads of calls that have ended; one PING for "
+         "each part of an answer is not counted", "the connection is closed"),
         ("http_limits.h", "max_window_updates_per_second", COUNT, "WINDOW_UPDATE frames a second",
          "the connection is closed"),
         ("http2_frame_budget.cc", "kMaxRefusedPerSecond", COUNT,

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 
 absl::Status NoMemory(const char* what) {
-  return absl::ResourceExhaustedError(absl::StrCat("no memory can be shared with a decode worker: ", what,
+  return OutOfMemory(absl::StrCat("no memory can be shared with a decode worker: ", what,
                                                    ": ", std::strerror(errno), "; try again later"));
 }
 

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/core/retry_hint.h"
 
 namespace saccade::server {
 namespace {
@@ -94,7 +95,7 @@ std::string HowItEnded(int wait_status) {
 }
 
 absl::Status SystemRefused(absl::string_view what, int error) {
-  return absl::ResourceExhaustedError(absl::StrCat("no decode worker can be started: ", what, ": ",
+  return OutOfMemory(absl::StrCat("no decode worker can be started: ", what, ": ",
                                                    std::strerror(error), "; try again later"));
 }
 

@@ -1,7 +1,10 @@
 #include "server/protocols/rest/error.h"
 
+#include <new>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/core/errors.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 
@@ -50,6 +53,18 @@ TEST(RestErrorTest, WhoIsRefusedForNowIsToldWhenToComeAgain) {
   SetRetryAfter(full, absl::Milliseconds(3));
   EXPECT_THAT(Sent(full).headers, ElementsAre(Pair("Retry-After", "1")));
   EXPECT_THAT(Sent(absl::UnavailableError("")).headers, ElementsAre(Pair("Retry-After", AnyOf("1", "2"))));
+}
+
+TEST(RestErrorTest, WhoMeetsAServerWithoutMemoryMayComeAgain) {
+  absl::Status error;
+  try {
+    throw std::bad_alloc();
+  } catch (...) {
+    error = ErrorOfException();
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(error)) << error;
+  EXPECT_EQ(Sent(error).status, 429);
+  EXPECT_THAT(Sent(error).headers, ElementsAre(Pair("Retry-After", AnyOf("1", "2"))));
 }
 
 TEST(RestErrorTest, WhatIsTooLargeNeedNotComeAgain) {
