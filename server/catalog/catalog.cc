@@ -194,7 +194,8 @@ void Catalog::Run() {
     absl::Time next_attempt = absl::InfiniteFuture();
     absl::Time next_idle = absl::InfiniteFuture();
     Try([&] {
-      next_idle = UnloadIdle();
+      // A model that is unloaded now cannot be loaded any more, although requests are still accepted.
+      if (!refusing()) next_idle = UnloadIdle();
       next_attempt = NextRetry();
     });
     absl::Time wake =
@@ -327,8 +328,14 @@ absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std:
     host_.DropAhead(name);
     return absl::OkStatus();
   }
+  load_queue_->Begin(name);
   absl::Status applied = Apply(repository, name, std::move(files), std::nullopt, {i + 1, wanted.size()}, 0);
-  if (!applied.ok()) has_failed_at_start_ = true;
+  if (applied.ok()) {
+    load_queue_->Loaded(name, host_.LoadTimeOf(name));
+  } else {
+    load_queue_->End(name);
+    has_failed_at_start_ = true;
+  }
   host_.DropAhead(name);
   PlanRetry(repository, name, applied);
   ReportChanges();
@@ -348,6 +355,9 @@ void Catalog::ReportChanges() {
     if (reported == reported_.end() || reported->second != ready) events_.model_changed(name, ready);
   }
   reported_ = std::move(now);
+  const bool all_ready = CheckAllReady().ok();
+  if (events_.all_ready_changed && reported_all_ready_ != all_ready) events_.all_ready_changed();
+  reported_all_ready_ = all_ready;
 }
 
 void Catalog::RefreshGauges() {

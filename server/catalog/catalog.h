@@ -53,6 +53,8 @@ class Catalog final : public ModelFinder {
   struct Events {
     // Whether any version of the model serves. Called when that changes, and once for each model at start.
     std::function<void(const std::string& model, bool ready)> model_changed = nullptr;
+    // CheckAllReady() may have changed; called after model_changed.
+    std::function<void()> all_ready_changed = nullptr;
     // Called once, after all models to be loaded at start have been tried, with the first failure or OK.
     std::function<void(const absl::Status& first_failure)> loaded = nullptr;
   };
@@ -395,6 +397,8 @@ class Catalog final : public ModelFinder {
   absl::Time next_contention_at_ ABSL_GUARDED_BY(contention_mutex_) = absl::InfinitePast();
   // By model, the value last passed to model_changed.
   std::map<std::string, bool> reported_;
+  // What CheckAllReady() was at the last report.
+  std::optional<bool> reported_all_ready_;
 };
 
 }  // namespace saccade::server

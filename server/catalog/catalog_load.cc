@@ -25,9 +25,7 @@ constexpr char kUnloaded[] = "unloaded";
 absl::StatusOr<std::string> Catalog::RepositoryOf(const std::string& name) const {
   std::vector<std::string> found;
   for (const std::string& repository : options_.repositories) {
-    const auto names = ListModels(repository);
-    if (!names.ok()) continue;
-    if (std::find(names->begin(), names->end(), name) != names->end()) found.push_back(repository);
+    if (HoldsModel(repository, name)) found.push_back(repository);
   }
   if (found.size() == 1) return found[0];
   if (found.empty())
@@ -163,7 +161,12 @@ void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done)
   };
   const std::vector<std::string> names =
       with_dependents ? WithDependents(name) : std::vector<std::string>{name};
-  auto together = std::make_shared<Together>(Together{std::move(done), absl::OkStatus(), names.size()});
+  // One more than there are models: `done` is not called before the health tells it.
+  auto together = std::make_shared<Together>(Together{std::move(done), absl::OkStatus(), names.size() + 1});
+  const auto end_one = [together](const absl::Status& status) {
+    together->first.Update(status);
+    if (--together->left == 0) std::move(together->done)(together->first);
+  };
   const absl::Time deadline = clock_->Now() + options_.unload_timeout;
   for (const std::string& one : names) {
     // A part of an ensemble may be loaded at the moment.
@@ -174,11 +177,10 @@ void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done)
     table_.SetOnDemand(one, false);
     load_queue_->Forget(one, absl::UnavailableError(absl::StrCat("model '", one, "' was unloaded")));
     Log(LogLevel::kInfo, "unloading model", {{"model", one}});
-    host_.Dismiss(one, kUnloaded, deadline, [together](const absl::Status& status) {
-      together->first.Update(status);
-      if (--together->left == 0) std::move(together->done)(together->first);
-    });
+    host_.Dismiss(one, kUnloaded, deadline, end_one);
   }
+  ReportChanges();
+  end_one(absl::OkStatus());
 }
 
 }  // namespace saccade::server

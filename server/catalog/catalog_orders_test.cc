@@ -1,4 +1,5 @@
 // Loads and unloads that clients order.
+#include <atomic>
 #include <map>
 #include <memory>
 #include <new>
@@ -115,6 +116,78 @@ TEST_F(CatalogOrdersTest, WhoIsToldThatALoadEndedFindsItsReadiness) {
   });
   ASSERT_TRUE(unloaded.Await().ok());
   EXPECT_FALSE(is_ready);
+}
+
+TEST_F(CatalogOrdersTest, ReadinessIsToldWhenARequiredModelThatNeverServedIsUnloaded) {
+  Write("good", 1);
+  repository_.Write("bad/config.pbtxt", "platform: 7");
+  Catalog catalog({.repositories = {repository_.string()},
+                   .control = ModelControl::kExplicit,
+                   .load_at_start = {"good", "bad"},
+                   .cores = 2},
+                  &clock_, &metrics_);
+  ASSERT_TRUE(catalog.Scan().ok());
+  Pending started;
+  std::atomic<int> told{0};
+  std::atomic<bool> ready{false};
+  catalog.Start({.all_ready_changed =
+                     [&] {
+                       ready = catalog.CheckAllReady().ok();
+                       ++told;
+                     },
+                 .loaded = started.End()});
+  EXPECT_FALSE(started.Await().ok());
+  EXPECT_FALSE(ready);
+  const int told_at_start = told;
+  Pending unloaded;
+  bool was_told = false;
+  catalog.Unload("bad", false, [&](const absl::Status& status) {
+    was_told = told > told_at_start && ready;
+    unloaded.End()(status);
+  });
+  ASSERT_TRUE(unloaded.Await().ok());
+  EXPECT_TRUE(was_told);
+  for (const IndexEntry& line : catalog.Index()) {
+    if (line.name == "bad") EXPECT_EQ(line.reason, "unloaded");
+  }
+}
+
+TEST_F(CatalogOrdersTest, ASecondUnloadWaitsForTheSameRequests) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  auto user = *catalog_->FindReady("m", 0);
+  Pending first;
+  catalog_->Unload("m", false, first.End());
+  Eventually([&] { return first.ended.HasBeenNotified(); });
+  EXPECT_EQ(first.Await().code(), absl::StatusCode::kDeadlineExceeded);
+  Pending second;
+  catalog_->Unload("m", false, second.End());
+  // Orders of a model are carried out one after another, so this one has been seen.
+  EXPECT_EQ(Unload("nowhere").code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(second.ended.HasBeenNotified());
+  EXPECT_EQ(Line("m", 1).state, State::kUnloading);
+  user.reset();
+  EXPECT_TRUE(second.Await().ok()) << second.status;
+  EXPECT_EQ(Line("m", 1).state, State::kUnavailable);
+}
+
+TEST_F(CatalogOrdersTest, ALabelMovesOnceItsVersionServes) {
+  const auto labels = [](absl::string_view text) {
+    return absl::StrCat("version_policy { all { } } parameters { key: \"version_labels\" value { string_value: \"",
+                        text, "\" } }");
+  };
+  Write("m", 1, labels("stable=1"));
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  EXPECT_EQ(*catalog_->VersionOf("m", "stable"), 1);
+  // Version 2 is damaged; version 3 is not.
+  repository_.Write("m/2/weights.safetensors", "x");
+  Write("m", 1, labels("stable=2"));
+  EXPECT_FALSE(Load("m").ok());
+  EXPECT_EQ(*catalog_->VersionOf("m", "stable"), 1) << "it serves, and version 2 does not";
+  Write("m", 3, labels("stable=3,next=2"));
+  EXPECT_FALSE(Load("m").ok());
+  EXPECT_EQ(*catalog_->VersionOf("m", "stable"), 3) << "whether or not another version is broken";
+  EXPECT_EQ(*catalog_->VersionOf("m", "next"), 2);
 }
 
 TEST_F(CatalogOrdersTest, ARequestsConfigurationHoldsUntilTheNextLoad) {

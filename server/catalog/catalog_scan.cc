@@ -69,7 +69,10 @@ void Catalog::Rescan(const std::string& repository) {
     settling.Applied(name, seen[name]);
     // The failure is logged and in the index. Attempts at the earlier files are over.
     StopRetrying(name);
-    PlanRetry(repository, name, Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0));
+    // The change counts as applied, so a failure must not be lost, whatever it is.
+    absl::Status applied = FailureWithoutText();
+    Guard([&] { applied = Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0); });
+    PlanRetry(repository, name, applied);
   }
 }
 

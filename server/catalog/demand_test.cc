@@ -30,6 +30,35 @@ TEST_F(DemandTest, ARequestLoadsItsModel) {
   EXPECT_TRUE(Serves("b"));
 }
 
+TEST_F(DemandTest, AVersionThatIsNotKnownBeforeTheLoadIsWaitedFor) {
+  Write("a");
+  Write("b");
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  EXPECT_EQ(catalog_->FindReady("b", 7).status().code(), absl::StatusCode::kUnavailable);
+  const auto label = catalog_->VersionOf("b", "stable");
+  EXPECT_EQ(label.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(label.status().message()), HasSubstr("a request without a label loads it"));
+  ASSERT_TRUE(Ask("b").ok());
+  const auto missing = catalog_->FindReady("b", 7);
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("it serves version 1"));
+}
+
+TEST_F(DemandTest, LoadsAtStartTellHowLongOthersWillTake) {
+  Write("a");
+  Write("b");
+  gate_.Tick();
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}}).ok());
+  Pending request;
+  CallHead call;
+  call.model = "b";
+  call.deadline = clock_.Now();
+  ModelFinder::Resume resume = request.End();
+  ASSERT_TRUE(catalog_->AwaitModel(call, resume));
+  EXPECT_EQ(request.Await().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(request.status.message()), HasSubstr("expected to take"));
+}
+
 TEST_F(DemandTest, WithoutTheFlagNoRequestLoads) {
   Write("a");
   ASSERT_TRUE(Start({.control = ModelControl::kExplicit}).ok());

@@ -17,6 +17,8 @@ constexpr double kNewest = 0.2;
 constexpr absl::Duration kMinRetry = absl::Milliseconds(50);
 // Maximum number of clients that are counted for a model. Bounds the memory for their keys.
 constexpr size_t kMaxCountedClients = 64;
+// How long a model stays wanted that was asked for and that no request waits for any more.
+constexpr absl::Duration kWantedFor = absl::Seconds(10);
 
 absl::Status Hinted(absl::Status status, absl::Duration after) {
   SetRetryAfter(status, std::max(after, kMinRetry));
@@ -34,6 +36,7 @@ LoadQueue::LoadQueue(const LoadQueueOptions& options, Clock* clock, std::functio
 
 bool LoadQueue::IsBefore(const Wanted& a, const Wanted& b) {
   if (a.clients.size() != b.clients.size()) return a.clients.size() > b.clients.size();
+  if (a.waiters.empty() != b.waiters.empty()) return b.waiters.empty();
   return a.number < b.number;
 }
 
@@ -88,6 +91,7 @@ absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
   const auto [entry, is_new] = wanted_.try_emplace(call.model);
   Wanted& wanted = entry->second;
   if (is_new) wanted.number = next_number_++;
+  wanted.last_asked = now;
   if (wanted.clients.size() < kMaxCountedClients) wanted.clients.insert(call.client);
   if (const absl::Duration expected = Expected(call.model, now); now + expected > call.deadline) {
     absl::Status late = absl::UnavailableError(
@@ -235,6 +239,11 @@ void LoadQueue::Sweep() {
       });
     }
     waiting_ -= ended.size();
+    std::erase_if(wanted_, [&](const auto& entry) {
+      mutex_.AssertHeld();
+      return entry.second.waiters.empty() && entry.second.last_asked + kWantedFor <= now &&
+             running_.count(entry.first) == 0;
+    });
   }
   for (auto& [waiter, why] : ended) std::move(waiter.resume)(std::move(why));
 }

@@ -49,8 +49,8 @@ class LoadQueue {
   void Await(const CallHead& call, Resume resume);
 
   // The model that most clients have asked for since it was ordered, however many requests each has sent; of
-  // several such models the one that was ordered first. Models whose loads run are left out. nullopt if none
-  // is left.
+  // several such models one that requests wait for, and of these the one that was ordered first. Models whose
+  // loads run are left out. nullopt if none is left.
   std::optional<std::string> MostWanted() const;
   // The models that requests wait for or have asked for, whether or not their loads run.
   std::vector<std::string> WantedModels() const;
@@ -66,7 +66,8 @@ class LoadQueue {
   void Failed(const std::string& model, const absl::Status& why);
   // Ends the wait for a model that is not to be loaded any more, and forgets its failures.
   void Forget(const std::string& model, const absl::Status& why);
-  // Answers requests that were cancelled, or whose deadline has passed. Call it periodically.
+  // Answers requests that were cancelled, or whose deadline has passed, and forgets models that no request
+  // waits for and that were not asked for lately. Call it periodically.
   void Sweep();
   // Answers all requests, and those that are still to come, with `why`.
   void Close(const absl::Status& why);
@@ -85,6 +86,7 @@ class LoadQueue {
     // Keys of clients that have asked since it was ordered, also of those whose requests were rejected. A
     // client that could count twice would decide alone what is loaded next.
     std::set<std::string> clients;
+    absl::Time last_asked;
     std::vector<Waiter> waiters;
   };
   using Models = std::map<std::string, Wanted>;

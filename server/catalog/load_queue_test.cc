@@ -52,6 +52,27 @@ TEST_F(LoadQueueTest, TheModelThatMostClientsAskForIsNext) {
   EXPECT_EQ(queue_.waiting(), 1);
 }
 
+TEST_F(LoadQueueTest, AmongEqualsAModelThatRequestsWaitForIsNext) {
+  queue_.Await(Call("a", -absl::Seconds(1)), Resume());
+  EXPECT_EQ(ended_.size(), 1) << "too late";
+  EXPECT_EQ(queue_.MostWanted(), "a") << "it is loaded for the next requests";
+  queue_.Await(Call("b", absl::InfiniteDuration(), "ipv4:10.0.0.8"), Resume());
+  EXPECT_EQ(queue_.MostWanted(), "b");
+}
+
+TEST_F(LoadQueueTest, AModelThatNobodyAsksForAnyMoreIsForgotten) {
+  for (int i = 0; i < 5000; ++i) queue_.Await(Call(absl::StrCat("m", i), -absl::Seconds(1)), Resume());
+  EXPECT_EQ(queue_.WantedModels().size(), 5000);
+  queue_.Await(Call("waits"), Resume());
+  clock_.Advance(absl::Seconds(9));
+  queue_.Await(Call("m7", -absl::Seconds(1)), Resume());
+  queue_.Sweep();
+  EXPECT_EQ(queue_.WantedModels().size(), 5001);
+  clock_.Advance(absl::Seconds(2));
+  queue_.Sweep();
+  EXPECT_THAT(queue_.WantedModels(), ::testing::ElementsAre("m7", "waits"));
+}
+
 TEST_F(LoadQueueTest, AClientCountsOnceForAModel) {
   queue_.Await(Call("a"), Resume());
   for (int i = 0; i < 100; ++i) queue_.Await(Call("b"), Resume());

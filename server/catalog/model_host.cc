@@ -87,7 +87,7 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   // that name the label of a version that is promoted.
   const bool is_new = model.versions.empty();
   if (is_new) table_->SetAnswering(settings.name, {.promoted = promoted, .shadow = shadow});
-  if (is_new || promoted == 0) table_->SetLabels(settings.name, settings.version_labels);
+  if (is_new || promoted == 0) MoveLabels(settings, model);
   absl::Status first;
   // The highest version is loaded first, because requests without a version use it, and a shadow version
   // last.
@@ -97,8 +97,12 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
     if (hooks_.closed()) return absl::CancelledError("the daemon is shutting down");
     if (!all_anew && IsSame(model, settings, *version, stamp)) continue;
     const absl::Status loaded = LoadVersion(settings, *version, stamp, progress, &model);
+    if (!loaded.ok() && hooks_.closed()) return loaded;
     metrics_->RecordLoad(loaded.ok());
-    if (loaded.ok()) continue;
+    if (loaded.ok()) {
+      if (promoted == 0) MoveLabels(settings, model);
+      continue;
+    }
     NoteFailure(settings, version->version, loaded, model);
     first.Update(
         absl::FailedPreconditionError(absl::StrCat("model '", settings.name, "': ", loaded.message())));
@@ -111,6 +115,17 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   AdoptDecision(settings, model);
   if (model.versions.empty()) hosted_.erase(settings.name);
   return first;
+}
+
+void ModelHost::MoveLabels(const ModelSettings& settings, const Model& model) {
+  const std::map<std::string, int64_t> before = table_->Labels(settings.name);
+  std::map<std::string, int64_t> labels = settings.version_labels;
+  for (auto& [label, version] : labels) {
+    const auto old = before.find(label);
+    if (old != before.end() && model.versions.count(version) == 0 && model.versions.count(old->second) > 0)
+      version = old->second;
+  }
+  table_->SetLabels(settings.name, std::move(labels));
 }
 
 void ModelHost::AdoptDecision(const ModelSettings& settings, const Model& model) {
@@ -214,6 +229,8 @@ absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVe
        {"progress", absl::StrCat(progress.number, " of ", progress.of)}});
   auto served = Loaded(settings, version, stamp, model);
   if (!served.ok()) return served.status();
+  // The daemon began to end meanwhile.
+  if (hooks_.closed()) return absl::CancelledError("the daemon is shutting down");
   const ModelSnapshot snapshot = (*served)->Snapshot();
   for (const std::string& note : snapshot.description.notes) {
     Log(LogLevel::kWarning, "model note",
@@ -368,6 +385,15 @@ std::vector<std::string> ModelHost::PartsOf(const std::string& name) const {
 void ModelHost::Dismiss(const std::string& name, std::optional<std::string> listed_as, absl::Time deadline,
                         Done done) {
   auto dismissal = std::make_shared<Dismissal>(Dismissal{name, deadline, std::move(done), 0});
+  // What earlier orders, or newer loads, have already taken out of service.
+  std::set<int64_t> leaving;
+  for (Leaving& left : leaving_) {
+    if (left.loaded->model->name() != name) continue;
+    leaving.insert(left.loaded->model->version());
+    left.dismissals.push_back(dismissal);
+    ++dismissal->left;
+    left.listed_as = listed_as;
+  }
   const auto model = hosted_.find(name);
   std::map<int64_t, Version> versions;
   if (model != hosted_.end()) {
@@ -375,12 +401,16 @@ void ModelHost::Dismiss(const std::string& name, std::optional<std::string> list
     hosted_.erase(model);
   }
   for (const IndexEntry& line : table_->Index()) {
-    if (line.name != name || line.version == 0) continue;
+    if (line.name != name) continue;
     failed_.erase({name, line.version});
     if (!listed_as) continue;
-    const bool serves = versions.count(line.version) > 0;
-    table_->Withdraw(name, line.version, serves ? State::kUnloading : State::kUnavailable,
-                     serves ? "" : *listed_as);
+    if (line.version == 0) {
+      table_->WithdrawModel(name, *listed_as);
+      continue;
+    }
+    const bool computes = versions.count(line.version) > 0 || leaving.count(line.version) > 0;
+    table_->Withdraw(name, line.version, computes ? State::kUnloading : State::kUnavailable,
+                     computes ? "" : *listed_as);
   }
   if (!listed_as) table_->EraseModel(name);
   for (auto& [number, version] : versions) LetGo(std::move(version.loaded), dismissal, listed_as);
@@ -403,9 +433,12 @@ std::shared_ptr<ModelHost::Held> ModelHost::Hold(std::unique_ptr<ServedModel> mo
 
 void ModelHost::LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Dismissal> dismissal,
                       std::optional<std::string> listed_as) {
-  if (dismissal != nullptr) ++dismissal->left;
   Held* const left = loaded.get();
-  leaving_.push_back({std::move(loaded), std::move(dismissal), std::move(listed_as)});
+  Leaving& leaving = leaving_.emplace_back(Leaving{.loaded = std::move(loaded), .listed_as = std::move(listed_as)});
+  if (dismissal != nullptr) {
+    ++dismissal->left;
+    leaving.dismissals.push_back(std::move(dismissal));
+  }
   left->handle.reset();
 }
 
@@ -427,6 +460,15 @@ int64_t ModelHost::MemoryOf(const std::string& name) const {
   int64_t bytes = 0;
   for (const auto& [number, version] : model->second.versions) bytes += version.loaded->model->memory_bytes();
   return bytes;
+}
+
+absl::Duration ModelHost::LoadTimeOf(const std::string& name) const {
+  const auto model = hosted_.find(name);
+  if (model == hosted_.end()) return absl::ZeroDuration();
+  absl::Duration time = absl::ZeroDuration();
+  for (const auto& [number, version] : model->second.versions)
+    time += version.loaded->model->Snapshot().load_duration;
+  return time;
 }
 
 int64_t ModelHost::MemoryInUse() const {
@@ -465,15 +507,15 @@ void ModelHost::Free(Leaving left) {
   if (left.listed_as && !IsHosted(name) && AheadOf(name).empty())
     table_->Withdraw(name, version, State::kUnavailable, *left.listed_as);
   Log(LogLevel::kInfo, "model freed", {{"model", name}, {"version", version}});
-  Dismissal* const dismissal = left.dismissal.get();
-  if (dismissal == nullptr || --dismissal->left > 0 || !dismissal->done) return;
-  std::exchange(dismissal->done, nullptr)(absl::OkStatus());
+  for (const std::shared_ptr<Dismissal>& dismissal : left.dismissals) {
+    if (--dismissal->left > 0 || !dismissal->done) continue;
+    std::exchange(dismissal->done, nullptr)(absl::OkStatus());
+  }
 }
 
 void ModelHost::ReportLate(absl::Time now) {
-  for (const Leaving& leaving : leaving_) {
-    Dismissal* const dismissal = leaving.dismissal.get();
-    if (dismissal == nullptr || !dismissal->done || dismissal->deadline > now) continue;
+  for (const std::shared_ptr<Dismissal>& dismissal : OpenDismissals()) {
+    if (dismissal->deadline > now) continue;
     std::exchange(dismissal->done, nullptr)(absl::DeadlineExceededError(absl::StrCat(
         "model '", dismissal->name, "' no longer accepts requests, but is still computing those that ",
         "it has accepted; its memory is freed once they are answered")));
@@ -482,11 +524,18 @@ void ModelHost::ReportLate(absl::Time now) {
 
 absl::Time ModelHost::NextDeadline() const {
   absl::Time next = absl::InfiniteFuture();
-  for (const Leaving& leaving : leaving_) {
-    if (leaving.dismissal != nullptr && leaving.dismissal->done)
-      next = std::min(next, leaving.dismissal->deadline);
-  }
+  for (const std::shared_ptr<Dismissal>& dismissal : OpenDismissals())
+    next = std::min(next, dismissal->deadline);
   return next;
+}
+
+std::set<std::shared_ptr<ModelHost::Dismissal>> ModelHost::OpenDismissals() const {
+  std::set<std::shared_ptr<Dismissal>> open;
+  for (const Leaving& leaving : leaving_) {
+    for (const std::shared_ptr<Dismissal>& dismissal : leaving.dismissals)
+      if (dismissal->done) open.insert(dismissal);
+  }
+  return open;
 }
 
 std::vector<std::shared_ptr<ModelHost::Held>> ModelHost::All() const {
@@ -522,10 +571,8 @@ void ModelHost::Close() {
   AwaitAhead();
   ahead_.clear();
   for (const auto& loaded : All()) loaded->model->Close();
-  for (const Leaving& leaving : leaving_) {
-    if (leaving.dismissal == nullptr || !leaving.dismissal->done) continue;
-    std::exchange(leaving.dismissal->done, nullptr)(absl::UnavailableError("the daemon is shutting down"));
-  }
+  for (const std::shared_ptr<Dismissal>& dismissal : OpenDismissals())
+    std::exchange(dismissal->done, nullptr)(absl::UnavailableError("the daemon is shutting down"));
 }
 
 }  // namespace saccade::server

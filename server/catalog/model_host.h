@@ -130,6 +130,8 @@ class ModelHost {
 
   // When a pass of the model, or for an ensemble of one of its parts, last began.
   absl::Time LastUsed(const std::string& name, int depth = 0) const;
+  // How long the loads of its versions took, together.
+  absl::Duration LoadTimeOf(const std::string& name) const;
   // Memory that the model holds, and all models together, without those that are dismissed.
   int64_t MemoryOf(const std::string& name) const;
   int64_t MemoryInUse() const;
@@ -184,7 +186,8 @@ class ModelHost {
   };
   struct Leaving {
     std::shared_ptr<Held> loaded;
-    std::shared_ptr<Dismissal> dismissal;
+    // Of those who wait until it is freed.
+    std::vector<std::shared_ptr<Dismissal>> dismissals = {};
     std::optional<std::string> listed_as = std::nullopt;
   };
 
@@ -247,6 +250,10 @@ class ModelHost {
   void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why,
                    const Model& model);
   void Free(Leaving left);
+  // The dismissals that nobody was told the end of.
+  std::set<std::shared_ptr<Dismissal>> OpenDismissals() const;
+  // Lets each label name its new version, unless that does not serve yet and the label's earlier one does.
+  void MoveLabels(const ModelSettings& settings, const Model& model);
   // Tells the versions that are compared with a shadow version which load of it serves, and what was decided
   // about its files.
   static void AdoptDecision(const ModelSettings& settings, const Model& model);

@@ -67,8 +67,7 @@ absl::StatusOr<const ModelTable::Version*> ModelTable::Choose(const std::string&
   const auto found = model.versions.find(version);
   if (found != model.versions.end()) return &found->second;
   return absl::NotFoundError(absl::StrCat("model '", name, "' has no version ", version,
-                                          " here; it serves version ",
-                                          absl::StrJoin(model.versions, ", ", kFirst)));
+                                          " here; ", ServingText(model)));
 }
 
 std::string ModelTable::ReasonOf(const Model& model, const std::string& reason) {
@@ -93,7 +92,11 @@ absl::StatusOr<ModelTable::Handle> ModelTable::FindReady(absl::string_view name,
   const auto model = Find(name);
   if (!model.ok()) return model.status();
   const auto chosen = Choose((*model)->first, (*model)->second, version);
-  if (!chosen.ok()) return chosen.status();
+  if (!chosen.ok()) {
+    // The load that a request orders may find the version.
+    if (IsCold((*model)->second)) return NotReady(name, "", State::kUnavailable, (*model)->second.reason);
+    return chosen.status();
+  }
   if (*chosen == nullptr) return NotReady(name, "", (*model)->second.state, (*model)->second.reason);
   if ((*chosen)->serving == nullptr) {
     const ModelSnapshot& snapshot = (*chosen)->snapshot;
@@ -176,6 +179,10 @@ absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::stri
   if (!model.ok()) return model.status();
   const auto& labels = (*model)->second.labels;
   if (const auto label = labels.find(std::string(version)); label != labels.end()) return label->second;
+  if (IsCold((*model)->second)) {
+    return absl::UnavailableError(absl::StrCat("model '", name, "' is not loaded, and its labels, such as ",
+                                               Shown(version), ", are not known before; a request without a label loads it"));
+  }
   absl::Status unknown = absl::InvalidArgumentError(
       absl::StrCat("version: is ", Shown(version), "; expected a positive integer",
                    labels.empty() ? " or an empty string for the latest"
@@ -193,7 +200,16 @@ bool ModelTable::IsKnown(absl::string_view name) const {
 bool ModelTable::IsCold(absl::string_view name) const {
   absl::ReaderMutexLock lock(&mutex_);
   const auto model = models_.find(name);
-  return model != models_.end() && model->second.on_demand && !Serves(model->second);
+  return model != models_.end() && IsCold(model->second);
+}
+
+bool ModelTable::IsCold(const Model& model) { return model.on_demand && !Serves(model); }
+
+std::string ModelTable::ServingText(const Model& model) {
+  std::vector<int64_t> serving;
+  for (const auto& [number, version] : model.versions)
+    if (version.serving != nullptr) serving.push_back(number);
+  return serving.empty() ? "no version of it serves" : absl::StrCat("it serves version ", absl::StrJoin(serving, ", "));
 }
 
 bool ModelTable::Serves(const Model& model) {
@@ -263,6 +279,12 @@ void ModelTable::SetLabels(const std::string& name, std::map<std::string, int64_
   models_[name].labels = std::move(labels);
 }
 
+std::map<std::string, int64_t> ModelTable::Labels(const std::string& name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto model = models_.find(name);
+  return model == models_.end() ? std::map<std::string, int64_t>() : model->second.labels;
+}
+
 void ModelTable::SetAnswering(const std::string& name, const Answering& answering) {
   absl::MutexLock lock(&mutex_);
   models_[name].answering = answering;
@@ -309,6 +331,14 @@ void ModelTable::Withdraw(const std::string& name, int64_t version, State state,
   entry.snapshot.version = version;
   entry.snapshot.state = state;
   entry.snapshot.reason = std::move(reason);
+}
+
+void ModelTable::WithdrawModel(const std::string& name, std::string reason) {
+  absl::MutexLock lock(&mutex_);
+  Model& model = models_[name];
+  model.required = false;
+  model.state = State::kUnavailable;
+  model.reason = std::move(reason);
 }
 
 void ModelTable::EraseVersion(const std::string& name, int64_t version) {

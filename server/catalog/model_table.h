@@ -53,7 +53,8 @@ class ModelTable {
   std::vector<IndexEntry> Index() const;
 
   // Parses a request's version: empty (0), decimal digits, or a label of the model. INVALID_ARGUMENT lists
-  // the labels. NOT_FOUND as above, unless the version is numeric.
+  // the labels. NOT_FOUND as above, unless the version is numeric. UNAVAILABLE if the model is cold and was
+  // never loaded with such a label.
   absl::StatusOr<int64_t> VersionOf(absl::string_view name, absl::string_view version) const;
 
   bool IsKnown(absl::string_view name) const;
@@ -82,6 +83,7 @@ class ModelTable {
   // Appended to the reason of what failed to load, e.g. "; retried in 4 s".
   void SetRetry(const std::string& name, std::string retry);
   void SetLabels(const std::string& name, std::map<std::string, int64_t> labels);
+  std::map<std::string, int64_t> Labels(const std::string& name) const;
   // Which version answers requests that name none: `promoted` if it is served, or else the highest that is,
   // but never `shadow`. 0 for none.
   struct Answering {
@@ -98,6 +100,8 @@ class ModelTable {
   void Serve(const std::string& name, int64_t version, Handle model);
   // Stops serving the version, which stays listed with this state and reason.
   void Withdraw(const std::string& name, int64_t version, ModelSnapshot::State state, std::string reason);
+  // The same for a model without versions.
+  void WithdrawModel(const std::string& name, std::string reason);
   void EraseVersion(const std::string& name, int64_t version);
   void EraseModel(const std::string& name);
 
@@ -126,6 +130,9 @@ class ModelTable {
   // without the shadow version. Null if the model has no such version.
   static absl::StatusOr<const Version*> Choose(const std::string& name, const Model& model, int64_t version);
   static bool Serves(const Model& model);
+  static bool IsCold(const Model& model);
+  // "it serves version 1, 3", or "no version of it serves".
+  static std::string ServingText(const Model& model);
   // The reason with the model's `retry`.
   static std::string ReasonOf(const Model& model, const std::string& reason);
   static ModelSnapshot SnapshotOf(const std::string& name, const Model& model, const Version* version);

@@ -379,11 +379,9 @@ void Daemon::StartLoading() {
     if (loaded_) readiness_.ModelsReady(!flags_.strict_readiness || catalog_->CheckAllReady().ok());
   };
   load_started_ = Clock::Real()->Now();
-  catalog_->Start({.model_changed =
-                       [this, publish](const std::string& model, bool ready) {
-                         readiness_.ModelChanged(model, ready);
-                         publish();
-                       },
+  catalog_->Start({.model_changed = [this](const std::string& model,
+                                           bool ready) { readiness_.ModelChanged(model, ready); },
+                   .all_ready_changed = publish,
                    .loaded =
                        [this, publish](const absl::Status& first_failure) {
                          if (!first_failure.ok() && flags_.exit_on_error) {

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -18,6 +20,8 @@ namespace {
 // Bounds on folder depth and stamp size, which no real model exceeds.
 constexpr int kMaxDepth = 4;
 constexpr size_t kMaxBytes = size_t{4} << 20;
+// Most file systems have this folder at their root.
+constexpr absl::string_view kLostFound = "lost+found";
 
 void StampFile(const RepositoryPath& file, std::string* stamp) {
   const auto resolved = file.Resolve();
@@ -110,10 +114,20 @@ absl::StatusOr<std::vector<std::string>> ListModels(const std::string& repositor
   }
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : *entries) {
-    // Most file systems have a folder lost+found at their root.
-    if (!entry.is_file && entry.name != "lost+found") names.push_back(entry.name);
+    if (!entry.is_file && entry.name != kLostFound) names.push_back(entry.name);
   }
   return names;
+}
+
+bool HoldsModel(const std::string& repository, absl::string_view name) {
+  if (name.empty() || name.front() == '.' || name.find('/') != name.npos || name == kLostFound) return false;
+  const auto root = RepositoryPath::Root(repository);
+  if (!root.ok()) return false;
+  const RepositoryPath folder = *root / name;
+  if (!folder.Exists()) return false;
+  const auto resolved = folder.Resolve();
+  std::error_code error;
+  return !resolved.ok() || !std::filesystem::is_regular_file(*resolved, error);
 }
 
 }  // namespace saccade::server

@@ -32,4 +32,7 @@ absl::StatusOr<ModelStamp> StampModel(const std::string& repository, absl::strin
 // Blocks on the file system. Thread-safe.
 absl::StatusOr<std::vector<std::string>> ListModels(const std::string& repository);
 
+// Whether ListModels() would return the name. Looks at this folder alone, however many others there are.
+bool HoldsModel(const std::string& repository, absl::string_view name);
+
 }  // namespace saccade::server
