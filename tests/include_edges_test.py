@@ -94,7 +94,7 @@ ROOMS = {
     "server/grpc/grpc_client_test.cc": "server std absl protobuf grpc",
     "server/grpc/testing": "server/core server/net server/http server/grpc std absl protobuf grpc zlib",
     "server/page": "server/core server/net server/http server/page std absl",
-    "server/shared_memory": "server/core server/shared_memory std absl",
+    "server/shared_memory": "server/core server/shared_memory models/api/text.h std absl",
     # The life of a call. It knows models by its own interface, ReadyModel.
     "server/engine": "server/core server/admission server/batching server/pictures server/decode server/logging server/metrics "
     "server/repository server/tracing server/drift server/shadow server/engine models std absl torch",

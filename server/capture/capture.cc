@@ -214,11 +214,21 @@ void Capture::Run() {
 }
 
 void Capture::Keep(CapturedCall call) {
+  CaptureFate fate = CaptureFate::kWritten;
   if (folder_ != nullptr) {
     int64_t bytes = 0;
-    const CaptureFate fate = Write(call, &bytes);
+    fate = Write(call, &bytes);
     hooks_.count(fate, bytes);
+  } else if (IsFaultOfRequest(call.status)) {
+    if (fault_room_.HasRoom(clock_->Now())) {
+      fault_room_.Add(call.held_bytes(), clock_->Now());
+    } else {
+      fate = CaptureFate::kTooManyFaults;
+      hooks_.count(fate, 0);
+    }
   }
+  // They would push other calls out of the sink's queue, too.
+  if (fate == CaptureFate::kTooManyFaults) return;
   if (hooks_.sink != nullptr) hooks_.sink->Push(std::move(call));
 }
 

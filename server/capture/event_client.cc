@@ -103,7 +103,9 @@ absl::Status EventClient::Send(const CloudEvent& event, const std::function<bool
   long status = 0;  // NOLINT(google-runtime-int): curl's
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   if (status >= 200 && status < 300) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(url_, " responded ", status, "; expected 2xx"));
+  const std::string why = absl::StrCat(url_, " responded ", status, "; expected 2xx");
+  const bool is_for_event = status >= 400 && status < 500 && status != 408 && status != 429;
+  return is_for_event ? absl::InvalidArgumentError(why) : absl::UnavailableError(why);
 }
 
 }  // namespace saccade::server

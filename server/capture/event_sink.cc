@@ -94,6 +94,8 @@ void EventSink::Send(CapturedCall call) {
       last_warning_ = now;
       hooks_.warn(std::string(sent.message()));
     }
+    // The sink does not take this event, but may well take the next one.
+    if (absl::IsInvalidArgument(sent)) continue;
     const absl::Duration wait =
         std::min(kFirstWait * (int64_t{1} << std::min(failures_++, 10)), kLongestWait);
     const absl::MutexLock lock(&mutex_);

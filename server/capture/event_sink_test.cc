@@ -113,6 +113,17 @@ TEST_F(EventSinkTest, ASinkThatFailsIsLeftAloneForAWhile) {
   EXPECT_THAT(warnings_, ::testing::ElementsAre("down"));
 }
 
+TEST_F(EventSinkTest, AnEventThatTheSinkDoesNotTakeDelaysNoOther) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    answer_ = absl::InvalidArgumentError("the sink responded 431");
+  }
+  Start();
+  for (int i = 0; i < 5; ++i) Push();
+  // The clock stands still.
+  EXPECT_EQ(AwaitFate(EventFate::kFailed, 10), 10);
+}
+
 TEST_F(EventSinkTest, StoppingSendsWhatIsQueued) {
   Start();
   for (int i = 0; i < 50; ++i) Push();

@@ -3,7 +3,9 @@
 #include <limits>
 #include <string>
 
+#include "absl/base/const_init.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/core/errors.h"
 
 namespace saccade::server {
@@ -70,6 +72,9 @@ NamedParameters Described(const LogSettings& settings, LogFormat format) {
 
 absl::Status ChangeLog(const NamedParameters& changes) {
   if (changes.empty()) return absl::OkStatus();
+  // What a request omits stays as another one has just set it.
+  static absl::Mutex changing(absl::kConstInit);
+  const absl::MutexLock lock(&changing);
   const auto settings = Changed(CurrentLogSettings(), CurrentLogFormat(), changes);
   if (!settings.ok()) return settings.status();
   ChangeLogSettings(*settings);

@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <unordered_set>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
 
@@ -119,7 +119,8 @@ absl::Status CheckParameters(const WantedOutput& output) {
 }
 
 absl::Status CheckNamedOnce(const std::vector<WantedOutput>& outputs) {
-  std::unordered_set<std::string_view> names;
+  // Its hash has a seed of its own in each process, so that nobody can choose names that collide.
+  absl::flat_hash_set<std::string_view> names;
   for (const WantedOutput& output : outputs) {
     if (!names.insert(output.name).second)
       return Invalid("outputs", absl::StrCat(Shown(output.name), " is asked for more than once"));

@@ -13,6 +13,9 @@ namespace {
 // The record keeps no more of it.
 constexpr size_t kKeptOfRequestId = 128;
 
+// Bytes of a model's name, or a request's id, that a captured call keeps.
+constexpr size_t kMaxCapturedName = 1024;
+
 std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const HttpHeaders& headers,
                                      const CallOrigin& origin) {
   if (watch == nullptr) return nullptr;
@@ -116,8 +119,9 @@ void CallScope::CaptureCall(const CallOutcome& outcome, const Bodies& bodies, co
     call.answer_headers = CapturedHeaders(response->headers);
     call.answer_headers.emplace_back("content-type", response->content_type);
   }
-  call.model = std::string(model);
-  call.id = std::string(id);
+  // The longer ones are those of wrong requests. They would become headers of events.
+  if (model.size() <= kMaxCapturedName) call.model = std::string(model);
+  if (id.size() <= kMaxCapturedName) call.id = std::string(id);
   call.arrival = arrival_;
   call.ended = capture_->Now();
   call.status = outcome.status;

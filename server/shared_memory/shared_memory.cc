@@ -5,7 +5,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "models/api/text.h"
 #include "server/core/client_key.h"
+#include "server/core/errors.h"
 #include "server/core/retry_hint.h"
 #include "server/shared_memory/shared_file.h"
 
@@ -43,6 +45,9 @@ absl::Status CheckRegion(const SharedRegion& region) {
     return absl::InvalidArgumentError(absl::StrCat("the region's name has ", region.name.size(),
                                                    " bytes; expected 1 to ", kMaxRegionNameBytes));
   }
+  if (!models::IsUtf8(region.name))
+    return absl::InvalidArgumentError(absl::StrCat("the region's name is ", Shown(region.name),
+                                                   ", which is not UTF-8; expected text that clients can read"));
   if (region.size == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(RegionSubject(region.name), ": byte_size is 0; expected at least 1"));

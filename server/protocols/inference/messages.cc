@@ -37,6 +37,14 @@ Parameter ValueOf(const inference::InferParameter& parameter) {
   }
 }
 
+// The error of one input or output, which it names.
+absl::Status Of(absl::string_view what, absl::string_view name, const absl::Status& error) {
+  const std::string subject = absl::StrCat(what, " ", Shown(name));
+  absl::Status why(error.code(), absl::StrCat(subject, ": ", error.message()));
+  if (absl::IsInvalidArgument(why)) SetBadField(why, subject);
+  return why;
+}
+
 template <typename To>
 absl::Status ApplyAll(const Parameters& parameters, To& to) {
   for (const auto& [name, value] : parameters) {
@@ -115,10 +123,7 @@ absl::Status ReadInputs(const InferenceRequest& received, SharedInputs& shared, 
     const bool is_raw = received.raw_count > 0 && !IsShared(input);
     auto tensor = InputOf(input, is_raw ? &*raw++ : nullptr, shared);
     if (!tensor.ok()) {
-      const std::string subject = absl::StrCat("input ", Shown(input.name()));
-      absl::Status why(tensor.status().code(), absl::StrCat(subject, ": ", tensor.status().message()));
-      if (absl::IsInvalidArgument(why)) SetBadField(why, subject);
-      return why;
+      return Of("input", input.name(), tensor.status());
     }
     call.inputs.push_back(*std::move(tensor));
   }
@@ -130,7 +135,7 @@ absl::Status ReadOutputs(const Message& message, TensorCall& call) {
     WantedOutput wanted{.name = output.name()};
     absl::Status status = ApplyAll(output.parameters(), wanted);
     if (status.ok()) status = CheckParameters(wanted);
-    if (!status.ok()) return status;
+    if (!status.ok()) return Of("output", output.name(), status);
     call.outputs.push_back(std::move(wanted));
   }
   return absl::OkStatus();

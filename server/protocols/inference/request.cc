@@ -33,6 +33,9 @@ enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kGroup = 3, k
 
 constexpr uint32_t kRawTag = Message::kRawInputContentsFieldNumber << 3 | kLength;
 
+// Larger messages are copied into a capture on a pool.
+constexpr size_t kMaxCopiedHere = size_t{1} << 20;
+
 // Maximum length of a 32-bit varint.
 constexpr size_t kMaxVarint32Bytes = 5;
 
@@ -228,7 +231,8 @@ absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, B
   return absl::OkStatus();
 }
 
-size_t BytesToRead(const BytePieces& message, bool may_share) {
+size_t BytesToRead(const BytePieces& message, bool may_share, bool is_captured) {
+  if (is_captured && message.size() > kMaxCopiedHere) return message.size();
   if (!may_share && message.size() <= kMaxBytesParsedHere) return message.size();
   constexpr int64_t kFirstFields = 64;
   InferenceRequest first;

@@ -5,6 +5,7 @@
 #include "server/inference/extensions.h"
 #include "server/protocols/attest_tensors.h"
 #include "server/protocols/call_scope.h"
+#include "server/protocols/capture_headers.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference/answer.h"
 #include "server/protocols/inference/messages.h"
@@ -71,7 +72,10 @@ std::vector<CallMethod> InferenceService::Methods() {
         ModelInfer(std::move(call), std::move(received));
       },
       [this](absl::StatusCode code) { deps_.pipeline->CountMalformed("oip", code); }, options_.retry_jitter,
-      [this](const BytePieces& message) { return BytesToRead(message, deps_.shared_memory->allowed()); }));
+      [this](const BytePieces& message) {
+        return BytesToRead(message, deps_.shared_memory->allowed(),
+                           CaptureIfEnabled(deps_.pipeline->deps().capture) != nullptr);
+      }));
   const auto make_stream = [this] {
     return std::make_shared<InferenceStream>(
         InferenceStream::Server{.inference = deps_.inference,

@@ -57,9 +57,12 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
   scope.AddReceived(message.size());
   const auto request = std::make_shared<InferenceRequest>();
   absl::Status received = server_.pipeline->CountStreamed(slot->index, scope.client());
-  if (received.ok())
+  if (received.ok()) {
     received = ReadInferenceRequest(std::move(message), *request, server_.pipeline->deps().admission,
                                     scope.client());
+  } else {
+    request->fields = NamesOf(message);
+  }
   const auto version_of = [this](absl::string_view model, absl::string_view version) {
     return server_.inference->VersionOf(model, version);
   };

@@ -9,6 +9,7 @@
 #include "server/engine/pipeline.h"
 #include "server/inference/inference.h"
 #include "server/protocols/call_scope.h"
+#include "server/protocols/capture_headers.h"
 #include "server/protocols/inference/answer.h"
 #include "server/protocols/inference/request.h"
 #include "server/protocols/ordered_stream.h"
@@ -44,7 +45,8 @@ class InferenceStream final : public OrderedStream {
   void Take(const std::shared_ptr<Slot>& slot, BytePieces message) override;
   void Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message, const absl::Status& why) override;
   size_t BytesToParse(const BytePieces& message) const override {
-    return BytesToRead(message, server_.shared_memory->allowed());
+    return BytesToRead(message, server_.shared_memory->allowed(),
+                       CaptureIfEnabled(server_.pipeline->deps().capture) != nullptr);
   }
   void Answer(const std::shared_ptr<Slot>& slot, const std::shared_ptr<InferenceRequest>& request,
               absl::StatusOr<TensorAnswer> outcome, const CallScope& scope);

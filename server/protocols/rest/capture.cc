@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/const_init.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/core/errors.h"
 #include "server/core/json_text.h"
 #include "server/logging/log.h"
@@ -72,6 +74,9 @@ absl::Status TakeMember(const std::string& name, const ParsedJson& value, Captur
 }
 
 absl::StatusOr<HttpResponse> Update(Capture& capture, const HttpRequest& request) {
+  // What a request omits stays as another one has just set it.
+  static absl::Mutex changing(absl::kConstInit);
+  const absl::MutexLock lock(&changing);
   auto changed = ChangedChoice(capture.choice(), request.body);
   if (!changed.ok()) return changed.status();
   const bool enabled = changed->enabled;

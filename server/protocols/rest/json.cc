@@ -251,7 +251,7 @@ bool Reader::StartInRequest(bool object) {
   if (key_ == "parameters") return Push(Place::kParameters, object, true, "an object");
   if (key_ == "id") return Unexpected("a string", object ? "an object" : "an array");
   places_.push_back(Place::kSkipped);
-  return true;
+  return Skip();
 }
 
 bool Reader::StartInTensor(bool object) {
@@ -267,7 +267,7 @@ bool Reader::StartInTensor(bool object) {
     return StartData();
   }
   places_.push_back(Place::kSkipped);
-  return true;
+  return Skip();
 }
 
 bool Reader::StartData() {

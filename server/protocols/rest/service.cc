@@ -212,6 +212,20 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
                 .reply = reply,
                 .scope = CallScope(ObserversOf(*deps_.pipeline), sent, InferRouteOf(sent))});
   auto read = Read(sent);
+  if (!absl::IsUnavailable(read.status())) return Infer(call, std::move(read));
+  // A body without JSON is read by the model's inputs, so a model that requests load is awaited first.
+  CallHead head;
+  head.model = sent.path_values.at("model");
+  head.client = sent.client;
+  head.cancellation = sent.cancellation;
+  if (absl::Status allowed = deps_.pipeline->CheckModel(head); !allowed.ok()) return Infer(call, allowed);
+  ModelFinder::Resume resume = [this, call](absl::Status loaded) {
+    Infer(call, loaded.ok() ? Read(*call->request) : absl::StatusOr<RestCall>(std::move(loaded)));
+  };
+  if (!deps_.pipeline->deps().models->AwaitModel(head, resume)) Infer(call, std::move(read));
+}
+
+void RestService::Infer(const std::shared_ptr<InferCall>& call, absl::StatusOr<RestCall> read) const {
   if (!read.ok()) {
     deps_.pipeline->CountMalformed(kProtocol, read.status().code());
     return Answer(call, read.status());

@@ -68,6 +68,7 @@ class RestService {
   HttpResponse ModelMetadata(const HttpRequest& request) const;
   HttpResponse ModelReady(const HttpRequest& request) const;
   void Infer(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) const;
+  void Infer(const std::shared_ptr<InferCall>& call, absl::StatusOr<RestCall> read) const;
 
   absl::StatusOr<ModelInterface> Describe(const HttpRequest& request) const;
   absl::StatusOr<RestCall> Read(const HttpRequest& request) const;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/core/errors.h"
 #include "server/decode/visible_region.h"
 #include "server/pictures/png.h"
 #include "server/protocols/vision/errors.h"
@@ -80,7 +81,7 @@ absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::D
   const std::string& asked = message.explain().layer();
   if (asked.empty() || std::find(layers.begin(), layers.end(), asked) != layers.end())
     return absl::OkStatus();
-  return InvalidField("explain.layer", absl::StrCat("is '", asked.substr(0, kMaxShown), "'; model '",
+  return InvalidField("explain.layer", absl::StrCat("is ", Shown(asked), "; model '",
                                                     message.model(), "' has ", absl::StrJoin(layers, ", "),
                                                     "; leave it empty for the last one"));
 }

@@ -1,9 +1,16 @@
 #include "server/protocols/vision/stream.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
+#include "models/api/text.h"
 #include "server/engine/count_shed.h"
+#include "server/grpc/pieces_stream.h"
 #include "server/grpc/serialize_message.h"
 #include "server/protocols/message_bytes.h"
 #include "server/protocols/vision/attest.h"
@@ -19,6 +26,38 @@ namespace {
 // Size of what surrounds an answer: its index, its request's id, lengths.
 constexpr int64_t kAroundAnswer = 256;
 constexpr char kMethod[] = "saccade.v1.Vision/PredictStream";
+// Longer names are no model's, and longer ids are errors.
+constexpr uint32_t kMaxNameBytes = 1024;
+
+// A request with the model and the id of the message `bytes`, without its pictures. Takes no longer if the
+// message is large.
+v1::PredictStreamRequest NamesOf(const BytePieces& bytes) {
+  constexpr uint32_t kRequest = v1::PredictStreamRequest::kRequestFieldNumber << 3 | 2;
+  constexpr uint32_t kModel = v1::PredictRequest::kModelFieldNumber << 3 | 2;
+  constexpr uint32_t kId = v1::PredictRequest::kRequestIdFieldNumber << 3 | 2;
+  constexpr int kMaxFields = 64;
+  v1::PredictStreamRequest names;
+  PiecesStream stream(bytes);
+  google::protobuf::io::CodedInputStream input(&stream);
+  uint32_t size = 0;
+  if (input.ReadTag() != kRequest || !input.ReadVarint32(&size) || size > INT32_MAX) return names;
+  const auto limit = input.PushLimit(static_cast<int>(size));
+  for (int field = 0; field < kMaxFields; ++field) {
+    const uint32_t tag = input.ReadTag();
+    if (tag != kModel && tag != kId) {
+      if (tag == 0 || !google::protobuf::internal::WireFormatLite::SkipField(&input, tag)) break;
+      continue;
+    }
+    std::string text;
+    if (!input.ReadVarint32(&size) || size > kMaxNameBytes || !input.ReadString(&text, static_cast<int>(size)) ||
+        !models::IsUtf8(text))
+      break;
+    if (tag == kModel) names.mutable_request()->set_model(text);
+    if (tag == kId) names.mutable_request()->set_request_id(text);
+  }
+  input.PopLimit(limit);
+  return names;
+}
 
 }  // namespace
 
@@ -60,7 +99,7 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
       });
 }
 
-void VisionStream::Reject(const std::shared_ptr<Slot>& slot, const BytePieces& /*message*/,
+void VisionStream::Reject(const std::shared_ptr<Slot>& slot, const BytePieces& message,
                           const absl::Status& why) {
   const CallScope scope(ObserversOf(*server_.pipeline), start(), kMethod, server_.clock->Now());
   absl::Status counted = server_.pipeline->CountStreamed(slot->index, scope.client());
@@ -68,13 +107,17 @@ void VisionStream::Reject(const std::shared_ptr<Slot>& slot, const BytePieces& /
     counted = why;
     CountShed(*server_.pipeline->deps().metrics, /*nested=*/false, counted);
   }
-  Answer(slot, Item(), v1::PredictStreamResponse(), counted, scope);
+  Item item;
+  item.message = NamesOf(message);
+  Answer(slot, item, v1::PredictStreamResponse(), counted, scope);
 }
 
 absl::StatusOr<Request> VisionStream::ReadRequest(const Slot& slot, const CallScope& scope,
                                                   Item& item) const {
-  if (absl::Status counted = server_.pipeline->CountStreamed(slot.index, scope.client()); !counted.ok())
+  if (absl::Status counted = server_.pipeline->CountStreamed(slot.index, scope.client()); !counted.ok()) {
+    item.message = NamesOf(item.received);
     return counted;
+  }
   auto charge =
       ParseMessage(item.received, &item.message, server_.pipeline->deps().admission, scope.client());
   if (!charge.ok()) return charge.status();
