@@ -116,10 +116,10 @@ TEST_F(FrameBudgetTest, BucketsFillWithTime) {
   EXPECT_EQ(Allowed(Head(NGHTTP2_RST_STREAM), Refusal::kResets), 20);
 }
 
-TEST_F(FrameBudgetTest, InvalidFramesCountAsResets) {
-  for (int i = 0; i < 15; ++i) EXPECT_FALSE(budget_.TakeInvalid(now_).disconnect);
+TEST_F(FrameBudgetTest, ProvokedResetsCountAsResets) {
+  for (int i = 0; i < 15; ++i) EXPECT_FALSE(budget_.TakeProvokedReset(now_).disconnect);
   EXPECT_EQ(Allowed(Head(NGHTTP2_RST_STREAM), Refusal::kResets), 5);
-  const FrameBudget::Verdict verdict = budget_.TakeInvalid(now_);
+  const FrameBudget::Verdict verdict = budget_.TakeProvokedReset(now_);
   EXPECT_TRUE(verdict.disconnect);
   EXPECT_EQ(verdict.refusal, Refusal::kResets);
 }
@@ -138,6 +138,18 @@ TEST_F(FrameBudgetTest, StreamsBeyondTheLimitAreRefusedAndThenEndTheConnection) 
     ++refused;
   }
   EXPECT_EQ(refused, 500);
+}
+
+TEST_F(FrameBudgetTest, AnswersAllowOnePingAtATime) {
+  const nghttp2_frame_hd ping = {.length = 8, .stream_id = 0, .type = NGHTTP2_PING, .flags = 0, .reserved = 0};
+  for (int i = 0; i < 10'000; ++i) {
+    budget_.AllowPing();
+    budget_.AllowPing();
+    EXPECT_FALSE(budget_.Take(ping, /*is_full=*/false, now_).disconnect) << i;
+  }
+  int taken = 0;
+  while (!budget_.Take(ping, /*is_full=*/false, now_).disconnect) ++taken;
+  EXPECT_EQ(taken, limits_.max_control_frames_per_second);
 }
 
 }  // namespace

@@ -176,7 +176,15 @@ def test_each_message_of_a_stream_counts_to_its_tokens_rate(start, repository, l
     daemon = start(repository, f"--token-file={file}", "--plain-metrics").await_ready()
     with daemon.channel() as channel:
         infer = stream(channel, "inference.GRPCInferenceService", "ModelStreamInfer")
+        light.id = "mine"
         answers = list(infer(iter([light] * 3), timeout=DEADLINE_SECONDS, metadata=bearer("one-0123456789abcdef")))
+        predict = stream(channel, "saccade.v1.Vision", "PredictStream")
+        request = message("saccade.v1.PredictStreamRequest")()
+        request.request.CopyFrom(predict_request(model="tiny", encoded=b"x" * 100_000, request_id="picture"))
+        pictured = list(predict(iter([request] * 2), timeout=DEADLINE_SECONDS, metadata=bearer("one-0123456789abcdef")))
+    assert [answer.infer_response.id for answer in answers] == ["mine"] * 3
+    assert [answer.request_id for answer in pictured] == ["picture"] * 2
+    assert "rate= of its line" in pictured[1].error.message
     errors = [answer.error_message for answer in answers]
     assert [bool(error) for error in errors] == [False, True, True], errors
     assert "rate= of its line" in errors[1]

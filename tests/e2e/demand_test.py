@@ -73,6 +73,15 @@ def test_a_file_over_http_loads_its_model_too(root, start):
         assert json.load(answer)["model"] == "m2"
 
 
+def test_a_body_without_json_loads_its_model_too(root, start):
+    daemon = start(root, *ON_DEMAND).await_ready()
+    request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/m3/infer", PICTURE,
+                                     {"Inference-Header-Content-Length": "0"}, method="POST")
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 200
+    assert index(daemon)["m3"]["state"] == "READY"
+
+
 def test_requests_for_many_cold_models_are_all_answered(root, start):
     """Each model is loaded once, however many requests wait for it."""
     daemon = start(root, *ON_DEMAND).await_ready()

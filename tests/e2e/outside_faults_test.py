@@ -135,6 +135,12 @@ def test_a_log_that_nobody_reads_does_not_hold_up_the_end(start, root, tmp_path)
         while True:
             os.write(reader, bytes(4096))
     daemon = start(root, "--lame-duck-seconds=0", under=("sh", "-c", f'exec "$@" 2>{pipe}', "sh")).await_ready()
+    # Protobuf has a log of its own, for texts that are not UTF-8.
+    with daemon.channel() as channel:
+        for _ in range(20):
+            with pytest.raises(grpc.RpcError) as error:
+                channel.unary_unary("/grpc.health.v1.Health/Check")(b"\x0a\x01\xff", timeout=PROMPT_SECONDS)
+            assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     newcomer_is_served(daemon)
     daemon.terminate()
     assert daemon.exit_code() == 0
