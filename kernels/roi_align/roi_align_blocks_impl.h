@@ -175,7 +175,7 @@ inline void PoolLines(const RoiTaps<A> outer[2], const RoiColumns<A>& columns, c
           const auto* pixel = columns.pixel + s * columns.padded_bins + first;
           const Vec<A> weight = Load(columns.weight + s * columns.padded_bins + first);
           // A bin that has no such tap refers to any pixel, which may be infinite.
-          const Mask<A> used = weight != 0;
+          const auto used = weight != 0;
           for (int c = 0; c < kChannels; ++c) {
             if constexpr (kChunks == 0) {
               const A* of_channel = sums + c * columns.chunks * kLanes<A>;

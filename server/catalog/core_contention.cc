@@ -16,6 +16,9 @@ namespace {
 
 // The daemon, the process from which decode workers are forked, and the workers.
 constexpr int kGenerations = 3;
+// Looking for the daemon's own children reads a file for each of its threads, of which there may be
+// thousands. It does so if one of them has ended, and from time to time for new ones.
+constexpr int kReadsBetweenLooks = 60;
 
 }  // namespace
 
@@ -39,7 +42,7 @@ std::optional<CoreUse> CoreUseMeter::Measure() {
                  .own = std::clamp(own / ticks_of_one / cores_, 0.0, 1.0)};
 }
 
-std::optional<CoreUseMeter::Reading> CoreUseMeter::Read() const {
+std::optional<CoreUseMeter::Reading> CoreUseMeter::Read() {
   const auto stat = ReadProcFile(root_ + "/proc/stat");
   if (!stat) return std::nullopt;
   const std::set<int> wanted(processors_.begin(), processors_.end());
@@ -59,29 +62,47 @@ std::optional<CoreUseMeter::Reading> CoreUseMeter::Read() const {
     ++found;
   }
   if (found == 0 || found != wanted.size()) return std::nullopt;
-  if (!AddTree("self", kGenerations, &reading)) return std::nullopt;
+  int id = 0;
+  if (!AddProcess("self", &reading, &id)) return std::nullopt;
+  // The kernel may be built without these files.
+  if (!ReadProcFile(absl::StrCat(root_, "/proc/self/task/", id, "/children"))) return std::nullopt;
+  const bool all_live = std::all_of(children_.begin(), children_.end(), [&](const std::string& child) {
+    return AddTree(child, kGenerations - 1, &reading);
+  });
+  if (all_live && reads_++ % kReadsBetweenLooks != 0) return reading;
+  children_ = ChildrenOf("self");
+  for (const std::string& child : children_) AddTree(child, kGenerations - 1, &reading);
   return reading;
 }
 
-bool CoreUseMeter::AddTree(const std::string& process, int generations, Reading* reading) const {
-  const std::string folder = absl::StrCat(root_, "/proc/", process);
-  const auto text = ReadProcFile(folder + "/stat");
+bool CoreUseMeter::AddProcess(const std::string& process, Reading* reading, int* id) const {
+  const auto text = ReadProcFile(absl::StrCat(root_, "/proc/", process, "/stat"));
   const auto stat = text ? ParseProcessStat(*text) : std::nullopt;
-  // A child may just have ended.
-  if (!stat) return process != "self";
-  int id = 0;
-  std::istringstream(*text) >> id;
-  reading->own[id] = stat->cpu_ticks;
-  // The kernel may be built without these files. A thread that has ended has none either.
-  if (process == "self" && !ReadProcFile(absl::StrCat(folder, "/task/", id, "/children"))) return false;
-  if (generations <= 1) return true;
-  std::error_code error;
-  for (std::filesystem::directory_iterator task(folder + "/task", error), end; !error && task != end;
-       task.increment(error)) {
-    std::istringstream children(ReadProcFile(task->path().string() + "/children").value_or(""));
-    for (std::string child; children >> child;) AddTree(child, generations - 1, reading);
-  }
+  if (!stat) return false;
+  std::istringstream(*text) >> *id;
+  reading->own[*id] = stat->cpu_ticks;
   return true;
+}
+
+bool CoreUseMeter::AddTree(const std::string& process, int generations, Reading* reading) const {
+  int id = 0;
+  if (!AddProcess(process, reading, &id)) return false;
+  if (generations <= 1) return true;
+  // A child may just have ended.
+  for (const std::string& child : ChildrenOf(process)) AddTree(child, generations - 1, reading);
+  return true;
+}
+
+std::vector<std::string> CoreUseMeter::ChildrenOf(const std::string& process) const {
+  std::vector<std::string> found;
+  std::error_code error;
+  // A thread that has ended has no such file.
+  for (std::filesystem::directory_iterator task(absl::StrCat(root_, "/proc/", process, "/task"), error), end;
+       !error && task != end; task.increment(error)) {
+    std::istringstream children(ReadProcFile(task->path().string() + "/children").value_or(""));
+    for (std::string child; children >> child;) found.push_back(child);
+  }
+  return found;
 }
 
 std::optional<double> ContentionChange::Add(absl::Time now, const CoreUse& use) {

@@ -141,6 +141,19 @@ TEST_F(CoreUseMeterTest, OthersAreWhatTheDaemonAndItsDescendantsAreNot) {
   EXPECT_THAT(use->by_others, DoubleNear(0.2, 1e-9));
 }
 
+TEST_F(CoreUseMeterTest, AChildThatTakesAnothersPlaceIsFound) {
+  WriteProcess("self", 10, 0, "11 ");
+  WriteProcess("11", 11, 0, "");
+  WriteStat(0, 0, 0, 0);
+  CoreUseMeter meter({0, 2}, 2, root_);
+  EXPECT_FALSE(meter.Measure());
+  std::filesystem::remove_all(root_ + "/proc/11");
+  WriteProcess("self", 10, 0, "14 ");
+  WriteProcess("14", 14, 50, "");
+  WriteStat(50, 0, 50, 100);
+  EXPECT_DOUBLE_EQ(meter.Measure().value_or(CoreUse{}).own, 0.25);
+}
+
 TEST_F(CoreUseMeterTest, WhatIsFreeAnywayIsNotTaken) {
   WriteProcess("self", 10, 0, "");
   WriteStat(0, 0, 0, 0);
