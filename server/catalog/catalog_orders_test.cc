@@ -147,9 +147,8 @@ TEST_F(CatalogOrdersTest, ReadinessIsToldWhenARequiredModelThatNeverServedIsUnlo
   });
   ASSERT_TRUE(unloaded.Await().ok());
   EXPECT_TRUE(was_told);
-  for (const IndexEntry& line : catalog.Index()) {
-    if (line.name == "bad") EXPECT_EQ(line.reason, "unloaded");
-  }
+  for (const IndexEntry& line : catalog.Index())
+    EXPECT_EQ(line.reason, line.name == "bad" ? "unloaded" : "") << line.name;
 }
 
 TEST_F(CatalogOrdersTest, ASecondUnloadWaitsForTheSameRequests) {
