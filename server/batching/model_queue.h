@@ -110,6 +110,7 @@ class ModelQueue {
   std::pair<Bucket::Position, Bucket::Entry> PositionOf(const BatchTask::Traits& traits);
   void Count(Bucket& bucket, const Bucket::Position& position, int64_t size, NanoTime now);
   absl::Status CheckRoom(int64_t priority_class, int64_t size, bool take, NanoTime now, Dropped* dropped);
+  absl::Duration WhenEmpty(Nanos ahead, double instances) const;
   Bucket* LastBehind(int64_t priority_class) const;
   void Evict(Bucket& bucket, Dropped* dropped);
   Nanos WorkAhead(const Bucket::Position& position) const;

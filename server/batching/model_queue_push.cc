@@ -26,6 +26,10 @@ constexpr size_t kMaxLevels = 32;
 constexpr double kDoubtAfter = 10;
 // Likewise, after this many times the latency of a full batch, whose members the wasted pass could make late.
 constexpr double kDoubtAfterFull = 2;
+// What clients that a full queue rejects are told while no pass of its buckets has ended, and the least that
+// they are told.
+constexpr absl::Duration kUnknownRetry = absl::Seconds(1);
+constexpr absl::Duration kMinRetry = absl::Milliseconds(10);
 // Weight of the newest request in Bucket::patience.
 constexpr double kPatienceWeight = 1.0 / 32;
 
@@ -82,7 +86,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, NanoTime now, Na
   }
   absl::Status room = CheckRoom(position.priority_class, size, /*take=*/true, now, dropped);
   if (!room.ok()) {
-    SetRetryAfter(room, ToDuration(ahead + backlog_ / instances));
+    SetRetryAfter(room, WhenEmpty(ahead, instances));
     return room;
   }
   const int64_t shared = std::max(size, TargetOf(bucket, position.priority_class).largest);
@@ -97,7 +101,7 @@ absl::Status ModelQueue::Consider(const BatchTask::Traits& traits, absl::Span<co
   const auto [position, entry] = PositionOf(traits);
   UpdateTargets(now, instances);
   absl::Status refused = CheckRoom(position.priority_class, /*size=*/1, /*take=*/false, now, dropped);
-  if (!refused.ok()) SetRetryAfter(refused, ToDuration(ahead + backlog_ / instances));
+  if (!refused.ok()) SetRetryAfter(refused, WhenEmpty(ahead, instances));
   if (refused.ok() && entry.deadline != NanoTime::Never())
     refused = CheckKnownInTime(buckets, position, now, ahead, instances);
   if (refused.ok()) return refused;
@@ -153,21 +157,28 @@ absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool ta
                                                      " requests (max_queue_size) are queued; try again "
                                                      "later"));
   }
-  while (full()) {
-    Bucket* const last = LastBehind(priority_class);
-    if (last == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the model's queue is full: ", queued_, " of ", options_.max_queue_size,
-                       " items (max_queue_size) are queued; try again later"));
-    }
-    if (!take) break;
-    Evict(*last, dropped);
+  if (!full()) return absl::OkStatus();
+  int64_t behind = 0;
+  for (const Level& level : levels_) {
+    if (level.priority_class > priority_class) behind += level.queued;
   }
+  // No task is evicted for one that would not fit all the same.
+  if (queued_ - behind + size > options_.max_queue_size) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the model's queue is full: ", queued_, " of ", options_.max_queue_size,
+                     " items (max_queue_size) are queued; try again later"));
+  }
+  while (take && full()) Evict(*LastBehind(priority_class), dropped);
   return absl::OkStatus();
 }
 
-// Returns the bucket of the last task in queue order, or null if that task's class is not behind
-// `priority_class`.
+// The time until the queued tasks are computed, as far as is known.
+absl::Duration ModelQueue::WhenEmpty(Nanos ahead, double instances) const {
+  if (backlog_ <= Nanos()) return kUnknownRetry;
+  return std::max(kMinRetry, ToDuration(ahead + backlog_ / instances));
+}
+
+// Returns the bucket of the last task in queue order. REQUIRES: that task's class is behind `priority_class`.
 Bucket* ModelQueue::LastBehind(int64_t priority_class) const {
   Bucket* last = nullptr;
   for (Bucket* bucket : waiting_) {
@@ -181,7 +192,7 @@ void ModelQueue::Evict(Bucket& bucket, Dropped* dropped) {
   absl::Status why = absl::ResourceExhaustedError(
       absl::StrCat("the model's queue is full (max_queue_size is ", options_.max_queue_size,
                    "), and a request of higher priority replaced this one; try again later"));
-  SetRetryAfter(why, ToDuration(backlog_));
+  SetRetryAfter(why, WhenEmpty(/*ahead=*/Nanos(), /*instances=*/1));
   auto latest = std::prev(bucket.queue.end());
   dropped->push_back({Remove(bucket, latest), std::move(why)});
 }

@@ -211,6 +211,40 @@ TEST_F(SchedulerTest, AFullQueueRefusesAndAHigherPriorityTakesTheLastPlace) {
   EXPECT_EQ(scheduler_.queued(model_), 2);
 }
 
+TEST_F(SchedulerTest, NobodyIsEvictedForARequestThatDoesNotFitAllTheSame) {
+  Make({.max_batch_size = 8, .max_queue_size = 8});
+  Occupy();
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Push({.priority = 1}).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Push({.priority = 0}).ok());
+  EXPECT_EQ(Push({.size = 8, .priority = 1}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(dropped_.empty());
+  EXPECT_EQ(scheduler_.queued(model_), 8);
+  EXPECT_TRUE(Push({.size = 2, .priority = 1}).ok());
+  EXPECT_EQ(dropped_.size(), 2u);
+  EXPECT_EQ(scheduler_.queued(model_), 8);
+}
+
+TEST_F(SchedulerTest, AFullQueueHintsASecondWhileNoPassHasEnded) {
+  Make({.max_batch_size = 1, .max_queue_size = 1});
+  Occupy();
+  ASSERT_TRUE(Push({}).ok());
+  EXPECT_EQ(RetryAfter(Push({})), absl::Seconds(1));
+  const std::vector<int64_t> buckets = {0};
+  EXPECT_EQ(RetryAfter(scheduler_.Consider(model_, {.arrival = now_}, buckets, now_, &dropped_)),
+            absl::Seconds(1));
+  ASSERT_TRUE(Push({.priority = 1}).ok());
+  ASSERT_EQ(dropped_.size(), 1u);
+  EXPECT_EQ(RetryAfter(dropped_[0].why), absl::Seconds(1));
+}
+
+TEST_F(SchedulerTest, AFullQueueHintsTenMillisecondsAtLeast) {
+  Make({.max_batch_size = 1, .max_queue_size = 1});
+  Occupy();
+  Teach(0, absl::Microseconds(10), absl::ZeroDuration(), 1);
+  ASSERT_TRUE(Push({}).ok());
+  EXPECT_EQ(RetryAfter(Push({})), Milliseconds(10));
+}
+
 TEST_F(SchedulerTest, AFullQueueIsRidOfTheCancelledFirst) {
   Make({.max_batch_size = 1, .max_queue_size = 1});
   Occupy();
