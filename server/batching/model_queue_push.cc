@@ -1,7 +1,6 @@
 // The part of ModelQueue that accepts and rejects tasks.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +39,7 @@ std::pair<Bucket::Position, Bucket::Entry> ModelQueue::PositionOf(const BatchTas
   const QueuePolicy& policy = options_.PolicyOf(priority_class);
   const NanoTime arrival(traits.arrival);
   Bucket::Entry entry;
+  entry.own_class = priority_class;
   entry.deadline = NanoTime(traits.deadline);
   absl::Duration timeout = policy.timeout;
   if (policy.allow_timeout_override) timeout = std::min(timeout, traits.timeout);
@@ -147,20 +147,22 @@ void ModelQueue::Doubt(Bucket& bucket, int64_t size, Nanos left, NanoTime now) {
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool take, NanoTime now,
                                    Dropped* dropped) {
   const int64_t max_of_level = options_.PolicyOf(priority_class).max_queue_size;
-  const auto level_full = [&] { return max_of_level > 0 && LevelOf(priority_class).tasks >= max_of_level; };
+  const auto level_full = [&] {
+    return max_of_level > 0 && LevelOf(priority_class).own_tasks >= max_of_level;
+  };
   const auto full = [&] { return queued_ + size > options_.max_queue_size; };
   if (level_full() || full()) SweepAll(now, dropped);
   if (level_full()) {
     const int64_t asked = options_.priority_levels > 0 ? priority_class : -priority_class;
     return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full for priority ", asked, ": ",
-                                                     LevelOf(priority_class).tasks, " of ", max_of_level,
+                                                     LevelOf(priority_class).own_tasks, " of ", max_of_level,
                                                      " requests (max_queue_size) are queued; try again "
                                                      "later"));
   }
   if (!full()) return absl::OkStatus();
   int64_t behind = 0;
   for (const Level& level : levels_) {
-    if (level.priority_class > priority_class) behind += level.queued;
+    if (level.priority_class > priority_class) behind += level.own_items;
   }
   // No task is evicted for one that would not fit all the same.
   if (queued_ - behind + size > options_.max_queue_size) {
@@ -168,7 +170,7 @@ absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool ta
         absl::StrCat("the model's queue is full: ", queued_, " of ", options_.max_queue_size,
                      " items (max_queue_size) are queued; try again later"));
   }
-  while (take && full()) Evict(*LastBehind(priority_class), dropped);
+  while (take && full()) EvictLastBehind(priority_class, dropped);
   return absl::OkStatus();
 }
 
@@ -178,23 +180,30 @@ absl::Duration ModelQueue::WhenEmpty(Nanos ahead, double instances) const {
   return std::max(kMinRetry, ToDuration(ahead + backlog_ / instances));
 }
 
-// Returns the bucket of the last task in queue order. REQUIRES: that task's class is behind `priority_class`.
-Bucket* ModelQueue::LastBehind(int64_t priority_class) const {
-  Bucket* last = nullptr;
+// Returns the last task in queue order whose own class is behind `priority_class`, and its bucket. REQUIRES:
+// there is one.
+std::pair<Bucket*, Bucket::Queue::iterator> ModelQueue::LastBehind(int64_t priority_class) const {
+  std::pair<Bucket*, Bucket::Queue::iterator> last;
   for (Bucket* bucket : waiting_) {
-    if (last == nullptr || bucket->queue.rbegin()->first > last->queue.rbegin()->first) last = bucket;
+    for (auto it = bucket->queue.end(); it != bucket->queue.begin();) {
+      --it;
+      if (it->first.priority_class <= priority_class) break;
+      // A delayed task is behind all others, whatever its own class is.
+      if (it->second.own_class <= priority_class) continue;
+      if (last.first == nullptr || it->first > last.second->first) last = {bucket, it};
+      break;
+    }
   }
-  if (last == nullptr || last->queue.rbegin()->first.priority_class <= priority_class) return nullptr;
   return last;
 }
 
-void ModelQueue::Evict(Bucket& bucket, Dropped* dropped) {
+void ModelQueue::EvictLastBehind(int64_t priority_class, Dropped* dropped) {
   absl::Status why = absl::ResourceExhaustedError(
       absl::StrCat("the model's queue is full (max_queue_size is ", options_.max_queue_size,
                    "), and a request of higher priority replaced this one; try again later"));
   SetRetryAfter(why, WhenEmpty(/*ahead=*/Nanos(), /*instances=*/1));
-  auto latest = std::prev(bucket.queue.end());
-  dropped->push_back({Remove(bucket, latest), std::move(why)});
+  auto [bucket, latest] = LastBehind(priority_class);
+  dropped->push_back({Remove(*bucket, latest), std::move(why)});
 }
 
 absl::Status ModelQueue::CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Position& position,

@@ -307,6 +307,43 @@ TEST_F(SchedulerTest, ADelayedRequestGoesBehindAllOthers) {
   EXPECT_TRUE(dropped_.empty());
 }
 
+TEST_F(SchedulerTest, ADelayedRequestStillCountsForItsLevel) {
+  BatcherOptions options{.max_batch_size = 1};
+  options.default_policy = {
+      .max_queue_size = 1, .timeout = Milliseconds(5), .timeout_action = TimeoutAction::kDelay};
+  Make(options);
+  Occupy();
+  ASSERT_TRUE(Push({}).ok());
+  now_ += Milliseconds(5);
+  EXPECT_THAT(std::string(Push({}).message()), ::testing::HasSubstr("full for priority 0: 1 of 1"));
+  EXPECT_TRUE(Push({.priority = 1}).ok()) << "another level";
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{1}));
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{0}));
+  EXPECT_TRUE(Push({}).ok());
+  EXPECT_TRUE(dropped_.empty());
+}
+
+TEST_F(SchedulerTest, ADelayedRequestIsEvictedByHigherPrioritiesAlone) {
+  BatcherOptions options{.max_batch_size = 1, .max_queue_size = 3};
+  options.default_policy = {.timeout = Milliseconds(5), .timeout_action = TimeoutAction::kDelay};
+  Make(options);
+  Occupy();
+  for (const int priority : {2, 1}) ASSERT_TRUE(Push({.priority = priority}).ok());
+  now_ += Milliseconds(5);
+  ASSERT_TRUE(Push({.priority = 0}).ok());
+  EXPECT_EQ(Push({.priority = 0}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(dropped_.empty());
+  // Of the delayed ones, and of those that are not.
+  for (const int evicted : {1, 0}) {
+    ASSERT_TRUE(Push({.priority = 2}).ok());
+    ASSERT_EQ(dropped_.size(), 1u);
+    EXPECT_EQ(dropped_[0].task->priority(), evicted);
+    dropped_.clear();
+  }
+  EXPECT_EQ(Push({.priority = 2}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(dropped_.empty());
+}
+
 TEST_F(SchedulerTest, PreferredSizesAreTakenWhereTheyFill) {
   Make({.max_batch_size = 8, .preferred_batch_sizes = {2, 4}});
   Occupy();
