@@ -18,8 +18,9 @@ TEST(DecodeMemoryTest, JobsAreTakenAndEndedWithoutMemory) {
   const std::string clients[] = {std::string(100, 'c'), std::string(100, 'd')};
   DecodeQueue queue(/*max_jobs=*/100, /*max_long_running=*/1);
   for (int i = 0; i < 16; ++i) {
-    const auto pushed = queue.Push(
-        {.model = models[i % 2], .client = clients[i / 2 % 2], .may_be_long = i / 4 % 2 == 0}, {.run = [] {}});
+    const DecodeQueue::Order order = {
+        .model = models[i % 2], .client = clients[i / 2 % 2], .may_be_long = i / 4 % 2 == 0};
+    const auto pushed = queue.Push(order, {.run = [] {}});
     ASSERT_TRUE(pushed.taken);
   }
   int taken = 0;
