@@ -20,7 +20,7 @@ int64_t StartOf(int64_t index, int64_t length, const TileRules& rules) {
 
 bool IsValid(const TileRules& rules) {
   return rules.size >= 1 && rules.overlap >= 0 && rules.overlap <= rules.size / 2 &&
-         rules.size <= (int64_t{1} << 24);
+         rules.size <= kMaxTileSize;
 }
 
 int64_t CountTiles(Size picture, const TileRules& rules) {

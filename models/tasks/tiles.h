@@ -26,7 +26,11 @@ struct Tile {
   friend bool operator==(const Tile&, const Tile&) = default;
 };
 
-// Whether 1 <= size and 0 <= overlap <= size / 2: a tile then shares pixels with its neighbours alone.
+// The largest side of a tile.
+inline constexpr int64_t kMaxTileSize = int64_t{1} << 24;
+
+// Whether 1 <= size <= kMaxTileSize and 0 <= overlap <= size / 2: a tile then shares pixels with its
+// neighbours alone.
 bool IsValid(const TileRules& rules);
 
 // The number of tiles of a picture. REQUIRES: IsValid(rules), and sides of 1 to 2^31.

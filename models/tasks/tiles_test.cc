@@ -55,6 +55,8 @@ TEST(TilesTest, AnOverlapIsAtMostHalfOfTheSize) {
   EXPECT_FALSE(IsValid({.size = 0}));
   EXPECT_FALSE(IsValid({.size = -5}));
   EXPECT_FALSE(IsValid({.size = 64, .overlap = -1}));
+  EXPECT_TRUE(IsValid({.size = kMaxTileSize}));
+  EXPECT_FALSE(IsValid({.size = kMaxTileSize + 1}));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace saccade::server {
 
 // Limits for the requests of one priority level.
 struct QueuePolicy {
-  // Maximum number of queued tasks of this level, whatever the number of their items; 0 means only
-  // BatcherOptions::max_queue_size applies.
+  // Maximum number of queued tasks of this level, delayed ones included, whatever the number of their items;
+  // 0 means only BatcherOptions::max_queue_size applies.
   int64_t max_queue_size = 0;
 
   // Maximum time from its arrival that a request may be queued. Infinite by default, because most clients set

@@ -50,6 +50,8 @@ class Bucket {
     NanoTime timeout = NanoTime::Never();
     // Estimated device time of the task when it was queued.
     Nanos cost;
+    // Position::priority_class as it was before the queue timeout passed.
+    int64_t own_class = 0;
   };
   using Queue = absl::btree_map<Position, Entry>;
 

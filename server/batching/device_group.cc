@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/time/clock.h"
 
 namespace saccade::server {
 namespace {
@@ -149,7 +150,13 @@ void DeviceGroup::RunTimer() {
       Tell(error.what());
       next = clock_->Now() + kRetryAfter;
     }
-    timer_signal_.AwaitUntil(clock_, next);
+    try {
+      timer_signal_.AwaitUntil(clock_, next);
+    } catch (const std::exception& error) {
+      Tell(error.what());
+      // The clock had no memory to wait, so this thread waits without it.
+      absl::SleepFor(kRetryAfter);
+    }
   }
 }
 

@@ -453,6 +453,31 @@ TEST(DeviceGroupTest, TheTimerGoesOnAfterAnException) {
   EXPECT_TRUE(clock.went_on.WaitForNotificationWithTimeout(absl::Seconds(30)));
 }
 
+// Has no memory for the first wait.
+class BrokenWait final : public Clock {
+ public:
+  absl::Time Now() override { return Clock::Real()->Now(); }
+  bool AwaitUntil(absl::Mutex* mutex, const absl::Condition& condition, absl::Time deadline) override {
+    const int call = calls_.fetch_add(1);
+    if (call == 0) throw std::bad_alloc();
+    if (call == 1) went_on.Notify();
+    return Clock::Real()->AwaitUntil(mutex, condition, deadline);
+  }
+
+  absl::Notification went_on;
+
+ private:
+  std::atomic<int> calls_ = 0;
+};
+
+TEST(DeviceGroupTest, TheTimerGoesOnAfterAWaitThatFails) {
+  BrokenWait clock;
+  absl::Notification told;
+  const DeviceGroup devices({}, &clock, [&](const char* /*error*/) { told.Notify(); });
+  told.WaitForNotification();
+  EXPECT_TRUE(clock.went_on.WaitForNotificationWithTimeout(absl::Seconds(30)));
+}
+
 TEST(DeviceGroupTest, AWakerTakesThePlaceOfThreads) {
   class Recorder final : public Waker {
    public:

@@ -151,7 +151,7 @@ void ModelQueue::ForgetLevel(int64_t kept, NanoTime now) {
   auto min = levels_.end();
   double rate = 0;
   for (auto it = levels_.begin(); it != levels_.end(); ++it) {
-    if (it->queued > 0 || it->priority_class == kept) continue;
+    if (it->queued > 0 || it->own_tasks > 0 || it->priority_class == kept) continue;
     const double its = it->arrivals.At(now, kLevelMemory);
     if (min != levels_.end() && its >= rate) continue;
     min = it;
@@ -184,8 +184,10 @@ void ModelQueue::Add(Bucket& bucket, const Bucket::Position& position, Bucket::E
   queued_ += size;
   backlog_ += cost;
   level.queued += size;
-  ++level.tasks;
   level.backlog += cost;
+  // A task is not delayed yet when it is added.
+  ++level.own_tasks;
+  level.own_items += size;
 }
 
 std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::iterator& it) {
@@ -195,7 +197,9 @@ std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::ite
   bucket.backlog = bucket.queued == 0 ? Nanos() : bucket.backlog - it->second.cost;
   queued_ -= size;
   level.queued -= size;
-  --level.tasks;
+  Level& own = LevelOf(it->second.own_class);
+  --own.own_tasks;
+  own.own_items -= size;
   // Avoids accumulated rounding errors: without tasks the sum is exactly 0.
   backlog_ = queued_ == 0 ? Nanos() : backlog_ - it->second.cost;
   level.backlog = level.queued == 0 ? Nanos() : level.backlog - it->second.cost;
@@ -216,22 +220,20 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTi
       options_.PolicyOf(position.priority_class).timeout_action == QueuePolicy::TimeoutAction::kDelay) {
     Bucket::Position last = position;
     last.priority_class = Bucket::kDelayedClass;
-    // Created before the entry is moved, because a new level allocates.
+    // What allocates comes first, so that a failed allocation changes nothing.
     LevelOf(last.priority_class);
-    Bucket::Entry delayed = std::move(it->second);
+    Bucket::Entry& delayed = bucket.queue.try_emplace(last).first->second;
+    // The insertion has invalidated it.
+    it = bucket.queue.find(position);
+    delayed = std::move(it->second);
     delayed.timeout = NanoTime::Never();
     Level& level = LevelOf(position.priority_class);
     level.queued -= delayed.task->size();
-    --level.tasks;
     level.backlog -= delayed.cost;
     Level& behind = LevelOf(last.priority_class);
     behind.queued += delayed.task->size();
-    ++behind.tasks;
     behind.backlog += delayed.cost;
-    bucket.queue.erase(it);
-    bucket.queue.emplace(last, std::move(delayed));
-    // Positions are unique, so the next entry is the first one after `position`.
-    it = bucket.queue.upper_bound(position);
+    it = bucket.queue.erase(it);
   } else {
     if (why.ok()) {
       why = absl::DeadlineExceededError(

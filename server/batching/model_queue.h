@@ -89,12 +89,15 @@ class ModelQueue {
   void SweepAll(NanoTime now, Dropped* dropped);
 
  private:
-  // A priority class: its queued items and tasks, their cost as time of one instance, and its arrival rate.
+  // A priority class: its queued items, their cost as time of one instance, and its arrival rate. Tasks whose
+  // queue timeout has passed are in the class of delayed tasks, but stay among their own class's `own_tasks`
+  // and `own_items`.
   struct Level {
     int64_t priority_class = 0;
     int64_t queued = 0;
-    int64_t tasks = 0;
     Nanos backlog = {};
+    int64_t own_tasks = 0;
+    int64_t own_items = 0;
     ArrivalRate arrivals = {};
   };
 
@@ -110,8 +113,9 @@ class ModelQueue {
   std::pair<Bucket::Position, Bucket::Entry> PositionOf(const BatchTask::Traits& traits);
   void Count(Bucket& bucket, const Bucket::Position& position, int64_t size, NanoTime now);
   absl::Status CheckRoom(int64_t priority_class, int64_t size, bool take, NanoTime now, Dropped* dropped);
-  Bucket* LastBehind(int64_t priority_class) const;
-  void Evict(Bucket& bucket, Dropped* dropped);
+  absl::Duration WhenEmpty(Nanos ahead, double instances) const;
+  std::pair<Bucket*, Bucket::Queue::iterator> LastBehind(int64_t priority_class) const;
+  void EvictLastBehind(int64_t priority_class, Dropped* dropped);
   Nanos WorkAhead(const Bucket::Position& position) const;
   static absl::Status TooLate(Nanos takes, Nanos left);
   absl::Status CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Position& position, NanoTime now,

@@ -1,7 +1,6 @@
 // The part of ModelQueue that accepts and rejects tasks.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +25,10 @@ constexpr size_t kMaxLevels = 32;
 constexpr double kDoubtAfter = 10;
 // Likewise, after this many times the latency of a full batch, whose members the wasted pass could make late.
 constexpr double kDoubtAfterFull = 2;
+// What clients that a full queue rejects are told while no pass of its buckets has ended, and the least that
+// they are told.
+constexpr absl::Duration kUnknownRetry = absl::Seconds(1);
+constexpr absl::Duration kMinRetry = absl::Milliseconds(10);
 // Weight of the newest request in Bucket::patience.
 constexpr double kPatienceWeight = 1.0 / 32;
 
@@ -36,6 +39,7 @@ std::pair<Bucket::Position, Bucket::Entry> ModelQueue::PositionOf(const BatchTas
   const QueuePolicy& policy = options_.PolicyOf(priority_class);
   const NanoTime arrival(traits.arrival);
   Bucket::Entry entry;
+  entry.own_class = priority_class;
   entry.deadline = NanoTime(traits.deadline);
   absl::Duration timeout = policy.timeout;
   if (policy.allow_timeout_override) timeout = std::min(timeout, traits.timeout);
@@ -82,7 +86,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, NanoTime now, Na
   }
   absl::Status room = CheckRoom(position.priority_class, size, /*take=*/true, now, dropped);
   if (!room.ok()) {
-    SetRetryAfter(room, ToDuration(ahead + backlog_ / instances));
+    SetRetryAfter(room, WhenEmpty(ahead, instances));
     return room;
   }
   const int64_t shared = std::max(size, TargetOf(bucket, position.priority_class).largest);
@@ -97,7 +101,7 @@ absl::Status ModelQueue::Consider(const BatchTask::Traits& traits, absl::Span<co
   const auto [position, entry] = PositionOf(traits);
   UpdateTargets(now, instances);
   absl::Status refused = CheckRoom(position.priority_class, /*size=*/1, /*take=*/false, now, dropped);
-  if (!refused.ok()) SetRetryAfter(refused, ToDuration(ahead + backlog_ / instances));
+  if (!refused.ok()) SetRetryAfter(refused, WhenEmpty(ahead, instances));
   if (refused.ok() && entry.deadline != NanoTime::Never())
     refused = CheckKnownInTime(buckets, position, now, ahead, instances);
   if (refused.ok()) return refused;
@@ -143,47 +147,63 @@ void ModelQueue::Doubt(Bucket& bucket, int64_t size, Nanos left, NanoTime now) {
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool take, NanoTime now,
                                    Dropped* dropped) {
   const int64_t max_of_level = options_.PolicyOf(priority_class).max_queue_size;
-  const auto level_full = [&] { return max_of_level > 0 && LevelOf(priority_class).tasks >= max_of_level; };
+  const auto level_full = [&] {
+    return max_of_level > 0 && LevelOf(priority_class).own_tasks >= max_of_level;
+  };
   const auto full = [&] { return queued_ + size > options_.max_queue_size; };
   if (level_full() || full()) SweepAll(now, dropped);
   if (level_full()) {
     const int64_t asked = options_.priority_levels > 0 ? priority_class : -priority_class;
     return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full for priority ", asked, ": ",
-                                                     LevelOf(priority_class).tasks, " of ", max_of_level,
+                                                     LevelOf(priority_class).own_tasks, " of ", max_of_level,
                                                      " requests (max_queue_size) are queued; try again "
                                                      "later"));
   }
-  while (full()) {
-    Bucket* const last = LastBehind(priority_class);
-    if (last == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the model's queue is full: ", queued_, " of ", options_.max_queue_size,
-                       " items (max_queue_size) are queued; try again later"));
-    }
-    if (!take) break;
-    Evict(*last, dropped);
+  if (!full()) return absl::OkStatus();
+  int64_t behind = 0;
+  for (const Level& level : levels_) {
+    if (level.priority_class > priority_class) behind += level.own_items;
   }
+  // No task is evicted for one that would not fit all the same.
+  if (queued_ - behind + size > options_.max_queue_size) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the model's queue is full: ", queued_, " of ", options_.max_queue_size,
+                     " items (max_queue_size) are queued; try again later"));
+  }
+  while (take && full()) EvictLastBehind(priority_class, dropped);
   return absl::OkStatus();
 }
 
-// Returns the bucket of the last task in queue order, or null if that task's class is not behind
-// `priority_class`.
-Bucket* ModelQueue::LastBehind(int64_t priority_class) const {
-  Bucket* last = nullptr;
+// The time until the queued tasks are computed, as far as is known.
+absl::Duration ModelQueue::WhenEmpty(Nanos ahead, double instances) const {
+  if (backlog_ <= Nanos()) return kUnknownRetry;
+  return std::max(kMinRetry, ToDuration(ahead + backlog_ / instances));
+}
+
+// Returns the last task in queue order whose own class is behind `priority_class`, and its bucket. REQUIRES:
+// there is one.
+std::pair<Bucket*, Bucket::Queue::iterator> ModelQueue::LastBehind(int64_t priority_class) const {
+  std::pair<Bucket*, Bucket::Queue::iterator> last;
   for (Bucket* bucket : waiting_) {
-    if (last == nullptr || bucket->queue.rbegin()->first > last->queue.rbegin()->first) last = bucket;
+    for (auto it = bucket->queue.end(); it != bucket->queue.begin();) {
+      --it;
+      if (it->first.priority_class <= priority_class) break;
+      // A delayed task is behind all others, whatever its own class is.
+      if (it->second.own_class <= priority_class) continue;
+      if (last.first == nullptr || it->first > last.second->first) last = {bucket, it};
+      break;
+    }
   }
-  if (last == nullptr || last->queue.rbegin()->first.priority_class <= priority_class) return nullptr;
   return last;
 }
 
-void ModelQueue::Evict(Bucket& bucket, Dropped* dropped) {
+void ModelQueue::EvictLastBehind(int64_t priority_class, Dropped* dropped) {
   absl::Status why = absl::ResourceExhaustedError(
       absl::StrCat("the model's queue is full (max_queue_size is ", options_.max_queue_size,
                    "), and a request of higher priority replaced this one; try again later"));
-  SetRetryAfter(why, ToDuration(backlog_));
-  auto latest = std::prev(bucket.queue.end());
-  dropped->push_back({Remove(bucket, latest), std::move(why)});
+  SetRetryAfter(why, WhenEmpty(/*ahead=*/Nanos(), /*instances=*/1));
+  auto [bucket, latest] = LastBehind(priority_class);
+  dropped->push_back({Remove(*bucket, latest), std::move(why)});
 }
 
 absl::Status ModelQueue::CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Position& position,

@@ -24,8 +24,13 @@ Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Devi
   const auto free = std::find(models.begin(), models.end(), nullptr);
   const auto id = static_cast<ModelId>(free - models.begin());
   if (free == models.end()) models.emplace_back();
+  // Each of these lists has a model once at most, so that none of them grows later.
+  impl_->changed.reserve(models.size());
+  impl_->retrying.reserve(models.size());
+  for (const int device : devices) impl_->devices[device].offers.reserve(models.size());
   models[id] = std::make_unique<Impl::Model>(id, options);
   Impl::Model& model = *models[id];
+  model.changes.reserve(Impl::kMaxChanges);
   model.idle = devices.size();
   model.instances.resize(devices.size());
   // Reversed, because Start() takes idle instances from the back: instance 0 computes first.
@@ -41,6 +46,9 @@ Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Devi
     ++(*on_device)->instances;
     (*on_device)->idle.push_back(static_cast<int>(i));
     model.instances[i].on_device = on_device->get();
+    Impl::Listed listed;
+    listed.insert({NanoTime(), nullptr});
+    model.instances[i].node = listed.extract(listed.begin());
   }
   return id;
 }
@@ -163,7 +171,11 @@ void Scheduler::Skipped(ModelId id, int index, absl::Time now) {
 }
 
 std::vector<Scheduler::InstanceChange> Scheduler::TakeChanges(ModelId model) {
-  return std::exchange(impl_->models.at(model)->changes, {});
+  std::vector<InstanceChange>& changes = impl_->models.at(model)->changes;
+  if (changes.empty()) return {};
+  std::vector<InstanceChange> room;
+  room.reserve(Impl::kMaxChanges);
+  return std::exchange(changes, std::move(room));
 }
 
 int64_t Scheduler::set_aside(ModelId model) const {

@@ -1,5 +1,7 @@
 // How a Scheduler treats passes that fail: retries, and instances that are set aside.
 #include <algorithm>
+#include <list>
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -45,7 +47,7 @@ void Scheduler::Impl::MakeIdle(Model& model, Instance& instance) {
 
 void Scheduler::Impl::Pause(Instance& instance, NanoTime until) {
   instance.paused_until = until;
-  pauses.insert({until, &instance});
+  List(pauses, until, instance);
 }
 
 void Scheduler::Impl::SetAside(Model& model, Instance& instance) {
@@ -75,7 +77,7 @@ void Scheduler::Impl::CountSuccess(Model& model, Instance& instance, NanoTime no
     idle.erase(found);
     --model.idle;
   } else if (resting) {
-    pauses.erase({failed.paused_until, &failed});
+    Unlist(pauses, failed.paused_until, failed);
     model.ends -= failed.started.SinceEpoch() + failed.charged;
   } else {
     return;
@@ -118,20 +120,27 @@ bool Scheduler::Impl::Fail(Model& model, Instance& instance, ModelQueue::Tasks* 
   if (tasks->empty() || !has_other || model.closed || instance.retry_of >= 0 ||
       model.retried + size > model.queue.options().max_queue_size)
     return false;
+  std::list<Retry> retry;
+  try {
+    retry.push_back({.tasks = {},
+                     .bucket = instance.bucket,
+                     .expected = instance.charged,
+                     .failed_on = static_cast<int>(&instance - model.instances.data()),
+                     .failed_at = instance.started});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   if (model.retries.empty()) retrying.push_back(&model);
   model.retried += size;
-  model.retries.push_back({.tasks = std::exchange(*tasks, {}),
-                           .bucket = instance.bucket,
-                           .expected = instance.charged,
-                           .failed_on = static_cast<int>(&instance - model.instances.data()),
-                           .failed_at = instance.started});
+  retry.back().tasks = std::exchange(*tasks, {});
+  model.retries.splice(model.retries.end(), retry);
   return true;
 }
 
 void Scheduler::Impl::EndPauses(NanoTime now) {
   while (!pauses.empty() && pauses.begin()->first <= now) {
     Instance& instance = *pauses.begin()->second;
-    pauses.erase(pauses.begin());
+    Unlist(pauses, instance.paused_until, instance);
     instance.paused_until = NanoTime();
     Model& model = *instance.on_device->model;
     if (instance.health.aside()) {
@@ -205,7 +214,7 @@ std::optional<Scheduler::Batch> Scheduler::Impl::NextRetry(NanoTime now, std::ve
 
 void Scheduler::Impl::ForgetFailures(Model& model, ModelQueue::Tasks* left) {
   for (Instance& instance : model.instances) {
-    if (instance.paused_until != NanoTime()) pauses.erase({instance.paused_until, &instance});
+    if (instance.paused_until != NanoTime()) Unlist(pauses, instance.paused_until, instance);
   }
   if (model.retries.empty()) return;
   for (Retry& retry : model.retries) {

@@ -168,12 +168,21 @@ void Scheduler::Impl::CountDemand(Model& model) {
   demand.Add(newest * std::min(1.0, model.threads() / options.cores) / static_cast<double>(devices.size()));
 }
 
+void Scheduler::Impl::List(Listed& listed, NanoTime at, Instance& instance) {
+  instance.node.value() = {at, &instance};
+  listed.insert(std::move(instance.node));
+}
+
+void Scheduler::Impl::Unlist(Listed& listed, NanoTime at, Instance& instance) {
+  instance.node = listed.extract({at, &instance});
+}
+
 void Scheduler::Impl::ReleaseCores(Instance& instance) {
   if (!instance.holds_cores) return;
   instance.holds_cores = false;
   Device& device = *instance.on_device->device;
   device.held -= instance.on_device->model->threads();
-  holders.erase({instance.started, &instance});
+  Unlist(holders, instance.started, instance);
   Contend(device);
 }
 
@@ -252,10 +261,12 @@ Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, std::vector<in
   Model& model = *on_device.model;
   Device& device = *on_device.device;
   const int index = *idle;
-  on_device.idle.erase(idle);
-  --model.idle;
   int64_t size = 0;
   for (const auto& task : tasks) size += task->size();
+  // First, because it may allocate: if that fails, the instance stays idle.
+  model.queue.CountStarted(bucket, size, now);
+  on_device.idle.erase(idle);
+  --model.idle;
   Instance& instance = model.instances[index];
   instance.holds_cores = true;
   instance.started = now;
@@ -263,11 +274,10 @@ Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, std::vector<in
   instance.size = size;
   instance.charged = cost;
   instance.retry_of = -1;
-  model.queue.CountStarted(bucket, size, now);
   Use(on_device, on_device.used + cost * model.threads() / model.weight());
   model.ends += now.SinceEpoch() + cost;
   device.held += model.threads();
-  holders.insert({now, &instance});
+  List(holders, now, instance);
   device.longest = std::max(device.longest * 0.99, cost);
   Contend(device);
   Track(model);

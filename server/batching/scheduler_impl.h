@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct Scheduler::Impl {
   struct Model;
   struct ModelOnDevice;
 
+  struct Instance;
+
+  // Instances by a time. They do not move while their model exists.
+  using Listed = std::set<std::pair<NanoTime, Instance*>>;
+
   struct Instance {
     ModelOnDevice* on_device = nullptr;
     bool holds_cores = false;
@@ -38,6 +44,9 @@ struct Scheduler::Impl {
     // Until then it takes no work although it computes nothing; the epoch if it may, Never() if its device is
     // lost.
     NanoTime paused_until;
+    // Its node of `holders` or `pauses` while it is in neither, so that listing it allocates nothing. It is
+    // never in both: only passes hold cores.
+    Listed::node_type node;
   };
 
   // A batch that failed and waits for an instance other than the one where it failed.
@@ -99,7 +108,7 @@ struct Scheduler::Impl {
     std::list<Retry> retries;
     // Number of items in `retries`.
     int64_t retried = 0;
-    // What Scheduler::TakeChanges will return.
+    // What Scheduler::TakeChanges will return. Has room for kMaxChanges.
     std::vector<InstanceChange> changes;
     bool closed = false;
     // Sum over its running passes of their expected ends, each as the span since the epoch.
@@ -148,8 +157,8 @@ struct Scheduler::Impl {
     bool contended = false;
   };
 
-  // A running pass that holds cores, by its start. Instances do not move while their model exists.
-  using Holder = std::pair<NanoTime, Instance*>;
+  // Maximum number of instances that are set aside, or in service again, when a pass ends.
+  static constexpr size_t kMaxChanges = 2;
 
   // How far a model may exceed its share to meet a deadline, in multiples of the longest recent pass on the
   // device. Also bounds the credit of a model that was idle.
@@ -171,6 +180,9 @@ struct Scheduler::Impl {
   void ReleaseCores(Instance& instance);
   // Releases the cores of passes that have run longer than kMaxHold.
   void ReleaseCoresOfLongPasses(NanoTime now);
+  static void List(Listed& listed, NanoTime at, Instance& instance);
+  // REQUIRES: the instance is listed with this time.
+  static void Unlist(Listed& listed, NanoTime at, Instance& instance);
   // Changes ModelOnDevice::used.
   static void Use(ModelOnDevice& on_device, Nanos used);
   // Returns the model whose batch starts next, and where, by a fresh estimate; null if none may start.
@@ -205,15 +217,17 @@ struct Scheduler::Impl {
   // By id; null for a removed model.
   std::vector<std::unique_ptr<Model>> models;
   std::map<int, Device> devices;
-  // The longest-running first.
-  absl::btree_set<Holder> holders;
+  // Running passes that hold cores, by their start.
+  Listed holders;
   NanoTime next_wake = NanoTime::Never();
   // What Scheduler::TakeDemand will return.
   Demand demand;
   // Instances that take no work for a while, by when that ends.
-  absl::btree_set<Holder> pauses;
+  Listed pauses;
   // Models with retries.
   std::vector<Model*> retrying;
+  // Models that need a new estimate before the next choice.
+  std::vector<Model*> changed;
 
  private:
   bool HasCores(const Device& device, double threads) const {
@@ -239,8 +253,6 @@ struct Scheduler::Impl {
   // Returns the offer that starts next on `device`, or null if none may start.
   const Offer* ChooseAt(Device& device, NanoTime now);
 
-  // Models that need a new estimate before the next choice.
-  std::vector<Model*> changed;
   // Models without a due batch, by DueEstimate::due_at.
   absl::btree_set<std::pair<NanoTime, Scheduler::ModelId>> waiting;
   // The models that want to start a batch, the one with the oldest estimate first.

@@ -211,6 +211,40 @@ TEST_F(SchedulerTest, AFullQueueRefusesAndAHigherPriorityTakesTheLastPlace) {
   EXPECT_EQ(scheduler_.queued(model_), 2);
 }
 
+TEST_F(SchedulerTest, NobodyIsEvictedForARequestThatDoesNotFitAllTheSame) {
+  Make({.max_batch_size = 8, .max_queue_size = 8});
+  Occupy();
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Push({.priority = 1}).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Push({.priority = 0}).ok());
+  EXPECT_EQ(Push({.size = 8, .priority = 1}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(dropped_.empty());
+  EXPECT_EQ(scheduler_.queued(model_), 8);
+  EXPECT_TRUE(Push({.size = 2, .priority = 1}).ok());
+  EXPECT_EQ(dropped_.size(), 2u);
+  EXPECT_EQ(scheduler_.queued(model_), 8);
+}
+
+TEST_F(SchedulerTest, AFullQueueHintsASecondWhileNoPassHasEnded) {
+  Make({.max_batch_size = 1, .max_queue_size = 1});
+  Occupy();
+  ASSERT_TRUE(Push({}).ok());
+  EXPECT_EQ(RetryAfter(Push({})), absl::Seconds(1));
+  const std::vector<int64_t> buckets = {0};
+  EXPECT_EQ(RetryAfter(scheduler_.Consider(model_, {.arrival = now_}, buckets, now_, &dropped_)),
+            absl::Seconds(1));
+  ASSERT_TRUE(Push({.priority = 1}).ok());
+  ASSERT_EQ(dropped_.size(), 1u);
+  EXPECT_EQ(RetryAfter(dropped_[0].why), absl::Seconds(1));
+}
+
+TEST_F(SchedulerTest, AFullQueueHintsTenMillisecondsAtLeast) {
+  Make({.max_batch_size = 1, .max_queue_size = 1});
+  Occupy();
+  Teach(0, absl::Microseconds(10), absl::ZeroDuration(), 1);
+  ASSERT_TRUE(Push({}).ok());
+  EXPECT_EQ(RetryAfter(Push({})), Milliseconds(10));
+}
+
 TEST_F(SchedulerTest, AFullQueueIsRidOfTheCancelledFirst) {
   Make({.max_batch_size = 1, .max_queue_size = 1});
   Occupy();
@@ -270,6 +304,43 @@ TEST_F(SchedulerTest, ADelayedRequestGoesBehindAllOthers) {
   EXPECT_EQ(NextPriorities(), (std::vector<int>{1}));
   now_ += Milliseconds(50);
   EXPECT_EQ(NextPriorities(), (std::vector<int>{7}));
+  EXPECT_TRUE(dropped_.empty());
+}
+
+TEST_F(SchedulerTest, ADelayedRequestStillCountsForItsLevel) {
+  BatcherOptions options{.max_batch_size = 1};
+  options.default_policy = {
+      .max_queue_size = 1, .timeout = Milliseconds(5), .timeout_action = TimeoutAction::kDelay};
+  Make(options);
+  Occupy();
+  ASSERT_TRUE(Push({}).ok());
+  now_ += Milliseconds(5);
+  EXPECT_THAT(std::string(Push({}).message()), ::testing::HasSubstr("full for priority 0: 1 of 1"));
+  EXPECT_TRUE(Push({.priority = 1}).ok()) << "another level";
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{1}));
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{0}));
+  EXPECT_TRUE(Push({}).ok());
+  EXPECT_TRUE(dropped_.empty());
+}
+
+TEST_F(SchedulerTest, ADelayedRequestIsEvictedByHigherPrioritiesAlone) {
+  BatcherOptions options{.max_batch_size = 1, .max_queue_size = 3};
+  options.default_policy = {.timeout = Milliseconds(5), .timeout_action = TimeoutAction::kDelay};
+  Make(options);
+  Occupy();
+  for (const int priority : {2, 1}) ASSERT_TRUE(Push({.priority = priority}).ok());
+  now_ += Milliseconds(5);
+  ASSERT_TRUE(Push({.priority = 0}).ok());
+  EXPECT_EQ(Push({.priority = 0}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(dropped_.empty());
+  // Of the delayed ones, and of those that are not.
+  for (const int evicted : {1, 0}) {
+    ASSERT_TRUE(Push({.priority = 2}).ok());
+    ASSERT_EQ(dropped_.size(), 1u);
+    EXPECT_EQ(dropped_[0].task->priority(), evicted);
+    dropped_.clear();
+  }
+  EXPECT_EQ(Push({.priority = 2}).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(dropped_.empty());
 }
 

@@ -11,8 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/catalog/testing/demand_fixture.h"
-#include "server/catalog/testing/failing_allocations.h"
 #include "server/core/retry_hint.h"
+#include "server/core/testing/failing_allocations.h"
 
 namespace saccade::server {
 namespace {

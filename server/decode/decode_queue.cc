@@ -28,8 +28,10 @@ DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
     Forget(models_.find(order.model));
     return {.taken = false, .removed = std::move(job)};
   }
-  ModelJobs::Waiting waiting = {
-      .job = std::move(job), .may_be_long = order.may_be_long, .done_in_any_case = order.done_in_any_case};
+  ModelJobs::Waiting waiting = {.job = std::move(job),
+                                .may_be_long = order.may_be_long,
+                                .done_in_any_case = order.done_in_any_case,
+                                .model = order.model};
   if (size_ >= max_jobs_) return PushWithoutRoom(order.model, model, key, std::move(waiting));
   Insert(order.model, model, key, std::move(waiting));
   return {};
@@ -37,10 +39,10 @@ DecodeQueue::Pushed DecodeQueue::Push(const Order& order, Job job) {
 
 void DecodeQueue::Insert(const std::string& name, Model& model, const ModelJobs::Key& key,
                          ModelJobs::Waiting waiting) {
-  std::optional<std::set<Turn>::iterator> listed;
-  if (model.jobs.empty()) listed = turns_.emplace(model.used, name).first;
+  const bool is_first = model.jobs.empty();
+  if (is_first) model.turn = turns_.emplace(model.used, name).first;
   absl::Cleanup undo = [&] {
-    if (listed) turns_.erase(*listed);
+    if (is_first) turns_.erase(model.turn);
   };
   model.jobs.Insert(key.client, key.position, std::move(waiting));
   std::move(undo).Cancel();
@@ -48,11 +50,10 @@ void DecodeQueue::Insert(const std::string& name, Model& model, const ModelJobs:
   if (key.may_be_long) ++long_waiting_;
 }
 
-void DecodeQueue::CountRemoved(const std::string& name, const Model& model,
-                               const ModelJobs::Waiting& removed) {
+void DecodeQueue::CountRemoved(const Model& model, const ModelJobs::Waiting& removed) {
   --size_;
   if (removed.may_be_long) --long_waiting_;
-  if (model.jobs.empty()) turns_.erase({model.used, name});
+  if (model.jobs.empty()) turns_.erase(model.turn);
 }
 
 DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model& model,
@@ -75,7 +76,7 @@ DecodeQueue::Pushed DecodeQueue::PushWithoutRoom(const std::string& name, Model&
   }
   Insert(name, model, key, std::move(waiting));
   ModelJobs::Waiting removed = crowded.jobs.Remove(*last);
-  CountRemoved(most->first, crowded, removed);
+  CountRemoved(crowded, removed);
   CountRejected(crowded, removed.done_in_any_case);
   Forget(most);
   return {.taken = true, .removed = std::move(removed.job)};
@@ -85,24 +86,22 @@ std::optional<DecodeQueue::Taken> DecodeQueue::Pop() {
   for (const auto& [used, turn] : turns_) {
     Model& model = *models_.find(turn)->second;
     if (!may_start_long() && model.jobs.all_long()) continue;
-    // A copy, because the turn is erased.
-    const std::string name = turn;
-    return Take(name, model);
+    return Take(model);
   }
   return std::nullopt;
 }
 
-DecodeQueue::Taken DecodeQueue::Take(const std::string& name, Model& model) {
+DecodeQueue::Taken DecodeQueue::Take(Model& model) {
   served_ = std::max(served_, model.used);
   ModelJobs::Taken removed = model.jobs.Take(may_start_long(), model.usual);
-  CountRemoved(name, model, removed.waiting);
+  CountRemoved(model, removed.waiting);
   Taken taken = {.job = std::move(removed.waiting.job),
-                 .model = name,
+                 .model = std::move(removed.waiting.model),
                  .client = std::move(removed.client),
                  .charged = absl::Seconds(model.usual),
                  .may_be_long = removed.waiting.may_be_long};
   if (taken.may_be_long) ++long_running_;
-  Use(name, model, model.usual);
+  Use(model, model.usual);
   return taken;
 }
 
@@ -116,7 +115,7 @@ void DecodeQueue::Done(const Taken& taken, absl::Duration took) {
   Average(usual_, seconds);
   const double beyond = seconds - absl::ToDoubleSeconds(taken.charged);
   model.jobs.Done(taken.client, beyond);
-  Use(taken.model, model, beyond);
+  Use(model, beyond);
   Forget(found);
 }
 
@@ -125,10 +124,12 @@ void DecodeQueue::CountRejected(const Model& model, bool done_in_any_case) {
   if (!done_in_any_case) demand_ += model.usual == 0 ? usual_ : model.usual;
 }
 
-void DecodeQueue::Use(const std::string& name, Model& model, double seconds) {
-  if (!model.jobs.empty()) turns_.erase({model.used, name});
+void DecodeQueue::Use(Model& model, double seconds) {
   model.used += seconds / model.weight;
-  if (!model.jobs.empty()) turns_.emplace(model.used, name);
+  if (model.jobs.empty()) return;
+  auto turn = turns_.extract(model.turn);
+  turn.value().first = model.used;
+  model.turn = turns_.insert(std::move(turn)).position;
 }
 
 // A model that does nothing and is not ahead of the others is as good as a new one.

@@ -71,6 +71,7 @@ class DecodeQueue {
   bool has_due() const { return due() > 0; }
 
   // Removes the job that goes first. Passes over jobs that may be long while the maximum number of them runs.
+  // Neither this nor Done() allocates, because the decode threads call them.
   std::optional<Taken> Pop();
 
   // Reports how long a job ran.
@@ -84,8 +85,12 @@ class DecodeQueue {
   absl::Duration TakeDemand() { return absl::Seconds(std::exchange(demand_, 0)); }
 
  private:
+  // The model's use, and its name, which breaks ties.
+  using Turn = std::pair<double, std::string>;
   struct Model {
     ModelJobs jobs;
+    // Where it is listed in turns_, if it has jobs.
+    std::set<Turn>::iterator turn;
     double weight = 1;
     // Seconds of a thread that were used, divided by the weight.
     double used = 0;
@@ -95,17 +100,15 @@ class DecodeQueue {
     double crowding(int64_t more = 0) const { return static_cast<double>(jobs.size() + more) / weight; }
   };
   using Models = std::map<std::string, std::unique_ptr<Model>>;
-  // The model's use, and its name, which breaks ties.
-  using Turn = std::pair<double, std::string>;
 
   bool may_start_long() const { return long_running_ < max_long_running_; }
   // Lists the model if it had no jobs. Changes nothing if it throws.
   void Insert(const std::string& name, Model& model, const ModelJobs::Key& key, ModelJobs::Waiting waiting);
   // Counts a job that was removed from the model, and takes the model off the list if it was the last.
-  void CountRemoved(const std::string& name, const Model& model, const ModelJobs::Waiting& removed);
-  Taken Take(const std::string& name, Model& model);
+  void CountRemoved(const Model& model, const ModelJobs::Waiting& removed);
+  Taken Take(Model& model);
   void Forget(Models::iterator model);
-  void Use(const std::string& name, Model& model, double seconds);
+  void Use(Model& model, double seconds);
   void CountRejected(const Model& model, bool done_in_any_case);
   Pushed PushWithoutRoom(const std::string& name, Model& model, const ModelJobs::Key& key,
                          ModelJobs::Waiting waiting);

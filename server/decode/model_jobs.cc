@@ -27,6 +27,7 @@ ModelJobs::Client& ModelJobs::FindOrAdd(const std::string& name) {
 void ModelJobs::Insert(const std::string& name, const Position& position, Waiting waiting) {
   const Kind kind = KindOf(waiting.may_be_long);
   // All that needs memory comes first.
+  waiting.client = name;
   Jobs job;
   job.emplace(position, std::move(waiting));
   Turns turn;
@@ -75,15 +76,15 @@ ModelJobs::Taken ModelJobs::Take(bool takes_long, double seconds) {
     kind = kLong;
   }
   Client& client = *turns_[kind].begin()->second;
-  Taken taken{.client = *client.name, .waiting = {}};
   double& level = levels_.find(turns_[kind].begin()->first.first.priority)->second;
   level = std::max(level, client.used);
-  taken.waiting = Erase(client, kind, client.jobs[kind].begin());
+  Waiting waiting = Erase(client, kind, client.jobs[kind].begin());
   ++client.running;
   ++running_;
   Use(client, seconds);
   ForgetIdle();
-  return taken;
+  std::string name = std::move(waiting.client);
+  return {.client = std::move(name), .waiting = std::move(waiting)};
 }
 
 void ModelJobs::Done(const std::string& name, double seconds) {

@@ -56,6 +56,10 @@ class ModelJobs {
     DecodeJob job;
     bool may_be_long = false;
     bool done_in_any_case = false;
+    // For the owner of this list, which has one for each model.
+    std::string model = {};
+    // Set by Insert(), so that Take() copies nothing.
+    std::string client = {};
   };
   struct Taken {
     std::string client;
@@ -79,7 +83,7 @@ class ModelJobs {
   void Insert(const std::string& client, const Position& position, Waiting waiting);
 
   // Removes the job that goes first, and charges its client `seconds`. Passes over jobs that may be long if
-  // `takes_long` is false. REQUIRES: there is such a job.
+  // `takes_long` is false. Does not throw. REQUIRES: there is such a job.
   Taken Take(bool takes_long, double seconds);
   // Says that a job of the client has ended, and took so many seconds more than was charged. Does not throw.
   void Done(const std::string& client, double seconds);

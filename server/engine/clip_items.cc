@@ -153,12 +153,26 @@ absl::Status MakeFromPictures(ItemSink& sink, const models::ImageInput& input, c
   return frames->Finish(rate);
 }
 
+// Asks whether a clip of the size and length that the video claims would be accepted. A video that states no
+// length is taken for one frame, which takes the least time.
+absl::Status ConsiderVideo(const ItemSink& sink, const models::ImageInput& input, const Video& video) {
+  const double step = video.frames_per_second() / input.clip.frames_per_second;
+  const double claimed = std::ceil(static_cast<double>(video.claimed_frames()) / step - 1e-6);
+  const double most = static_cast<double>(input.clip.max_frames);
+  const auto frames = static_cast<int64_t>(std::max(1.0, std::min(claimed, most)));
+  return sink.Consider({BucketId(models::PlacementOfClip(input, video.size(), frames))});
+}
+
 absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
+  const std::string claim =
+      video.claimed_frames() > 0
+          ? absl::StrCat("; the file claims ",
+                         static_cast<double>(video.claimed_frames()) / video.frames_per_second(), " seconds")
+          : "";
   return absl::InvalidArgumentError(absl::StrCat(
       "the video is too long: at ", clip.frames_per_second, " frames per second the model takes at most ",
       clip.max_frames, " frames, ", static_cast<double>(clip.max_frames) / clip.frames_per_second,
-      " seconds; the file claims ", static_cast<double>(video.claimed_frames()) / video.frames_per_second(),
-      " seconds; split it into shorter videos"));
+      " seconds", claim, "; split it into shorter videos"));
 }
 
 // A video may have many more frames than the model takes, which are decoded and left out; a few bytes
@@ -182,6 +196,9 @@ absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, cons
   auto opened = decoder.OpenVideo(bytes, wanted);
   if (!opened.ok()) return AtItem(opened.status(), request, "clip", item);
   Video& video = **opened;
+  if (item == 0) {
+    if (absl::Status worth = ConsiderVideo(sink, input, video); !worth.ok()) return worth;
+  }
   const models::Size size = video.size();
   // FFmpeg keeps an index of the file and some frames, and one frame is converted.
   int64_t held = video.memory_bytes();

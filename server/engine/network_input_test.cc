@@ -382,6 +382,41 @@ TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {
   EXPECT_THAT(Refusal(std::vector<Picture>{RawVolume{}}, Clips(2)), HasSubstr("takes clips"));
 }
 
+TEST_F(NetworkInputTest, AVideoThatWouldBeRefusedAfterwardsIsNotDecoded) {
+  const auto video = [](int frames) {
+    return std::vector<Picture>{EncodedPicture{
+        .data = Shared(MotionJpegAvi({32, 32}, std::vector<std::string>(frames, LargeJpeg(32))))}};
+  };
+  std::vector<int64_t> buckets;
+  consider_ = [&](const BatchTask::Traits&, absl::Span<const int64_t> one) {
+    buckets.insert(buckets.end(), one.begin(), one.end());
+    return absl::ResourceExhaustedError("there is no room in time");
+  };
+  const auto bucket = [](int64_t frames) {
+    return BucketId(models::PlacementOfClip(Clips(2), {32, 32}, frames));
+  };
+  for (const int frames : {1, 5, 50}) {
+    const auto call = Call(video(frames));
+    EXPECT_EQ(Make(*call, Clips(2)).code(), absl::StatusCode::kResourceExhausted);
+  }
+  // The longest clip has six frames.
+  EXPECT_THAT(buckets, ElementsAre(bucket(1), bucket(5), bucket(6)));
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
+}
+
+TEST_F(NetworkInputTest, AVideoThatIsTooLongSaysWhatItClaims) {
+  admission_ = *Admission::Create({.max_decoded_bytes = 16 << 20}, Clock::Real());
+  limits_.max_pixels = 8 * 32 * 32;
+  std::string video = MotionJpegAvi({32, 32}, std::vector<std::string>(8, LargeJpeg(32)));
+  const auto refusal = [&] {
+    return Refusal(std::vector<Picture>{EncodedPicture{.data = Shared(video)}}, Clips(2));
+  };
+  EXPECT_THAT(refusal(), HasSubstr("at most 6 frames, 0.24 seconds; the file claims 0.32 seconds; split it"));
+  // The number of frames in the header of the stream.
+  video.replace(video.find("strh") + 40, 4, std::string(4, '\0'));
+  EXPECT_THAT(refusal(), HasSubstr("at most 6 frames, 0.24 seconds; split it"));
+}
+
 // Frames that the model does not see cost as much as others.
 TEST_F(NetworkInputTest, TheFramesOfAVideoAreBoundedTogether) {
   limits_.max_pixels = 32 * 32;
@@ -464,6 +499,18 @@ TEST_F(NetworkInputTest, VoxelsBecomeFloats) {
   const std::vector<float> pixels = PixelsOf(item, Volumes());
   for (size_t i = 0; i < 24; ++i) EXPECT_EQ(pixels[i], static_cast<float>(i));
   EXPECT_EQ(admission_->inflight().decoded_bytes, 3 * 4 * 24) << "input, result and answer";
+}
+
+TEST_F(NetworkInputTest, AVolumeThatWouldBeRefusedAfterwardsIsNotDecoded) {
+  std::vector<int64_t> buckets;
+  consider_ = [&](const BatchTask::Traits&, absl::Span<const int64_t> one) {
+    buckets.insert(buckets.end(), one.begin(), one.end());
+    return absl::ResourceExhaustedError("there is no room in time");
+  };
+  const auto call = Call(std::vector<Picture>{Voxels(2, 3, 4)});
+  EXPECT_EQ(Make(*call, Volumes()).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(buckets, ElementsAre(BucketId(models::PlacementOfVolume({3, 4}, 2))));
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
 }
 
 TEST_F(NetworkInputTest, VolumesAreBounded) {

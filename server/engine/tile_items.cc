@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -99,6 +100,14 @@ models::Size StoredSize(const Request& request, const PictureHeader& header) {
   return {header.height, header.width};
 }
 
+// The picture may be turned by its orientation, which only decoding tells.
+absl::Status CheckRegionFits(const std::optional<Region>& region, const PictureHeader& header) {
+  if (!region) return absl::OkStatus();
+  absl::Status upright = CheckWithin(*region, {header.height, header.width});
+  if (upright.ok() || CheckWithin(*region, {header.width, header.height}).ok()) return absl::OkStatus();
+  return upright;
+}
+
 // Adds the item of a tile, whose pixels are `part`. `writing` is as for ChargeWriting().
 absl::Status AddTile(ItemSink& sink, const models::ImageInput& input, const DecodedPicture& part,
                      int64_t& writing) {
@@ -133,7 +142,8 @@ absl::Status CheckTiles(const Request& request, const std::string& model,
   if (!models::IsValid(tiles)) {
     return Invalid("tiles",
                    absl::StrCat("have a size of ", tiles.size, " and an overlap of ", tiles.overlap,
-                                "; expected a size of at least 1, and an overlap of 0 to half of it"));
+                                "; expected a size of 1 to ", models::kMaxTileSize,
+                                ", and an overlap of 0 to half of it"));
   }
   if (!models::CanMergeTiles(description.task)) {
     return Invalid("tiles", absl::StrCat("are set, but the task of model '", model, "' is ",
@@ -157,6 +167,7 @@ absl::Status MakeTileItems(ItemSink& sink, const models::ImageInput& input, cons
   const auto header = decoder.ReadHeader(picture, wanted);
   if (!header.ok()) return at_item(header.status());
   if (absl::Status fits = CheckMaps(*header, map); !fits.ok()) return at_item(fits);
+  if (absl::Status within = CheckRegionFits(request.region, *header); !within.ok()) return at_item(within);
   const models::Size stored = StoredSize(request, *header);
   if (absl::Status fits = CheckPicture(sink, stored, tiles); !fits.ok()) return fits;
   if (absl::Status few = CheckStoredTiles(*header, stored, tiles, decoder.limits()); !few.ok()) return few;

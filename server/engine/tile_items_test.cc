@@ -218,8 +218,25 @@ TEST_F(TileItemsTest, WrongTilesAreRefused) {
   EXPECT_THAT(Refusal({.size = 24, .overlap = 0}),
               HasSubstr("tiles.size; tiles.size: is 24, but the picture is 23 x 17; expected 1 to 23"));
   EXPECT_THAT(Refusal({.size = 10, .overlap = 6}),
-              HasSubstr("expected a size of at least 1, and an overlap of 0"));
-  EXPECT_THAT(Refusal({.size = -1}), HasSubstr("expected a size of at least 1"));
+              HasSubstr("expected a size of 1 to 16777216, and an overlap of 0"));
+  EXPECT_THAT(Refusal({.size = -1}), HasSubstr("expected a size of 1 to 16777216"));
+  EXPECT_THAT(Refusal({.size = 16'777'217}), HasSubstr("a size of 16777217 and an overlap of 0; expected a "
+                                                       "size of 1 to 16777216"));
+}
+
+TEST_F(TileItemsTest, ARegionBeyondThePictureIsNoMatterOfTiles) {
+  const models::TileRules tiles = {.size = 10, .overlap = 2};
+  const auto beyond = [&](int width, int height) {
+    const auto call = Call(tiles, Counted(), Region{.x = 0, .y = 0, .width = width, .height = height});
+    const absl::Status status = Make(*call);
+    EXPECT_EQ(BadFieldOf(status), "region") << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("extends beyond the upright picture"));
+    return admission_->inflight().decoded_bytes;
+  };
+  // As many tiles as no picture may have, and a few.
+  EXPECT_EQ(beyond(1000, 1000), 0);
+  EXPECT_EQ(beyond(kWidth + 1, kHeight), 0);
+  EXPECT_GT(beyond(kHeight, kWidth), 0) << "a turned picture would have had it";
 }
 
 TEST_F(TileItemsTest, TooManyTilesAreRefusedBeforeAnyWork) {

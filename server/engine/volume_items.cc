@@ -16,6 +16,11 @@ absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, con
   if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(volume)); !taken.ok()) return taken;
   const auto header = decoder.ReadVolume(volume, input.volume.max_voxels, wanted);
   if (!header.ok()) return AtItem(header.status(), request, "volume", item);
+  const models::Placement placement =
+      models::PlacementOfVolume({header->height, header->width}, header->depth);
+  if (item == 0) {
+    if (absl::Status worth = sink.Consider({BucketId(placement)}); !worth.ok()) return worth;
+  }
   const int64_t voxels = header->voxels();
   // The network's input, its result, and the result as it is sent.
   const int64_t bytes = FloatBytes(3 * voxels) + decoder.CopiedVoxelBytes(volume, *header);
@@ -25,8 +30,6 @@ absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, con
   const absl::Span<float> values(room->get(), voxels);
   if (absl::Status written = decoder.DecodeVolume(volume, *header, values, wanted); !written.ok())
     return AtItem(written, request, "volume", item);
-  const models::Placement placement =
-      models::PlacementOfVolume({header->height, header->width}, header->depth);
   sink.AddItem({placement, absl::Span<const float>(values), *std::move(room)});
   sink.AddSent({.width = static_cast<int>(header->width),
                 .height = static_cast<int>(header->height),

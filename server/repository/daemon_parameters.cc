@@ -143,7 +143,9 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
                       (sides.second.empty() || absl::SimpleAtoi(sides.second, &tiles.overlap));
     if (!read || !models::IsValid(tiles))
       return Wrong(key, value,
-                   "SIZE:OVERLAP in pixels, e.g. 640:64, with an overlap of at most half of the size", check);
+                   absl::StrCat("SIZE:OVERLAP in pixels, e.g. 640:64, with a size of 1 to ",
+                                models::kMaxTileSize, " and an overlap of at most half of it"),
+                   check);
     return true;
   }
   if (key == "items") {

@@ -1,4 +1,4 @@
-#include "server/catalog/testing/failing_allocations.h"
+#include "server/core/testing/failing_allocations.h"
 
 #include <atomic>
 #include <cstdint>
@@ -17,6 +17,7 @@
 namespace saccade::server::testing {
 
 bool FailAllocationsFrom(size_t /*size*/) { return false; }
+bool FailAllocation(int64_t /*number*/) { return false; }
 
 }  // namespace saccade::server::testing
 
@@ -27,6 +28,8 @@ namespace {
 
 // Constant-initialised, so that it can be used before any constructor runs.
 constinit std::atomic<size_t> failing_size = SIZE_MAX;
+// Number of allocations before the one that fails; negative if none does.
+constinit std::atomic<int64_t> before_failing = -1;
 
 }  // namespace
 
@@ -35,11 +38,18 @@ bool FailAllocationsFrom(size_t size) {
   return true;
 }
 
+bool FailAllocation(int64_t number) {
+  before_failing = number;
+  return true;
+}
+
 }  // namespace saccade::server::testing
 
 // These replace the operators of the whole program.
 void* operator new(size_t size) {
   if (size >= saccade::server::testing::failing_size) throw std::bad_alloc();
+  if (saccade::server::testing::before_failing >= 0 && saccade::server::testing::before_failing-- == 0)
+    throw std::bad_alloc();
   void* const memory = std::malloc(size > 0 ? size : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
