@@ -8,24 +8,22 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/api/error.h"
+#include "models/graphs/testing/onnx_bytes.h"
 
 namespace saccade::models {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using testing::Message;
 
-std::string Message(int number, const std::string& bytes) {
-  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
-}
-
-// y = x, float32 [1].
-std::string Identity() {
+// y = x, float32 [1], where x has this name. `more` are fields of the graph.
+std::string Identity(const std::string& x = "x", const std::string& more = "") {
   const std::string type =
       Message(2, Message(1, std::string("\x08\x01", 2) + Message(2, Message(1, "\x08\x01"))));
-  const std::string node = Message(1, "x") + Message(2, "y") + Message(4, "Identity");
-  const std::string graph = Message(1, node) + Message(2, "g") + Message(11, Message(1, "x") + type) +
-                            Message(12, Message(1, "y") + type);
+  const std::string node = Message(1, x) + Message(2, "y") + Message(4, "Identity");
+  const std::string graph = Message(1, node) + Message(2, "g") + Message(11, Message(1, x) + type) +
+                            Message(12, Message(1, "y") + type) + more;
   return std::string("\x08\x08", 2) + Message(7, graph) + Message(8, "\x10\x11");
 }
 
@@ -52,6 +50,13 @@ class GraphCheckTest : public ::testing::Test {
 };
 
 TEST_F(GraphCheckTest, AGraphWithinTheLimitsPasses) { EXPECT_EQ(Outcome({}), "OK"); }
+
+TEST_F(GraphCheckTest, AnInputWhoseNameIsNoLineIsRefused) {
+  for (const std::string& name : {std::string("x\0", 2), std::string("\0", 1), std::string("x\ny")}) {
+    std::ofstream(path_, std::ios::binary) << Identity(name);
+    EXPECT_THAT(Outcome({}), HasSubstr("has a name that is empty or contains a NUL or a line feed")) << name;
+  }
+}
 
 TEST_F(GraphCheckTest, ACheckThatTakesTooLongIsGivenUp) {
   EXPECT_THAT(Outcome({.seconds = 0}), HasSubstr("had not read and compiled the file after 0 s"));
