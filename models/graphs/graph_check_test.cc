@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using testing::Message;
+using testing::Number;
 
 // y = x, float32 [1], where x has this name. `more` are fields of the graph.
 std::string Identity(const std::string& x = "x", const std::string& more = "") {
@@ -66,6 +67,44 @@ TEST_F(GraphCheckTest, ACheckThatNeedsTooMuchMemoryFails) {
   // Enough for the process, but not for the libraries.
   EXPECT_NE(Outcome({.memory_bytes = 4096}), "OK");
   EXPECT_NE(Outcome({.memory_bytes = uint64_t{64} << 20}), "OK");
+}
+
+// An initializer, float32 [bytes / 4], whose values are in the file graph_check.bin.
+std::string InGraphCheckBin(int number, uint64_t bytes) {
+  const auto entry = [](const std::string& key, const std::string& value) {
+    return Message(13, Message(1, key) + Message(2, value));
+  };
+  return Message(5, Number(1, bytes / 4) + Number(2, 1) + Message(8, "w" + std::to_string(number)) +
+                        entry("location", "graph_check.bin") + entry("offset", "0") +
+                        entry("length", std::to_string(bytes)) + Number(14, 1));
+}
+
+class SharedDataTest : public GraphCheckTest {
+ protected:
+  ~SharedDataTest() override { fs::remove(data_); }
+
+  // A graph of which so many tensors have all the values of a file of this size.
+  void Write(int tensors, uint64_t bytes) const {
+    std::ofstream(data_, std::ios::binary).flush();
+    fs::resize_file(data_, bytes);
+    std::string initializers;
+    for (int i = 0; i < tensors; ++i) initializers += InGraphCheckBin(i, bytes);
+    std::ofstream(path_, std::ios::binary) << Identity("x", initializers);
+  }
+
+  const fs::path data_ = fs::path(::testing::TempDir()) / "graph_check.bin";
+};
+
+TEST_F(SharedDataTest, AFileCountsOnceForTheLimitOfMemory) {
+  Write(256, 1 << 20);
+  EXPECT_EQ(Outcome({}), "OK");
+  // 8 times the file is too little for the libraries; 8 times all references would be 2 GiB.
+  EXPECT_NE(Outcome({.memory_bytes = 4096}), "OK");
+}
+
+TEST_F(SharedDataTest, ReferencesAreBoundedTogether) {
+  Write(65, uint64_t{1} << 30);
+  EXPECT_THAT(Outcome({}), HasSubstr("more than 68719476736 bytes of external data"));
 }
 
 // y = x + 1, float32 [1], whose 1 is in the .bin file.
