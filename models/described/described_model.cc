@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
+#include <span>
 #include <utility>
 
 #include "models/api/error.h"
@@ -127,14 +128,32 @@ class DescribedModel : public Model {
   std::vector<PictureOutputs> Outputs(const Batch& batch) const {
     Values inputs = {AsTaken(pictures_, batch.pixels)};
     if (pictures_.mask) inputs.emplace_back(MaskOf(*pictures_.mask, batch));
-    const Values values = program_->Run(std::move(inputs));
     std::vector<PictureOutputs> outputs(batch.placements.size());
-    for (size_t role = 0; role < values.size(); ++role) {
-      const bool whole = pictures_.roles[role] == Role::kLabels;
-      const at::Tensor all = values[role].toTensor().to(whole ? at::kLong : at::kFloat).contiguous();
-      for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(all[static_cast<int64_t>(i)]);
+    if (!program_->takes_one_row()) {
+      RunOnce(std::move(inputs), outputs);
+      return outputs;
+    }
+    // Outputs of different pictures are not joined: each may have another number of boxes.
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Values one;
+      for (const auto& input : inputs)
+        one.emplace_back(input.toTensor().narrow(0, static_cast<int64_t>(i), 1));
+      RunOnce(std::move(one), std::span(outputs).subspan(i, 1));
     }
     return outputs;
+  }
+
+  // Adds the outputs for a batch of as many pictures as `outputs` has.
+  void RunOnce(Values inputs, std::span<PictureOutputs> outputs) const {
+    const Values values = program_->Run(std::move(inputs));
+    for (size_t role = 0; role < values.size(); ++role) {
+      const bool whole = pictures_.roles[role] == Role::kLabels;
+      // A copy gives a graph its memory back, in which it computes the next picture.
+      const bool copy = program_->takes_one_row();
+      const at::ScalarType type = whole ? at::kLong : at::kFloat;
+      const at::Tensor all = values[role].toTensor().to(type, /*non_blocking=*/false, copy).contiguous();
+      for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(all[static_cast<int64_t>(i)]);
+    }
   }
 
   const std::unique_ptr<TensorProgram> program_;

@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -104,6 +106,51 @@ def forward(self, pixels):
       "the program computed a side of a box that is not finite, although the input is finite; its values "
       "may be too large for the network");
   EXPECT_FALSE(std::get<Failure>(results[1]).of_input);
+}
+
+// A detector that takes one picture alone, and finds as many boxes as its first value says.
+class OneByOne : public TensorProgram {
+ public:
+  explicit OneByOne(Signature signature) : signature_(std::move(signature)) {}
+
+  const Signature& signature() const override { return signature_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+  bool takes_one_row() const override { return true; }
+
+  std::vector<Value> Run(std::vector<Value> inputs) const override {
+    const at::Tensor pixels = inputs.at(0).toTensor();
+    EXPECT_EQ(pixels.size(0), 1);
+    const auto found = static_cast<int64_t>(pixels[0][0][0][0].item<float>());
+    at::Tensor boxes = at::zeros({1, found, 4});
+    for (int64_t i = 0; i < found; ++i) {
+      boxes[0][i][0] = static_cast<float>(i);
+      boxes[0][i][2] = static_cast<float>(i + 1);
+      boxes[0][i][3] = 1;
+    }
+    return {boxes, at::full({1, found, 2}, 0.75F)};
+  }
+
+ private:
+  const Signature signature_;
+  const std::vector<std::string> notes_;
+};
+
+TEST_F(DescribedModelTest, APictureOfABatchMayHaveAnotherNumberOfBoxes) {
+  PictureProgram pictures = ReadDescription(
+      R"({"input": {"resize": "longer", "size": 64}, "head": {"kind": "boxes"},
+          "outputs": {"boxes": "b", "scores": "s"}, "labels": ["cat", "dog"]})");
+  auto program = std::make_unique<OneByOne>(SignatureOf(pictures));
+  const auto model = MakeDescribedModel(std::move(program), std::move(pictures), {});
+  const Placement placement = PlacementOf(model->description().input, {64, 64});
+  at::Tensor pixels = at::zeros({3, 3, 64, 64});
+  pixels[0].fill_(3);
+  pixels[2].fill_(5);
+  const std::vector<TaskResult> results =
+      model->Run({.pixels = pixels, .placements = {placement, placement, placement}});
+  // Each box has a score for both classes.
+  EXPECT_EQ(std::get<Detections>(results.at(0)).items.size(), 6U);
+  EXPECT_EQ(std::get<Detections>(results.at(1)).items.size(), 0U);
+  EXPECT_EQ(std::get<Detections>(results.at(2)).items.size(), 10U);
 }
 
 }  // namespace

@@ -16,6 +16,16 @@ using Kind = JsonValue::Kind;
 
 [[noreturn]] void Fail(const std::string& what) { throw LoadError(what); }
 
+// Returns what `read` does. Its errors get the name of the file that it reads.
+template <typename Read>
+auto Named(const char* file, const Read& read) {
+  try {
+    return read();
+  } catch (const LoadError& error) {
+    Fail(std::string(file) + ": " + error.what());
+  }
+}
+
 struct KnownHead {
   const char* ending;
   HeadKind kind;
@@ -93,11 +103,15 @@ std::string ArchitectureOf(const JsonValue& config) {
   return names->items[0].text;
 }
 
-// "id2label": {"0": "cat", "1": "dog"}; every number from 0 has to be there.
+// "id2label": {"0": "cat", "1": "dog"}; every number from 0 has to be there. Bounded as the labels of a
+// saccade.json, because answers and pages repeat them.
 std::vector<std::string> LabelsOf(const JsonValue& config) {
   const JsonValue* names = config.Find("id2label");
   std::vector<std::string> labels;
   if (names == nullptr || names->kind != Kind::kObject) return labels;
+  if (static_cast<int64_t>(names->members.size()) > kMaxLabelCount)
+    Fail("config.json: id2label has " + std::to_string(names->members.size()) + " names, expected at most " +
+         std::to_string(kMaxLabelCount));
   std::map<std::string_view, const JsonValue*> by_number;
   for (const auto& [number, label] : names->members) by_number.emplace(number, &label);
   for (size_t i = 0; i < names->members.size(); ++i) {
@@ -105,7 +119,11 @@ std::vector<std::string> LabelsOf(const JsonValue& config) {
     if (found == by_number.end() || found->second->kind != Kind::kText)
       Fail("config.json: id2label has " + std::to_string(names->members.size()) + " names, but none for " +
            std::to_string(i));
-    labels.push_back(found->second->text);
+    const std::string& label = found->second->text;
+    if (label.empty() || label.size() > kMaxLabelBytes)
+      Fail("config.json: id2label has a name of " + std::to_string(label.size()) + " bytes for " +
+           std::to_string(i) + ", expected 1 to " + std::to_string(kMaxLabelBytes));
+    labels.push_back(label);
   }
   return labels;
 }
@@ -124,8 +142,9 @@ Activation ActivationOfClasses(const JsonValue& config, size_t labels) {
 }  // namespace
 
 PictureProgram ReadHuggingFace(std::string_view config_text, std::string_view processor_text) {
-  const JsonValue config = ParseJsonTree(config_text);
-  const JsonValue processor = ParseJsonTree(processor_text);
+  const JsonValue config = Named("config.json", [&] { return ParseJsonTree(config_text); });
+  const JsonValue processor =
+      Named("preprocessor_config.json", [&] { return ParseJsonTree(processor_text); });
   if (config.kind != Kind::kObject || processor.kind != Kind::kObject)
     Fail("config.json and preprocessor_config.json have to hold an object each");
   const std::string architecture = ArchitectureOf(config);
@@ -138,12 +157,14 @@ PictureProgram ReadHuggingFace(std::string_view config_text, std::string_view pr
          "ForImageClassification, ForObjectDetection, ForSemanticSegmentation, ForDepthEstimation or Model, "
          "or "
          "write a saccade.json");
-  PictureProgram program{.input = ReadPreprocessorConfig(processor)};
+  PictureProgram program{
+      .input = Named("preprocessor_config.json", [&] { return ReadPreprocessorConfig(processor); })};
   const ImageInput& input = program.input;
   if (input.fit == Fit::kCropCentre && found->kind != HeadKind::kClasses &&
       found->kind != HeadKind::kEmbedding)
     Fail(
-        "the pictures' centre is cut out, but the answers of " + Quote(architecture) +
+        "preprocessor_config.json: the pictures' centre is cut out, but the answers of " +
+        Quote(architecture) +
         " have positions in the whole picture; expected do_center_crop false (of a ConvNextImageProcessor: a "
         "shortest_edge of at least 384), or write a saccade.json");
   const bool fixed = IsFixedSize(input);

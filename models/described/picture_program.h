@@ -2,6 +2,7 @@
 // outputs mean. Does not include LibTorch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ namespace saccade::models {
 inline constexpr int64_t kMaxMaskSide = 512;
 // The largest Head::max_detections and Head::max_candidates.
 inline constexpr int64_t kMaxDetectionsKept = 10'000;
+// Of PictureProgram::labels, as of a labels file.
+inline constexpr int64_t kMaxLabelCount = 65'536;
+inline constexpr size_t kMaxLabelBytes = 256;
 
 enum class HeadKind {
   // Logits or probabilities of classes: [C].
@@ -130,8 +134,9 @@ Signature SignatureOf(const PictureProgram& program);
 // Reads a saccade.json. Throws a LoadError that names the key, what it is and what was expected.
 PictureProgram ReadDescription(std::string_view json);
 
-// Reads a folder of Hugging Face's: config.json and preprocessor_config.json. Throws a LoadError, which also
-// says if the architecture is not one whose head is known.
+// Reads a folder of Hugging Face's: config.json and preprocessor_config.json. Throws a LoadError, which
+// begins with the name of the file that is wrong, and also says if the architecture is not one whose head is
+// known.
 PictureProgram ReadHuggingFace(std::string_view config, std::string_view processor);
 
 }  // namespace saccade::models

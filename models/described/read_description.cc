@@ -11,7 +11,6 @@ namespace saccade::models {
 namespace {
 
 constexpr int64_t kMaxInputSide = 4096;
-constexpr int64_t kMaxLabelCount = 65'536;
 
 using Numbers = std::vector<double>;
 
@@ -314,7 +313,8 @@ std::vector<std::string> ReadLabels(const JsonValue* value) {
     throw LoadError("labels has " + std::to_string(value->items.size()) + " names, expected at most " +
                     std::to_string(kMaxLabelCount));
   for (const JsonValue& item : value->items) {
-    const bool fits = item.kind == JsonValue::Kind::kText && !item.text.empty() && item.text.size() <= 256;
+    const bool fits =
+        item.kind == JsonValue::Kind::kText && !item.text.empty() && item.text.size() <= kMaxLabelBytes;
     if (!fits)
       throw LoadError("labels: entry " + std::to_string(labels.size()) + " is no name of 1 to 256 bytes");
     labels.push_back(item.text);

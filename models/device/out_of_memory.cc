@@ -12,8 +12,9 @@ namespace {
 
 // cudaErrorMemoryAllocation; CUDA's numbers are part of its ABI.
 constexpr int kCudaNoMemory = 2;
-// TorchScript rethrows what it caught with only the text.
-constexpr std::array<std::string_view, 6> kTexts = {"DefaultCPUAllocator: can't allocate memory",
+// TorchScript and packages rethrow what they caught with only the text.
+constexpr std::array<std::string_view, 7> kTexts = {"std::bad_alloc",
+                                                    "DefaultCPUAllocator: can't allocate memory",
                                                     "DefaultCPUAllocator: not enough memory",
                                                     "CUDA out of memory",
                                                     "CUDA error: out of memory",

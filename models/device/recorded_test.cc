@@ -428,6 +428,7 @@ TEST(OutOfMemoryTest, IsKnownByTypeCodeAndText) {
   EXPECT_TRUE(is(c10::AcceleratorError({__func__, __FILE__, __LINE__}, 2, "CUDA error: out of memory")));
   EXPECT_TRUE(is(std::runtime_error("The following operation failed: CUDA out of memory. Tried to")));
   EXPECT_TRUE(is(std::runtime_error("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
+  EXPECT_TRUE(is(std::runtime_error("the package failed: Error: std::bad_alloc")));
   EXPECT_FALSE(is(c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700, "CUDA error: illegal")));
   EXPECT_FALSE(is(std::runtime_error("out of range")));
   try {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include "models/api/error.h"
@@ -32,17 +33,23 @@ uint64_t SizeOf(const fs::path& path, uint64_t max, const char* advice) {
                   " bytes, expected at most " + std::to_string(max));
 }
 
-// Returns the bytes of the file and of what it refers to.
+// Returns the bytes of the file and of the files that it refers to, each of which counts once.
 uint64_t CheckOnnx(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   uint64_t bytes = SizeOf(path, kMaxOnnxBytes, "expected an ONNX model; save larger ones with external data");
   const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxOnnxBytes);
   const Bytes content = file->bytes();
   const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
+  std::set<fs::path> counted;
+  // Of all references, many of which may be to the same bytes: OpenVINO copies each.
+  uint64_t referred = 0;
   for (const ExternalData& data : LookThroughOnnx(text)) {
     CheckExternalData(data, folder);
-    bytes += data.length > 0 ? data.length : fs::file_size(folder / data.location);
-    if (bytes > kMaxDataBytes)
+    const fs::path data_file = fs::canonical(folder / data.location);
+    const uint64_t size = fs::file_size(data_file);
+    if (counted.insert(data_file).second) bytes += size;
+    referred += data.length > 0 ? data.length : size;
+    if (bytes > kMaxDataBytes || referred > kMaxDataBytes)
       throw LoadError("the ONNX model has more than " + std::to_string(kMaxDataBytes) +
                       " bytes of external data");
   }

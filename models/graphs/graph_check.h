@@ -8,7 +8,8 @@
 namespace saccade::models {
 
 struct GraphCheckLimits {
-  // Address space of the checking process beyond 8 times the size of the files.
+  // Address space of the checking process beyond 8 times the size of the files. Each file counts once,
+  // however many tensors refer to it.
   uint64_t memory_bytes = uint64_t{2} << 30;
   int processor_seconds = 600;
   // Until the check is given up.

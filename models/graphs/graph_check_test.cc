@@ -8,24 +8,23 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/api/error.h"
+#include "models/graphs/testing/onnx_bytes.h"
 
 namespace saccade::models {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using testing::Message;
+using testing::Number;
 
-std::string Message(int number, const std::string& bytes) {
-  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
-}
-
-// y = x, float32 [1].
-std::string Identity() {
+// y = x, float32 [1], where x has this name. `more` are fields of the graph.
+std::string Identity(const std::string& x = "x", const std::string& more = "") {
   const std::string type =
       Message(2, Message(1, std::string("\x08\x01", 2) + Message(2, Message(1, "\x08\x01"))));
-  const std::string node = Message(1, "x") + Message(2, "y") + Message(4, "Identity");
-  const std::string graph = Message(1, node) + Message(2, "g") + Message(11, Message(1, "x") + type) +
-                            Message(12, Message(1, "y") + type);
+  const std::string node = Message(1, x) + Message(2, "y") + Message(4, "Identity");
+  const std::string graph = Message(1, node) + Message(2, "g") + Message(11, Message(1, x) + type) +
+                            Message(12, Message(1, "y") + type) + more;
   return std::string("\x08\x08", 2) + Message(7, graph) + Message(8, "\x10\x11");
 }
 
@@ -53,6 +52,13 @@ class GraphCheckTest : public ::testing::Test {
 
 TEST_F(GraphCheckTest, AGraphWithinTheLimitsPasses) { EXPECT_EQ(Outcome({}), "OK"); }
 
+TEST_F(GraphCheckTest, AnInputWhoseNameIsNoLineIsRefused) {
+  for (const std::string& name : {std::string("x\0", 2), std::string("\0", 1), std::string("x\ny")}) {
+    std::ofstream(path_, std::ios::binary) << Identity(name);
+    EXPECT_THAT(Outcome({}), HasSubstr("has a name that is empty or contains a NUL or a line feed")) << name;
+  }
+}
+
 TEST_F(GraphCheckTest, ACheckThatTakesTooLongIsGivenUp) {
   EXPECT_THAT(Outcome({.seconds = 0}), HasSubstr("had not read and compiled the file after 0 s"));
 }
@@ -61,6 +67,44 @@ TEST_F(GraphCheckTest, ACheckThatNeedsTooMuchMemoryFails) {
   // Enough for the process, but not for the libraries.
   EXPECT_NE(Outcome({.memory_bytes = 4096}), "OK");
   EXPECT_NE(Outcome({.memory_bytes = uint64_t{64} << 20}), "OK");
+}
+
+// An initializer, float32 [bytes / 4], whose values are in the file graph_check.bin.
+std::string InGraphCheckBin(int number, uint64_t bytes) {
+  const auto entry = [](const std::string& key, const std::string& value) {
+    return Message(13, Message(1, key) + Message(2, value));
+  };
+  return Message(5, Number(1, bytes / 4) + Number(2, 1) + Message(8, "w" + std::to_string(number)) +
+                        entry("location", "graph_check.bin") + entry("offset", "0") +
+                        entry("length", std::to_string(bytes)) + Number(14, 1));
+}
+
+class SharedDataTest : public GraphCheckTest {
+ protected:
+  ~SharedDataTest() override { fs::remove(data_); }
+
+  // A graph of which so many tensors have all the values of a file of this size.
+  void Write(int tensors, uint64_t bytes) const {
+    std::ofstream(data_, std::ios::binary).flush();
+    fs::resize_file(data_, bytes);
+    std::string initializers;
+    for (int i = 0; i < tensors; ++i) initializers += InGraphCheckBin(i, bytes);
+    std::ofstream(path_, std::ios::binary) << Identity("x", initializers);
+  }
+
+  const fs::path data_ = fs::path(::testing::TempDir()) / "graph_check.bin";
+};
+
+TEST_F(SharedDataTest, AFileCountsOnceForTheLimitOfMemory) {
+  Write(256, 1 << 20);
+  EXPECT_EQ(Outcome({}), "OK");
+  // 8 times the file is too little for the libraries; 8 times all references would be 2 GiB.
+  EXPECT_NE(Outcome({.memory_bytes = 4096}), "OK");
+}
+
+TEST_F(SharedDataTest, ReferencesAreBoundedTogether) {
+  Write(65, uint64_t{1} << 30);
+  EXPECT_THAT(Outcome({}), HasSubstr("more than 68719476736 bytes of external data"));
 }
 
 // y = x + 1, float32 [1], whose 1 is in the .bin file.

@@ -17,7 +17,13 @@ Port AsPort(const GraphPort& seen) {
     const size_t end = std::min(names.find('\n'), names.size());
     port.names.emplace_back(names.substr(0, end));
     names.remove_prefix(std::min(end + 1, names.size()));
+    const std::string& name = port.names.back();
+    if (name.empty() || !IsUtf8(name))
+      throw LoadError("an input or output of the graph is named " + Quote(name) +
+                      ", expected a name of UTF-8 that is not empty; rename it in the graph");
   }
+  if (port.names.empty())
+    throw LoadError("an input or output of the graph has no name; give it one, and export the graph again");
   if (seen.rank > 0) port.dims.assign(seen.dims, seen.dims + seen.rank);
   return port;
 }
@@ -80,12 +86,15 @@ bool TakesOneRow(const Ports& ports) {
                      [](const Port& port) { return !port.dims.empty() && port.dims.front() == 1; });
 }
 
-void CheckBatch(const Ports& ports) {
+void CheckBatch(const Ports& ports, int64_t max_batch) {
+  const std::string expected =
+      max_batch == 1 ? "with max_batch_size 1 it has to be 1 or open" : "batches need it open";
   for (const Port& port : ports.inputs) {
     if (port.dims.empty() || port.dims.front() == -1) continue;
-    throw LoadError("input '" + port.names.front() + "' of the graph is " + DescribePort(port) +
-                    ", whose first size is fixed, but batches need it open; export the graph with a dynamic "
-                    "batch, or set max_batch_size to " +
+    if (max_batch == 1 && port.dims.front() == 1) continue;
+    throw LoadError("input " + Quote(port.names.front()) + " of the graph is " + DescribePort(port) +
+                    ", whose first size is fixed, but " + expected +
+                    "; export the graph with a dynamic batch, or set max_batch_size to " +
                     (port.dims.front() == 1 ? "1" : "0 and give all dims"));
   }
 }
@@ -128,9 +137,9 @@ MatchedPorts MatchPorts(const Ports& ports, const Signature& signature) {
   matched.inputs = Match(ports.inputs, signature.inputs, signature.batched, true, "input");
   // The head says which sizes it takes, and answers are checked against the configuration.
   matched.outputs = Match(ports.outputs, signature.outputs, signature.batched, false, "output");
-  if (signature.max_batch == 1 || !signature.batched) return matched;
-  matched.one_row = signature.may_split && TakesOneRow(ports);
-  if (!matched.one_row) CheckBatch(ports);
+  if (!signature.batched) return matched;
+  matched.one_row = signature.max_batch != 1 && signature.may_split && TakesOneRow(ports);
+  if (!matched.one_row) CheckBatch(ports, signature.max_batch);
   return matched;
 }
 

@@ -31,6 +31,7 @@ struct MatchedPorts {
   bool one_row = false;
 };
 
+// Throws a LoadError if a name is empty or not UTF-8.
 Ports ReadPorts(const GraphApi& api, const SaccadeGraph* graph);
 
 // Returns "FP32 [-1,3,224,224]".

@@ -1,7 +1,6 @@
 #include "models/graphs/graph_program.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -59,25 +58,10 @@ class Graph : public TensorProgram {
 
   const Signature& signature() const override { return options_.signature; }
   const std::vector<std::string>& notes() const override { return notes_; }
+  bool takes_one_row() const override { return ports_.one_row; }
 
   std::vector<Value> Run(std::vector<Value> inputs) const override {
     const int64_t rows = RowsOf(signature(), inputs);
-    if (!ports_.one_row || rows <= 1) return Pass(rows, inputs);
-    std::vector<std::vector<at::Tensor>> parts(ports_.outputs.size());
-    for (int64_t row = 0; row < rows; ++row) {
-      std::vector<Value> one;
-      for (const Value& input : inputs) one.emplace_back(input.toTensor().narrow(0, row, 1));
-      const std::vector<Value> found = Pass(1, one);
-      for (size_t i = 0; i < parts.size(); ++i) parts[i].push_back(found[i].toTensor());
-    }
-    std::vector<Value> outputs;
-    for (const std::vector<at::Tensor>& part : parts) outputs.emplace_back(at::cat(part));
-    return outputs;
-  }
-
- private:
-  // The outputs for a batch of `rows`.
-  std::vector<Value> Pass(int64_t rows, const std::vector<Value>& inputs) const {
     std::vector<GraphTensor> tensors(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       const at::Tensor& input = inputs[i].toTensor();
@@ -97,6 +81,7 @@ class Graph : public TensorProgram {
     return CheckOutputs(signature(), rows, std::move(outputs));
   }
 
+ private:
   Value Output(const std::shared_ptr<SaccadeGraphPass>& pass, size_t index) const {
     GraphTensor tensor{};
     std::array<int64_t, kMaxGraphRank> dims{};

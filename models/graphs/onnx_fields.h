@@ -30,6 +30,8 @@ class OnnxFields {
   bool Next(OnnxField& field) {
     if (rest_.empty()) return false;
     const uint64_t tag = Varint();
+    // Protobuf keeps the lower 32 bits, and so reads the field as another one.
+    if (tag >> 32 != 0) Refuse("has a field whose number and kind take more than 32 bits");
     field = {.number = tag >> 3, .wire = static_cast<OnnxWire>(tag & 7), .bytes = {}, .value = 0};
     if (field.number == 0) Refuse("has a field without a number");
     switch (field.wire) {

@@ -137,6 +137,8 @@ class Look {
     std::string_view value;
     OnnxFields fields(bytes, "an entry of external data");
     for (OnnxField field; fields.Next(field);) {
+      // Protobuf leaves a field of another kind out; taken here, it would empty the key or the value.
+      if (field.wire != OnnxWire::kBytes) continue;
       if (field.number == kKey) key = field.bytes;
       if (field.number == kValue) value = field.bytes;
     }

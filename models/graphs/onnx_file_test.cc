@@ -17,8 +17,10 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Message;
+using testing::Number;
 using testing::OnnxModel;
 using ::testing::SizeIs;
+using testing::Varint;
 
 std::string Entry(const std::string& key, const std::string& value) {
   return Message(13, Message(1, key) + Message(2, value));
@@ -100,6 +102,27 @@ TEST(OnnxFileTest, AnOffsetThatIsNoNumberIsRefused) {
 TEST(OnnxFileTest, SeveralLocationsAreRefused) {
   const std::string tensor = Message(8, "w") + Entry("location", "a") + Entry("location", "../b");
   EXPECT_THAT(WhyNot(OnnxModel(Message(5, tensor))), HasSubstr("has several locations: 'a' and '../b'"));
+}
+
+// A number in place of a text: protobuf keeps the text.
+TEST(OnnxFileTest, AFieldOfAnotherKindHidesNoLocation) {
+  const std::string memory = Message(1, "location") + Message(2, "*/_ORT_MEM_ADDR_/*");
+  for (const uint64_t number : {1, 2}) {
+    const std::string hidden = Message(13, memory + Number(number, 0));
+    const auto found = LookThroughOnnx(OnnxModel(Message(5, Message(8, "w") + hidden)));
+    ASSERT_THAT(found, SizeIs(1)) << number;
+    EXPECT_EQ(found[0].location, "*/_ORT_MEM_ADDR_/*") << number;
+    const std::string both = Message(8, "w") + Entry("location", "a") + hidden;
+    EXPECT_THAT(WhyNot(OnnxModel(Message(5, both))), HasSubstr("has several locations")) << number;
+  }
+}
+
+TEST(OnnxFileTest, ATagOfMoreThan32BitsIsRefused) {
+  const std::string entry = Message(1, "location") + Message(2, "*/_ORT_MEM_ADDR_/*");
+  // Protobuf reads this as field 13, the external data.
+  const std::string hidden = Varint(106 + (uint64_t{1} << 32)) + Varint(entry.size()) + entry;
+  EXPECT_THAT(WhyNot(OnnxModel(Message(5, Message(8, "w") + hidden))),
+              HasSubstr("a tensor has a field whose number and kind take more than 32 bits"));
 }
 
 class ExternalDataTest : public ::testing::Test {

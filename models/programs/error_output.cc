@@ -24,7 +24,9 @@ class ErrorsByThread final : public std::streambuf {
     // Never destroyed: std::cerr is used until the process ends.
     static const auto* const installed = [] {
       auto* const errors = new ErrorsByThread;
-      errors->original_ = std::cerr.rdbuf(errors);
+      // First: other threads may write as soon as the buffer is in place.
+      errors->original_ = std::cerr.rdbuf();
+      std::cerr.rdbuf(errors);
       return errors;
     }();
     return installed->original_;

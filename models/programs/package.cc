@@ -20,6 +20,7 @@
 #include "models/api/error.h"
 #include "models/api/error_text.h"
 #include "models/device/libtorch_version.h"
+#include "models/device/out_of_memory.h"
 #include "models/programs/error_output.h"
 #include "models/programs/positions.h"
 #include "models/programs/program_options.h"
@@ -192,7 +193,9 @@ class Package : public TensorProgram {
     if (!twice_.load(std::memory_order_relaxed)) {
       try {
         return RunAll(tensors);
-      } catch (const std::exception&) {
+      } catch (const std::exception& error) {
+        // Says nothing about the number of rows, and two rows take more.
+        if (IsOutOfMemory(error)) throw;
         std::vector<at::Tensor> results = RunTwice(tensors);
         twice_.store(true, std::memory_order_relaxed);
         return results;

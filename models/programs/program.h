@@ -29,6 +29,9 @@ class TensorProgram {
   virtual const std::vector<std::string>& notes() const = 0;
   // A remark that Run() has brought; empty if there is none.
   virtual std::string remark() const { return ""; }
+  // Whether Run() takes one row alone, although larger batches may come: the caller runs it for each row.
+  // Only where Signature::may_split allows it.
+  virtual bool takes_one_row() const { return false; }
 
   // `inputs` has one value per input of the signature, in its order: None for a missing optional one, the
   // others of its types and dims (the caller must check this, as some programs read beyond tensors that are

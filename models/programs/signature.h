@@ -31,7 +31,7 @@ struct Signature {
   bool strict_outputs = false;
   // Rows of the largest batch; 0 if unknown.
   int64_t max_batch = 0;
-  // Whether a graph that takes one row alone may be run for the rows of a batch one after another.
+  // Whether the caller runs a graph that takes one row alone for the rows of a batch one after another.
   bool may_split = false;
 };
 

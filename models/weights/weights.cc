@@ -22,7 +22,6 @@
 namespace saccade::models {
 namespace {
 
-// More than any network here needs, and less than a machine's memory.
 constexpr size_t kMaxNamesListed = 20;
 constexpr std::string_view kWeightSuffix = ".weight";
 
@@ -245,7 +244,8 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
   return loaded;
 }
 
-// Parses the file. The error for a file that torch.save should have written does not speak of safetensors.
+// Parses the file. A .pt or .pth file that is neither an archive nor a pickle would be read as safetensors,
+// and the error would speak of their header, which the file was never meant to have.
 std::vector<TensorEntry> ParseNamed(const std::string& path, Bytes file) {
   const bool torch = path.ends_with(".pt") || path.ends_with(".pth");
   const std::string_view start(reinterpret_cast<const char*>(file.data()), file.size());

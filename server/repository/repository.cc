@@ -84,8 +84,9 @@ absl::StatusOr<std::shared_ptr<const models::PictureProgram>> ReadPictures(const
     return std::make_shared<const models::PictureProgram>(described ? models::ReadDescription(*text)
                                                                     : models::ReadHuggingFace(*text, *other));
   } catch (const models::LoadError& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(described ? ours.shown() : processor.shown(), ": ", error.what()));
+    // Which of Hugging Face's files is wrong, the error says itself.
+    const std::string file = described ? absl::StrCat(ours.shown(), ": ") : absl::StrCat(model.shown(), "/");
+    return absl::InvalidArgumentError(absl::StrCat(file, error.what()));
   }
 }
 

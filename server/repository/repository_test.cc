@@ -418,6 +418,21 @@ TEST(RepositoryTest, ARequestsConfigurationStandsForTheFile) {
               HasSubstr("the request's configuration: max_batch_size: is 70000"));
 }
 
+TEST(RepositoryTest, AnErrorInAHuggingFaceFolderNamesItsFile) {
+  TestRepository repository;
+  repository.Write("m/config.pbtxt", kConfig);
+  repository.Write("m/1/weights.pt", "w");
+  repository.Write("m/config.json", "{");
+  repository.Write("m/preprocessor_config.json", "{}");
+  const auto why_not = [&] {
+    return std::string(ReadModel(repository.string(), "m", {}).status().message());
+  };
+  EXPECT_THAT(why_not(), AllOf(HasSubstr("m/config.json: JSON at byte 1"), Not(HasSubstr("preprocessor"))));
+  repository.Write("m/config.json", "{}");
+  repository.Write("m/preprocessor_config.json", "[");
+  EXPECT_THAT(why_not(), HasSubstr("m/preprocessor_config.json: JSON at byte 1"));
+}
+
 TEST(RepositoryTest, WarmUpFilesLieInTheModelsFolder) {
   TestRepository repository;
   const auto config = [](absl::string_view file) {

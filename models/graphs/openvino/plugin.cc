@@ -8,7 +8,9 @@
 #include <memory>
 #include <mutex>
 #include <openvino/openvino.hpp>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,7 +90,14 @@ Port Describe(const ov::Output<const ov::Node>& output) {
   std::vector<std::string> names(output.get_names().begin(), output.get_names().end());
   std::sort(names.begin(), names.end());
   if (names.empty()) names.push_back(output.get_node()->get_friendly_name());
-  for (const std::string& name : names) port.names += name + "\n";
+  for (const std::string& name : names) {
+    // A line feed ends a name at the daemon, and a NUL all of them.
+    if (name.empty() || name.find_first_of(std::string_view("\n\0", 2)) != std::string::npos)
+      throw std::runtime_error(
+          "an input or output of the graph has a name that is empty or contains a NUL or a line feed; "
+          "expected a text of one line; rename it in the graph");
+    port.names += name + "\n";
+  }
   port.type = NumberOf(output.get_element_type());
   const ov::PartialShape& shape = output.get_partial_shape();
   if (shape.rank().is_dynamic()) return port;
@@ -134,8 +143,10 @@ struct saccade::models::SaccadeGraph {
   ov::CompiledModel compiled;
   std::vector<Port> inputs, outputs;
   std::mutex mutex;
-  // Guarded by `mutex`: requests whose outputs are no longer held.
+  // Guarded by `mutex`: requests whose outputs are no longer held, at most `max_idle`.
   std::vector<ov::InferRequest> idle;
+  // The number of instances, and so of passes that compute at a time. Answers that wait may have held more.
+  size_t max_idle = 1;
 
   ov::InferRequest Take() {
     {
@@ -173,6 +184,7 @@ const char* Runtime() {
 SaccadeGraph* Load(const GraphLoadOptions* options, char* error, size_t error_size) {
   return Guarded<SaccadeGraph*>(error, error_size, nullptr, [&] {
     auto graph = std::make_unique<SaccadeGraph>();
+    graph->max_idle = static_cast<size_t>(options->instances);
     const std::shared_ptr<ov::Model> model = TheCore().read_model(options->path);
     graph->compiled = TheCore().compile_model(model, "CPU", SettingsOf(*options));
     for (const auto& input : graph->compiled.inputs()) graph->inputs.push_back(Describe(input));
@@ -238,7 +250,8 @@ void Release(SaccadeGraphPass* pass) {
     const std::unique_ptr<SaccadeGraphPass> ended(pass);
     ended->outputs.clear();
     const std::lock_guard<std::mutex> lock(ended->graph->mutex);
-    ended->graph->idle.push_back(std::move(ended->request));
+    if (ended->graph->idle.size() < ended->graph->max_idle)
+      ended->graph->idle.push_back(std::move(ended->request));
     return 0;
   });
 }

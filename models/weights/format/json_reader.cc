@@ -139,8 +139,13 @@ double JsonReader::ReadNumber() {
                       rest[digit + 1] >= '0' && rest[digit + 1] <= '9';
   double value = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-  if (!starts || padded || error != std::errc()) Fail("expected a finite number");
-  position_ += static_cast<size_t>(end - rest.data());
+  const std::string_view read = rest.substr(0, static_cast<size_t>(end - rest.data()));
+  // from_chars() takes "1." and "1.e5", which JSON does not have.
+  const size_t point = read.find('.');
+  const bool cut = point != std::string_view::npos &&
+                   (point + 1 == read.size() || read[point + 1] < '0' || read[point + 1] > '9');
+  if (!starts || padded || cut || error != std::errc()) Fail("expected a finite number");
+  position_ += read.size();
   return value;
 }
 

@@ -1,5 +1,5 @@
-// A strict JSON reader (RFC 8259) for headers whose structure is known: the caller requests each next
-// element. It builds no tree and does not recurse, so the caller bounds depth and memory.
+// A strict JSON reader (RFC 8259): the caller requests each next element. It builds no tree and does not
+// recurse, so the caller bounds depth and memory.
 #pragma once
 
 #include <cstdint>

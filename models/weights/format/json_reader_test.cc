@@ -49,6 +49,22 @@ TEST(JsonReader, ReadsWholeNumbersOnly) {
   }
 }
 
+TEST(JsonReader, ReadsNumbersAsJsonHasThem) {
+  const auto number = [](const std::string& text) {
+    JsonReader json(text);
+    const double value = json.ReadNumber();
+    json.ExpectEnd();
+    return value;
+  };
+  EXPECT_EQ(number("0"), 0);
+  EXPECT_EQ(number("-1.50"), -1.5);
+  EXPECT_EQ(number("1e5"), 1e5);
+  EXPECT_EQ(number("1.0E+2"), 100);
+  for (const char* text :
+       {"1.", "-1.", "1.e5", "1.E-5", ".5", "+1", "01", "-", "1e", "1.5.", "inf", "nan", "1e999", ""})
+    EXPECT_THROW(number(text), LoadError) << text;
+}
+
 TEST(JsonReader, TellsWhereAndWhat) {
   JsonReader json("{ x");
   json.Expect('{');

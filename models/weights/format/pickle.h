@@ -1,5 +1,6 @@
-// A pickle virtual machine that supports only what a state_dict needs. It calls nothing, imports nothing and
-// allocates at most a small multiple of its input.
+// A pickle virtual machine that supports only what a state_dict needs. It calls and imports nothing. A byte
+// of its input may make a value of 120 bytes, and a tensor takes some hundred more; it makes at most two
+// million values, and allocates about a gigabyte at most.
 #pragma once
 
 #include <cstdint>

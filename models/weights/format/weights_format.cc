@@ -13,8 +13,10 @@ std::vector<TensorEntry> ParseWeights(Bytes file) {
   const std::string_view start(reinterpret_cast<const char*>(file.data()), file.size());
   const bool archive = start.starts_with(std::string_view("PK\x03\x04", 4));
   // Safetensors' header may have a length that begins like a pickle: 640 bytes, for example. It follows the
-  // eight bytes of the length, and begins with a brace.
-  const bool pickle = start.starts_with("\x80\x02") && !(start.size() > 8 && start[8] == '{');
+  // eight bytes of the length, and begins with a brace. Pickles of protocols 3 to 5 are refused by
+  // ParseStateDict(), in words about pickles.
+  const bool pickle = start.size() > 1 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5 &&
+                      !(start.size() > 8 && start[8] == '{');
   if (archive || pickle) return ParseStateDict(file);
   return ParseSafetensors(file);
 }
@@ -23,22 +25,23 @@ bool IsBatchCounter(std::string_view name) { return name.ends_with(".num_batches
 
 std::string WrappersPrefix(const std::vector<TensorEntry>& entries) {
   constexpr std::array<std::string_view, 3> kWrappers = {"module.", "model.", "_orig_mod."};
-  std::string prefix;
-  if (entries.empty()) return prefix;
-  const auto all_begin_with = [&](const std::string& beginning) {
-    return std::all_of(entries.begin(), entries.end(),
-                       [&](const TensorEntry& entry) { return entry.name.starts_with(beginning); });
+  if (entries.empty()) return "";
+  // Of the prefix that was found, which is not compared again: names may be long.
+  size_t length = 0;
+  const auto all_go_on_with = [&](std::string_view wrapper) {
+    return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
+      return std::string_view(entry.name).substr(length).starts_with(wrapper);
+    });
   };
   for (bool found = true; found;) {
     found = false;
     for (const std::string_view wrapper : kWrappers) {
-      const std::string longer = prefix + std::string(wrapper);
-      if (!all_begin_with(longer)) continue;
-      prefix = longer;
+      if (!all_go_on_with(wrapper)) continue;
+      length += wrapper.size();
       found = true;
     }
   }
-  return prefix;
+  return entries.front().name.substr(0, length);
 }
 
 }  // namespace saccade::models

@@ -11,6 +11,7 @@
 
 #include "models/api/error.h"
 #include "models/weights/format/mapped_file.h"
+#include "models/testing/thread_seconds.h"
 #include "models/weights/format/testing/files.h"
 
 namespace saccade::models {
@@ -31,7 +32,27 @@ TEST(ParseWeights, TellsFormatsByContent) {
   EXPECT_EQ(padded.substr(0, 2), "\x80\x02");
   EXPECT_EQ(ParseWeights(AsBytes(padded)).size(), 1U);
   EXPECT_THROW(ParseWeights(AsBytes("\x80\x02}.")), LoadError);
+  // Protocols of pickles that torch.save does not write.
+  for (const char* pickle : {"\x80\x03}q\x01(XY", "\x80\x04\x95 and so on", "\x80\x05}."}) {
+    try {
+      ParseWeights(AsBytes(pickle));
+      FAIL() << pickle;
+    } catch (const LoadError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("a pickle that torch.save did not write"));
+    }
+  }
   EXPECT_THROW(ParseWeights(AsBytes("")), LoadError);
+}
+
+TEST(WrappersPrefix, TakesTimeThatIsLinearInTheNames) {
+  TensorEntry entry;
+  for (int i = 0; i < 150'000; ++i) entry.name += "module.";
+  const size_t length = entry.name.size();
+  entry.name += "weight";
+  const std::vector<TensorEntry> entries = {entry, entry};
+  std::string prefix;
+  EXPECT_LT(testing::ThreadSeconds([&] { prefix = WrappersPrefix(entries); }), 0.5);
+  EXPECT_EQ(prefix, entry.name.substr(0, length));
 }
 
 // Reads everything that the entry claims to reach, so that a sanitizer detects a wrong claim.
