@@ -173,9 +173,9 @@ TEST(MetricsTest, EveryShedReasonHasASeries) {
   const std::string text = metrics.Exposition();
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"queue_full\"}"), 1);
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"draining\"}"), 2);
-  for (const char* reason : {"requests", "bytes", "decoded_bytes", "deadline", "cancelled", "model_bound",
-                             "client_rate", "predicted_late", "client_requests", "client_bytes",
-                             "client_decoded_bytes"}) {
+  for (const char* reason :
+       {"requests", "bytes", "decoded_bytes", "deadline", "cancelled", "model_bound", "client_rate",
+        "predicted_late", "client_requests", "client_bytes", "client_decoded_bytes"}) {
     EXPECT_EQ(Value(text, std::string("saccade_shed_total{reason=\"") + reason + "\"}"), 0);
   }
 }
