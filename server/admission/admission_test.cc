@@ -311,7 +311,7 @@ TEST(AdmissionTest, AClientLeavesHalfOfTheDecodedBytesToOthers) {
   large->ReturnRequest();
   auto again = admission->Admit({.client = "a"});
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(ShedReasonOf(again->AddDecodedBytes(26)), ShedReason::kDecodedBytes);
+  EXPECT_EQ(ShedReasonOf(again->AddDecodedBytes(26)), ShedReason::kClientDecodedBytes);
   EXPECT_TRUE(again->AddDecodedBytes(25).ok()) << "what was given back counts no more";
   EXPECT_TRUE(small->AddDecodedBytes(25).ok());
   ExpectInflight(*admission, 2, 0, 50);

@@ -39,7 +39,7 @@ absl::Status ClientShares::Check(absl::string_view client, const Inflight& more,
   }
   constexpr Shared kShared[] = {
       {"requests", "--max-inflight-requests", &Inflight::requests, ShedReason::kClientRequests},
-      {"decoded bytes", "--max-decoded-bytes", &Inflight::decoded_bytes, ShedReason::kDecodedBytes},
+      {"decoded bytes", "--max-decoded-bytes", &Inflight::decoded_bytes, ShedReason::kClientDecodedBytes},
   };
   for (const Shared& shared : kShared) {
     absl::Status fits = CheckShared(shared, client, held_now, more, now, retry_after);
@@ -60,7 +60,7 @@ absl::Status ClientShares::CheckBytes(const Inflight& held_now, int64_t more, in
   absl::Status refused = absl::ResourceExhaustedError(
       absl::StrCat("the client is at its limit of ", max_bytes_, " bytes in flight (", bytes_bound_,
                    "): ", held_now.bytes, " are in use, the request needs ", more, "; try again later"));
-  SetShedReason(refused, ShedReason::kBytes);
+  SetShedReason(refused, ShedReason::kClientBytes);
   SetRetryAfter(refused, retry_after);
   return refused;
 }

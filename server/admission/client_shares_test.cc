@@ -38,7 +38,7 @@ TEST_F(ClientSharesTest, AClientMayHoldHalfOfTheBytes) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("limit of 500 bytes in flight (half of --max-inflight-bytes)"),
                     HasSubstr("400 are in use, the request needs 101")));
-  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kBytes);
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kClientBytes);
   EXPECT_EQ(RetryAfter(refused), kLater);
   EXPECT_TRUE(CheckBytes("b", 500).ok()) << "others have shares of their own";
 }
@@ -79,7 +79,7 @@ TEST_F(ClientSharesTest, AClientMayHoldHalfOfTheDecodedBytesBesideOthers) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("limit of 50 decoded bytes in flight (half of --max-decoded-bytes"),
                     HasSubstr("40 are in use, the request needs 11")));
-  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kDecodedBytes);
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kClientDecodedBytes);
   EXPECT_EQ(RetryAfter(refused), kLater);
   EXPECT_TRUE(CheckDecodedBytes("b", 50, kNow).ok()) << "others have shares of their own";
   EXPECT_EQ(CheckDecodedBytes("b", 51, kNow).code(), absl::StatusCode::kResourceExhausted)

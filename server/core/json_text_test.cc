@@ -28,6 +28,7 @@ TEST(JsonTextTest, NumbersOfSenselessLengthAreRefused) {
   EXPECT_EQ(MeasureJson("[" + digits + "]").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(MeasureJson("[\"a\",0." + digits).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(MeasureJson("[" + digits.substr(0, kMaxJsonNumber - 1) + "]").ok());
+  EXPECT_TRUE(MeasureJson("[" + digits.substr(2) + "]").ok()) << "it fills no block";
   EXPECT_EQ(BytesIn("[\"" + digits + "\"]"), digits.size()) << "a string may be long";
   std::string many = "[0";
   for (int i = 0; i < 10000; ++i) many += ",-1.5e-3";

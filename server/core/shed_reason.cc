@@ -14,8 +14,9 @@ namespace {
 constexpr absl::string_view kReasonPayload = "saccade/shed-reason";
 
 constexpr std::array<absl::string_view, kShedReasons> kNames = {
-    "requests", "bytes",       "decoded_bytes", "queue_full",     "deadline",       "cancelled",
-    "draining", "model_bound", "client_rate",   "predicted_late", "client_requests"};
+    "requests",        "bytes",        "decoded_bytes",       "queue_full",  "deadline",
+    "cancelled",       "draining",     "model_bound",         "client_rate", "predicted_late",
+    "client_requests", "client_bytes", "client_decoded_bytes"};
 
 }  // namespace
 

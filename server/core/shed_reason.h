@@ -20,8 +20,10 @@ enum class ShedReason {
   kClientRate,
   kPredictedLate,
   kClientRequests,
+  kClientBytes,
+  kClientDecodedBytes,
 };
-inline constexpr int kShedReasons = static_cast<int>(ShedReason::kClientRequests) + 1;
+inline constexpr int kShedReasons = static_cast<int>(ShedReason::kClientDecodedBytes) + 1;
 
 // The name used in metrics and error details, e.g. "queue_full".
 absl::string_view ShedReasonName(ShedReason reason);

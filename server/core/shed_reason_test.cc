@@ -36,6 +36,8 @@ TEST(ShedReasonTest, EachHasANameOfItsOwn) {
   EXPECT_EQ(names.count(""), 0u);
   EXPECT_EQ(ShedReasonName(ShedReason::kPredictedLate), "predicted_late");
   EXPECT_EQ(ShedReasonName(ShedReason::kClientRequests), "client_requests");
+  EXPECT_EQ(ShedReasonName(ShedReason::kClientBytes), "client_bytes");
+  EXPECT_EQ(ShedReasonName(ShedReason::kClientDecodedBytes), "client_decoded_bytes");
 }
 
 }  // namespace

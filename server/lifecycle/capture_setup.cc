@@ -9,7 +9,7 @@
 namespace saccade::server {
 namespace {
 
-// The pod's namespace, for Kubernetes' downward API to set. Nothing in deploy/ sets it.
+// The pod's namespace, for Kubernetes' downward API to set.
 constexpr char kNamespaceVariable[] = "POD_NAMESPACE";
 
 void Count(CaptureMetrics& metrics, CaptureFate fate, int64_t bytes) {

@@ -432,7 +432,7 @@ void CheckOnDemand(const Flags& flags) {
 
 void AddAccessLog(CLI::App& app, Flags& flags) {
   CLI::Option* const wanted =
-      app.add_flag("--access-log", flags.access_log, "Write a line for each call, at level info");
+      app.add_flag("--access-log", flags.access_log, "Write a line for each inference, at level info");
   app.add_option("--access-log-per-second", flags.access_log_per_second,
                  "Maximum number of such lines per second; the next line states how many were left out; 0 "
                  "means no limit")

@@ -126,7 +126,7 @@ struct Flags {
   bool log_info = true;
   bool log_warning = true;
   bool log_error = true;
-  // Write a line for each call, and how many per second; 0 means no limit.
+  // Write a line for each inference, and how many per second; 0 means no limit.
   bool access_log = false;
   int64_t access_log_per_second = 0;
 

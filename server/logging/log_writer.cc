@@ -56,13 +56,15 @@ LogWriter::~LogWriter() {
 
 void LogWriter::Write(std::string line) {
   absl::MutexLock lock(&mutex_);
-  if (line.size() > options_.max_queued_bytes - queued_bytes_) {
+  const size_t size = line.size();
+  if (size > options_.max_queued_bytes - queued_bytes_) {
     ++losses_.queue_full;
     return;
   }
-  queued_bytes_ += line.size();
-  ++accepted_;
+  // First, because a line for which there is no memory must not count.
   lines_.push_back(std::move(line));
+  queued_bytes_ += size;
+  ++accepted_;
 }
 
 bool LogWriter::Flush(absl::Duration max) {

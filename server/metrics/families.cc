@@ -32,7 +32,7 @@ TritonFamilies::TritonFamilies(prometheus::Registry& registry)
       failure(registry, "nv_inference_request_failure",
               "Requests that failed, by reason; without those that were wrong."),
       pictures(registry, "nv_inference_count", "Pictures inferred."),
-      batches(registry, "nv_inference_exec_count", "Forward passes, each over one batch."),
+      batches(registry, "nv_inference_exec_count", "Forward passes that succeeded, each over one batch."),
       request_us(registry, "nv_inference_request_duration_us",
                  "Microseconds from arrival to answer, summed over answered requests."),
       queue_us(registry, "nv_inference_queue_duration_us",

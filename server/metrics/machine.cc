@@ -35,13 +35,17 @@ MachineMetrics::MachineMetrics(prometheus::Registry& registry)
       memory_used_(
           AddGauge(registry, "nv_cpu_memory_used_bytes", "The machine's memory that is not available.")),
       process_cpu_seconds_(
-          AddCounter(registry, "process_cpu_seconds_total", "Processor time of the daemon.")),
-      resident_memory_(AddGauge(registry, "process_resident_memory_bytes", "Memory the daemon holds.")),
-      virtual_memory_(AddGauge(registry, "process_virtual_memory_bytes", "The daemon's address space.")),
+          AddCounter(registry, "process_cpu_seconds_total",
+                     "Processor time of the daemon, without its decode workers' processes.")),
+      resident_memory_(AddGauge(registry, "process_resident_memory_bytes",
+                                "Memory the daemon holds, without its decode workers' processes.")),
+      virtual_memory_(AddGauge(registry, "process_virtual_memory_bytes",
+                               "The daemon's address space, without its decode workers' processes.")),
       start_time_(AddGauge(registry, "process_start_time_seconds",
                            "When the daemon started, in seconds since 1970.")),
-      open_fds_(AddGauge(registry, "process_open_fds", "File descriptors open.")),
-      max_fds_(AddGauge(registry, "process_max_fds", "File descriptors that may be open.")) {}
+      open_fds_(AddGauge(registry, "process_open_fds",
+                         "File descriptors open in the daemon, without its decode workers' processes.")),
+      max_fds_(AddGauge(registry, "process_max_fds", "File descriptors that may be open in the daemon.")) {}
 
 void MachineMetrics::Update() {
   UpdateMachine();

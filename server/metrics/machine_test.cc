@@ -70,6 +70,20 @@ TEST(MachineMetricsTest, ThisProcessIsMeasured) {
   EXPECT_LE(values.at("process_start_time_seconds"), static_cast<double>(std::time(nullptr)) + 1);
 }
 
+// The processor time and the memory of decoding are in other processes.
+TEST(MachineMetricsTest, TheHelpSaysThatWorkersAreLeftOut) {
+  prometheus::Registry registry;
+  MachineMetrics machine(registry);
+  const std::string text = prometheus::TextSerializer().Serialize(registry.Collect());
+  for (const char* name : {"process_cpu_seconds_total", "process_resident_memory_bytes",
+                           "process_virtual_memory_bytes", "process_open_fds"}) {
+    const size_t help = text.find(std::string("# HELP ") + name);
+    ASSERT_NE(help, std::string::npos) << name;
+    const std::string line = text.substr(help, text.find('\n', help) - help);
+    EXPECT_NE(line.find("without its decode workers' processes"), std::string::npos) << line;
+  }
+}
+
 TEST(MachineMetricsTest, AnOpenFileIsCounted) {
   prometheus::Registry registry;
   MachineMetrics machine(registry);

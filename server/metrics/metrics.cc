@@ -32,6 +32,8 @@ bool IsOverload(ShedReason reason) {
     case ShedReason::kDraining:
     case ShedReason::kClientRate:
     case ShedReason::kClientRequests:
+    case ShedReason::kClientBytes:
+    case ShedReason::kClientDecodedBytes:
       return false;
   }
   return false;

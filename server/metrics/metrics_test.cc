@@ -173,10 +173,28 @@ TEST(MetricsTest, EveryShedReasonHasASeries) {
   const std::string text = metrics.Exposition();
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"queue_full\"}"), 1);
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"draining\"}"), 2);
-  for (const char* reason : {"requests", "bytes", "decoded_bytes", "deadline", "cancelled", "model_bound",
-                             "client_rate", "predicted_late", "client_requests"}) {
+  for (const char* reason :
+       {"requests", "bytes", "decoded_bytes", "deadline", "cancelled", "model_bound", "client_rate",
+        "predicted_late", "client_requests", "client_bytes", "client_decoded_bytes"}) {
     EXPECT_EQ(Value(text, std::string("saccade_shed_total{reason=\"") + reason + "\"}"), 0);
   }
+}
+
+// A client at its own bounds says nothing of the server's.
+TEST(MetricsTest, WhatOneClientIsRefusedIsNoOverload) {
+  Metrics metrics("0.1.0");
+  metrics.SampleLoad(absl::UnixEpoch());
+  for (const ShedReason reason : {ShedReason::kClientRate, ShedReason::kClientRequests,
+                                  ShedReason::kClientBytes, ShedReason::kClientDecodedBytes}) {
+    metrics.RecordUnknownModel("grpc", absl::StatusCode::kResourceExhausted);
+    metrics.RecordShed(reason);
+  }
+  metrics.SampleLoad(absl::UnixEpoch() + absl::Seconds(1));
+  EXPECT_EQ(metrics.load().overload_ratio, 0);
+  metrics.RecordUnknownModel("grpc", absl::StatusCode::kResourceExhausted);
+  metrics.RecordShed(ShedReason::kBytes);
+  metrics.SampleLoad(absl::UnixEpoch() + absl::Seconds(2));
+  EXPECT_GT(metrics.load().overload_ratio, 0);
 }
 
 TEST(MetricsTest, AClientCannotMakeSeries) {

@@ -1,4 +1,4 @@
-// The access log: one line for each call that has ended.
+// The access log: one line for each inference that has ended.
 #pragma once
 
 #include <cstdint>

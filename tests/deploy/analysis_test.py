@@ -16,8 +16,8 @@ NEW, OLD = 'namespace="vision", pod="saccade-6d5-a"', 'namespace="vision", pod="
 BUCKETS = ("0.05", "0.1", "0.2", "+Inf")
 
 
-def metrics(values):
-    templates = {one["metadata"]["name"]: one for one in of_kind(render(VALUES[values]), "AnalysisTemplate")}
+def metrics(values, **more):
+    templates = {one["metadata"]["name"]: one for one in of_kind(render({**VALUES[values], **more}), "AnalysisTemplate")}
     return {metric["name"]: metric for metric in templates["saccade"]["spec"]["metrics"]}
 
 
@@ -66,7 +66,13 @@ CASES = {
     "models-ready": [
         ({f'saccade_model_ready{{{NEW}, model="shapes"}}': "1x10", f'saccade_model_ready{{{OLD}, model="shapes"}}': "0x10"}, "good"),
         ({f'saccade_model_ready{{{NEW}, model="shapes"}}': "1x10", f'saccade_model_ready{{{NEW}, model="faces"}}': "0x10"}, "bad"),
-        ({f'saccade_model_ready{{{OLD}, model="shapes"}}': "1x10"}, "none")],
+        ({f'saccade_model_ready{{{NEW}, model="shapes"}}': "1x10", f'saccade_models{{{NEW}, state="not_served"}}': "0x10",
+          f'saccade_models{{{NEW}, state="served"}}': "1x10"}, "good"),
+        # The second model still loads.
+        ({f'saccade_model_ready{{{NEW}, model="shapes"}}': "1x10", f'saccade_models{{{NEW}, state="not_served"}}': "1x10",
+          f'saccade_models{{{NEW}, state="served"}}': "1x10"}, "bad"),
+        ({f'saccade_models{{{NEW}, state="not_served"}}': "2x10"}, "bad"),
+        ({f'saccade_model_ready{{{OLD}, model="shapes"}}': "1x10", f'saccade_models{{{OLD}, state="not_served"}}': "0x10"}, "none")],
     "slowdown": [
         ({**requests(NEW), **requests(OLD), **latency(NEW, QUICK), **latency(OLD, QUICK)}, "good"),
         ({**requests(NEW), **requests(OLD), **latency(NEW, SLOW), **latency(OLD, QUICK)}, "bad"),
@@ -102,6 +108,21 @@ def verdict(folder, series, metric):
 def test_the_verdict(name, number, tmp_path):
     series, expected = CASES[name][number]
     assert verdict(tmp_path, other(series), metrics("canary")[name]) == expected
+
+
+@pytest.mark.parametrize("explicit", [
+    {"config": {"model-control-mode": "explicit", "load-on-demand": True}}, {"config": {"model-control-mode": "EXPLICIT"}},
+    {"extraEnv": [{"name": "SACCADED_MODEL_CONTROL_MODE", "value": "explicit"}]}])
+def test_models_that_others_load_may_be_missing(explicit, tmp_path):
+    metric = metrics("canary", **explicit)["models-ready"]
+    missing = {f'saccade_models{{{NEW}, state="not_served"}}': "40x10"}
+    assert verdict(tmp_path, other({f'saccade_model_ready{{{NEW}, model="shapes"}}': "1x10", **missing}), metric) == "good"
+    assert verdict(tmp_path, other({f'saccade_model_ready{{{NEW}, model="shapes"}}': "0x10", **missing}), metric) == "bad"
+
+
+def test_the_chart_that_sets_another_mode_asks_for_every_model():
+    for mode in ("none", "poll"):
+        assert "not_served" in query(metrics("canary", config={"model-control-mode": mode})["models-ready"])
 
 
 def test_there_is_a_case_for_each_verdict_of_each_metric():

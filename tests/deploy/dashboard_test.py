@@ -87,6 +87,14 @@ def test_every_panel_finds_something(series, tmp_path):
     assert not said, said
 
 
+def test_without_a_fault_the_share_of_faults_is_0(series, tmp_path):
+    """A code has no series before the first request that ends with it."""
+    quiet = [one for one in series if not re.search('code="(INTERNAL|UNKNOWN|DATA_LOSS|UNAVAILABLE)"', one["series"])]
+    assert len(quiet) < len(series)
+    said = unanswered(quiet, [*queries().values(), f"({queries()['Faults A']}) == 0"], tmp_path)
+    assert not said, said
+
+
 def test_tritons_dashboard_finds_something(series, tmp_path):
     said = unanswered(series, TRITONS, tmp_path)
     assert not said, said
