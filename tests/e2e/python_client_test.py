@@ -313,6 +313,30 @@ def test_what_never_leaves(client, call, complaint):
         call(client)
 
 
+@pytest.mark.parametrize(
+    "ask, expected",
+    [
+        ("Classify", "a classification"),
+        ("Detect", "detections"),
+        ("Segment", "a segmentation"),
+        ("Stereo", "a disparity"),
+        ("Depth", "a depth map"),
+        ("Embed", "an embedding"),
+        ("FindActions", "actions"),
+    ],
+)
+def test_the_result_of_another_task_is_no_answer(saccade, ask, expected):
+    from saccade.v1 import vision_pb2 as pb
+
+    request = getattr(saccade, ask)(*["m"] + [b""] * (2 if ask == "Stereo" else 1))
+    other = pb.PredictResponse(model="m", restoration={"min": 1})
+    with pytest.raises(saccade.Internal, match=f"model 'm' answered with a restoration instead of {expected}; check") as error:
+        request.answer(other)
+    assert error.value.code == grpc.StatusCode.INTERNAL
+    with pytest.raises(saccade.Internal, match=f"with a result that this client does not know instead of {expected}"):
+        request.answer(pb.PredictResponse(model="m"))
+
+
 def test_both_clients_are_called_alike(saccade):
     for name in ("__init__", "classify", "detect", "segment", "stereo", "actions", "restore", "models", "model"):
         alike = [inspect.signature(getattr(kind, name)) for kind in (saccade.Client, saccade.AsyncClient)]

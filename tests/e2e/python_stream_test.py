@@ -128,6 +128,8 @@ class Streaming(grpc.GenericRpcHandler):
     def __init__(self, answered, code, early):
         self.answered, self.code, self.early = answered, code, early
         self.received = []
+        # The name of the result with which items are answered, in place of an error.
+        self.result = None
 
     def service(self, details):
         request = message("saccade.v1.PredictStreamRequest")
@@ -137,8 +139,11 @@ class Streaming(grpc.GenericRpcHandler):
         for index in range(self.answered):
             self.received.append(next(requests))
             made = message("saccade.v1.PredictStreamResponse")(index=index)
-            made.error.code, made.error.message, made.error.reason = 8, "full", "QUEUE_FULL"
-            made.error.retry_after.FromMilliseconds(1500)
+            if self.result is not None:
+                getattr(made.answer, self.result).SetInParent()
+            else:
+                made.error.code, made.error.message, made.error.reason = 8, "full", "QUEUE_FULL"
+                made.error.retry_after.FromMilliseconds(1500)
             yield made
         if self.code is not None:
             context.abort(self.code, "as told")
@@ -188,6 +193,14 @@ def test_what_an_item_says(connect, saccade, streaming):
         error = item.error
         assert isinstance(error, saccade.ResourceExhausted) and str(error) == "full"
         assert error.retry_after == 1.5 and error.reason == "QUEUE_FULL" and error.field is None
+
+
+def test_the_result_of_another_task_is_an_error_of_its_item(connect, saccade, streaming):
+    handler, address = streaming(2)
+    handler.result = "embedding"
+    wrong, right = Outcomes(connect(address), [saccade.Classify("m", b"a"), saccade.Embed("m", b"b")])
+    assert isinstance(wrong.error, saccade.Internal) and "an embedding instead of a classification" in str(wrong.error)
+    assert isinstance(right.answer, saccade.Embedding)
 
 
 def test_what_is_no_request_is_an_error_of_its_item(connect, saccade, streaming):
