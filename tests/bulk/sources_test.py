@@ -45,6 +45,14 @@ def test_a_list_names_files_beside_it_and_a_missing_one_is_an_error_of_its_own(t
     assert missing.data is None and "No such file" in missing.error
 
 
+def test_a_name_with_a_nul_is_an_error_of_its_own(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"a")
+    (tmp_path / "list.txt").write_bytes(b"a\0.jpg\na.jpg\n")
+    wrong, right = read_all([tmp_path / "list.txt"])
+    assert (wrong.data, wrong.error) == (None, "the name is not a path: embedded null byte")
+    assert right.data == b"a"
+
+
 def test_a_folder_that_links_to_itself_is_read_once(tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"a")
     (tmp_path / "again").symlink_to(tmp_path)
@@ -184,6 +192,7 @@ def test_an_item_that_fits_no_message_is_not_read(tmp_path, monkeypatch):
         ("nothing.jpg", None, {}, "is not there"),
         ("a.zip", b"PK", {}, "of a kind that is not known"),
         ("empty.txt", b"\n", {}, "has no inputs"),
+        ("wide.txt", "a.jpg\n".encode("utf-16"), {}, "is UTF-16; expected UTF-8"),
         ("broken.tar", b"not a tar file" * 99, {}, "not a readable, uncompressed tar"),
         ("broken.parquet", b"PAR1 nothing", {}, "not a readable Parquet file"),
         ("two.parquet", {"a": [b"1"], "b": [b"2"]}, {}, "its columns of bytes are: a, b"),

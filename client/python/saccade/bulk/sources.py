@@ -6,6 +6,7 @@ it can be written to the plan and sent to another machine.
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import os
 import posixpath
@@ -66,6 +67,7 @@ def _contents(path: str, shard_items: int, columns: Columns) -> Iterator[Shard]:
     elif not os.path.isfile(path):
         raise BulkError(f"{path} is not there; expected a folder or a file")
     elif lower.endswith(".txt"):
+        _check_utf8(path)
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:
             names = (line.rstrip("\r\n") for line in lines)
             yield from _files(os.path.dirname(path), (name for name in names if name), shard_items)
@@ -76,6 +78,12 @@ def _contents(path: str, shard_items: int, columns: Columns) -> Iterator[Shard]:
         )
     else:
         yield from _file(path, shard_items, columns)
+
+
+def _check_utf8(path: str) -> None:
+    with open(path, "rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise BulkError(f"{path} is UTF-16; expected UTF-8; convert it, for example with: iconv -f UTF-16 -t UTF-8")
 
 
 def _folder(root: str, shard_items: int, columns: Columns) -> Iterator[Shard]:
@@ -289,6 +297,9 @@ def _read_files(shard: Shard) -> Iterator[Item]:
                     data = file.read()
         except OSError as failure:
             error = f"the file cannot be read: {failure.strerror or failure}"
+        # Python takes no NUL in a path, which a list may have.
+        except ValueError as failure:
+            error = f"the name is not a path: {failure}"
         yield Item(index, _key(name), data, error)
 
 
