@@ -157,7 +157,7 @@ def streaming():
 
     def start(answered, code=None, early=False):
         handler = Streaming(answered, code, early)
-        server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[handler])
+        server = grpc.server(futures.ThreadPoolExecutor(64), handlers=[handler])
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         servers.append(server)
@@ -210,6 +210,45 @@ def test_what_is_no_request_is_an_error_of_its_item(connect, saccade, streaming)
         (0, saccade.ResourceExhausted), (1, TypeError), (2, TypeError), (3, saccade.ResourceExhausted)]
     assert "has a NoneType; expected requests" in str(items[1].error) and items[1].request_id == ""
     assert [one.request.encoded for one in handler.received] == [b"a", b"c"]
+
+
+def test_idle_streams_of_an_asynchronous_client_do_not_hold_up_another(saccade, streaming, monkeypatch):
+    import asyncio
+
+    from saccade import aio
+
+    _, address = streaming(1)
+
+    async def run():
+        more = asyncio.Event()
+
+        async def idle():
+            await more.wait()
+            yield saccade.Classify("m", b"late")
+
+        async with saccade.AsyncClient(address) as client:
+            waiting = [client.stream(idle()) for _ in range(40)]
+            tasks = [asyncio.ensure_future(one.__anext__()) for one in waiting]
+            await asyncio.sleep(0)
+            sent = client.stream([saccade.Classify("m", b"picture")])
+            found = [item.index for item in await asyncio.wait_for(_all(sent), DEADLINE_SECONDS)]
+            # A stream whose time is over ends, however many are idle.
+            with pytest.raises(saccade.DeadlineExceeded):
+                await asyncio.wait_for(_all(client.stream(idle(), timeout=0.1)), DEADLINE_SECONDS)
+            monkeypatch.setattr(aio, "_MOST_STREAMS", 40)
+            with pytest.raises(saccade.ResourceExhausted, match="40 streams and restorations of this client are open"):
+                await _all(client.stream([]))
+            more.set()
+            late = [item.index for item in await asyncio.gather(*tasks)]
+            for one in waiting:
+                await one.aclose()
+            return found, late
+
+    assert asyncio.run(run()) == ([0], [0] * 40)
+
+
+async def _all(items):
+    return [item async for item in items]
 
 
 def test_no_daemon_there_and_no_room(connect, saccade):
