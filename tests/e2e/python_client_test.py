@@ -313,6 +313,22 @@ def test_what_never_leaves(client, call, complaint):
         call(client)
 
 
+def test_a_clip_is_no_single_picture(saccade):
+    picture = numpy.zeros((4, 6, 3), numpy.uint8)
+    for given, complaint in (
+        (picture, r"clip: is an array of shape \(4, 6, 3\); expected \(frames, height, width, 3\)"),
+        (numpy.zeros((2, 4, 6, 4), numpy.uint8), r"clip: is an array of shape \(2, 4, 6, 4\); expected"),
+        (saccade.Pixels(picture), "clip: is a Pixels; expected a video's path or bytes, a sequence"),
+        (Image.fromarray(picture), "clip: is a Image; expected .* put a single picture into a list"),
+        (7, "clip: is a int; expected"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=complaint):
+            saccade.FindActions("m", given).message()
+    for frames in (picture[None], [picture], [saccade.Pixels(picture)], [Image.fromarray(picture)], iter([picture])):
+        (sent,) = saccade.FindActions("m", frames).message().clip.frames.pictures
+        assert (sent.raw.width, sent.raw.height) == (6, 4)
+
+
 @pytest.mark.parametrize(
     "ask, expected",
     [
@@ -495,6 +511,45 @@ def test_closing_ends_the_pause_before_a_retry(saccade, scripted, monkeypatch):
     handler, address = scripted((EXHAUSTED, 2.0))
     asyncio.run(close_in_the_pause(address))
     assert len(handler.metadata) == 1
+
+
+def test_the_pause_after_many_attempts_is_the_longest(saccade):
+    from saccade.retry import Attempts, Budget
+
+    attempts = Attempts(saccade.Retry(attempts=2000, max_pause=3.0, budget=0), Budget(0), None)
+    pauses = [attempts.pause(saccade.Unavailable("gone", UNAVAILABLE)) for _ in range(1500)]
+    assert all(1.5 <= pause <= 4.5 for pause in pauses[9:])
+
+
+class Undetailed(grpc.GenericRpcHandler):
+    """A daemon whose status has details that cannot be read."""
+
+    def __init__(self, details):
+        self._details = details
+
+    def service(self, _):
+        return grpc.unary_unary_rpc_method_handler(self._answer)
+
+    def _answer(self, _, context):
+        context.set_trailing_metadata([("grpc-status-details-bin", self._details)])
+        context.abort(grpc.StatusCode.NOT_FOUND, "as told")
+
+
+def test_details_that_cannot_be_read_do_not_hide_the_status(connect, saccade):
+    endless, broken = any_pb2.Any(), any_pb2.Any()
+    endless.Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=2**62)))
+    broken.Pack(error_details_pb2.RetryInfo())
+    broken.value = b"\xff"
+    for details in (b"\xff\xff", *(status_pb2.Status(details=[one]).SerializeToString() for one in (endless, broken))):
+        server = grpc.server(futures.ThreadPoolExecutor(1), handlers=[Undetailed(details)])
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            with pytest.raises(saccade.NotFound, match="as told") as error:
+                connect(f"127.0.0.1:{port}").models()
+            assert error.value.retry_after is None
+        finally:
+            server.stop(None).wait()
 
 
 @pytest.mark.parametrize(
