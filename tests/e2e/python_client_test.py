@@ -5,6 +5,7 @@ import dataclasses
 import http.server
 import inspect
 import io
+import math
 import socket
 import subprocess
 import threading
@@ -660,11 +661,28 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
     _, address_of_old = scripted(credentials=grpc.ssl_server_credentials(pair))
     with pytest.raises(saccade.Untrusted, match="is not trusted: certificate has expired"):
         connect(address_of_old, tls=saccade.TLS(expired, server_name="saccade.test")).models()
+    encrypted, legacy = tmp_path / "encrypted.pem", tmp_path / "legacy.pem"
+    for kind, made in (("pkey", encrypted), ("ec", legacy)):
+        lock = ["openssl", kind, "-in", key, "-aes256", "-passout", "pass:secret", "-out", made]
+        subprocess.run(lock, check=True, capture_output=True)
+
+    def broken(pem):
+        return pem.read_bytes().replace(b"-----\n", b"-----\n*", 1)
+
+    def as_certificate(pem):
+        return pem.read_bytes().replace(b"PRIVATE KEY", b"CERTIFICATE")
+
     for wrong, complaint in (
         ({"client_certificate": certificate}, "give both or neither"),
         ({"root_certificates": key}, "root_certificates has no certificate in PEM"),
         ({"client_certificate": certificate, "client_key": certificate}, "client_key has no private key in PEM"),
         ({"root_certificates": tmp_path / "missing.pem"}, "No such file"),
+        ({"client_certificate": certificate, "client_key": encrypted.read_bytes()}, "client_key is encrypted; expected a private key"),
+        ({"client_certificate": certificate, "client_key": legacy}, "client_key is encrypted; expected a private key without"),
+        ({"client_certificate": certificate, "client_key": broken(key)}, "client_key has no private key that can be read"),
+        ({"root_certificates": broken(certificate)}, "root_certificates has no certificate that can be read"),
+        ({"root_certificates": certificate.read_bytes()[:200]}, "root_certificates has no certificate that can be read"),
+        ({"root_certificates": as_certificate(key)}, "root_certificates has no certificate that can be read"),
     ):
         with pytest.raises((ValueError, OSError), match=complaint):
             connect(address, tls=saccade.TLS(**wrong))
@@ -676,14 +694,29 @@ def test_options_that_cannot_be(saccade):
         ({"address": "host:8001", "token": "secret"}, "set tls"),
         ({"address": "127.0.0.1:8001", "token": "two words"}, "visible ASCII"),
         ({"address": "127.0.0.1:8001", "token": ""}, "visible ASCII"),
-        ({"address": "host:8001", "max_message_bytes": 0}, "max_message_bytes"),
+        ({"address": "host:8001", "max_message_bytes": 0}, "max_message_bytes: is 0; expected 1 to 2147483647"),
+        ({"address": "host:8001", "max_message_bytes": 2**31}, "max_message_bytes: is 2147483648; expected 1 to 2147483647"),
+        ({"address": "host:8001", "keepalive": 3e6}, "keepalive: is 3000000.0; expected 1 to 2147483 seconds, or None"),
+        ({"address": "host:8001", "keepalive": math.inf}, "keepalive: is inf; expected"),
+        ({"address": "host:8001", "timeout": math.inf}, "timeout: is inf; expected more than 0 and .*, or None for no limit"),
+        ({"address": "host:8001", "timeout": math.nan}, "timeout: is nan; expected"),
+        ({"address": "host:8001", "timeout": 0}, "timeout: is 0; expected"),
+        ({"address": "localhost"}, "address: 'localhost' is not valid: the port is missing; expected HOST:PORT, such as"),
+        ({"address": "host:99999"}, "the port must be a number from 1 to 65535"),
+        ({"address": ":abc"}, "the port must be a number from 1 to 65535"),
+        ({"address": ":8001"}, "the host is missing"),
+        ({"address": "::1:8001"}, "an IPv6 address must be in brackets"),
+        ({"address": "[host]:8001"}, "the host is not an IPv6 address"),
     ):
-        with pytest.raises(ValueError, match=complaint):
-            saccade.Client(**named)
+        for kind in (saccade.Client, saccade.AsyncClient):
+            with pytest.raises(ValueError, match=complaint):
+                kind(**named)
     with pytest.raises(ValueError, match="attempts"):
         saccade.Retry(attempts=0)
     for named in ({"tls": True}, {"token_without_tls": True}):
         saccade.Client("host:8001", token="secret", **named).close()
+    for other in ("[2001:db8::1]:8001", "dns:///host", "ipv4:10.0.0.1:8001,10.0.0.2:8001"):
+        saccade.Client(other).close()
     for local in ("127.0.0.2:8001", "unix:/run/saccade.sock", "unix:///run/saccade.sock"):
         saccade.Client(local, token="secret").close()
 
