@@ -1,6 +1,7 @@
 """Jobs with real daemons that the job starts on this machine."""
 
 import asyncio
+import fcntl
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ from processes import after_parts, await_end, processes
 from saccade.bulk import BulkError, Job, run
 from saccade.bulk.daemons import Lease
 from saccade.bulk.engines import Service
+from saccade.bulk.keeper import keep
 from saccade.bulk.plan import Question
 from saccade.bulk.sender import Connections
 
@@ -135,6 +137,27 @@ def test_a_worker_does_not_get_the_address_of_a_daemon_that_is_stopping(tmp_path
     # The second one may stop, too.
     (tmp_path / "stopping").read_bytes()
     (tmp_path / "may_stop").write_bytes(b"")
+
+
+def test_the_address_that_a_killed_keeper_has_left_is_not_taken(tmp_path, monkeypatch):
+    lease = Lease("job", str(tmp_path), ["/nothing/saccaded"], 60)
+    started = []
+    monkeypatch.setattr(lease, "_start", lambda: started.append(1))
+    folder = pathlib.Path(lease._folder)
+    (folder / "address").write_text("127.0.0.1:1")
+    assert lease.find() is None and started
+    # The next keeper has its lock, and its daemon loads.
+    with open(folder / "keeper", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert lease.find() is None
+    lease.close()
+
+
+def test_a_keeper_removes_the_address_that_a_killed_one_has_left(tmp_path):
+    (tmp_path / "address").write_text("127.0.0.1:1")
+    with pytest.raises(FileNotFoundError):
+        keep(str(tmp_path), ["/nothing/saccaded"])
+    assert not (tmp_path / "address").exists()
 
 
 @pytest.mark.parametrize(

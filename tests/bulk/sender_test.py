@@ -181,6 +181,16 @@ def test_a_daemon_that_stays_away_ends_the_job_and_the_same_job_goes_on_later(tm
     assert {stand_in.attempts[b"x" * (index + 1)] for index in complete} == {1}
 
 
+def test_patience_begins_with_the_first_failure_not_with_the_last_answer(tmp_path, stand_in, monkeypatch):
+    # Each attempt of the second input takes a thousand seconds of a clock that stands still otherwise. The first one fails.
+    monkeypatch.setattr(sender, "time", types.SimpleNamespace(monotonic=lambda: 1000.0 * stand_in.attempts[b"xx"]))
+    unavailable = failed(grpc.StatusCode.UNAVAILABLE)
+    stand_in.plan = lambda content, attempt: unavailable if len(content) == 2 and attempt == 0 else None
+    job = job_of(tmp_path, stand_in, count=2, limits=Limits(max_in_flight=1, patience_seconds=600))
+    assert run(job).failed == 0
+    check_rows(tmp_path, 2)
+
+
 def test_a_model_that_does_not_become_ready_ends_the_job_with_its_reason(tmp_path, stand_in):
     stand_in.state, stand_in.reason = pb.Model.UNAVAILABLE, "the weights are missing"
     with pytest.raises(BulkError, match="for 1 s .model any is UNAVAILABLE: the weights are missing"):

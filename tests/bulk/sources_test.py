@@ -45,6 +45,14 @@ def test_a_list_names_files_beside_it_and_a_missing_one_is_an_error_of_its_own(t
     assert missing.data is None and "No such file" in missing.error
 
 
+def test_a_name_with_a_nul_is_an_error_of_its_own(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"a")
+    (tmp_path / "list.txt").write_bytes(b"a\0.jpg\na.jpg\n")
+    wrong, right = read_all([tmp_path / "list.txt"])
+    assert (wrong.data, wrong.error) == (None, "the name is not a path: embedded null byte")
+    assert right.data == b"a"
+
+
 def test_a_folder_that_links_to_itself_is_read_once(tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"a")
     (tmp_path / "again").symlink_to(tmp_path)
@@ -118,6 +126,48 @@ def test_a_tar_file_that_tarfile_does_not_read_to_its_end_is_refused(tmp_path):
     assert [item.data for item in read_all([path])] == [b"1" * 600, b"2" * 600]
 
 
+def test_links_of_a_tar_file_have_the_bytes_of_their_targets(tmp_path):
+    path = tmp_path / "t.tar"
+    with tarfile.open(path, "w") as archive:
+        for kind, name, given in (
+            (tarfile.SYMTYPE, "d/forward.jpg", "../blob"),
+            (tarfile.REGTYPE, "./1.jpg", b"one"),
+            (tarfile.LNKTYPE, "d/hard.jpg", "./1.jpg"),
+            (tarfile.SYMTYPE, "d/chain.jpg", "hard.jpg"),
+            (tarfile.REGTYPE, "1.jpg", b"later"),
+            (tarfile.REGTYPE, "blob", b"blob"),
+            (tarfile.SYMTYPE, "gone.jpg", "/elsewhere/x.jpg"),
+            (tarfile.SYMTYPE, "circle.jpg", "circle.jpg"),
+            (tarfile.SYMTYPE, "notes.md", "1.jpg"),
+        ):
+            member = tarfile.TarInfo(name)
+            member.type = kind
+            if kind == tarfile.REGTYPE:
+                member.size = len(given)
+                archive.addfile(member, io.BytesIO(given))
+            else:
+                member.linkname = given
+                archive.addfile(member)
+    found = [(item.key, item.data) for item in read_all([path])]
+    assert found == [
+        ("t.tar/./1.jpg", b"one"), ("t.tar/1.jpg", b"later"), ("t.tar/d/forward.jpg", b"blob"), ("t.tar/d/hard.jpg", b"one"),
+        ("t.tar/d/chain.jpg", b"one"), ("t.tar/gone.jpg", None), ("t.tar/circle.jpg", None)]
+    gone = read_all([path])[5]
+    assert gone.error.startswith("is a link to /elsewhere/x.jpg, which is no file of the archive")
+
+
+def test_a_sparse_member_of_a_tar_file_is_an_error_of_its_own(tmp_path):
+    path = tmp_path / "t.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, headers in (("sparse.jpg", {"GNU.sparse.map": "0,3", "GNU.sparse.size": "1000"}), ("whole.jpg", {})):
+            member = tarfile.TarInfo(name)
+            member.size, member.pax_headers = 3, headers
+            archive.addfile(member, io.BytesIO(b"abc"))
+    sparse, whole = read_all([path])
+    assert sparse.data is None and sparse.error.startswith("is stored as a sparse file")
+    assert whole.data == b"abc"
+
+
 def test_a_tar_file_that_was_cut_says_so_for_each_member(tmp_path):
     path = write_tar(tmp_path / "t.tar", [("1.jpg", b"1" * 600), ("2.jpg", b"2" * 600)])
     (shard,) = sources.shards([str(path)], 5, sources.Columns())
@@ -142,6 +192,7 @@ def test_an_item_that_fits_no_message_is_not_read(tmp_path, monkeypatch):
         ("nothing.jpg", None, {}, "is not there"),
         ("a.zip", b"PK", {}, "of a kind that is not known"),
         ("empty.txt", b"\n", {}, "has no inputs"),
+        ("wide.txt", "a.jpg\n".encode("utf-16"), {}, "is UTF-16; expected UTF-8"),
         ("broken.tar", b"not a tar file" * 99, {}, "not a readable, uncompressed tar"),
         ("broken.parquet", b"PAR1 nothing", {}, "not a readable Parquet file"),
         ("two.parquet", {"a": [b"1"], "b": [b"2"]}, {}, "its columns of bytes are: a, b"),

@@ -5,6 +5,7 @@ import dataclasses
 import http.server
 import inspect
 import io
+import math
 import socket
 import subprocess
 import threading
@@ -313,6 +314,46 @@ def test_what_never_leaves(client, call, complaint):
         call(client)
 
 
+def test_a_clip_is_no_single_picture(saccade):
+    picture = numpy.zeros((4, 6, 3), numpy.uint8)
+    for given, complaint in (
+        (picture, r"clip: is an array of shape \(4, 6, 3\); expected \(frames, height, width, 3\)"),
+        (numpy.zeros((2, 4, 6, 4), numpy.uint8), r"clip: is an array of shape \(2, 4, 6, 4\); expected"),
+        (saccade.Pixels(picture), "clip: is a Pixels; expected a video's path or bytes, a sequence"),
+        (Image.fromarray(picture), "clip: is a Image; expected .* put a single picture into a list"),
+        (7, "clip: is a int; expected"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=complaint):
+            saccade.FindActions("m", given).message()
+    for frames in (picture[None], [picture], [saccade.Pixels(picture)], [Image.fromarray(picture)], iter([picture])):
+        (sent,) = saccade.FindActions("m", frames).message().clip.frames.pictures
+        assert (sent.raw.width, sent.raw.height) == (6, 4)
+
+
+@pytest.mark.parametrize(
+    "ask, expected",
+    [
+        ("Classify", "a classification"),
+        ("Detect", "detections"),
+        ("Segment", "a segmentation"),
+        ("Stereo", "a disparity"),
+        ("Depth", "a depth map"),
+        ("Embed", "an embedding"),
+        ("FindActions", "actions"),
+    ],
+)
+def test_the_result_of_another_task_is_no_answer(saccade, ask, expected):
+    from saccade.v1 import vision_pb2 as pb
+
+    request = getattr(saccade, ask)(*["m"] + [b""] * (2 if ask == "Stereo" else 1))
+    other = pb.PredictResponse(model="m", restoration={"min": 1})
+    with pytest.raises(saccade.Internal, match=f"model 'm' answered with a restoration instead of {expected}; check") as error:
+        request.answer(other)
+    assert error.value.code == grpc.StatusCode.INTERNAL
+    with pytest.raises(saccade.Internal, match=f"with a result that this client does not know instead of {expected}"):
+        request.answer(pb.PredictResponse(model="m"))
+
+
 def test_both_clients_are_called_alike(saccade):
     for name in ("__init__", "classify", "detect", "segment", "stereo", "actions", "restore", "models", "model"):
         alike = [inspect.signature(getattr(kind, name)) for kind in (saccade.Client, saccade.AsyncClient)]
@@ -409,7 +450,7 @@ def test_what_the_caller_gives_up_is_not_sent_again(saccade, scripted):
                     await client.close()
                 else:
                     task.cancel()
-                with pytest.raises((asyncio.CancelledError, saccade.Cancelled)):
+                with pytest.raises(saccade.Cancelled if close else asyncio.CancelledError):
                     await asyncio.wait_for(task, DEADLINE_SECONDS)
 
         for close in (False, True):
@@ -418,6 +459,24 @@ def test_what_the_caller_gives_up_is_not_sent_again(saccade, scripted):
             assert len(handler.metadata) == 1
     finally:
         held.set()
+
+
+def test_an_asynchronous_client_that_is_closed_makes_no_calls(saccade, scripted):
+    _, address = scripted()
+
+    async def run():
+        client = saccade.AsyncClient(address)
+        assert await client.models() == []
+        await client.close()
+
+        async def stream():
+            return [item async for item in client.stream([saccade.Classify("m", b"picture")])]
+
+        for call in (client.models, lambda: client.classify("m", b"picture"), stream, lambda: client.restore("m", volume_of("uint8"))):
+            with pytest.raises(saccade.Cancelled, match="the client was closed"):
+                await call()
+
+    asyncio.run(run())
 
 
 def test_closing_ends_the_pause_before_a_retry(saccade, scripted, monkeypatch):
@@ -453,6 +512,45 @@ def test_closing_ends_the_pause_before_a_retry(saccade, scripted, monkeypatch):
     handler, address = scripted((EXHAUSTED, 2.0))
     asyncio.run(close_in_the_pause(address))
     assert len(handler.metadata) == 1
+
+
+def test_the_pause_after_many_attempts_is_the_longest(saccade):
+    from saccade.retry import Attempts, Budget
+
+    attempts = Attempts(saccade.Retry(attempts=2000, max_pause=3.0, budget=0), Budget(0), None)
+    pauses = [attempts.pause(saccade.Unavailable("gone", UNAVAILABLE)) for _ in range(1500)]
+    assert all(1.5 <= pause <= 4.5 for pause in pauses[9:])
+
+
+class Undetailed(grpc.GenericRpcHandler):
+    """A daemon whose status has details that cannot be read."""
+
+    def __init__(self, details):
+        self._details = details
+
+    def service(self, _):
+        return grpc.unary_unary_rpc_method_handler(self._answer)
+
+    def _answer(self, _, context):
+        context.set_trailing_metadata([("grpc-status-details-bin", self._details)])
+        context.abort(grpc.StatusCode.NOT_FOUND, "as told")
+
+
+def test_details_that_cannot_be_read_do_not_hide_the_status(connect, saccade):
+    endless, broken = any_pb2.Any(), any_pb2.Any()
+    endless.Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=2**62)))
+    broken.Pack(error_details_pb2.RetryInfo())
+    broken.value = b"\xff"
+    for details in (b"\xff\xff", *(status_pb2.Status(details=[one]).SerializeToString() for one in (endless, broken))):
+        server = grpc.server(futures.ThreadPoolExecutor(1), handlers=[Undetailed(details)])
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            with pytest.raises(saccade.NotFound, match="as told") as error:
+                connect(f"127.0.0.1:{port}").models()
+            assert error.value.retry_after is None
+        finally:
+            server.stop(None).wait()
 
 
 @pytest.mark.parametrize(
@@ -563,11 +661,28 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
     _, address_of_old = scripted(credentials=grpc.ssl_server_credentials(pair))
     with pytest.raises(saccade.Untrusted, match="is not trusted: certificate has expired"):
         connect(address_of_old, tls=saccade.TLS(expired, server_name="saccade.test")).models()
+    encrypted, legacy = tmp_path / "encrypted.pem", tmp_path / "legacy.pem"
+    for kind, made in (("pkey", encrypted), ("ec", legacy)):
+        lock = ["openssl", kind, "-in", key, "-aes256", "-passout", "pass:secret", "-out", made]
+        subprocess.run(lock, check=True, capture_output=True)
+
+    def broken(pem):
+        return pem.read_bytes().replace(b"-----\n", b"-----\n*", 1)
+
+    def as_certificate(pem):
+        return pem.read_bytes().replace(b"PRIVATE KEY", b"CERTIFICATE")
+
     for wrong, complaint in (
         ({"client_certificate": certificate}, "give both or neither"),
         ({"root_certificates": key}, "root_certificates has no certificate in PEM"),
         ({"client_certificate": certificate, "client_key": certificate}, "client_key has no private key in PEM"),
         ({"root_certificates": tmp_path / "missing.pem"}, "No such file"),
+        ({"client_certificate": certificate, "client_key": encrypted.read_bytes()}, "client_key is encrypted; expected a private key"),
+        ({"client_certificate": certificate, "client_key": legacy}, "client_key is encrypted; expected a private key without"),
+        ({"client_certificate": certificate, "client_key": broken(key)}, "client_key has no private key that can be read"),
+        ({"root_certificates": broken(certificate)}, "root_certificates has no certificate that can be read"),
+        ({"root_certificates": certificate.read_bytes()[:200]}, "root_certificates has no certificate that can be read"),
+        ({"root_certificates": as_certificate(key)}, "root_certificates has no certificate that can be read"),
     ):
         with pytest.raises((ValueError, OSError), match=complaint):
             connect(address, tls=saccade.TLS(**wrong))
@@ -579,14 +694,29 @@ def test_options_that_cannot_be(saccade):
         ({"address": "host:8001", "token": "secret"}, "set tls"),
         ({"address": "127.0.0.1:8001", "token": "two words"}, "visible ASCII"),
         ({"address": "127.0.0.1:8001", "token": ""}, "visible ASCII"),
-        ({"address": "host:8001", "max_message_bytes": 0}, "max_message_bytes"),
+        ({"address": "host:8001", "max_message_bytes": 0}, "max_message_bytes: is 0; expected 1 to 2147483647"),
+        ({"address": "host:8001", "max_message_bytes": 2**31}, "max_message_bytes: is 2147483648; expected 1 to 2147483647"),
+        ({"address": "host:8001", "keepalive": 3e6}, "keepalive: is 3000000.0; expected 1 to 2147483 seconds, or None"),
+        ({"address": "host:8001", "keepalive": math.inf}, "keepalive: is inf; expected"),
+        ({"address": "host:8001", "timeout": math.inf}, "timeout: is inf; expected more than 0 and .*, or None for no limit"),
+        ({"address": "host:8001", "timeout": math.nan}, "timeout: is nan; expected"),
+        ({"address": "host:8001", "timeout": 0}, "timeout: is 0; expected"),
+        ({"address": "localhost"}, "address: 'localhost' is not valid: the port is missing; expected HOST:PORT, such as"),
+        ({"address": "host:99999"}, "the port must be a number from 1 to 65535"),
+        ({"address": ":abc"}, "the port must be a number from 1 to 65535"),
+        ({"address": ":8001"}, "the host is missing"),
+        ({"address": "::1:8001"}, "an IPv6 address must be in brackets"),
+        ({"address": "[host]:8001"}, "the host is not an IPv6 address"),
     ):
-        with pytest.raises(ValueError, match=complaint):
-            saccade.Client(**named)
+        for kind in (saccade.Client, saccade.AsyncClient):
+            with pytest.raises(ValueError, match=complaint):
+                kind(**named)
     with pytest.raises(ValueError, match="attempts"):
         saccade.Retry(attempts=0)
     for named in ({"tls": True}, {"token_without_tls": True}):
         saccade.Client("host:8001", token="secret", **named).close()
+    for other in ("[2001:db8::1]:8001", "dns:///host", "ipv4:10.0.0.1:8001,10.0.0.2:8001"):
+        saccade.Client(other).close()
     for local in ("127.0.0.2:8001", "unix:/run/saccade.sock", "unix:///run/saccade.sock"):
         saccade.Client(local, token="secret").close()
 

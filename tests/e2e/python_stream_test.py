@@ -128,6 +128,8 @@ class Streaming(grpc.GenericRpcHandler):
     def __init__(self, answered, code, early):
         self.answered, self.code, self.early = answered, code, early
         self.received = []
+        # The name of the result with which items are answered, in place of an error.
+        self.result = None
 
     def service(self, details):
         request = message("saccade.v1.PredictStreamRequest")
@@ -137,8 +139,11 @@ class Streaming(grpc.GenericRpcHandler):
         for index in range(self.answered):
             self.received.append(next(requests))
             made = message("saccade.v1.PredictStreamResponse")(index=index)
-            made.error.code, made.error.message, made.error.reason = 8, "full", "QUEUE_FULL"
-            made.error.retry_after.FromMilliseconds(1500)
+            if self.result is not None:
+                getattr(made.answer, self.result).SetInParent()
+            else:
+                made.error.code, made.error.message, made.error.reason = 8, "full", "QUEUE_FULL"
+                made.error.retry_after.FromMilliseconds(1500)
             yield made
         if self.code is not None:
             context.abort(self.code, "as told")
@@ -152,7 +157,7 @@ def streaming():
 
     def start(answered, code=None, early=False):
         handler = Streaming(answered, code, early)
-        server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[handler])
+        server = grpc.server(futures.ThreadPoolExecutor(64), handlers=[handler])
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         servers.append(server)
@@ -190,6 +195,14 @@ def test_what_an_item_says(connect, saccade, streaming):
         assert error.retry_after == 1.5 and error.reason == "QUEUE_FULL" and error.field is None
 
 
+def test_the_result_of_another_task_is_an_error_of_its_item(connect, saccade, streaming):
+    handler, address = streaming(2)
+    handler.result = "embedding"
+    wrong, right = Outcomes(connect(address), [saccade.Classify("m", b"a"), saccade.Embed("m", b"b")])
+    assert isinstance(wrong.error, saccade.Internal) and "an embedding instead of a classification" in str(wrong.error)
+    assert isinstance(right.answer, saccade.Embedding)
+
+
 def test_what_is_no_request_is_an_error_of_its_item(connect, saccade, streaming):
     handler, address = streaming(2)
     items = list(Outcomes(connect(address), [saccade.Classify("m", b"a"), None, "b.png", saccade.Classify("m", b"c")]))
@@ -197,6 +210,45 @@ def test_what_is_no_request_is_an_error_of_its_item(connect, saccade, streaming)
         (0, saccade.ResourceExhausted), (1, TypeError), (2, TypeError), (3, saccade.ResourceExhausted)]
     assert "has a NoneType; expected requests" in str(items[1].error) and items[1].request_id == ""
     assert [one.request.encoded for one in handler.received] == [b"a", b"c"]
+
+
+def test_idle_streams_of_an_asynchronous_client_do_not_hold_up_another(saccade, streaming, monkeypatch):
+    import asyncio
+
+    from saccade import aio
+
+    _, address = streaming(1)
+
+    async def run():
+        more = asyncio.Event()
+
+        async def idle():
+            await more.wait()
+            yield saccade.Classify("m", b"late")
+
+        async with saccade.AsyncClient(address) as client:
+            waiting = [client.stream(idle()) for _ in range(40)]
+            tasks = [asyncio.ensure_future(one.__anext__()) for one in waiting]
+            await asyncio.sleep(0)
+            sent = client.stream([saccade.Classify("m", b"picture")])
+            found = [item.index for item in await asyncio.wait_for(_all(sent), DEADLINE_SECONDS)]
+            # A stream whose time is over ends, however many are idle.
+            with pytest.raises(saccade.DeadlineExceeded):
+                await asyncio.wait_for(_all(client.stream(idle(), timeout=0.1)), DEADLINE_SECONDS)
+            monkeypatch.setattr(aio, "_MOST_STREAMS", 40)
+            with pytest.raises(saccade.ResourceExhausted, match="40 streams and restorations of this client are open"):
+                await _all(client.stream([]))
+            more.set()
+            late = [item.index for item in await asyncio.gather(*tasks)]
+            for one in waiting:
+                await one.aclose()
+            return found, late
+
+    assert asyncio.run(run()) == ([0], [0] * 40)
+
+
+async def _all(items):
+    return [item async for item in items]
 
 
 def test_no_daemon_there_and_no_room(connect, saccade):

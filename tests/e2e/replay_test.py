@@ -285,6 +285,21 @@ def rle(columns):
     return {"height": 50, "width": 100, "counts": encode_values(inside)[True], "area": 50 * columns}
 
 
+def test_the_models_of_a_result_are_counted_under_its_lock(saccade):
+    from saccade.replay import job
+
+    class Watched(job.Result):
+        @property
+        def total(self):
+            locked.append(findings._lock.locked())
+            return super().total
+
+    locked = []
+    result = Watched(models={"m": job.Tally(compared=3, different=2)})
+    findings = job._Findings(None, result, {})
+    assert findings.different() == 2 and locked == [True]
+
+
 def test_masks_are_compared(pb):
     assert verdict(detected(pb, mask=rle(80)), detected(pb, mask=rle(78))) == (pytest.approx(2 / 80), True)
     assert verdict(detected(pb, mask=rle(80)), detected(pb, mask=rle(40))) == (pytest.approx(0.5), False)

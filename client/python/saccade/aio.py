@@ -13,6 +13,7 @@ from typing_extensions import Self
 
 from saccade import answers, inputs, requests, types, volumes
 from saccade.calls import Options, asks, vision_of
+from saccade.errors import Cancelled, ResourceExhausted
 from saccade.requests import Request
 from saccade.retry import Attempts
 from saccade.streams import Exchange, StreamItem
@@ -20,6 +21,9 @@ from saccade.v1 import vision_pb2 as pb
 
 T = TypeVar("T")
 A = TypeVar("A", bound=types.Answer)
+
+# Streams and restorations of a client at once. Each takes two threads, one of them gRPC's.
+_MOST_STREAMS = 1000
 
 
 class AsyncClient(Options):
@@ -32,9 +36,9 @@ class AsyncClient(Options):
         self._vision = vision_of(self._channel)
         # Channel of streams, opened with the first one. grpc.aio loses the status of a call that ends while it still
         # sends, and reports INTERNAL instead. gRPC's synchronous API does not, so streams use that one, each on a
-        # thread.
+        # thread of its own: it waits for as long as nothing comes.
         self._streams_channel: grpc.Channel | None = None
-        self._threads = futures.ThreadPoolExecutor(32, "saccade-streams")
+        self._streams = 0
 
     async def close(self) -> None:
         """Closes the connection and cancels running calls."""
@@ -42,7 +46,6 @@ class AsyncClient(Options):
         await self._channel.close(None)
         if self._streams_channel is not None:
             self._streams_channel.close()
-        self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,14 +80,15 @@ class AsyncClient(Options):
         def open_stream(messages: Iterator[pb.PredictStreamRequest]) -> Any:
             return vision.PredictStream(messages, timeout=timeout, metadata=self._metadata)
 
-        exchange = Exchange(open_stream, taken, in_flight, self._timeout_of, self._error_of)
-        try:
-            while (item := await self._on_thread(exchange)) is not None:
-                yield item
-        finally:
-            exchange.close()
-            if isinstance(taken, _OnLoop):
-                taken.cancel()
+        with self._thread() as thread:
+            exchange = Exchange(open_stream, taken, in_flight, self._timeout_of, self._error_of)
+            try:
+                while (item := await _next(exchange, thread)) is not None:
+                    yield item
+            finally:
+                exchange.close()
+                if isinstance(taken, _OnLoop):
+                    taken.cancel()
 
     async def restore(
         self,
@@ -100,14 +104,16 @@ class AsyncClient(Options):
     ) -> types.Restoration:
         """Like Client.restore. `progress` is called on the event loop's thread."""
         request = requests.Restore(model, volume, voxel_type, version, priority, request_id)
-        vision = self._streams_vision()
 
         async def attempt(left: float | None) -> types.Restoration:
             upload, download = await asyncio.to_thread(volumes.Upload, request), volumes.Download(progress)
-            call = vision.Restore(upload.messages(), timeout=left, metadata=self._metadata)
-            with upload.ending(call):
-                while (message := await self._on_thread(call)) is not None:
-                    download.take(message)
+            # The client may have been closed meanwhile.
+            vision = self._streams_vision()
+            with self._thread() as thread:
+                call = vision.Restore(upload.messages(), timeout=left, metadata=self._metadata)
+                with upload.ending(call):
+                    while (message := await _next(call, thread)) is not None:
+                        download.take(message)
             return download.result()
 
         return await self._attempts(attempt, Attempts(self._retry, self._budget, timeout))
@@ -118,22 +124,49 @@ class AsyncClient(Options):
     async def model(self, name: str, version: int = 0, *, timeout: float | None = None) -> types.Model:
         return answers.model(await self._unary(self._vision.GetModel, requests.model(name, version), timeout))
 
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise Cancelled("the client was closed; make another one", grpc.StatusCode.CANCELLED)
+
     def _streams_vision(self) -> Any:
+        self._check_open()
         if self._streams_channel is None:
             self._streams_channel = self._connection.channel()
         return vision_of(self._streams_channel)
 
-    async def _on_thread(self, iterator: Iterator[T]) -> T | None:
-        """Returns the iterator's next value; None at its end."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, next, iterator, None)
+    @contextlib.contextmanager
+    def _thread(self) -> Iterator[futures.Executor]:
+        """A thread for one stream. Raises ResourceExhausted if there are too many."""
+        if self._streams == _MOST_STREAMS:
+            raise ResourceExhausted(
+                f"{self._streams} streams and restorations of this client are open; expected at most so many; close "
+                "some, or make another client",
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+            )
+        self._streams += 1
+        thread = futures.ThreadPoolExecutor(1, "saccade-stream")
+        try:
+            yield thread
+        finally:
+            self._streams -= 1
+            thread.shutdown(wait=False)
 
     async def _unary(self, method: Callable[..., Any], request: object, timeout: float | None) -> Any:
         async def attempt(left: float | None) -> Any:
-            return await method(request, timeout=left, metadata=self._metadata)
+            # In a task of its own, so that it can be told who has cancelled the call: closing the channel does that, too.
+            call = asyncio.ensure_future(method(request, timeout=left, metadata=self._metadata))
+            try:
+                await asyncio.wait([call])
+            finally:
+                call.cancel()
+            if call.cancelled():
+                self._check_open()
+            return call.result()
 
         return await self._attempts(attempt, self._short_attempts(timeout))
 
     async def _attempts(self, attempt: Callable[[float | None], Awaitable[T]], attempts: Attempts) -> T:
+        self._check_open()
         while True:
             try:
                 result = await attempt(attempts.timeout())
@@ -147,6 +180,11 @@ class AsyncClient(Options):
             else:
                 attempts.succeeded()
                 return result
+
+
+async def _next(iterator: Iterator[T], thread: futures.Executor) -> T | None:
+    """Returns the iterator's next value; None at its end."""
+    return await asyncio.get_running_loop().run_in_executor(thread, next, iterator, None)
 
 
 class _OnLoop(Iterator[T]):

@@ -4,13 +4,38 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+import grpc
 import numpy
 
 from saccade import types
+from saccade.errors import Internal
 from saccade.masks import Mask, MaskPicture, MaskPolygon, MaskPolygons
 from saccade.v1 import vision_pb2 as pb
 
 _VOXELS = {pb.VolumeShape.UINT8: "|u1", pb.VolumeShape.UINT16: "<u2", pb.VolumeShape.FLOAT32: "<f4"}
+
+# The results' names in error messages.
+_NAMES = {
+    "classification": "a classification",
+    "detections": "detections",
+    "segmentation": "a segmentation",
+    "disparity": "a disparity",
+    "actions": "actions",
+    "restoration": "a restoration",
+    "embedding": "an embedding",
+}
+
+
+def _check(message: pb.PredictResponse, wanted: str, expected: str | None = None) -> None:
+    """Raises Internal if the model has answered with the result of another task."""
+    came = message.WhichOneof("result")
+    if came != wanted:
+        other = "a result that this client does not know" if came is None else _NAMES[came]
+        raise Internal(
+            f"model '{message.model}' answered with {other} instead of {expected or _NAMES[wanted]}; check the model's "
+            "task with `saccade models`",
+            grpc.StatusCode.INTERNAL,
+        )
 
 
 class _Facts(TypedDict):
@@ -59,6 +84,7 @@ def _classes(message: pb.Classification) -> tuple[types.ScoredClass, ...]:
 
 
 def classification(message: pb.PredictResponse) -> types.Classification:
+    _check(message, "classification")
     return types.Classification(**_facts(message), classes=_classes(message.classification))
 
 
@@ -96,11 +122,13 @@ def _detection(one: pb.Detection) -> types.Detection:
 
 
 def detections(message: pb.PredictResponse) -> types.Detections:
+    _check(message, "detections")
     found = tuple(_detection(one) for one in message.detections.detections)
     return types.Detections(**_facts(message), detections=found)
 
 
 def segmentation(message: pb.PredictResponse) -> types.Segmentation:
+    _check(message, "segmentation")
     found = message.segmentation
     label_map = None
     if found.format == pb.SegmentationOptions.RAW:
@@ -110,6 +138,7 @@ def segmentation(message: pb.PredictResponse) -> types.Segmentation:
 
 
 def disparity(message: pb.PredictResponse) -> types.Disparity:
+    _check(message, "disparity")
     found = message.disparity
     values = numpy.frombuffer(found.map, "<f4").reshape(found.height, found.width)
     return types.Disparity(
@@ -118,16 +147,19 @@ def disparity(message: pb.PredictResponse) -> types.Disparity:
 
 
 def depth(message: pb.PredictResponse) -> types.DepthMap:
+    _check(message, "disparity", "a depth map")
     found = message.disparity
     values = numpy.frombuffer(found.map, "<f4").reshape(found.height, found.width)
     return types.DepthMap(**_facts(message), depth=values, min=found.min, max=found.max, mean=found.mean)
 
 
 def embedding(message: pb.PredictResponse) -> types.Embedding:
+    _check(message, "embedding")
     return types.Embedding(**_facts(message), values=numpy.array(message.embedding.values, numpy.float32))
 
 
 def actions(message: pb.PredictResponse) -> types.Actions:
+    _check(message, "actions")
     found = tuple(
         types.Action(
             one.start_seconds, one.end_seconds, one.score, one.class_index, one.label, one.start_frame, one.end_frame
@@ -141,6 +173,7 @@ def actions(message: pb.PredictResponse) -> types.Actions:
 
 
 def restoration(message: pb.PredictResponse, voxels: Any) -> types.Restoration:
+    _check(message, "restoration")
     found = message.restoration
     shape = found.shape
     values = numpy.frombuffer(voxels, _VOXELS[shape.type]).reshape(shape.depth, shape.height, shape.width)

@@ -21,6 +21,10 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 
+# Seconds. gRPC cannot wait much longer, and not until infinity.
+_MOST_TIMEOUT = 10**9
+
+
 class Options:
     """The options of both clients: the address of a daemon, or of all replicas behind one name, and how to call it."""
 
@@ -44,6 +48,10 @@ class Options:
             max_message_bytes=max_message_bytes,
             keepalive=keepalive,
         )
+        if timeout is not None and not 0 < timeout <= _MOST_TIMEOUT:
+            raise ValueError(
+                f"timeout: is {timeout}; expected more than 0 and at most {_MOST_TIMEOUT} seconds, or None for no limit"
+            )
         self._timeout = timeout
         self._retry = retry
         self._budget = Budget(retry.budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import ipaddress
 import json
@@ -9,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import ssl
 
 import grpc
 
@@ -16,6 +18,15 @@ from saccade.errors import SaccadeError, Unavailable, Untrusted
 
 # How long the daemon may take to answer a ping before its connection is given up.
 _PING_TIMEOUT = 5.0
+
+# gRPC keeps sizes and milliseconds in 32 bits.
+_MOST_MESSAGE_BYTES = 2**31 - 1
+_MOST_KEEPALIVE = _MOST_MESSAGE_BYTES // 1000
+
+# gRPC's forms of addresses that are not checked here.
+_SCHEMES = ("unix:", "unix-abstract:", "vsock:", "dns:", "ipv4:", "ipv6:")
+
+_PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
 # Servers reject headers that are much larger.
 _MAX_TOKEN = 4096
@@ -49,7 +60,26 @@ def _pem(name: str, given: bytes | str | os.PathLike[str] | None, kind: bytes) -
     pem = given if isinstance(given, bytes) else pathlib.Path(given).read_bytes()
     if b"-----BEGIN " not in pem or kind not in pem:
         raise ValueError(f"tls: {name} has no {kind.decode().rstrip('-').lower()} in PEM")
+    _check_block(name, pem, kind.rstrip(b"-"))
     return pem
+
+
+def _check_block(name: str, pem: bytes, kind: bytes) -> None:
+    """Raises ValueError if the first certificate or key cannot be read. gRPC uses no others if that fails."""
+    found = next((block for block in _PEM_BLOCK.finditer(pem) if block[1].endswith(kind)), None)
+    what = kind.decode().lower()
+    if found is not None and (found[1].startswith(b"ENCRYPTED") or b"Proc-Type: 4,ENCRYPTED" in found[2]):
+        raise ValueError(f"tls: {name} is encrypted; expected a {what} without a passphrase, as openssl pkey writes it")
+    try:
+        der = base64.b64decode(b"".join(found[2].split()), validate=True) if found is not None else b""
+        # Certificates and keys are ASN.1 sequences.
+        is_readable = der[:1] == b"0"
+        if found is not None and found[1] == b"CERTIFICATE":
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)
+    except (ValueError, ssl.SSLError):
+        is_readable = False
+    if not is_readable:
+        raise ValueError(f"tls: {name} has no {what} that can be read; expected PEM, -----BEGIN {kind.decode()}----- and so on")
 
 
 def is_url(address: str) -> bool:
@@ -62,6 +92,14 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +120,33 @@ class Connection:
                 f"address: {self.address!r} is not valid; expected HOST:PORT, without http:// or https://; the option tls "
                 "connects with TLS"
             )
-        if self.max_message_bytes < 1:
-            raise ValueError(f"max_message_bytes: is {self.max_message_bytes}; expected at least 1")
-        if self.keepalive is not None and not self.keepalive >= 1:
-            raise ValueError(f"keepalive: is {self.keepalive}; expected at least 1 second, or None for no pings")
+        if not self.address.startswith(_SCHEMES):
+            self._check_host_and_port()
+        if not 1 <= self.max_message_bytes <= _MOST_MESSAGE_BYTES:
+            raise ValueError(f"max_message_bytes: is {self.max_message_bytes}; expected 1 to {_MOST_MESSAGE_BYTES}")
+        if self.keepalive is not None and not 1 <= self.keepalive <= _MOST_KEEPALIVE:
+            raise ValueError(
+                f"keepalive: is {self.keepalive}; expected 1 to {_MOST_KEEPALIVE} seconds, or None for no pings"
+            )
         if self.token is not None:
             self._check_token(self.token)
+
+    def _check_host_and_port(self) -> None:
+        host, colon, port = self.address.rpartition(":")
+        why = ""
+        if not colon:
+            why = "the port is missing"
+        elif not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+            why = "the port must be a number from 1 to 65535"
+        elif not host:
+            why = "the host is missing"
+        elif host[0] == "[" and host[-1] == "]":
+            if not _is_ipv6(host[1:-1]):
+                why = "the host is not an IPv6 address"
+        elif re.search(r"[:/\[\] \t]", host):
+            why = "the host name has an invalid character (an IPv6 address must be in brackets)"
+        if why:
+            raise ValueError(f"address: {self.address!r} is not valid: {why}; expected HOST:PORT, such as 127.0.0.1:8001")
 
     def _check_token(self, token: str) -> None:
         # The message does not contain the token, because it is a secret.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from saccade.v1 import vision_pb2 as pb
@@ -103,7 +105,9 @@ def error_of(failure: grpc.RpcError) -> SaccadeError:
     found = _BY_CODE.get(code, SaccadeError)(call.details() or code.name, code)
     for key, value in call.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
-            _add_details(found, value)
+            # A proxy may have made details that cannot be read. The status counts without them.
+            with contextlib.suppress(DecodeError, OverflowError):
+                _add_details(found, value)
     found.__cause__ = failure
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
 import numpy
@@ -94,6 +94,14 @@ def clip(given: Clip, frames_per_second: float) -> pb.Clip:
         if frames_per_second:
             raise ValueError("frames_per_second: is for frames only; leave it out for a video file")
         return pb.Clip(video=encoded_bytes(given))  # type: ignore[arg-type]
+    if isinstance(given, numpy.ndarray) and (given.ndim != 4 or given.shape[3] != 3):
+        raise ValueError(f"clip: is an array of shape {given.shape}; expected (frames, height, width, 3)")
+    # A PIL picture is recognised by its method.
+    if isinstance(given, Pixels) or hasattr(given, "convert") or not isinstance(given, Iterable):
+        raise TypeError(
+            f"clip: is a {type(given).__name__}; expected a video's path or bytes, a sequence of pictures, or a NumPy "
+            "array (frames, height, width, 3); put a single picture into a list"
+        )
     frames = [picture(frame) for frame in cast("Sequence[Picture]", given)]
     return pb.Clip(frames=pb.Frames(pictures=frames, frames_per_second=frames_per_second))
 

@@ -12,6 +12,9 @@ import grpc
 from saccade.errors import SaccadeError, Untrusted
 
 
+# Doublings of a pause: more of them are no number for Python.
+_MOST_DOUBLINGS = 100
+
 _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
@@ -110,7 +113,7 @@ class Attempts:
             # Long enough was waited for the other replica.
             return 0.0
         # The daemon's hint is randomised already; our own pause must be, so that clients do not retry in step.
-        doubled = min(self._retry.max_pause, self._retry.first_pause * 2 ** (self._failed - 1))
+        doubled = min(self._retry.max_pause, self._retry.first_pause * 2 ** min(self._failed - 1, _MOST_DOUBLINGS))
         pause = error.retry_after if error.retry_after is not None else doubled * random.uniform(0.5, 1.5)
         if left is not None and pause >= left:
             raise error

@@ -144,7 +144,10 @@ class Exchange(Generic[A]):
             raise self._early(index)
         if response.WhichOneof("outcome") == "error":
             return StreamItem(index, response.request_id, error=item_error_of(response.error))
-        return StreamItem(index, response.request_id, answer=request.answer(response.answer))
+        try:
+            return StreamItem(index, response.request_id, answer=request.answer(response.answer))
+        except SaccadeError as error:
+            return StreamItem(index, response.request_id, error=error)
 
     def _read(self) -> pb.PredictStreamResponse | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -59,8 +60,8 @@ class Lease:
         now = time.monotonic()
         if self._end is None:
             self._end = now + self._start_seconds
-        found = self._read("address")
         if self._has_keeper():
+            found = self._read("address")
             if found is not None:
                 self._end = None
                 return found
@@ -89,6 +90,9 @@ class Lease:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
+            # A keeper that was killed has left its daemon's address. None can start while this lock is held.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self._folder, "address"))
         return False
 
     def _start(self) -> None:

@@ -132,6 +132,8 @@ def keep(folder: str, command: list[str]) -> None:
     """Runs the daemon until no worker needs it, or until it failed too often."""
     address, failed = os.path.join(folder, "address"), os.path.join(folder, "failed")
     leases, failures = Leases(os.path.join(folder, "leases")), 0
+    # An earlier keeper that was killed has left its daemon's.
+    _remove(address)
     while True:
         daemon = Daemon(command)
         told = False

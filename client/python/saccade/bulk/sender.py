@@ -130,8 +130,10 @@ class Sender:
         self._patience = patience_seconds
         self.window = Window(max_in_flight)
         self._connection = _Connection(client)
-        self._opened = self._heard = time.monotonic()
-        # The value of `_heard` since which it was logged that nothing is answered.
+        self._opened = time.monotonic()
+        # When the first call since the last answer failed; None after an answer.
+        self._failing_since: float | None = None
+        # The value of `_failing_since` for which it was logged that nothing is answered.
         self._told: float | None = None
         self._model: types.Model | None = None
         self._asking = asyncio.Lock()
@@ -153,7 +155,7 @@ class Sender:
                     if model.state != types.ModelState.READY:
                         raise errors.Unavailable(f"model {model.name} is {model.state.value}: {model.reason}",
                                                  grpc.StatusCode.UNAVAILABLE)
-                    self._heard = time.monotonic()
+                    self._failing_since = None
                     self._model = model
                 except (*_FATAL, errors.InvalidArgument) as error:
                     raise self._ended(error) from error
@@ -194,7 +196,7 @@ class Sender:
                 if _pause_of(error) is not None or isinstance(error, errors.DeadlineExceeded):
                     self.window.rejected(number)
             else:
-                self._heard = time.monotonic()
+                self._failing_since = None
                 self.window.answered()
                 return answer
             finally:
@@ -203,7 +205,7 @@ class Sender:
                 await self._wait(failure, pause)
                 pause = min(_MAX_PAUSE_SECONDS, pause * 2)
                 continue
-            self._heard = time.monotonic()
+            self._failing_since = None
             full = _pause_of(failure)
             if full is not None:
                 await asyncio.sleep(full * random.uniform(1.0, 1.5))
@@ -218,13 +220,16 @@ class Sender:
     async def _wait(self, error: errors.SaccadeError, seconds: float) -> None:
         """Waits for a daemon that does not answer. Raises BulkError after the job's patience has run out."""
         now = time.monotonic()
-        if now - self._heard > self._patience:
+        if self._failing_since is None:
+            self._failing_since = now
+        since = self._failing_since
+        if now - since > self._patience:
             raise BulkError(
                 f"nothing was answered at {self._connections.last} for {self._patience:g} s ({error.message}); "
                 "start the daemon, and repeat the command: it goes on where it stopped"
             )
-        if now - self._heard > _RECONNECT_SECONDS and self._told != self._heard:
-            self._told = self._heard
+        if now - since > _RECONNECT_SECONDS and self._told != since:
+            self._told = since
             _log.info("waits for %s, %g s at most: %s", self._connections.last, self._patience, error.message)
         await asyncio.sleep(seconds * random.uniform(0.5, 1.0))
         # The others wait for the first one, which may have to wait until the daemon was started again.

@@ -6,8 +6,10 @@ it can be written to the plan and sent to another machine.
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import os
+import posixpath
 import tarfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -65,6 +67,7 @@ def _contents(path: str, shard_items: int, columns: Columns) -> Iterator[Shard]:
     elif not os.path.isfile(path):
         raise BulkError(f"{path} is not there; expected a folder or a file")
     elif lower.endswith(".txt"):
+        _check_utf8(path)
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:
             names = (line.rstrip("\r\n") for line in lines)
             yield from _files(os.path.dirname(path), (name for name in names if name), shard_items)
@@ -75,6 +78,12 @@ def _contents(path: str, shard_items: int, columns: Columns) -> Iterator[Shard]:
         )
     else:
         yield from _file(path, shard_items, columns)
+
+
+def _check_utf8(path: str) -> None:
+    with open(path, "rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise BulkError(f"{path} is UTF-16; expected UTF-8; convert it, for example with: iconv -f UTF-16 -t UTF-8")
 
 
 def _folder(root: str, shard_items: int, columns: Columns) -> Iterator[Shard]:
@@ -126,22 +135,80 @@ def _groups(values: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield group
 
 
+# Where a member's bytes lie: offset, size, and why they cannot be read, if so. A text is the name that a link leads to.
+_Place = Any
+_SPARSE = "is stored as a sparse file, which is not read; write the archive without tar's option --sparse"
+# Links that lead to each other, before they are given up.
+_MOST_LINKS = 40
+
+
 def _tar(path: str, shard_items: int) -> Iterator[Shard]:
-    def members() -> Iterator[tuple[str, int, int]]:
-        # "r:" refuses compressed archives: their members cannot be read without all that precedes them.
-        with tarfile.open(path, "r:") as archive:
-            for member in archive:
-                if member.isreg() and member.name.lower().endswith(PICTURES + CLIPS):
-                    yield member.name, member.offset_data, member.size
-                # tarfile keeps every header that it has read.
-                archive.members = []
-            _check_end(path, archive)
+    def members() -> Iterator[_Place]:
+        # Of links only the targets are kept. If there are any, the headers are read again to find them.
+        targets = set()
+        for member in _headers(path):
+            if member.issym() or member.islnk():
+                targets.add(_target(member))
+            elif member.isreg() and _is_input(member):
+                yield member.name, *_place(member)
+        if targets:
+            yield from _links(path, targets)
 
     try:
         for group in _groups(members(), shard_items):
             yield {"kind": "tar", "path": path, "members": group, "items": len(group)}
     except tarfile.TarError as error:
         raise BulkError(f"{path} is not a readable, uncompressed tar file ({error}); unpack it, or repair it") from None
+
+
+def _headers(path: str) -> Iterator[tarfile.TarInfo]:
+    # "r:" refuses compressed archives: their members cannot be read without all that precedes them.
+    with tarfile.open(path, "r:") as archive:
+        for member in archive:
+            yield member
+            # tarfile keeps every header that it has read.
+            archive.members = []
+        _check_end(path, archive)
+
+
+def _is_input(member: tarfile.TarInfo) -> bool:
+    return member.name.lower().endswith(PICTURES + CLIPS)
+
+
+def _place(member: tarfile.TarInfo) -> _Place:
+    return (member.offset_data, member.size) + ((_SPARSE,) if member.issparse() else ())
+
+
+def _target(link: tarfile.TarInfo) -> str:
+    """The name that a link leads to. A hard link has it from the archive's root."""
+    return posixpath.normpath(
+        link.linkname if link.islnk() else posixpath.join(posixpath.dirname(link.name), link.linkname)
+    )
+
+
+def _links(path: str, targets: set[str]) -> Iterator[_Place]:
+    """Yields the links with the names of inputs, at the places of their targets."""
+    places: dict[str, _Place] = {}
+    found: list[tuple[str, str, _Place]] = []
+    for member in _headers(path):
+        place = _place(member) if member.isreg() else None
+        if member.islnk():
+            # Its target precedes it. A later member of that name is another file.
+            place = places.get(_target(member))
+        elif member.issym():
+            place = _target(member)
+        if (member.issym() or member.islnk()) and _is_input(member):
+            found.append((member.name, member.linkname, place))
+        if (name := posixpath.normpath(member.name)) in targets:
+            places[name] = place
+    for name, target, place in found:
+        for _ in range(_MOST_LINKS):
+            if isinstance(place, str):
+                place = places.get(place)
+        if not isinstance(place, tuple):
+            why = f"is a link to {_key(target)}, which is no file of the archive; write the archive with tar's option --dereference"
+            place = (0, 0, why)
+        yield name, *place
 
 
 def _check_end(path: str, archive: tarfile.TarFile) -> None:
@@ -230,6 +297,9 @@ def _read_files(shard: Shard) -> Iterator[Item]:
                     data = file.read()
         except OSError as failure:
             error = f"the file cannot be read: {failure.strerror or failure}"
+        # Python takes no NUL in a path, which a list may have.
+        except ValueError as failure:
+            error = f"the name is not a path: {failure}"
         yield Item(index, _key(name), data, error)
 
 
@@ -239,8 +309,8 @@ def _too_large(size: int) -> str | None:
 
 def _read_tar(shard: Shard, file: BinaryIO) -> Iterator[Item]:
     name = os.path.basename(shard["path"])
-    for place, (member, offset, size) in enumerate(shard["members"]):
-        data, error = None, _too_large(size)
+    for place, (member, offset, size, *why) in enumerate(shard["members"]):
+        data, error = None, why[0] if why else _too_large(size)
         if error is None:
             try:
                 file.seek(offset)

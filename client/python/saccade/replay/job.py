@@ -129,6 +129,11 @@ class _Findings:
                 keep = heapq.heappush if len(self._worst) < _WORST_KEPT else heapq.heappushpop
                 keep(self._worst, entry)
 
+    def different(self) -> int:
+        # The sum needs the lock, too: meanwhile another thread may add a model.
+        with self._lock:
+            return self._result.total.different
+
     def _alike(self, captured: Captured, now: answers.Answer) -> bool:
         there = self._identities.get((captured.model, now.version or captured.version))
         return there is not None and identity_of(captured).computes_like(there)
@@ -216,7 +221,7 @@ def run(job: Job, target: Target, tell: Callable[[Progress], None]) -> Result:
         try:
             findings.note(call, target.send_patiently(call, job.patience_seconds))
             number = next(done)
-            tell(Progress(number, calls, result.total.different, time.monotonic() - begun))
+            tell(Progress(number, calls, findings.different(), time.monotonic() - begun))
         except BaseException as error:  # noqa: BLE001: raised again by the thread that waits
             failed.append(error)
         finally:
