@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <new>
 
-#include "server/catalog/testing/failing_allocations.h"
+#include "server/core/testing/failing_allocations.h"
 #include "server/logging/log_writer.h"
 
 namespace saccade::server {
