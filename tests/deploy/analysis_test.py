@@ -72,7 +72,8 @@ CASES = {
         ({f'saccade_model_ready{{{NEW}, model="shapes"}}': "1x10", f'saccade_models{{{NEW}, state="not_served"}}': "1x10",
           f'saccade_models{{{NEW}, state="served"}}': "1x10"}, "bad"),
         ({f'saccade_models{{{NEW}, state="not_served"}}': "2x10"}, "bad"),
-        ({f'saccade_model_ready{{{OLD}, model="shapes"}}': "1x10", f'saccade_models{{{OLD}, state="not_served"}}': "0x10"}, "none")],
+        ({f'saccade_model_ready{{{OLD}, model="shapes"}}': "1x10",
+          f'saccade_models{{{OLD}, state="not_served"}}': "0x10"}, "none")],
     "slowdown": [
         ({**requests(NEW), **requests(OLD), **latency(NEW, QUICK), **latency(OLD, QUICK)}, "good"),
         ({**requests(NEW), **requests(OLD), **latency(NEW, SLOW), **latency(OLD, QUICK)}, "bad"),
