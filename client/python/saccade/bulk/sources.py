@@ -209,8 +209,8 @@ def _links(path: str, targets: set[str]) -> Iterator[_Place]:
             if isinstance(place, str):
                 place = places.get(place)
         if not isinstance(place, tuple):
-            why = f"is a link to {_key(target)}, which is no file of the archive; write the archive with tar's option --dereference"
-            place = (0, 0, why)
+            why = f"is a link to {_key(target)}, which is no file of the archive"
+            place = (0, 0, f"{why}; write the archive with tar's option --dereference")
         yield name, *place
 
 
