@@ -208,8 +208,8 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   // One function per task. `picture` is the content of a picture file (JPEG, PNG, WebP, TIFF or BMP) and is
-  // copied once, into the message. A model of another task rejects the call; the client rejects its answer with
-  // INTERNAL if the request has nothing that the model could reject, as that of Embed().
+  // copied once, into the message. A model of another task rejects the call. If the request has nothing that
+  // it could reject, as that of Embed(), the client rejects its answer with INTERNAL.
   absl::StatusOr<Classification> Classify(absl::string_view model, absl::string_view picture,
                                           const ClassifyOptions& options = {});
   absl::StatusOr<Detections> Detect(absl::string_view model, absl::string_view picture,

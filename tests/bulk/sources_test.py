@@ -7,6 +7,7 @@ import os
 import tarfile
 
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 from contents import write_parquet, write_tar
@@ -83,6 +84,25 @@ def test_parquet_columns_may_be_structs_and_have_keys_and_gaps(tmp_path):
     found = read_all([path], columns=sources.Columns(key="name"))
     assert [(item.key, item.data, item.error) for item in found] == [
         ("n1", b"x", None), ("n2", None, "the row has no bytes"), ("n3", None, "the row has no bytes")]
+
+
+def test_large_rows_of_parquet_are_read_a_few_at_a_time(tmp_path, monkeypatch):
+    taken = []
+
+    class Watched(pyarrow.parquet.ParquetFile):
+        def iter_batches(self, *given, **named):
+            for batch in super().iter_batches(*given, **named):
+                taken.append(batch.num_rows)
+                yield batch
+
+    monkeypatch.setattr(pyarrow.parquet, "ParquetFile", Watched)
+    monkeypatch.setattr(sources, "_BYTES_AT_ONCE", 10_000)
+    rows = [os.urandom(4000) for _ in range(9)]
+    path = write_parquet(tmp_path / "p.parquet", {"image": rows}, 9)
+    (shard,) = sources.shards([str(path)], 9, sources.Columns())
+    read = sources.read(shard)
+    assert next(read).data == rows[0] and taken == [2]
+    assert [item.data for item in read] == rows[1:] and taken == [2, 2, 2, 2, 1]
 
 
 def test_a_damaged_page_of_parquet_costs_its_rows_not_the_job(tmp_path):

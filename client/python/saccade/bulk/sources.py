@@ -20,8 +20,11 @@ PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp")
 CLIPS = (".mp4", ".mov", ".mkv", ".webm", ".avi")
 # A file with more bytes fits no message of a daemon, so it is not read.
 MAX_ITEM_BYTES = 64 << 20
-# Rows that are read from a Parquet file at a time.
+# Rows that are read from a Parquet file at a time: fewer if they have more bytes than this together.
 _ROWS_AT_ONCE = 64
+_BYTES_AT_ONCE = 8 << 20
+# Bytes of a Parquet file that are read at a time: without such a buffer it is a whole column of a row group.
+_BUFFER_BYTES = 1 << 20
 
 Shard = dict[str, Any]
 
@@ -206,8 +209,8 @@ def _links(path: str, targets: set[str]) -> Iterator[_Place]:
             if isinstance(place, str):
                 place = places.get(place)
         if not isinstance(place, tuple):
-            why = f"is a link to {_key(target)}, which is no file of the archive; write the archive with tar's option --dereference"
-            place = (0, 0, why)
+            why = f"is a link to {_key(target)}, which is no file of the archive"
+            place = (0, 0, f"{why}; write the archive with tar's option --dereference")
         yield name, *place
 
 
@@ -343,8 +346,16 @@ def _parquet_rows(shard: Shard, file: BinaryIO) -> Iterator[tuple[str | None, by
     import pyarrow.parquet
 
     wanted = [shard["data"]] + ([shard["key"]] if shard["key"] is not None else [])
-    opened = pyarrow.parquet.ParquetFile(file)
-    for batch in opened.iter_batches(_ROWS_AT_ONCE, row_groups=[shard["group"]], columns=wanted):
-        keys = batch.column(shard["key"]).to_pylist() if shard["key"] is not None else None
-        for place, value in enumerate(batch.column(shard["data"]).to_pylist()):
-            yield None if keys is None else str(keys[place]), value.get("bytes") if isinstance(value, dict) else value
+    opened = pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
+    group = opened.metadata.row_group(shard["group"])
+    row_bytes = max(1, group.total_byte_size // max(1, group.num_rows))
+    at_once = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // row_bytes))
+    for batch in opened.iter_batches(at_once, row_groups=[shard["group"]], columns=wanted):
+        keys = batch.column(shard["key"]) if shard["key"] is not None else None
+        for place, made in enumerate(batch.column(shard["data"])):
+            # Converted one by one, since that copies the bytes.
+            value = made.as_py()
+            yield (
+                None if keys is None else str(keys[place].as_py()),
+                value.get("bytes") if isinstance(value, dict) else value,
+            )
