@@ -12,8 +12,8 @@
 
 #include "kernels/attention/attention_problem.h"
 #include "kernels/common/bfloat16.h"
-#include "kernels/common/testing/test_map.h"
 #include "kernels/common/testing/below_tensors.h"
+#include "kernels/common/testing/test_map.h"
 
 namespace saccade::kernels {
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/common/testing/test_map.h"
 #include "kernels/common/testing/below_tensors.h"
+#include "kernels/common/testing/test_map.h"
 #include "kernels/efficient_attention/efficient_attention_problem.h"
 
 namespace saccade::kernels {

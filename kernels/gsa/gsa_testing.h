@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/common/bfloat16.h"
-#include "kernels/common/testing/test_map.h"
 #include "kernels/common/testing/below_tensors.h"
+#include "kernels/common/testing/test_map.h"
 #include "kernels/gsa/gsa_problem.h"
 
 namespace saccade::kernels {

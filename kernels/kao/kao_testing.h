@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/common/testing/test_map.h"
 #include "kernels/common/testing/below_tensors.h"
+#include "kernels/common/testing/test_map.h"
 #include "kernels/kao/kao_problem.h"
 
 namespace saccade::kernels {

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/common/testing/test_map.h"
 #include "kernels/common/testing/below_tensors.h"
+#include "kernels/common/testing/test_map.h"
 #include "kernels/sao/sao_problem.h"
 
 namespace saccade::kernels {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "server/batching/recent_max.h"
-#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
+#include "server/batching/testing/recording_task.h"
 
 namespace saccade::server {
 namespace {

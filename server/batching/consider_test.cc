@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
+#include "server/batching/testing/recording_task.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 

@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
+#include "server/batching/testing/recording_task.h"
 
 namespace saccade::server {
 namespace {

@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/batching/instance_health.h"
-#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
+#include "server/batching/testing/recording_task.h"
 
 namespace saccade::server {
 namespace {

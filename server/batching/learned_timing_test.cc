@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "server/batching/testing/recording_task.h"
 #include "server/batching/scheduler.h"
+#include "server/batching/testing/recording_task.h"
 
 namespace saccade::server {
 namespace {

@@ -166,9 +166,9 @@ absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool ta
   }
   // No task is evicted for one that would not fit all the same.
   if (queued_ - behind + size > options_.max_queue_size) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the model's queue is full: ", queued_, " of ", options_.max_queue_size,
-                     " items (max_queue_size) are queued; try again later"));
+    return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full: ", queued_, " of ",
+                                                     options_.max_queue_size,
+                                                     " items (max_queue_size) are queued; try again later"));
   }
   while (take && full()) EvictLastBehind(priority_class, dropped);
   return absl::OkStatus();

@@ -172,8 +172,9 @@ TEST_F(CatalogOrdersTest, ASecondUnloadWaitsForTheSameRequests) {
 
 TEST_F(CatalogOrdersTest, ALabelMovesOnceItsVersionServes) {
   const auto labels = [](absl::string_view text) {
-    return absl::StrCat("version_policy { all { } } parameters { key: \"version_labels\" value { string_value: \"",
-                        text, "\" } }");
+    return absl::StrCat(
+        "version_policy { all { } } parameters { key: \"version_labels\" value { string_value: \"", text,
+        "\" } }");
   };
   Write("m", 1, labels("stable=1"));
   ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());

@@ -434,7 +434,8 @@ std::shared_ptr<ModelHost::Held> ModelHost::Hold(std::unique_ptr<ServedModel> mo
 void ModelHost::LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Dismissal> dismissal,
                       std::optional<std::string> listed_as) {
   Held* const left = loaded.get();
-  Leaving& leaving = leaving_.emplace_back(Leaving{.loaded = std::move(loaded), .listed_as = std::move(listed_as)});
+  Leaving& leaving =
+      leaving_.emplace_back(Leaving{.loaded = std::move(loaded), .listed_as = std::move(listed_as)});
   if (dismissal != nullptr) {
     ++dismissal->left;
     leaving.dismissals.push_back(std::move(dismissal));

@@ -66,8 +66,8 @@ absl::StatusOr<const ModelTable::Version*> ModelTable::Choose(const std::string&
   }
   const auto found = model.versions.find(version);
   if (found != model.versions.end()) return &found->second;
-  return absl::NotFoundError(absl::StrCat("model '", name, "' has no version ", version,
-                                          " here; ", ServingText(model)));
+  return absl::NotFoundError(
+      absl::StrCat("model '", name, "' has no version ", version, " here; ", ServingText(model)));
 }
 
 std::string ModelTable::ReasonOf(const Model& model, const std::string& reason) {
@@ -181,7 +181,8 @@ absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::stri
   if (const auto label = labels.find(std::string(version)); label != labels.end()) return label->second;
   if (IsCold((*model)->second)) {
     return absl::UnavailableError(absl::StrCat("model '", name, "' is not loaded, and its labels, such as ",
-                                               Shown(version), ", are not known before; a request without a label loads it"));
+                                               Shown(version),
+                                               ", are not known before; a request without a label loads it"));
   }
   absl::Status unknown = absl::InvalidArgumentError(
       absl::StrCat("version: is ", Shown(version), "; expected a positive integer",
@@ -209,7 +210,8 @@ std::string ModelTable::ServingText(const Model& model) {
   std::vector<int64_t> serving;
   for (const auto& [number, version] : model.versions)
     if (version.serving != nullptr) serving.push_back(number);
-  return serving.empty() ? "no version of it serves" : absl::StrCat("it serves version ", absl::StrJoin(serving, ", "));
+  return serving.empty() ? "no version of it serves"
+                         : absl::StrCat("it serves version ", absl::StrJoin(serving, ", "));
 }
 
 bool ModelTable::Serves(const Model& model) {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "server/decode/testing/costs_fixtures.h"
 #include "server/decode/prepare.h"
-#include "server/pictures/testing/picture_fixtures.h"
+#include "server/decode/testing/costs_fixtures.h"
 #include "server/pictures/picture_formats.h"
+#include "server/pictures/testing/picture_fixtures.h"
 
 namespace saccade::server {
 namespace {

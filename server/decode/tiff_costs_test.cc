@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/testing/costs_fixtures.h"
 #include "server/decode/prepare.h"
+#include "server/decode/testing/costs_fixtures.h"
 #include "server/decode/testing/video_fixtures.h"
 #include "server/decode/volume.h"
 #include "server/pictures/testing/picture_fixtures.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "server/decode/testing/costs_fixtures.h"
 #include "server/decode/matroska_frames.h"
-#include "server/decode/video.h"
+#include "server/decode/testing/costs_fixtures.h"
 #include "server/decode/testing/video_fixtures.h"
+#include "server/decode/video.h"
 
 namespace saccade::server {
 namespace {

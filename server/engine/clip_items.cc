@@ -171,8 +171,8 @@ absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
           : "";
   return absl::InvalidArgumentError(absl::StrCat(
       "the video is too long: at ", clip.frames_per_second, " frames per second the model takes at most ",
-      clip.max_frames, " frames, ", static_cast<double>(clip.max_frames) / clip.frames_per_second,
-      " seconds", claim, "; split it into shorter videos"));
+      clip.max_frames, " frames, ", static_cast<double>(clip.max_frames) / clip.frames_per_second, " seconds",
+      claim, "; split it into shorter videos"));
 }
 
 // A video may have many more frames than the model takes, which are decoded and left out; a few bytes

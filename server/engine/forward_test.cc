@@ -17,8 +17,8 @@
 #include "models/device/pinned.h"
 #include "models/testing/fake_host_allocator.h"
 #include "server/engine/call_share.h"
-#include "server/engine/testing/fake_model.h"
 #include "server/engine/passes.h"
+#include "server/engine/testing/fake_model.h"
 
 namespace saccade::server {
 namespace {

@@ -12,8 +12,8 @@ namespace saccade::server {
 absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats) {
   std::unique_ptr<float[]> room(new (std::nothrow) float[floats]);
   if (room != nullptr) return room;
-  absl::Status refused = OutOfMemory(
-      "out of memory for the network's input; try again later or send a smaller one");
+  absl::Status refused =
+      OutOfMemory("out of memory for the network's input; try again later or send a smaller one");
   SetShedReason(refused, ShedReason::kDecodedBytes);
   return refused;
 }

@@ -14,8 +14,8 @@
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 #include "server/decode/testing/video_fixtures.h"
-#include "server/engine/testing/fake_model.h"
 #include "server/engine/predict_call.h"
+#include "server/engine/testing/fake_model.h"
 
 namespace saccade::server {
 namespace {

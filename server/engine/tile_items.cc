@@ -140,10 +140,9 @@ absl::Status CheckTiles(const Request& request, const std::string& model,
                         const models::Description& description, const models::TileRules& tiles) {
   if (tiles.size == 0) return absl::OkStatus();
   if (!models::IsValid(tiles)) {
-    return Invalid("tiles",
-                   absl::StrCat("have a size of ", tiles.size, " and an overlap of ", tiles.overlap,
-                                "; expected a size of 1 to ", models::kMaxTileSize,
-                                ", and an overlap of 0 to half of it"));
+    return Invalid("tiles", absl::StrCat("have a size of ", tiles.size, " and an overlap of ", tiles.overlap,
+                                         "; expected a size of 1 to ", models::kMaxTileSize,
+                                         ", and an overlap of 0 to half of it"));
   }
   if (!models::CanMergeTiles(description.task)) {
     return Invalid("tiles", absl::StrCat("are set, but the task of model '", model, "' is ",

@@ -10,9 +10,9 @@
 #include "gtest/gtest.h"
 #include "server/core/bad_field.h"
 #include "server/core/fake_clock.h"
-#include "server/engine/testing/fake_model.h"
 #include "server/engine/network_input.h"
 #include "server/engine/predict_call.h"
+#include "server/engine/testing/fake_model.h"
 #include "server/pictures/testing/tiff_fixtures.h"
 
 namespace saccade::server {

@@ -53,9 +53,8 @@ std::optional<MessageFailure> MessageInflater::Start() {
   // Adding 16 asks for gzip's header; without it, for zlib's, which HTTP and gRPC call deflate.
   const int window = encoding_ == MessageEncoding::kGzip ? MAX_WBITS + 16 : MAX_WBITS;
   if (inflateInit2(stream.get(), window) != Z_OK) {
-    return MessageFailure{
-        OutOfMemory("the server has no memory to decompress a message; try again later"),
-        Refusal::kBytes};
+    return MessageFailure{OutOfMemory("the server has no memory to decompress a message; try again later"),
+                          Refusal::kBytes};
   }
   stream_.reset(stream.release());
   return std::nullopt;
@@ -111,9 +110,8 @@ std::optional<MessageFailure> MessageInflater::Inflate(char* to, size_t room, si
     if (result == Z_STREAM_END) {
       done_ = true;
     } else if (result == Z_MEM_ERROR) {
-      return MessageFailure{
-          OutOfMemory("the server has no memory to decompress a message; try again later"),
-          Refusal::kBytes};
+      return MessageFailure{OutOfMemory("the server has no memory to decompress a message; try again later"),
+                            Refusal::kBytes};
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       return Malformed("its data is damaged or not of that encoding");
     }

@@ -48,7 +48,7 @@ struct MessageMemory {
     bytes.reset(new (std::nothrow) char[size]);
     if (bytes != nullptr) return std::nullopt;
     return MessageFailure{OutOfMemory(absl::StrCat("the server has no memory for ", size,
-                                                                    " bytes of a message; try again later")),
+                                                   " bytes of a message; try again later")),
                           Refusal::kBytes};
   }
 };

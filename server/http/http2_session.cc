@@ -299,7 +299,8 @@ int Http2Session::TakeFrame(const nghttp2_frame& frame) {
   Http2Stream* const stream = Find(frame.hd.stream_id);
   if (stream == nullptr) return 0;
   if (frame.hd.type == NGHTTP2_DATA && (frame.hd.flags & NGHTTP2_FLAG_PADDED) != 0) {
-    if (const int failed = Apply(budget_.TakePaddedData(frame.data, loop().Now())); failed != 0) return failed;
+    if (const int failed = Apply(budget_.TakePaddedData(frame.data, loop().Now())); failed != 0)
+      return failed;
   }
   const bool ends = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
   if (is_head && frame.headers.cat == NGHTTP2_HCAT_REQUEST) {

@@ -19,7 +19,7 @@ constexpr char kNoPools[] = "memory is not kept in pools of a fixed size";
 constexpr char kAlwaysEnabled[] = "these metrics are always enabled";
 constexpr char kAlwaysOpen[] =
     "both ports are always open and serve both protocols; bind them to 127.0.0.1 with --host";
-constexpr char kPings[] = 
+constexpr char kPings[] =
     "a client may send 100 pings in a second, and one more for each part of an answer, before its connection "
     "is closed";
 constexpr char kNoOtherPorts[] = "there is no such port";

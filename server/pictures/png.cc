@@ -86,7 +86,7 @@ absl::StatusOr<std::string> Png(const Pixels& pixels) {
   };
   const auto out_of_memory = [&] {
     return OutOfMemory(absl::StrCat("out of memory while encoding ", size,
-                                                     " as PNG; try again later or send a smaller picture"));
+                                    " as PNG; try again later or send a smaller picture"));
   };
   bool is_memory_short = false;
   try {

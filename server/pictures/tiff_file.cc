@@ -250,8 +250,7 @@ absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes,
   auto source = std::make_unique<Source>();
   source->bytes = bytes;
   TIFFOpenOptions* const options = TIFFOpenOptionsAlloc();
-  if (options == nullptr)
-    return OutOfMemory("out of memory while reading a TIFF; try again later");
+  if (options == nullptr) return OutOfMemory("out of memory while reading a TIFF; try again later");
   TIFFOpenOptionsSetErrorHandlerExtR(options, Source::OnError, source.get());
   TIFFOpenOptionsSetWarningHandlerExtR(options, Source::OnWarning, source.get());
   TIFFOpenOptionsSetMaxSingleMemAlloc(options, static_cast<tmsize_t>(kMaxAllocation));

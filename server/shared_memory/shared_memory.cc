@@ -46,8 +46,9 @@ absl::Status CheckRegion(const SharedRegion& region) {
                                                    " bytes; expected 1 to ", kMaxRegionNameBytes));
   }
   if (!models::IsUtf8(region.name))
-    return absl::InvalidArgumentError(absl::StrCat("the region's name is ", Shown(region.name),
-                                                   ", which is not UTF-8; expected text that clients can read"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the region's name is ", Shown(region.name),
+                     ", which is not UTF-8; expected text that clients can read"));
   if (region.size == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(RegionSubject(region.name), ": byte_size is 0; expected at least 1"));

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/common/device.h"
-#include "kernels/common/testing/test_map.h"
 #include "kernels/common/testing/below_tensors.h"
+#include "kernels/common/testing/test_map.h"
 #include "kernels/device/attend_problem.h"
 
 namespace saccade::kernels {

@@ -11,8 +11,8 @@
 
 #include "kernels/common/long_form.h"
 #include "kernels/common/testing/below_tensors.h"
-#include "kernels/device/testing/far_maps.h"
 #include "kernels/device/launch.cuh"
+#include "kernels/device/testing/far_maps.h"
 
 namespace saccade::kernels {
 

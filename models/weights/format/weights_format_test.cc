@@ -10,8 +10,8 @@
 #include <random>
 
 #include "models/api/error.h"
-#include "models/weights/format/mapped_file.h"
 #include "models/testing/thread_seconds.h"
+#include "models/weights/format/mapped_file.h"
 #include "models/weights/format/testing/files.h"
 
 namespace saccade::models {

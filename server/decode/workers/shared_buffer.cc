@@ -16,8 +16,8 @@ namespace {
 constexpr uint64_t kPage = 4096;
 
 absl::Status NoMemory(const char* what) {
-  return OutOfMemory(absl::StrCat("no memory can be shared with a decode worker: ", what,
-                                                   ": ", std::strerror(errno), "; try again later"));
+  return OutOfMemory(absl::StrCat("no memory can be shared with a decode worker: ", what, ": ",
+                                  std::strerror(errno), "; try again later"));
 }
 
 uint64_t WholePages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }

@@ -95,8 +95,8 @@ std::string HowItEnded(int wait_status) {
 }
 
 absl::Status SystemRefused(absl::string_view what, int error) {
-  return OutOfMemory(absl::StrCat("no decode worker can be started: ", what, ": ",
-                                                   std::strerror(error), "; try again later"));
+  return OutOfMemory(absl::StrCat("no decode worker can be started: ", what, ": ", std::strerror(error),
+                                  "; try again later"));
 }
 
 }  // namespace

@@ -81,9 +81,9 @@ absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::D
   const std::string& asked = message.explain().layer();
   if (asked.empty() || std::find(layers.begin(), layers.end(), asked) != layers.end())
     return absl::OkStatus();
-  return InvalidField("explain.layer", absl::StrCat("is ", Shown(asked), "; model '",
-                                                    message.model(), "' has ", absl::StrJoin(layers, ", "),
-                                                    "; leave it empty for the last one"));
+  return InvalidField("explain.layer",
+                      absl::StrCat("is ", Shown(asked), "; model '", message.model(), "' has ",
+                                   absl::StrJoin(layers, ", "), "; leave it empty for the last one"));
 }
 
 models::ExplanationWish WishOf(const v1::Explain& message) {

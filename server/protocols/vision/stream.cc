@@ -49,8 +49,8 @@ v1::PredictStreamRequest NamesOf(const BytePieces& bytes) {
       continue;
     }
     std::string text;
-    if (!input.ReadVarint32(&size) || size > kMaxNameBytes || !input.ReadString(&text, static_cast<int>(size)) ||
-        !models::IsUtf8(text))
+    if (!input.ReadVarint32(&size) || size > kMaxNameBytes ||
+        !input.ReadString(&text, static_cast<int>(size)) || !models::IsUtf8(text))
       break;
     if (tag == kModel) names.mutable_request()->set_model(text);
     if (tag == kId) names.mutable_request()->set_request_id(text);
