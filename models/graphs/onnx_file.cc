@@ -25,7 +25,8 @@ namespace graph {
 constexpr uint64_t kNode = 1, kInitializer = 5, kSparseInitializer = 15;
 }
 namespace function {
-constexpr uint64_t kNode = 7;
+// The second are attributes' default values.
+constexpr uint64_t kNode = 7, kAttributes = 11;
 }
 namespace node {
 constexpr uint64_t kAttribute = 5;
@@ -81,7 +82,9 @@ class Look {
   void Function(std::string_view bytes) {
     OnnxFields fields(bytes, "a function");
     for (OnnxField field; fields.Next(field);) {
-      if (field.wire == OnnxWire::kBytes && field.number == function::kNode) Node(field.bytes);
+      if (field.wire != OnnxWire::kBytes) continue;
+      if (field.number == function::kNode) Node(field.bytes);
+      if (field.number == function::kAttributes) Attribute(field.bytes);
     }
   }
 

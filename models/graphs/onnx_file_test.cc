@@ -61,6 +61,8 @@ TEST(OnnxFileTest, ExternalDataIsFoundWhereverATensorMayBe) {
     const std::string node = Message(5, Message(number, Message(2, tensor)));
     EXPECT_THAT(LookThroughOnnx(OnnxModel(Message(1, node))), SizeIs(1)) << number;
   }
+  // The default value of a function's attribute.
+  EXPECT_THAT(LookThroughOnnx(OnnxModel("") + Message(25, Message(11, Message(5, tensor)))), SizeIs(1));
   // A function's node.
   const auto found = LookThroughOnnx(OnnxModel("") + Message(25, Message(7, Message(5, Message(5, tensor)))));
   ASSERT_THAT(found, SizeIs(1));
