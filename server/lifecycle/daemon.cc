@@ -1,5 +1,7 @@
 #include "server/lifecycle/daemon.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -93,6 +95,9 @@ Daemon::Daemon(const Flags& flags) : flags_(flags), cores_(CoresOf(flags)) {}
 Daemon::~Daemon() { Stop(); }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
+  // Protobuf would write a line to stderr for each text that is not UTF-8, on the thread that met it: clients
+  // would decide how many, and who reads stderr slowly would stop that thread.
+  google::protobuf::SetLogHandler(nullptr);
   std::unique_ptr<Daemon> daemon(new Daemon(flags));
   if (absl::Status known = LogInstructionSet(); !known.ok()) return known;
   LogSpinning();

@@ -1,15 +1,10 @@
 #include "server/lifecycle/start_logging.h"
 
-#include <google/protobuf/stubs/logging.h>
-
 #include "server/logging/log.h"
 
 namespace saccade::server {
 
 void StartLogging(const Flags& flags) {
-  // Protobuf would write a line to stderr for each text that is not UTF-8, on the thread that met it: clients
-  // would decide how many, and who reads stderr slowly would stop that thread.
-  google::protobuf::SetLogHandler(nullptr);
   InitLogging(flags.log_format, flags.log_level);
   LogSettings settings = CurrentLogSettings();
   settings.info = settings.info && flags.log_info;

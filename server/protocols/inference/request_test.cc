@@ -162,7 +162,7 @@ TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
 TEST(InferenceRequest, RawTensorsOfNumbersAreNotRead) {
   const size_t raw = 300'000;
   const auto bytes = [](const inference::ModelInferRequest& message, bool may_share = false) {
-    return BytesToRead(testing::InPieces(message, 5000), may_share);
+    return BytesToRead(testing::InPieces(message, 5000), may_share, /*is_captured=*/false);
   };
   inference::ModelInferRequest message = Example();
   message.mutable_inputs(0)->set_datatype("FP32");
@@ -190,7 +190,7 @@ TEST(InferenceRequest, RawTensorsOfNumbersAreNotRead) {
 
 TEST(InferenceRequest, TensorsInSharedMemoryAreLarge) {
   const auto bytes = [](const inference::ModelInferRequest& message, bool may_share) {
-    return BytesToRead(testing::InPieces(message, 7), may_share);
+    return BytesToRead(testing::InPieces(message, 7), may_share, /*is_captured=*/false);
   };
   inference::ModelInferRequest message = Example();
   EXPECT_EQ(bytes(message, true), message.ByteSizeLong());
@@ -201,7 +201,14 @@ TEST(InferenceRequest, TensorsInSharedMemoryAreLarge) {
   EXPECT_EQ(bytes(message, true), SIZE_MAX);
   EXPECT_EQ(bytes(message, false), message.ByteSizeLong());
   // An input whose length is missing.
-  EXPECT_EQ(BytesToRead(testing::InPieces("\x2a", 3), true), SIZE_MAX);
+  EXPECT_EQ(BytesToRead(testing::InPieces("\x2a", 3), true, false), SIZE_MAX);
+}
+
+TEST(InferenceRequest, LargeMessagesThatMayBeCapturedAreCopiedOnAPool) {
+  inference::ModelInferRequest message = Example();
+  message.mutable_inputs(0)->set_datatype("FP32");
+  message.add_raw_input_contents(std::string(size_t{1} << 20, 'r'));
+  EXPECT_EQ(BytesToRead(testing::InPieces(message, 5000), false, /*is_captured=*/true), message.ByteSizeLong());
 }
 
 TEST(InferenceRequest, IsNamedWithoutBeingParsed) {
