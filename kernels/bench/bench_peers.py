@@ -17,10 +17,13 @@ import statistics
 import sys
 import time
 
-import gpu_stand_in
 import torch
-from gpu_check import captured
 from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+# Helpers that are run as programs elsewhere, so they find each other in their own folder.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
+import gpu_stand_in  # noqa: E402
+from gpu_check import captured  # noqa: E402
 
 TURN_SECONDS = 0.01
 LEAST_ROUNDS = 7

@@ -45,11 +45,11 @@ def test_is_torchvisions(aligned, sampling_ratio, memory_format):
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, CHANNELS_LAST])
 @pytest.mark.parametrize("width", [12, 300])
 def test_bins_outside_are_zero_beside_infinite_pixels(width, memory_format):
-    features = torch.rand(1, 4, 12, width).contiguous(memory_format=memory_format)
-    features[..., 0] = features[..., -1] = float("inf")
+    features = (torch.rand(1, 4, 12, width) + 1).contiguous(memory_format=memory_format)
     rois = torch.tensor([[0.0, -1.5 * width, 2, 2.5 * width, 10]])
-    got = OPS.roi_align(features, rois, 1.0, 3, 16, 2, False)
     outside = torchvision.ops.roi_align(features, rois, (3, 16), 1.0, 2, False) == 0
+    features[..., 0] = features[..., -1] = float("inf")
+    got = OPS.roi_align(features, rois, 1.0, 3, 16, 2, False)
     assert outside.any(-1).all() and not outside.all()
     assert (got[outside] == 0).all()
 

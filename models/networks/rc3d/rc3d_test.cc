@@ -7,6 +7,7 @@
 #include <limits>
 #include <thread>
 
+#include "kernels/common/cpu_isa.h"
 #include "models/api/attention_probe.h"
 #include "models/networks/rc3d/testing/models.h"
 
@@ -173,6 +174,8 @@ TEST(Rc3d, AnswersTheSameUnpacked) {
   const std::vector<float> plain =
       Values(MakeRc3d(NarrowRc3d(), tensors, {.precision = Precision::kTf32})->Run(batch)[0]);
   EXPECT_THAT(plain, ::testing::Pointwise(::testing::FloatNear(1e-3F), packed));
+  // LibTorch's convolutions of videos in bfloat16 need it. The daemon asks for more.
+  if (kernels::BestCpuIsa() != kernels::CpuIsa::kAvx512) return;
   const auto coarse = MakeRc3d(NarrowRc3d(), tensors, {.precision = Precision::kBFloat16})->Run(batch);
   EXPECT_TRUE(std::holds_alternative<Actions>(coarse[0]));
 }
