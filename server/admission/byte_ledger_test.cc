@@ -86,8 +86,8 @@ TEST_F(ByteLedgerTest, OneClientHoldsAtMostHalf) {
   const absl::Status refused = Refusal("a", 6);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("half of --max-inflight-bytes"));
-  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kBytes);
-  EXPECT_EQ(ShedReasonOf(admission_->Admit({.bytes = 6, .client = "a"}).status()), ShedReason::kBytes);
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kClientBytes);
+  EXPECT_EQ(ShedReasonOf(admission_->Admit({.bytes = 6, .client = "a"}).status()), ShedReason::kClientBytes);
   EXPECT_TRUE(admission_->Charge("a", 5).ok());
   EXPECT_TRUE(admission_->Charge("b", 50).ok()) << "others are not concerned";
   EXPECT_EQ(bytes(), 45);

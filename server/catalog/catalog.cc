@@ -344,7 +344,13 @@ absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std:
 
 void Catalog::ReportChanges() {
   memory_in_use_ = host_.MemoryInUse();
-  if (!events_.model_changed) return;
+  if (events_.model_changed) ReportModels();
+  const bool all_ready = CheckAllReady().ok();
+  if (events_.all_ready_changed && reported_all_ready_ != all_ready) events_.all_ready_changed();
+  reported_all_ready_ = all_ready;
+}
+
+void Catalog::ReportModels() {
   std::map<std::string, bool> now;
   for (const IndexEntry& line : table_.Index()) now[line.name] |= line.state == State::kReady;
   for (const auto& [name, ready] : reported_) {
@@ -355,9 +361,6 @@ void Catalog::ReportChanges() {
     if (reported == reported_.end() || reported->second != ready) events_.model_changed(name, ready);
   }
   reported_ = std::move(now);
-  const bool all_ready = CheckAllReady().ok();
-  if (events_.all_ready_changed && reported_all_ready_ != all_ready) events_.all_ready_changed();
-  reported_all_ready_ = all_ready;
 }
 
 void Catalog::RefreshGauges() {

@@ -339,6 +339,8 @@ class Catalog final : public ModelFinder {
   // When to make the next attempt; InfiniteFuture while it has to wait for a load that runs.
   absl::Time NextRetry() const;
   void ReportChanges();
+  // Tells which models have begun or ceased to serve.
+  void ReportModels();
 
   const CatalogOptions options_;
   Clock* const clock_;

@@ -1,5 +1,6 @@
 // Loads and unloads that clients order.
 #include <atomic>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <new>
@@ -179,8 +180,8 @@ TEST_F(CatalogOrdersTest, ALabelMovesOnceItsVersionServes) {
   Write("m", 1, labels("stable=1"));
   ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
   EXPECT_EQ(*catalog_->VersionOf("m", "stable"), 1);
-  // Version 2 is damaged; version 3 is not.
-  repository_.Write("m/2/weights.safetensors", "x");
+  // Version 2 has no weights; version 3 has.
+  std::filesystem::create_directory(repository_.path() / "m" / "2");
   Write("m", 1, labels("stable=2"));
   EXPECT_FALSE(Load("m").ok());
   EXPECT_EQ(*catalog_->VersionOf("m", "stable"), 1) << "it serves, and version 2 does not";
