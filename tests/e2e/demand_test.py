@@ -75,7 +75,8 @@ def test_a_file_over_http_loads_its_model_too(root, start):
 
 def test_a_body_without_json_loads_its_model_too(root, start):
     daemon = start(root, *ON_DEMAND).await_ready()
-    request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/m3/infer", PICTURE,
+    tensor = TinyModel(classes=5, seed=3).random_batch(1, seed=0).tobytes()
+    request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/m3/infer", tensor,
                                      {"Inference-Header-Content-Length": "0"}, method="POST")
     with urllib.request.urlopen(request) as answer:
         assert answer.status == 200
