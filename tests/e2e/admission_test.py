@@ -172,7 +172,7 @@ def accepted(method, request, token):
 
 
 def test_each_message_of_a_stream_counts_to_its_tokens_rate(start, repository, light, tmp_path):
-    file = write_secret(tmp_path / "tokens", "one-0123456789abcdef predict rate=0.01\n")
+    file = write_secret(tmp_path / "tokens", "".join(f"{name}-0123456789abcdef predict rate=0.01\n" for name in ("one", "two")))
     daemon = start(repository, f"--token-file={file}", "--plain-metrics").await_ready()
     with daemon.channel() as channel:
         infer = stream(channel, "inference.GRPCInferenceService", "ModelStreamInfer")
@@ -181,7 +181,7 @@ def test_each_message_of_a_stream_counts_to_its_tokens_rate(start, repository, l
         predict = stream(channel, "saccade.v1.Vision", "PredictStream")
         request = message("saccade.v1.PredictStreamRequest")()
         request.request.CopyFrom(predict_request(model="tiny", encoded=b"x" * 100_000, request_id="picture"))
-        pictured = list(predict(iter([request] * 2), timeout=DEADLINE_SECONDS, metadata=bearer("one-0123456789abcdef")))
+        pictured = list(predict(iter([request] * 2), timeout=DEADLINE_SECONDS, metadata=bearer("two-0123456789abcdef")))
     assert [answer.infer_response.id for answer in answers] == ["mine"] * 3
     assert [answer.request_id for answer in pictured] == ["picture"] * 2
     assert "rate= of its line" in pictured[1].error.message
