@@ -27,7 +27,7 @@ constexpr uint64_t kNode = 1, kInitializer = 5, kSparseInitializer = 15;
 namespace function {
 // The second are attributes' default values.
 constexpr uint64_t kNode = 7, kAttributes = 11;
-}
+}  // namespace function
 namespace node {
 constexpr uint64_t kAttribute = 5;
 }

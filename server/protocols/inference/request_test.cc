@@ -208,7 +208,8 @@ TEST(InferenceRequest, LargeMessagesThatMayBeCapturedAreCopiedOnAPool) {
   inference::ModelInferRequest message = Example();
   message.mutable_inputs(0)->set_datatype("FP32");
   message.add_raw_input_contents(std::string(size_t{1} << 20, 'r'));
-  EXPECT_EQ(BytesToRead(testing::InPieces(message, 5000), false, /*is_captured=*/true), message.ByteSizeLong());
+  EXPECT_EQ(BytesToRead(testing::InPieces(message, 5000), false, /*is_captured=*/true),
+            message.ByteSizeLong());
 }
 
 TEST(InferenceRequest, IsNamedWithoutBeingParsed) {
