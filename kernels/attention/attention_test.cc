@@ -117,7 +117,8 @@ struct Case {
     for (int64_t d = 0; d < dims; ++d) shape.push_back(Pick(1, dims == 1 ? 900 : dims == 2 ? 32 : 11));
     memory = static_cast<Memory>(Pick(0, 5));
     kind = kKinds[seed % 3];
-    scale = kind == "1n" ? 1 : 1 / std::sqrt(static_cast<double>(shape[1] / heads));
+    const int64_t depth = shape[1] / heads;
+    scale = kind == "1n" ? 1 : 1 / std::sqrt(static_cast<double>(depth));
   }
   int64_t Pick(int64_t from, int64_t to) { return std::uniform_int_distribution<int64_t>(from, to)(random); }
 
@@ -146,7 +147,8 @@ struct Case {
     if (Pick(0, 1) != 0) w.scale = RandomTensor({out}, dtype);
     if (Pick(0, 1) != 0) w.shift = RandomTensor({out}, dtype);
     residual = out == channels && Pick(0, 3) != 0;
-    scale = kind == "1n" ? 1 : 1 / std::sqrt(static_cast<double>(keys / heads));
+    const int64_t depth = keys / heads;
+    scale = kind == "1n" ? 1 : 1 / std::sqrt(static_cast<double>(depth));
     return w;
   }
 

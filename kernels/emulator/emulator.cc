@@ -274,6 +274,15 @@ void* Block::Shared(const void* key, size_t bytes) {
   return memory.data();
 }
 
+// The block that runs on this thread, while this lives.
+class Running {
+ public:
+  explicit Running(Block& block) { running = &block; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() { running = nullptr; }
+};
+
 }  // namespace
 
 void Launch(const LaunchOptions& options, const std::function<void()>& body) {
@@ -286,8 +295,7 @@ void Launch(const LaunchOptions& options, const std::function<void()>& body) {
   }
   std::mt19937_64 random(options.seed);
   std::shuffle(blocks.begin(), blocks.end(), random);
-  const std::unique_ptr<Block*, void (*)(Block**)> ended(&running, [](Block** which) { *which = nullptr; });
-  running = &block;
+  const Running is_running(block);
   for (const dim3& index : blocks) block.Run(index);
 }
 
