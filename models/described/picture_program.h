@@ -19,7 +19,7 @@ namespace saccade::models {
 inline constexpr int64_t kMaxMaskSide = 512;
 // The largest Head::max_detections and Head::max_candidates.
 inline constexpr int64_t kMaxDetectionsKept = 10'000;
-// Of PictureProgram::labels, as of a labels file.
+// Bounds on PictureProgram::labels: their number, and the bytes of each. A labels file has the same.
 inline constexpr int64_t kMaxLabelCount = 65'536;
 inline constexpr size_t kMaxLabelBytes = 256;
 

@@ -41,7 +41,7 @@ uint64_t CheckOnnx(const std::string& path) {
   const Bytes content = file->bytes();
   const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
   std::set<fs::path> counted;
-  // Of all references, many of which may be to the same bytes: OpenVINO copies each.
+  // Sum over all references, many of which may be to the same bytes: OpenVINO copies each.
   uint64_t referred = 0;
   for (const ExternalData& data : LookThroughOnnx(text)) {
     CheckExternalData(data, folder);

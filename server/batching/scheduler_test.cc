@@ -333,7 +333,7 @@ TEST_F(SchedulerTest, ADelayedRequestIsEvictedByHigherPrioritiesAlone) {
   ASSERT_TRUE(Push({.priority = 0}).ok());
   EXPECT_EQ(Push({.priority = 0}).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(dropped_.empty());
-  // Of the delayed ones, and of those that are not.
+  // A higher priority evicts a delayed request, and then one that is not delayed.
   for (const int evicted : {1, 0}) {
     ASSERT_TRUE(Push({.priority = 2}).ok());
     ASSERT_EQ(dropped_.size(), 1u);

@@ -186,7 +186,7 @@ class ModelHost {
   };
   struct Leaving {
     std::shared_ptr<Held> loaded;
-    // Of those who wait until it is freed.
+    // Belong to those who wait until it is freed.
     std::vector<std::shared_ptr<Dismissal>> dismissals = {};
     std::optional<std::string> listed_as = std::nullopt;
   };

@@ -26,7 +26,7 @@ bool IsBatchCounter(std::string_view name) { return name.ends_with(".num_batches
 std::string WrappersPrefix(const std::vector<TensorEntry>& entries) {
   constexpr std::array<std::string_view, 3> kWrappers = {"module.", "model.", "_orig_mod."};
   if (entries.empty()) return "";
-  // Of the prefix that was found, which is not compared again: names may be long.
+  // Length of the prefix that was found, which is not compared again: names may be long.
   size_t length = 0;
   const auto all_go_on_with = [&](std::string_view wrapper) {
     return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {

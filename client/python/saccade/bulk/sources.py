@@ -147,7 +147,7 @@ _MOST_LINKS = 40
 
 def _tar(path: str, shard_items: int) -> Iterator[Shard]:
     def members() -> Iterator[_Place]:
-        # Of links only the targets are kept. If there are any, the headers are read again to find them.
+        # Only the targets of links are kept. If there are any, the headers are read again to find them.
         targets = set()
         for member in _headers(path):
             if member.issym() or member.islnk():
