@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "server/grpc/message_size.h"
+#include "server/inference/parameters.h"
 #include "server/protocols/call_headers.h"
 #include "server/protocols/capture_headers.h"
 #include "server/protocols/log_calls.h"
@@ -12,9 +14,6 @@ namespace {
 
 // The record keeps no more of it.
 constexpr size_t kKeptOfRequestId = 128;
-
-// Bytes of a model's name, or a request's id, that a captured call keeps.
-constexpr size_t kMaxCapturedName = 1024;
 
 std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const HttpHeaders& headers,
                                      const CallOrigin& origin) {
@@ -120,8 +119,8 @@ void CallScope::CaptureCall(const CallOutcome& outcome, const Bodies& bodies, co
     call.answer_headers.emplace_back("content-type", response->content_type);
   }
   // The longer ones are those of wrong requests. They would become headers of events.
-  if (model.size() <= kMaxCapturedName) call.model = std::string(model);
-  if (id.size() <= kMaxCapturedName) call.id = std::string(id);
+  if (model.size() <= kMaxModelName) call.model = std::string(model);
+  if (id.size() <= kMaxInferId) call.id = std::string(id);
   call.arrival = arrival_;
   call.ended = capture_->Now();
   call.status = outcome.status;

@@ -10,6 +10,7 @@
 
 #include "models/api/text.h"
 #include "server/engine/count_shed.h"
+#include "server/grpc/message_size.h"
 #include "server/grpc/pieces_stream.h"
 #include "server/grpc/serialize_message.h"
 #include "server/protocols/message_bytes.h"
@@ -26,8 +27,6 @@ namespace {
 // Size of what surrounds an answer: its index, its request's id, lengths.
 constexpr int64_t kAroundAnswer = 256;
 constexpr char kMethod[] = "saccade.v1.Vision/PredictStream";
-// Longer names are no model's, and longer ids are errors.
-constexpr uint32_t kMaxNameBytes = 1024;
 
 // A request with the model and the id of the message `bytes`, without its pictures. Takes no longer if the
 // message is large.
@@ -49,7 +48,7 @@ v1::PredictStreamRequest NamesOf(const BytePieces& bytes) {
       continue;
     }
     std::string text;
-    if (!input.ReadVarint32(&size) || size > kMaxNameBytes ||
+    if (!input.ReadVarint32(&size) || size > kMaxModelName ||
         !input.ReadString(&text, static_cast<int>(size)) || !models::IsUtf8(text))
       break;
     if (tag == kModel) names.mutable_request()->set_model(text);
