@@ -64,7 +64,7 @@ endif()
 
 if(SACCADE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(FATAL_ERROR "SACCADE_FUZZ needs clang's libFuzzer; use the preset fuzz")
+    message(FATAL_ERROR "SACCADE_FUZZ needs clang's libFuzzer; use the preset asan or fuzz")
   endif()
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
 endif()

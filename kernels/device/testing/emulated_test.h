@@ -59,6 +59,7 @@ class EmulatedTest : public testing::TestWithParam<typename Kernels::Config> {
   // A missing barrier makes the result depend on the order in which threads run.
   template <typename T>
   void DoesNotDependOnTheOrderOfThreads() const {
+    if (kHasAddressSanitizer) GTEST_SKIP() << "MatchesTheFormulas uses the same addresses, in half the time";
     Case<T> first(this->GetParam(), 4);
     Run(first, 1);
     Case<T> again(this->GetParam(), 4);
