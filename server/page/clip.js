@@ -92,8 +92,11 @@ export function showClip(sent, answer, visible, choose, draw) {
   $("frame").max = String(Math.max(0, sent.length - 1));
   drawTimeline(answer, visible, choose);
   $("clip").hidden = false;
-  // Other actions of the clip that is shown already do not stop it.
-  if (sent[0] === loaded) return;
+  // Other actions of the clip that is shown already do not stop it. An answer is drawn on the first frame.
+  if (sent[0] === loaded) {
+    if (frames.count) showFrame();
+    return;
+  }
   loaded = sent[0];
   stopClip();
   $("frame").value = "0";

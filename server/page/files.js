@@ -31,11 +31,15 @@ export function accept(task, given, slot, files) {
   return {files: others, left, strip: []};
 }
 
-// Names the files in the slots. `isClip`: several files are its frames.
+// What the slots say without a file.
+const slotText = (slot) => $(`slot-${slot}`).querySelector(".slot-file");
+const EMPTY = [0, 1].map((slot) => slotText(slot).textContent);
+
+// Names the files in the slots; a missing one has no name. `isClip`: several files are its frames.
 export function nameFiles(names, isClip) {
-  const say = (slot, text) => $(`slot-${slot}`).querySelector(".slot-file").textContent = text;
+  const say = (slot, text) => slotText(slot).textContent = text;
   if (names.length > 1 && isClip) return say(0, `${names.length} frames, ${isolated(names[0])} to ${isolated(names.at(-1))}`);
-  names.slice(0, 2).forEach((name, slot) => name && say(slot, isolated(name)));
+  EMPTY.forEach((text, slot) => say(slot, names[slot] ? isolated(names[slot]) : text));
 }
 
 // Calls `take(files, slot)` for each way to give files. What is dropped beside the slots goes to the first.

@@ -82,6 +82,8 @@ export function findingsOf(answer) {
   return [];
 }
 
+export const foundText = (count) => count === 0 ? "Nothing found" : `${count} found`;
+
 // `count` is how many of the findings the filter lets through.
 export function summaryOf(answer, count) {
   const size = `${answer.picture_width}×${answer.picture_height}`;
@@ -91,11 +93,11 @@ export function summaryOf(answer, count) {
     return best ? `${nameOf(best)} (${percent(best.probability)}) · ${from}` : from;
   }
   if (answer.detections) {
-    return `${count === 0 ? "Nothing found" : `${count} found`} · ${from}`;
+    return `${foundText(count)} · ${from}`;
   }
   if (answer.actions) {
     const {frames, frames_per_second: rate} = answer.actions;
-    return `${count === 0 ? "Nothing found" : `${count} found`} in ${frames} frames, ${rate} a second · ` +
+    return `${foundText(count)} in ${frames} frames, ${rate} a second · ` +
       from;
   }
   if (answer.restoration) {

@@ -1,5 +1,5 @@
-// The models' current load, from polling /v1/load once per second. Its counters only grow; the page shows their
-// differences over the last ten seconds.
+// The models' current load, from polling /v1/load once per second. The page shows what its counters have grown by over the
+// last ten seconds. Only ready model versions have counters there, and a version that is loaded again counts from zero.
 
 import {drawBars, drawLines} from "./charts.js";
 import {showStates} from "./loading.js";
@@ -9,7 +9,11 @@ import {ask, isRefused, refusalOf} from "./token.js";
 
 const $ = (id) => document.getElementById(id);
 
-const POLL = 1000, TIMEOUT = 10000, WINDOW = 10, KEPT = 60;
+const POLL = 1000, TIMEOUT = 10000;
+// The seconds that rates are about, and those of which answers are kept.
+const WINDOW = 10, KEPT = 60;
+// Answers come a little later than once per second, so the one at the window's start may be older than it by this.
+const LATE = 0.5;
 // Of fewer requests, one in a hundred says nothing.
 const MIN_SAMPLES = 100;
 // Triton's reasons, as the table names them. Cancelled requests are no failures of the daemon.
@@ -78,14 +82,38 @@ function drawHistory(svg, values) {
 // There may be hundreds of models, and a minute's answers are gone through every second: what is looked for in them is
 // found once.
 const indices = new WeakMap();
-function indexOf(answer) {
-  if (!indices.has(answer)) {
-    const by = (list) => new Map(list.map((one) => [keyOf(one), one]));
-    indices.set(answer, {models: by(answer.models), states: by(answer.states), sum: summed(answer.models)});
+const indexOf = (answer) => indices.get(answer);
+// The total of a model version, or of all if `key` is empty; undefined for a version that was not listed yet.
+const totalOf = (answer, key) => key ? indexOf(answer).counted.get(key)?.total : indexOf(answer).sum;
+
+// By model version, what it counts `now`, what its loads before this one counted (`base`), and the `total`, which only grows.
+// `last` is the same of the answer before, undefined if there is none. A version that is not listed any more keeps its total, so
+// that the sum of all does not fall.
+function countedOf(models, last) {
+  const counted = new Map(last);
+  for (const now of models) {
+    const before = counted.get(keyOf(now));
+    const isAnew = before && ["answered", "failed", "pictures", "passes"].some((name) => now[name] < before.now[name]);
+    const base = isAnew ? before.total : before?.base;
+    counted.set(keyOf(now), {now, base, total: base ? {...summed([base, now]), queued: now.queued} : now});
   }
-  return indices.get(answer);
+  return counted;
 }
-const find = (answer, key) => indexOf(answer).models.get(key);
+
+// Adds an answer of /v1/load to those of the last KEPT seconds, and drops older ones. There are gaps between them while the page
+// is hidden, and the daemon's clock may be set back.
+export function keep(answers, answer) {
+  const isRecent = ({time}) => time <= answer.time && time >= answer.time - KEPT;
+  answers.splice(0, answers.length, ...answers.filter(isRecent).slice(1 - KEPT));
+  const counted = countedOf(answer.models, answers.length ? indexOf(answers.at(-1)).counted : undefined);
+  const queued = answer.models.reduce((all, one) => all + one.queued, 0);
+  const keys = new Set(answer.models.map(keyOf)), states = new Map(answer.states.map((one) => [keyOf(one), one]));
+  indices.set(answer, {counted, keys, states, sum: {...summed([...counted.values()].map(({total}) => total)), queued}});
+  answers.push(answer);
+}
+
+// The index of the first of the answers that are in the WINDOW seconds before the one at `last`.
+const firstOf = (answers, last) => answers.findIndex(({time}) => time >= answers[last].time - WINDOW - LATE);
 
 // Rows stay as long as their models do, and only texts that change are written, so that what somebody selected there
 // stays selected.
@@ -133,13 +161,14 @@ export function summed(models) {
 
 const STAGES = ["decode", "queue", "infer", "encode"];
 
-// The figures of each of the last answers, over the WINDOW seconds before it, for the model or for all if `key` is empty.
-function courseOf(answers, key) {
-  const counters = answers.map((answer) => key ? find(answer, key) : indexOf(answer).sum);
+// The figures of each of the last answers, over the WINDOW seconds before it, for the model or for all if `key` is empty. An
+// answer without another in these seconds has none.
+export function courseOf(answers, key) {
+  const counters = answers.map((answer) => totalOf(answer, key));
   const now = answers.at(-1).time;
   return answers.slice(1).flatMap((answer, i) => {
-    const from = Math.max(0, i + 1 - WINDOW), [old, young] = [counters[from], counters[i + 1]];
-    if (!young) return [];
+    const from = firstOf(answers, i + 1), [old, young] = [counters[from], counters[i + 1]];
+    if (from > i || (key && !indexOf(answer).keys.has(key))) return [];
     const seconds = Math.max(0.001, answer.time - answers[from].time), answered = young.answered - (old?.answered ?? 0);
     const stages = STAGES.map((stage) =>
       answered > 0 ? ((young.seconds[stage] ?? 0) - (old?.seconds[stage] ?? 0)) / answered : null);
@@ -161,7 +190,7 @@ function drawCharts(answers, key) {
     {name: "99 %", className: "queue", values: values("slow")}]});
   drawLines($("chart-stages"), {title: "Stages of a request", ages, span, told: duration, isStacked: true,
                                 series: STAGES.map((name, i) => ({name, className: name, values: course.map(({stages}) => stages[i])}))});
-  const [old, young] = [answers[0], answers.at(-1)].map((answer) => (key ? find(answer, key) : indexOf(answer).sum) ?? null);
+  const [old, young] = [answers[0], answers.at(-1)].map((answer) => totalOf(answer, key));
   /** @type {[string, number][]} */
   const grown = Object.entries(young?.passes_by_batch_size ?? {}).map(
     ([size, count]) => [size, count - (old?.passes_by_batch_size[size] ?? 0)]);
@@ -216,16 +245,16 @@ export function showLoadTab() {
 }
 
 function show(answers, table, held) {
-  const now = answers.at(-1), before = answers.at(-1 - WINDOW) ?? answers[0];
+  const now = answers.at(-1), before = answers[firstOf(answers, answers.length - 1)];
   const seconds = Math.max(0.001, now.time - before.time);
   const known = new Map([...table.children].map((row) => [row.dataset.key, row]));
   const rows = now.models.map((model) => {
     const key = keyOf(model), row = rowOf(known, key);
     const history = answers.slice(1).map((answer, i) => {
-      const [old, young] = [find(answers[i], key), find(answer, key)];
-      return young ? Math.max(0, young.answered - (old?.answered ?? 0)) / (answer.time - answers[i].time) : 0;
+      const [old, young] = [totalOf(answers[i], key), totalOf(answer, key)];
+      return young ? (young.answered - (old?.answered ?? 0)) / Math.max(0.001, answer.time - answers[i].time) : 0;
     });
-    fill(row, rates(find(before, key), model, seconds), history, indexOf(now).states.get(key));
+    fill(row, rates(totalOf(before, key), totalOf(now, key), seconds), history, indexOf(now).states.get(key));
     return row;
   });
   // Moving a row would lose the selection in it.
@@ -251,8 +280,7 @@ export async function watch(table, held, told) {
         const response = await ask("/v1/load", late.signal), answer = await response.json();
         if (isRefused(response)) wrong = refusalOf(answer.error);
         if (!response.ok) throw new Error(answer.error);
-        answers.push(answer);
-        if (answers.length > KEPT) answers.shift();
+        keep(answers, answer);
         last = new Date();
         $("load").classList.remove("stale");
         table.parentElement.classList.remove("stale");

@@ -7,9 +7,9 @@ import {chooseAction, listenToClip, showClip, stopClip} from "./clip.js";
 import {codeOf, listenToSaves, showCode} from "./code.js";
 import {hideComparison, listenToSwipe, offerRivals, rivalOf, showComparison} from "./compare.js";
 import {STRIPS, accept, listenToFiles, nameFiles} from "./files.js";
-import {mapValue, showFindings, showTimings, summaryOf} from "./findings.js";
+import {foundText, mapValue, showFindings, showTimings, summaryOf} from "./findings.js";
 import {showLoadTab, watch} from "./load.js";
-import {EXAMPLES, SENT, TASKS, aboutOf, defaultOf, isOfPictures, isPicture} from "./models.js";
+import {EXAMPLES, SENT, TASKS, aboutOf, defaultOf, isOfPictures, isPicture, keyOf} from "./models.js";
 import {fillScale} from "./overlay.js";
 import {blankOf, pictureOf} from "./picture.js";
 import {choosePoint, listenToPoint, offerPoint, pointOf, positionFor} from "./point.js";
@@ -18,7 +18,7 @@ import {forgetSamples, showSamples} from "./samples.js";
 import {remember} from "./session.js";
 import {canCutOut, chooseFinding, cutOutPng, listenToViewer, markPoint, offerFilter, offerMaps, overlayPng, showAnswerOn,
         showFrame, showPicture, showRival, swipeTo, visibleOf} from "./shown.js";
-import {answerStrip, clearStrip, showStrip} from "./strip.js";
+import {answerStrip, clearStrip, showStrip, tellStripAgain} from "./strip.js";
 import {ask as get, hasToken, takeToken} from "./token.js";
 import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
@@ -45,6 +45,8 @@ function wanted() {
   if (task === "stereo") return [files[0] ?? null, files[1] ?? null];
   return task === "actions" && files[0]?.type.startsWith("image/") ? files : [files[0] ?? null];
 }
+
+const nameSlots = () => nameFiles(wanted().map((file) => file?.name), model()?.task === "actions");
 
 function complain(text) {
   $("problem").hidden = !text;
@@ -86,6 +88,7 @@ function chooseModel() {
   const [name, types] = SENT[chosen?.task] ?? SENT.classification;
   $("slot-0").querySelector(".slot-name").textContent = name;
   $("slot-0").querySelector("input").accept = types;
+  nameSlots();
   for (const field of document.querySelectorAll("[data-tasks]")) {
     field.hidden = !chosen || !field.dataset.tasks.split(" ").includes(chosen.task);
   }
@@ -185,6 +188,7 @@ function press(place) {
 }
 
 function filter() {
+  tellStripAgain();
   if (!shown) return showUse();
   list();
   chooseFinding(null);
@@ -234,12 +238,14 @@ async function ask() {
   running?.abort();
   const mine = running = new AbortController();
   // The answer of the same model to the same files stays until the new one is there.
-  if (shown && (shown.model !== chosen || shown.sent.some((file, i) => file !== sent[i]))) forget("");
+  if (shown && (!chosen || keyOf(shown.model) !== keyOf(chosen) || shown.sent.some((file, i) => file !== sent[i]))) forget("");
   complain("");
   showProgress("", undefined);
   if ($("send").disabled) {
     canvas.classList.remove("waiting");
-    if (!shown) forget("Choose a picture, and the answer is drawn over it.");
+    showPicture(null);
+    $("tools").hidden = true;
+    forget("Choose a picture, and the answer is drawn over it.");
     return;
   }
   canvas.classList.add("waiting");
@@ -256,7 +262,9 @@ async function ask() {
     const roundTrip = performance.now() - started, maps = await mapsOf(answer);
     // One after the other, so that neither waits for the other.
     const rival = other && mine === running ? await answerOf({...other, isPinned: true}, sent, picture, mine.signal, told) : null;
-    if (mine === running) await showAnswer(sent, picture, maps, answer, rival, roundTrip, chosen);
+    // Meanwhile "no other model" may have been chosen.
+    const isCompared = other && $("rival").value === keyOf(other);
+    if (mine === running) await showAnswer(sent, picture, maps, answer, isCompared ? rival : null, roundTrip, chosen);
   } catch (error) {
     if (mine === running && error.name !== "AbortError") {
       complain(error.message);
@@ -280,13 +288,17 @@ async function answerOf(other, sent, picture, signal, told) {
   }
 }
 
-// What the summary says of the file's answer, in a few words.
+// Returns a function that tells what the summary says of the file's answer, in a few words. It keeps scores, no masks.
 async function summarise(file, signal) {
   const chosen = model();
   checkSize(chosen, [file], maxMessageBytes);
   const answer = await sendRequest(await requestOf(chosen, [file], null), signal, () => {});
-  const least = Number($("score").value), found = answer.detections?.detections.filter(({score}) => score >= least);
-  return summaryOf(answer, found?.length).split(" · ")[0];
+  if (answer.detections) {
+    const scores = answer.detections.detections.map(({score}) => score);
+    return () => foundText(scores.filter((score) => score >= Number($("score").value)).length);
+  }
+  const [text] = summaryOf(answer).split(" · ");
+  return () => text;
 }
 
 // The model or an option has changed.
@@ -310,11 +322,9 @@ function take(given, slot) {
 }
 
 function put(taken) {
-  const task = model()?.task;
   files = taken.files;
   $("left").textContent = taken.left;
-  const names = wanted().map((file) => file?.name);
-  nameFiles(names, task === "actions");
+  nameSlots();
   ask();
   showUse();
 }

@@ -1,11 +1,14 @@
 // The point of the picture that attention is asked about.
 
+import {keyOf} from "./models.js";
+
 const $ = (id) => document.getElementById(id);
 // {point, place, sent, model}: `point` is in the picture's pixels, `place` says where it lies in what the network sees, from 0
 // to 1. Null for no point.
 let asked = null;
 
-const isAbout = (model, sent) => asked !== null && asked.model === model && asked.sent[0] === sent[0];
+// The list of models may have been fetched again meanwhile, so models are compared by what names them.
+const isAbout = (model, sent) => asked !== null && keyOf(asked.model) === keyOf(model) && asked.sent[0] === sent[0];
 
 // Shows the fields of the point, with which the keyboard chooses it. `shown` is the answer, with what it is about.
 export function offerPoint(shown, isPossible) {

@@ -33,16 +33,20 @@ export function clearStrip() {
 }
 
 // Asks for all files of the strip again, because the model or an option has changed. `answer(file, signal)` returns a
-// text.
+// function that tells, in a few words, what was found; the filter changes what it says.
 export async function answerStrip(answer) {
   running?.abort();
   const mine = running = new AbortController(), rest = [...shown];
-  for (const {text} of shown) text.textContent = "waiting";
+  for (const one of shown) {
+    one.tell = null;
+    one.text.textContent = "waiting";
+  }
   const work = async () => {
     for (let one = rest.shift(); one && mine === running; one = rest.shift()) {
       one.text.textContent = "asked";
       try {
-        one.text.textContent = await answer(one.file, mine.signal);
+        one.tell = await answer(one.file, mine.signal);
+        one.text.textContent = one.tell();
         one.text.classList.remove("bad");
       } catch (error) {
         if (error.name === "AbortError") return;
@@ -54,10 +58,17 @@ export async function answerStrip(answer) {
   await Promise.all(Array.from({length: AT_ONCE}, work));
 }
 
+// The filter has changed.
+export function tellStripAgain() {
+  for (const {text, tell} of shown) {
+    if (tell) text.textContent = tell();
+  }
+}
+
 // `pick(file)` is called with the file that is pressed.
 export function showStrip(files, pick) {
   clearStrip();
-  shown = files.slice(0, MAX_FILES).map((file) => ({file, text: element("span", {className: "where"}, "waiting")}));
+  shown = files.slice(0, MAX_FILES).map((file) => ({file, text: element("span", {className: "where"}, "waiting"), tell: null}));
   list().replaceChildren(...shown.map(({file, text}, place) => {
     const canvas = element("canvas", {width: THUMBNAIL, height: THUMBNAIL});
     const button = element("button", {}, canvas, element("span", {}, isolated(file.name)), text);

@@ -289,6 +289,11 @@ def test_clips_on_a_line_of_time(open_page, shots, tmp_path, look):
     expect(page.locator(".happening.chosen")).to_have_count(1)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
     page.screenshot(path=shots / f"{look}-clips.png", full_page=True)
+    # A model of pictures is sent the first of them.
+    page.select_option("#model", "sanet_shapes")
+    expect(page.locator("#slot-0 .slot-file")).to_have_text("frame 0.png")
+    page.select_option("#model", "clips")
+    expect(page.locator("#slot-0 .slot-file")).to_have_text("40 frames, frame 0.png to frame 39.png")
 
 
 def recorded(page):

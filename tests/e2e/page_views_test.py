@@ -11,10 +11,10 @@ import pytest
 from google.protobuf import json_format
 from playwright.sync_api import expect
 
-from harness import DEADLINE_SECONDS, Daemon, run_to_end
+from harness import DEADLINE_SECONDS, Daemon, eventually, run_to_end
 from messages import message, predict_request
 from page_fixtures import (
-    DEMO, HTML, LOOKS, SCENE, TRIED_LOOKS, browser, daemon, open_page, rich_repository, shots, wait_for,
+    DEMO, HTML, LOOKS, SCENE, TRIED_LOOKS, browser, daemon, open_page, rich_repository, shots, wait_for, wait_for_drawing,
 )
 from page_test import grey_at, moving_frames, smooth, tiff
 from page_workbench_test import pixel
@@ -101,6 +101,34 @@ def test_a_request_about_a_point_has_the_fields_of_its_task(open_page, task):
     json_format.Parse(body, message("saccade.v1.PredictRequest")())  # refuses fields that the API has not
     size = sent.get("stereo_options", sent.get("segmentation", {})).get("size")
     assert (size is not None) == (task in ("depth", "segmentation"))
+
+
+def list_models_again(page):
+    """Has the page fetch its list of models, as it does when the load tells of another model."""
+
+    def with_a_newcomer(route):
+        answer = route.fetch()
+        load = answer.json()
+        load["models"].append({**load["models"][0], "name": "newcomer"})
+        route.fulfill(response=answer, json=load)
+
+    page.evaluate("() => document.querySelectorAll('#model option').forEach((one) => one.className = 'old')")
+    page.route("**/v1/load", with_a_newcomer)
+    expect(page.locator("#model option:not(.old)")).not_to_have_count(0)
+    page.unroute("**/v1/load", with_a_newcomer)
+
+
+def test_a_point_is_asked_about_after_the_models_were_listed_again(open_page):
+    page = open_with(open_page, "attending", STAR, "attending 1")
+    page.select_option("#attention", index=1)
+    expect(page.locator("#maps button")).to_have_count(1)
+    list_models_again(page)
+    with page.expect_request(re.compile("/v1/predict")) as asked:
+        click_at(page, 60, 100)
+    assert len(json.loads(asked.value.post_data or "{}").get("explain", {}).get("positions", [])) == 1
+    # The answer marks it.
+    expect(page.locator("#maps button").first).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#attention-means")).to_contain_text("What the marked point looks at")
 
 
 def test_the_code_asks_about_the_point_too(open_page, tmp_path):
@@ -228,6 +256,20 @@ def test_a_rival_without_an_answer_leaves_the_first_one(open_page):
     open_page.complaints[:] = [text for text in open_page.complaints if "status of 503" not in text]
 
 
+def test_no_other_model_ends_a_comparison_that_is_under_way(open_page):
+    page = open_with(open_page, "detector", SCENE, "detector 2")
+    held = []
+    page.route(re.compile("version=1"), lambda route: held.append(route))
+    with page.expect_request(re.compile("version=1")):
+        page.select_option("#rival", "detector 1")
+    eventually(lambda: page.evaluate("() => true") and held, "the request is held")
+    page.select_option("#rival", "")
+    with page.expect_response(re.compile("version=1")):
+        held[0].continue_()
+    wait_for(page, "found · detector 2")
+    expect(page.locator("#compare")).to_be_hidden()
+
+
 def test_the_swipe_shows_one_model_left_and_the_other_right(open_page):
     page = open_with(open_page, "detector", SCENE, "detector 2")
     page.locator("#score").fill("0")
@@ -326,6 +368,15 @@ def test_frames_play_along_the_timeline(open_page, tmp_path):
     page.locator("#play").click()
     expect(page.locator("#frame-shown")).to_have_text("40 of 40")
     expect(page.locator("#play")).to_have_text("Play")
+    # Asked again, it stays at the frame that the slider names.
+    wait_for_drawing(page)
+    last = page.evaluate(picture)
+    assert last != before
+    with page.expect_response(re.compile("/v1/predict")):
+        page.locator("#send").click()
+    wait_for_drawing(page)
+    expect(page.locator("#frame-shown")).to_have_text("40 of 40")
+    page.wait_for_function(f"(last) => ({picture})() === last", arg=last)
 
 
 @pytest.mark.parametrize("look", TRIED_LOOKS)
@@ -377,6 +428,54 @@ def test_counters_of_all_models_are_added(open_page):
     assert (total["answered"], total["queued"], total["seconds"]["infer"]) == (4, 6, 1)
     assert total["passes_by_batch_size"] == {"1": 3, "4": 3} and total["answered_by_seconds"] == [[0.1, 2], [None, 4]]
     assert total["failed_by_reason"]["REJECTED"] == 2
+
+
+def loaded(version, answered, queued=0):
+    """A model version in an answer of /v1/load, with as many passes as answers."""
+    return {"name": "net", "version": version, "answered": answered, "failed": 0, "pictures": answered, "passes": answered,
+            "queued": queued, "seconds": {name: answered / 10 for name in ("decode", "queue", "infer", "encode")},
+            "failed_by_reason": {"REJECTED": 0, "CANCELED": 0, "BACKEND": 0, "OTHER": 0},
+            "passes_by_batch_size": {"1": answered}, "answered_by_seconds": [[0.1, answered], [None, answered]]}
+
+
+def courses(page, answers, key=""):
+    """(age, requests per second, requests that wait) of each answer but the first; `answers` are times and model versions."""
+    rest = {"states": [], "gpus": [], "memory": {"resident_bytes": 1}}
+    made = [{"time": time, "models": models, **rest} for time, *models in answers]
+    course = page.evaluate(
+        """async ([answers, key]) => {
+          const {courseOf, keep} = await import("/load.js"), kept = [];
+          for (const answer of answers) keep(kept, answer);
+          return courseOf(kept, key);
+        }""",
+        [made, key],
+    )
+    return [(one["age"], pytest.approx(one["requests"]), one["queued"]) for one in course]
+
+
+def test_rates_are_those_of_versions_that_are_loaded_again(open_page):
+    page = open_page()
+    # Version 2 replaces version 1, which is not listed any more: all its answers stay counted.
+    replaced = [(100, loaded(1, 3000)), (101, loaded(1, 3010, 4), loaded(2, 0)), (102, loaded(2, 10, 2)), (103, loaded(2, 20))]
+    assert courses(page, replaced) == [(2, 10, 4), (1, 10, 2), (0, 10, 0)]
+    assert courses(page, replaced, "net 2") == [(2, 0, 0), (1, 5, 2), (0, 20 / 3, 0)]
+    assert courses(page, replaced, "net 1") == [(2, 10, 4)]
+    # Unloaded and loaded again, a version counts from zero.
+    again = [(100, loaded(1, 3000)), (101, loaded(1, 3010)), (102,), (103, loaded(1, 10)), (104, loaded(1, 20, 1))]
+    assert courses(page, again) == [(3, 10, 0), (2, 5, 0), (1, 20 / 3, 0), (0, 7.5, 1)]
+    assert courses(page, again, "net 1") == [(3, 10, 0), (1, 20 / 3, 0), (0, 7.5, 1)]
+
+
+def test_rates_are_those_of_seconds(open_page):
+    page = open_page()
+    # Once per second, a little late: 59 answers are of the last minute, and rates are of ten seconds.
+    steady = courses(page, [(1000 + 1.03 * i, loaded(1, 10 * i * i)) for i in range(70)])
+    assert len(steady) == 58 and steady[-1][1] == (10 * 69**2 - 10 * 59**2) / 10.3
+    # The page was hidden for half a minute, and for half an hour.
+    assert courses(page, [(100, loaded(1, 0)), (130, loaded(1, 3000)), (131, loaded(1, 3005))]) == [(0, 5, 0)]
+    assert courses(page, [(100, loaded(1, 3000)), (1900, loaded(1, 10)), (1901, loaded(1, 20))]) == [(0, 10, 0)]
+    # The daemon's clock was set back.
+    assert courses(page, [(5000, loaded(1, 0)), (100, loaded(1, 10)), (101, loaded(1, 20))]) == [(0, 10, 0)]
 
 
 def test_what_loads_is_told(open_page):

@@ -178,6 +178,41 @@ def test_files_come_from_everywhere(open_page, shots):
     open_page.complaints[:] = [text for text in open_page.complaints if "status of 400" not in text]
 
 
+def test_the_strip_follows_the_filter(open_page):
+    page = open_page()
+    page.select_option("#model", "detector")
+    page.dispatch_event("#answer", "drop", {"dataTransfer": transfer(page, [(f"{n}.png", SCENE.read_bytes()) for n in range(2)])})
+    expect(page.locator("#strip .where", has_text="8 found")).to_have_count(2)
+    expect(page.locator("#summary")).to_contain_text("8 found")
+    page.locator("#score").fill("0.8")
+    fewer = page.locator("#findings li").count()
+    assert 0 < fewer < 8
+    assert page.locator("#strip .where").all_text_contents() == [f"{fewer} found"] * 2
+    page.locator("#score").fill("0.3")
+    assert page.locator("#strip .where").all_text_contents() == ["8 found"] * 2
+
+
+def test_a_model_that_lacks_files_shows_no_old_answer(open_page):
+    page = open_page()
+    names = page.locator(".slot-file")
+    missing = names.all_text_contents()
+    ask(page, "detector")
+    page.locator("#findings button").first.click()
+    expect(page.locator("#save-cut-out")).to_be_enabled()
+    page.select_option("#model", "matcher")
+    expect(page.locator("#canvas")).to_be_hidden()
+    expect(page.locator("#tools")).to_be_hidden()
+    expect(page.locator("#save-cut-out")).to_be_disabled()
+    expect(page.locator("#summary")).to_have_text("Choose a picture, and the answer is drawn over it.")
+    assert names.all_text_contents() == ["0.png", missing[1]]
+    # The right picture of a pair is gone when one picture takes the place of both.
+    ask(page, "matcher")
+    assert names.all_text_contents() == ["0-left.png", "0-right.png"]
+    ask(page, "detector")
+    page.select_option("#model", "matcher")
+    assert names.all_text_contents() == ["0.png", missing[1]]
+
+
 def test_no_more_than_two_of_a_strip_are_asked_at_once(open_page):
     page = open_page()
     page.select_option("#model", "sanet_shapes")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +17,8 @@ namespace {
 constexpr double kMaxCoreUse = 0.95;
 // Share of the time from which on instances count as busy all the time.
 constexpr double kSaturated = 0.9;
-constexpr double kMaxGrowth = 1024;
-// Ratio of Breaking::breaks to Breaking::holds.
+// Ratio of Breaking::breaks to Breaking::holds. A rate that exceeds by more what the instances compute at
+// most does not hold, even if the queue is not full yet when the simulation ends.
 constexpr double kRateStep = 1.02;
 
 // Mean time of a pass over `size` items.
@@ -45,6 +46,20 @@ double Capacity(const MeasuredModel& model, const std::vector<double>& mix, int6
   for (int64_t size = 1; size <= bound; ++size)
     best = std::max(best, static_cast<double>(size) * 1e9 / MeanPass(model, mix, size).count());
   return best;
+}
+
+// Items per second that no scheduler exceeds on one instance, because each bucket has its best batch size.
+double MostItems(const MeasuredModel& model, const std::vector<double>& mix, int64_t bound) {
+  Nanos mean;
+  for (size_t bucket = 0; bucket < mix.size(); ++bucket) {
+    Nanos best = kNever;
+    for (int64_t size = 1; size <= bound; ++size) {
+      const Nanos pass = model.passes[bucket][static_cast<size_t>(size - 1)];
+      best = std::min(best, pass * (1 / static_cast<double>(size)));
+    }
+    mean += mix[bucket] * best;
+  }
+  return 1e9 / mean.count();
 }
 
 bool HasCores(const MeasuredModel& model, const Traffic& traffic, const Configuration& configuration,
@@ -195,18 +210,17 @@ absl::StatusOr<Found> FindSmallest(const std::vector<MeasuredModel>& models, con
                                    const LatencyGoal& goal, const Limits& limits,
                                    const EstimateOptions& options) {
   std::optional<Found> best;
-  const auto cost = [&](const Found& found) {
+  const auto rank = [&](const Found& found) {
     const Configuration& chosen = found.configuration;
-    return chosen.replicas * chosen.instances * models[found.model].threads;
+    const int cores = chosen.replicas * chosen.instances * models[found.model].threads;
+    return std::make_tuple(chosen.replicas, cores, found.estimate.p99);
   };
   for (size_t index = 0; index < models.size(); ++index) {
     if (Unloaded(models[index], traffic.mix) > goal.p99) continue;
     std::optional<Found> found = Search(models[index], traffic, goal, limits, options).Smallest();
     if (!found) continue;
     found->model = index;
-    if (!best || found->configuration.replicas < best->configuration.replicas ||
-        (found->configuration.replicas == best->configuration.replicas && cost(*found) < cost(*best)))
-      best = found;
+    if (!best || rank(*found) < rank(*best)) best = found;
   }
   if (!best) return WhyNone(models, traffic, goal, limits);
   return *best;
@@ -216,16 +230,19 @@ Breaking FindBreaking(const MeasuredModel& model, const Traffic& traffic, const 
                       const LatencyGoal& goal, const Limits& limits, const EstimateOptions& options) {
   Traffic tried = traffic;
   Breaking breaking;
+  const double most = MostItems(model, traffic.mix, configuration.max_batch_size) * configuration.instances *
+                      configuration.replicas;
   const auto at = [&](double rate) {
     tried.rate = rate;
     const Estimate estimate = EstimateOf(model, tried, configuration, goal, options);
-    const bool holds = estimate.Meets(goal) && HasCores(model, tried, configuration, estimate);
+    const bool holds =
+        rate <= kRateStep * most && estimate.Meets(goal) && HasCores(model, tried, configuration, estimate);
     (holds ? breaking.holds : breaking.breaks) = rate;
     (holds ? breaking.before : breaking.after) = estimate;
     return holds;
   };
   double factor = 1;
-  while (factor < kMaxGrowth && at(traffic.rate * factor)) factor *= 1.25;
+  while (at(traffic.rate * factor)) factor *= 1.25;
   while (breaking.breaks > kRateStep * breaking.holds && breaking.holds > 0)
     at(std::sqrt(breaking.holds * breaking.breaks));
   tried.rate = breaking.breaks;

@@ -81,6 +81,18 @@ TEST(SearchTest, TheCheaperMeasurementIsChosen) {
   EXPECT_EQ(FindSmallest({wide, exact}, {.rate = 40}, goal, {}, kQuick)->model, 1U);
 }
 
+TEST(SearchTest, OfEqualCostsTheShortestP99IsChosen) {
+  MeasuredModel exact = ModelOf(Nanos(), 10 * kMillisecond, 1, 4);
+  MeasuredModel quick = ModelOf(Nanos(), 4 * kMillisecond, 1, 4);
+  quick.precision = "bf16";
+  const LatencyGoal goal = {.p99 = 60 * kMillisecond};
+  const auto last = FindSmallest({exact, quick}, {.rate = 10}, goal, {}, kQuick);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->configuration.instances, 1) << "one instance of either suffices";
+  EXPECT_EQ(last->model, 1U);
+  EXPECT_EQ(FindSmallest({quick, exact}, {.rate = 10}, goal, {}, kQuick)->model, 0U);
+}
+
 TEST(SearchTest, DecodingNeedsCores) {
   MeasuredModel model = ModelOf(Nanos(), kMillisecond, 1, 2);
   const LatencyGoal goal = {.p99 = 50 * kMillisecond};
@@ -115,6 +127,23 @@ TEST(SearchTest, WhatBreaksFirst) {
   EXPECT_EQ(FindBreaking(model, {.rate = 1}, narrow, {.p99 = kSecond}, {}, kQuick).what, "queue");
   EXPECT_EQ(BreakingOf(model, {.rate = 1}, {.p99 = kSecond, .deadline = 40 * kMillisecond}).what, "deadline");
   EXPECT_EQ(BreakingOf(model, {.rate = 1}, {.p99 = kSecond}, {.max_held_items = 2}).what, "memory");
+}
+
+TEST(SearchTest, EveryConfigurationBreaks) {
+  // One of eight cores computes, so that the cores of the machine do not end the search.
+  const MeasuredModel model = ModelOf(Nanos(), kMillisecond, 1, 8);
+  // 10,000 times the wished rate.
+  const Breaking rare = BreakingOf(model, {.rate = 0.1}, {.p99 = kSecond});
+  EXPECT_EQ(rare.what, "cores");
+  EXPECT_GT(rare.holds, 900);
+  EXPECT_GT(rare.breaks, rare.holds);
+  EXPECT_LT(rare.breaks, 1050);
+  // All requests of the simulation fit in the queue, and are answered within an hour.
+  const Breaking patient = BreakingOf(model, {.rate = 100}, {.p99 = 3600 * kSecond});
+  EXPECT_EQ(patient.what, "cores");
+  EXPECT_GT(patient.holds, 900);
+  EXPECT_GT(patient.breaks, patient.holds);
+  EXPECT_LT(patient.breaks, 1050);
 }
 
 TEST(SearchTest, QueueBoundIsWhatIsComputedInTime) {
