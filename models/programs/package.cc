@@ -188,7 +188,8 @@ class Package : public TensorProgram {
 
   // Packages exported with a dynamic batch are compiled for two or more rows unless their author prevented
   // that, and reject a single row if their checks are enabled. In that case runs the row twice and returns
-  // the first result.
+  // the first result. If two rows fail as well, tells both errors: the first may be about the number of rows
+  // alone, and the second about a batch that nobody sent.
   std::vector<at::Tensor> RunOne(const std::vector<at::Tensor>& tensors) const {
     if (!twice_.load(std::memory_order_relaxed)) {
       try {
@@ -196,9 +197,14 @@ class Package : public TensorProgram {
       } catch (const std::exception& error) {
         // Says nothing about the number of rows, and two rows take more.
         if (IsOutOfMemory(error)) throw;
-        std::vector<at::Tensor> results = RunTwice(tensors);
-        twice_.store(true, std::memory_order_relaxed);
-        return results;
+        try {
+          std::vector<at::Tensor> results = RunTwice(tensors);
+          twice_.store(true, std::memory_order_relaxed);
+          return results;
+        } catch (const std::exception& second) {
+          if (IsOutOfMemory(second)) throw;
+          throw std::runtime_error(ErrorText(error) + ". With the row twice: " + ErrorText(second));
+        }
       }
     }
     return RunTwice(tensors);
