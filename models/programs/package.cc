@@ -165,7 +165,12 @@ class Package : public TensorProgram {
     const c10::InferenceMode inference;
     const int64_t rows = RowsOf(signature(), inputs);
     std::vector<at::Tensor> tensors(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) tensors[inputs_[i]] = std::move(inputs[i]).toTensor();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      at::Tensor tensor = std::move(inputs[i]).toTensor();
+      // A package may write to its inputs, which are the request's memory, and does not say whether it does. On
+      // a GPU they are copies already.
+      tensors[inputs_[i]] = options_.gpu ? std::move(tensor) : tensor.clone();
+    }
     std::vector<at::Tensor> results = rows == 1 ? RunOne(tensors) : RunAll(std::move(tensors));
     std::vector<Value> outputs;
     for (const size_t position : outputs_) outputs.emplace_back(std::move(results.at(position)));
