@@ -19,9 +19,9 @@ namespace saccade::models {
 namespace {
 
 // Returns [side, side]: each position's sum over its row of G + 1, divided by the sum over its row of G. G is
-// 1 where a position meets itself and depends only on the distance, so three columns of the map tell all sums:
-// of the corner and of the positions next to it. Two of them, divided, give the step of G + 1 from one distance
-// to the next.
+// 1 where a position meets itself and depends only on the distance, so three columns of the map tell all
+// sums: of the corner and of the positions next to it. Two of them, divided, give the step of G + 1 from one
+// distance to the next.
 at::Tensor RowSumRatios(const std::string& map, int64_t side, double sigma) {
   const int64_t next = std::min<int64_t>(1, side - 1);
   const at::Tensor ones = at::zeros({1, 3, side, side}, at::kDouble);

@@ -167,8 +167,8 @@ class Package : public TensorProgram {
     std::vector<at::Tensor> tensors(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       at::Tensor tensor = std::move(inputs[i]).toTensor();
-      // A package may write to its inputs, which are the request's memory, and does not say whether it does. On
-      // a GPU they are copies already.
+      // A package may write to its inputs, which are the request's memory, and its metadata does not say
+      // whether it does. On a GPU they are copies already.
       tensors[inputs_[i]] = options_.gpu ? std::move(tensor) : tensor.clone();
     }
     std::vector<at::Tensor> results = rows == 1 ? RunOne(tensors) : RunAll(std::move(tensors));

@@ -85,8 +85,9 @@ void ScriptInterface::ReadArguments(const c10::FunctionSchema& forward) {
     takes_dict_ = true;
     const auto type = arguments[0].type()->expect<c10::DictType>();
     if (type->getValueType()->kind() != c10::TypeKind::TensorType) {
-      throw LoadError("the program's argument '" + names[0] + "' is " + type->repr_str() +
-                      "; expected Dict[str, Tensor]. Optional inputs that a request leaves out are not in it");
+      throw LoadError(
+          "the program's argument '" + names[0] + "' is " + type->repr_str() +
+          "; expected Dict[str, Tensor]. Optional inputs that a request leaves out are not in it");
     }
     for (const TensorSignature& input : signature_.inputs) {
       if (input.type == DataType::kBytes)

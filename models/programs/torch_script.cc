@@ -63,8 +63,7 @@ Module Read(const std::string& path, std::optional<int> gpu) {
 
 // Whether a node of the block writes to a tensor that `dict` may contain. AliasDb::hasWriters tells only who
 // writes to the dict itself.
-bool WritesToContents(const torch::jit::AliasDb& aliases, torch::jit::Block& block,
-                      torch::jit::Value* dict) {
+bool WritesToContents(const torch::jit::AliasDb& aliases, torch::jit::Block& block, torch::jit::Value* dict) {
   const auto written = [&](torch::jit::Value* value) {
     return aliases.hasWriters(value) && aliases.mayContainAlias(value, dict);
   };

@@ -23,10 +23,12 @@ SpatialLayer MakeSpatial(const ResidualOptions& options, int group, SpatialLayer
   if (layer.kind != Spatial::kExpAtt) return layer;
   layer.attended = Attended(options, group);
   if (layer.attended % MapsOf(options) == 0) return layer;
-  throw LoadError("option 'width' is " + NumberText(options.width) + ", which gives " + layer.name + " " +
-                  std::to_string(layer.attended) + " channels of attention; with shared_map false " +
-                  std::to_string(kExpAttHeads) +
-                  " heads have to divide them. Expected a multiple of 0.5, or shared_map true");
+  throw LoadError(
+      "option 'width' is " + NumberText(options.width) + ", which gives " + layer.name + " " +
+      std::to_string(layer.attended) + " channels of attention; with shared_map false " +
+      std::to_string(kExpAttHeads) +
+      " heads have to divide them. Expected a width for which they do, such as a multiple of 0.5, or "
+      "shared_map true");
 }
 
 std::vector<int64_t> Square(int64_t side) { return {side, side}; }

@@ -26,8 +26,8 @@ struct UnetOptions {
   // rounded up to even, and 0 means the whole map. It bounds memory, and changes results only by rounding. A
   // projection's tiles have the whole depth, and smaller sides if that is large (ProjectionTiling).
   int64_t tile = 96;
-  // max_voxels=4096..2^31: volumes that are larger once padded are rejected. Regular attention compares all pairs of voxels, so
-  // that with it the default is 2^18.
+  // max_voxels=4096..2^31: volumes that are larger once padded are rejected. Regular attention compares all
+  // pairs of voxels, so that with it the default is 2^18.
   int64_t max_voxels = int64_t{128} << 20;
 };
 

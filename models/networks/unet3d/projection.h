@@ -13,8 +13,8 @@
 namespace saccade::models {
 
 // Returns the cores whose windows are computed at once: of at most `tile` positions in height and width, 0
-// meaning all, and of the whole depth. Cores of deep volumes are smaller, down to kUnetMultiple, so that a window
-// has at most 2^23 positions.
+// meaning all, and of the whole depth. Cores of deep volumes are smaller, down to kUnetMultiple, so that a
+// window has at most 2^23 positions.
 Tiling ProjectionTiling(const VolumeSides& sides, int64_t tile);
 
 // Immutable and thread-safe.
