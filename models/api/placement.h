@@ -46,7 +46,11 @@ struct ClipInput {
 };
 
 struct VolumeInput {
+  // Of a volume as the model computes it, with its sides filled up to the multiples below.
   int64_t max_voxels = 0;
+  // Multiples of the depth, and of the height and the width.
+  int64_t depth_multiple = 1;
+  int64_t side_multiple = 1;
   // Number of planes for a warm-up.
   int64_t depth = 1;
 };

@@ -2,9 +2,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/expatt/expatt.h"
@@ -18,13 +19,23 @@ namespace saccade::models {
 namespace {
 
 // Returns [side, side]: each position's sum over its row of G + 1, divided by the sum over its row of G. G is
-// 1 where a position meets itself, so the map's entry there is 2 / the sum over the row of G + 1.
+// 1 where a position meets itself and depends only on the distance, so three columns of the map tell all
+// sums: of the corner and of the positions next to it. Two of them, divided, give the step of G + 1 from one
+// distance to the next.
 at::Tensor RowSumRatios(const std::string& map, int64_t side, double sigma) {
-  const int64_t positions = side * side;
-  const at::Tensor ones = at::eye(positions, at::kDouble).view({1, positions, side, side});
-  const at::Tensor weights = kernels::expatt(ones, map, at::full({}, sigma, at::kDouble));
-  const at::Tensor sums = weights.reshape({positions, positions}).diagonal().reciprocal().mul(2);
-  return sums.div(sums.sub(static_cast<double>(positions))).view({side, side});
+  const int64_t next = std::min<int64_t>(1, side - 1);
+  const at::Tensor ones = at::zeros({1, 3, side, side}, at::kDouble);
+  ones[0][0][0][0] = 1;
+  ones[0][1][0][next] = 1;
+  ones[0][2][next][0] = 1;
+  const at::Tensor columns = kernels::expatt(ones, map, at::full({}, sigma, at::kDouble))[0];
+  const at::Tensor steps = columns[0].div(columns[2]);
+  steps[0].copy_(columns[0][0].div(columns[1][0]));
+  steps[0][0] = 2;
+  steps[0].copy_(steps[0].cumprod(0));
+  const at::Tensor by_distance = steps.cumprod(0);  // G + 1
+  const at::Tensor sums = by_distance.div(columns[0]);
+  return sums.div(sums.sub(static_cast<double>(side * side)));
 }
 
 // Attention is not computed in 8 bits, so the transform has no grids and is not measured for them.
@@ -56,10 +67,11 @@ at::Tensor ExplicitVariant::Attended(const at::Tensor& values, int64_t head) con
   const auto index = static_cast<size_t>(head);
   if (options_.plus_one) return kernels::expatt(values, options_.map, radii_[index]);
   // The ones add nothing to values whose mean is zero: what remains is G's part, divided by the sum with the
-  // ones.
-  const at::Tensor mean = values.mean({2, 3}, /*keepdim=*/true);
-  const at::Tensor rest = kernels::expatt(values - mean, options_.map, radii_[index]);
-  return (rest * ratios_[index]).to(values.scalar_type()) + mean;
+  // ones. In float32, because the ratios, of up to hundreds, enlarge what rounding adds.
+  const at::Tensor exact = values.to(at::kFloat);
+  const at::Tensor mean = exact.mean({2, 3}, /*keepdim=*/true);
+  const at::Tensor rest = kernels::expatt(exact - mean, options_.map, radii_[index]);
+  return (rest * ratios_[index] + mean).to(values.scalar_type());
 }
 
 at::Tensor ExplicitVariant::operator()(const at::Tensor& x) const {

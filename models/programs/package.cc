@@ -165,7 +165,12 @@ class Package : public TensorProgram {
     const c10::InferenceMode inference;
     const int64_t rows = RowsOf(signature(), inputs);
     std::vector<at::Tensor> tensors(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) tensors[inputs_[i]] = std::move(inputs[i]).toTensor();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      at::Tensor tensor = std::move(inputs[i]).toTensor();
+      // A package may write to its inputs, which are the request's memory, and its metadata does not say
+      // whether it does. On a GPU they are copies already.
+      tensors[inputs_[i]] = options_.gpu ? std::move(tensor) : tensor.clone();
+    }
     std::vector<at::Tensor> results = rows == 1 ? RunOne(tensors) : RunAll(std::move(tensors));
     std::vector<Value> outputs;
     for (const size_t position : outputs_) outputs.emplace_back(std::move(results.at(position)));
@@ -188,7 +193,8 @@ class Package : public TensorProgram {
 
   // Packages exported with a dynamic batch are compiled for two or more rows unless their author prevented
   // that, and reject a single row if their checks are enabled. In that case runs the row twice and returns
-  // the first result.
+  // the first result. If two rows fail as well, tells both errors: the first may be about the number of rows
+  // alone, and the second about a batch that nobody sent.
   std::vector<at::Tensor> RunOne(const std::vector<at::Tensor>& tensors) const {
     if (!twice_.load(std::memory_order_relaxed)) {
       try {
@@ -196,9 +202,14 @@ class Package : public TensorProgram {
       } catch (const std::exception& error) {
         // Says nothing about the number of rows, and two rows take more.
         if (IsOutOfMemory(error)) throw;
-        std::vector<at::Tensor> results = RunTwice(tensors);
-        twice_.store(true, std::memory_order_relaxed);
-        return results;
+        try {
+          std::vector<at::Tensor> results = RunTwice(tensors);
+          twice_.store(true, std::memory_order_relaxed);
+          return results;
+        } catch (const std::exception& second) {
+          if (IsOutOfMemory(second)) throw;
+          throw std::runtime_error(ErrorText(error) + ". With the row twice: " + ErrorText(second));
+        }
       }
     }
     return RunTwice(tensors);

@@ -188,6 +188,12 @@ def test_a_package_checks_what_it_gets(tmp_path, package):
         run(tmp_path, package, inputs(65), environment={"AOTI_RUNTIME_CHECK_INPUTS": "1"})
 
 
+def test_a_single_row_that_a_package_refuses_is_told_with_both_errors(tmp_path, package):
+    """The first is about the row that was sent, the second about the row twice."""
+    with pytest.raises(RuntimeError, match="(?s)dim value is too small.*With the row twice: .*dim value is too large"):
+        run(tmp_path, package, inputs(1, 65), environment={"AOTI_RUNTIME_CHECK_INPUTS": "1"})
+
+
 def test_a_package_and_a_configuration_that_do_not_meet_are_told(tmp_path, package):
     one = {**SIGNATURE, "inputs": SIGNATURE["inputs"][:1]}
     with pytest.raises(RuntimeError, match="the package takes 2 tensors, but the configuration describes 1 inputs"):

@@ -83,6 +83,12 @@ void ScriptInterface::ReadArguments(const c10::FunctionSchema& forward) {
   for (const c10::Argument& argument : arguments) names.push_back(argument.name());
   if (arguments.size() == 1 && IsDictOfTensors(*arguments[0].type())) {
     takes_dict_ = true;
+    const auto type = arguments[0].type()->expect<c10::DictType>();
+    if (type->getValueType()->kind() != c10::TypeKind::TensorType) {
+      throw LoadError(
+          "the program's argument '" + names[0] + "' is " + type->repr_str() +
+          "; expected Dict[str, Tensor]. Optional inputs that a request leaves out are not in it");
+    }
     for (const TensorSignature& input : signature_.inputs) {
       if (input.type == DataType::kBytes)
         throw LoadError("input '" + input.name + "' is BYTES, but the program takes a Dict[str, Tensor]");

@@ -9,6 +9,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -60,14 +61,36 @@ Module Read(const std::string& path, std::optional<int> gpu) {
   }
 }
 
-// For each of forward's arguments, without self, whether forward may write to it.
+// Whether a node of the block writes to a tensor that `dict` may contain. AliasDb::hasWriters tells only who
+// writes to the dict itself.
+bool WritesToContents(const torch::jit::AliasDb& aliases, torch::jit::Block& block, torch::jit::Value* dict) {
+  const auto written = [&](torch::jit::Value* value) {
+    return aliases.hasWriters(value) && aliases.mayContainAlias(value, dict);
+  };
+  for (torch::jit::Node* const node : block.nodes()) {
+    const auto inputs = node->inputs();
+    const auto outputs = node->outputs();
+    if (std::any_of(inputs.begin(), inputs.end(), written)) return true;
+    if (std::any_of(outputs.begin(), outputs.end(), written)) return true;
+    for (torch::jit::Block* const inner : node->blocks()) {
+      if (WritesToContents(aliases, *inner, dict)) return true;
+    }
+  }
+  return false;
+}
+
+// For each of forward's arguments, without self, whether forward may write to it or to what it contains.
 std::vector<bool> WrittenArguments(const torch::jit::Method& forward) {
   const std::shared_ptr<torch::jit::Graph> graph = forward.graph()->copy();
   torch::jit::Inline(*graph);
   const torch::jit::AliasDb aliases(graph);
   std::vector<bool> written;
-  for (size_t i = 1; i < graph->inputs().size(); ++i)
-    written.push_back(aliases.hasWriters(graph->inputs()[i]));
+  for (size_t i = 1; i < graph->inputs().size(); ++i) {
+    torch::jit::Value* const argument = graph->inputs()[i];
+    const bool dict = argument->type()->kind() == c10::TypeKind::DictType;
+    written.push_back(aliases.hasWriters(argument) ||
+                      (dict && WritesToContents(aliases, *graph->block(), argument)));
+  }
   return written;
 }
 

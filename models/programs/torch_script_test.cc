@@ -165,6 +165,34 @@ TEST_F(TorchScriptTest, WhatItWritesToIsACopy) {
   EXPECT_EQ(sent.item<float>(), 3);
 }
 
+// The alias analysis of TorchScript tells who writes to a dict, and not who writes to its tensors.
+TEST_F(TorchScriptTest, WhatItWritesToInADictIsACopy) {
+  for (const std::string body :
+       {"y = all[\"x\"]\n    y.add_(1)\n    return y", "return all[\"x\"].view(-1).add_(1)",
+        "return all.pop(\"x\").add_(1)", "for y in all.values():\n        y.add_(1)\n    return all[\"x\"]",
+        "y = all[\"x\"]\n    if y.sum() > 2:\n        y.add_(1)\n    return y"}) {
+    const auto program = Load("def forward(self, all: Dict[str, Tensor]):\n    " + body + "\n",
+                              {.inputs = {{"x", kFp32, {1}}}, .outputs = {{"y", kFp32, {1}}}});
+    const at::Tensor sent = Floats({{3}}).squeeze(0);
+    EXPECT_TRUE(program->Run({sent})[0].toTensor().equal(Floats({{4}}).squeeze(0))) << body;
+    EXPECT_EQ(sent.item<float>(), 3) << body;
+  }
+}
+
+TEST_F(TorchScriptTest, WhatItOnlyReadsInADictIsNoCopy) {
+  const auto program = Load("def forward(self, all: Dict[str, Tensor]):\n    return all[\"x\"]\n",
+                            {.inputs = {{"x", kFp32, {1}}}, .outputs = {{"y", kFp32, {1}}}});
+  const at::Tensor sent = Floats({{3}}).squeeze(0);
+  EXPECT_EQ(program->Run({sent})[0].toTensor().data_ptr(), sent.data_ptr());
+}
+
+TEST_F(TorchScriptTest, ADictOfOptionalTensorsIsRefused) {
+  EXPECT_THAT(WhyNotLoaded("def forward(self, all: Dict[str, Optional[Tensor]]):\n    return 3\n",
+                           {.inputs = {{"x", kFp32, {1}}}, .outputs = {{"y", kFp32, {1}}}}),
+              HasSubstr("the program's argument 'all' is Dict[str, Optional[Tensor]]; expected "
+                        "Dict[str, Tensor]"));
+}
+
 TEST_F(TorchScriptTest, WhatItOnlyReadsIsNone) {
   const auto program = Load("def forward(self, x):\n    return x\n",
                             {.inputs = {{"x", kFp32, {1}}}, .outputs = {{"y", kFp32, {1}}}});

@@ -123,6 +123,21 @@ absl::Status CheckVoxels(const VolumeHeader& header, int64_t max_voxels) {
                    " are accepted (the model's option max_voxels); split the volume"));
 }
 
+absl::Status CheckPaddedVoxels(const VolumeHeader& header, const models::VolumeInput& input) {
+  const auto padded = [](int64_t side, int64_t multiple) {
+    return (side + multiple - 1) / multiple * multiple;
+  };
+  const int64_t depth = padded(header.depth, input.depth_multiple);
+  const int64_t height = padded(header.height, input.side_multiple);
+  const int64_t width = padded(header.width, input.side_multiple);
+  if (depth <= input.max_voxels / (height * width)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
+                   " voxels (depth x height x width), which the model pads to ",
+                   SizeText(depth, height, width), "; at most ", input.max_voxels,
+                   " are accepted, padding included (the model's option max_voxels); split the volume"));
+}
+
 absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels,
                                               const std::function<absl::Status()>& wanted) {
   if (const auto* raw = std::get_if<RawVolume>(&volume)) return CheckRaw(*raw, max_voxels);

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/api/placement.h"
 #include "server/core/request.h"
 
 namespace saccade::server {
@@ -26,6 +27,10 @@ struct VolumeHeader {
 // INVALID_ARGUMENT, stating the volume's size and the limit, if there are more than `max_voxels` voxels or a
 // dimension exceeds kMaxVolumeSide. REQUIRES: all dimensions are positive.
 absl::Status CheckVoxels(const VolumeHeader& header, int64_t max_voxels);
+
+// INVALID_ARGUMENT, stating both sizes and the limit, if the volume has more than `input.max_voxels` voxels
+// once the model has padded it. REQUIRES: CheckVoxels() has accepted it.
+absl::Status CheckPaddedVoxels(const VolumeHeader& header, const models::VolumeInput& input);
 
 // Reads what `volume` claims to be, without decoding it. INVALID_ARGUMENT if it is not a TIFF, if its pages
 // differ, if ImageJ's description names more images than it has pages, if it is too large, or if the number

@@ -523,6 +523,19 @@ TEST_F(NetworkInputTest, VolumesAreBounded) {
   EXPECT_TRUE(CheckInput(Call(Tensor({1, 1, 2, 3, 4}))->request(), "x", Volumes()).ok());
 }
 
+TEST_F(NetworkInputTest, VolumesAreBoundedAsTheyAreComputed) {
+  models::ImageInput padding = Volumes();
+  padding.volume = {.max_voxels = 64, .depth_multiple = 4, .side_multiple = 4, .depth = 4};
+  const auto refused = AllOf(HasSubstr("1 x 5 x 4"), HasSubstr("pads to 4 x 8 x 4"), HasSubstr("at most 64"),
+                             HasSubstr("max_voxels"));
+  EXPECT_THAT(Refusal(std::vector<Picture>{Voxels(1, 5, 4)}, padding), refused);
+  EXPECT_THAT(Refusal(Tensor({1, 1, 1, 5, 4}), padding), refused);
+  EXPECT_TRUE(Make(*Call(std::vector<Picture>{Voxels(1, 3, 4)}), padding).ok());
+  EXPECT_TRUE(CheckInput(Call(Tensor({1, 1, 1, 3, 4}))->request(), "x", padding).ok());
+  padding.volume.depth_multiple = 1;
+  EXPECT_TRUE(CheckInput(Call(Tensor({1, 1, 1, 5, 4}))->request(), "x", padding).ok());
+}
+
 TEST_F(NetworkInputTest, CancelledCallIsNotDecoded) {
   const auto call = Call(std::vector<Picture>{Flat(4, 4, 1)});
   cancellation_->Cancel();

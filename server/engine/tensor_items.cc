@@ -55,8 +55,9 @@ absl::Status CheckVolumes(const TensorInput& tensor, const models::ImageInput& i
   const auto& shape = tensor.shape;
   if (shape.size() != 5 || shape[1] != 1 || shape[2] < 1 || shape[3] < 1 || shape[4] < 1)
     return WrongShape(tensor, "[n,1,d,h,w] with d, h and w at least 1");
-  absl::Status fits =
-      CheckVoxels({.depth = shape[2], .height = shape[3], .width = shape[4]}, input.volume.max_voxels);
+  const VolumeHeader header{.depth = shape[2], .height = shape[3], .width = shape[4]};
+  absl::Status fits = CheckVoxels(header, input.volume.max_voxels);
+  if (fits.ok()) fits = CheckPaddedVoxels(header, input.volume);
   if (fits.ok()) return fits;
   return absl::Status(fits.code(), absl::StrCat("input 'image': ", fits.message()));
 }

@@ -91,7 +91,7 @@ Value Gather(const Requests& requests, const TensorSpec& spec, const std::vector
   if (requests.size() == 1 && first.data.pieces().size() == 1) {
     const char* const data = first.data.pieces()[0].data();
     const bool aligned = reinterpret_cast<uintptr_t>(data) % SizeOf(spec.type) == 0;
-    // Programs do not write to their inputs; from_blob has no const form.
+    // Programs write to copies of their inputs, if they write to them; from_blob has no const form.
     if (aligned) return at::from_blob(const_cast<char*>(data), shape, type);
   }
   at::Tensor batch = at::empty(shape, type);

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "server/decode/volume.h"
 #include "server/engine/item_error.h"
 #include "server/engine/item_memory.h"
 
@@ -16,6 +17,8 @@ absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, con
   if (absl::Status taken = sink.AddDecodedBytes(decoder.CopiedBytes(volume)); !taken.ok()) return taken;
   const auto header = decoder.ReadVolume(volume, input.volume.max_voxels, wanted);
   if (!header.ok()) return AtItem(header.status(), request, "volume", item);
+  if (absl::Status fits = CheckPaddedVoxels(*header, input.volume); !fits.ok())
+    return AtItem(fits, request, "volume", item);
   const models::Placement placement =
       models::PlacementOfVolume({header->height, header->width}, header->depth);
   if (item == 0) {

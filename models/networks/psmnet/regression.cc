@@ -7,6 +7,7 @@
 #include <ATen/ops/upsample_trilinear3d.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "kernels/common/parallel.h"
@@ -88,21 +89,24 @@ class Lines {
     }
   }
 
-  // Subtracts the largest coarse cost, which interpolated costs never exceed, so that exponentials cannot
-  // overflow.
+  // Subtracts the largest enlarged cost, so that exponentials cannot overflow and at least one is not 0. The
+  // largest coarse cost may be far above it, if no enlarged position lies on it. Enlarges twice instead of
+  // reading all enlarged costs again.
   void Exponentials(Scratch& scratch) const {
     const float* coarse = scratch.coarse.data();
-    std::copy_n(coarse, width(), scratch.peak.data());
-    for (int64_t d = 1; d < planes_; ++d) {
-      for (int64_t x = 0; x < width(); ++x) {
-        scratch.peak[static_cast<size_t>(x)] =
-            std::max(scratch.peak[static_cast<size_t>(x)], coarse[d * width() + x]);
-      }
+    float* peak = scratch.peak.data();
+    std::fill_n(peak, width(), -std::numeric_limits<float>::infinity());
+    for (const Tap& tap : disparities_) {
+      const float* near = coarse + tap.near * width();
+      const float* far = coarse + tap.far * width();
+      const float weight = tap.weight;
+      for (int64_t x = 0; x < width(); ++x)
+        peak[x] = std::max(peak[x], near[x] + weight * (far[x] - near[x]));
     }
     auto* fine = scratch.fine.mutable_data_ptr<float>();
     for (const Tap& tap : disparities_) {
       Blend(coarse + tap.near * width(), coarse + tap.far * width(), tap.weight, width(), fine);
-      for (int64_t x = 0; x < width(); ++x) fine[x] -= scratch.peak[static_cast<size_t>(x)];
+      for (int64_t x = 0; x < width(); ++x) fine[x] -= peak[x];
       fine += width();
     }
     at::exp_(scratch.fine);

@@ -4,6 +4,7 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/upsample_trilinear3d.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -71,6 +72,16 @@ TEST(RegressDisparity, AgreesWithTheEnlargedVolume) {
         }
       }
     }
+  }
+}
+
+// With aligned corners no enlarged position lies on the second of three planes.
+TEST(RegressDisparity, IsFiniteWhereNoEnlargedCostIsTheLargest) {
+  const at::Tensor costs = at::zeros({3, 1, 1});
+  costs[1] = 2000;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    const at::Tensor disparity = RegressDisparity(costs.to(type), 4, true);
+    EXPECT_LT(disparity.sub(5.5).abs().max().item<double>(), 1e-2) << type;
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <string_view>
 
+#include "models/api/error.h"
 #include "models/layers/explicit_maps.h"
+#include "models/networks/option_reader.h"
 #include "models/networks/width.h"
 
 namespace saccade::models {
@@ -18,8 +20,15 @@ int64_t Attended(const ResidualOptions& options, int group) {
 SpatialLayer MakeSpatial(const ResidualOptions& options, int group, SpatialLayer layer) {
   if (options.attention == Spatial::kConvolution || group + 1 < options.first_group) return layer;
   layer.kind = options.attention;
-  if (layer.kind == Spatial::kExpAtt) layer.attended = Attended(options, group);
-  return layer;
+  if (layer.kind != Spatial::kExpAtt) return layer;
+  layer.attended = Attended(options, group);
+  if (layer.attended % MapsOf(options) == 0) return layer;
+  throw LoadError(
+      "option 'width' is " + NumberText(options.width) + ", which gives " + layer.name + " " +
+      std::to_string(layer.attended) + " channels of attention; with shared_map false " +
+      std::to_string(kExpAttHeads) +
+      " heads have to divide them. Expected a width for which they do, such as a multiple of 0.5, or "
+      "shared_map true");
 }
 
 std::vector<int64_t> Square(int64_t side) { return {side, side}; }

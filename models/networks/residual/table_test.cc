@@ -114,6 +114,19 @@ TEST(ResidualCounts, OfTheAblationsOfExplicitlyModelledAttention) {
   EXPECT_EQ(Parameters("expatt_resnet50", cifar), 22'666'164);
 }
 
+TEST(ResidualCounts, HeadsOfTheirOwnMapsNeedAWidthThatTheyDivide) {
+  EXPECT_GT(Parameters("expatt_resnet34", {{"width", "0.35"}}), 0);
+  EXPECT_GT(Parameters("expatt_resnet34", {{"width", "0.5"}, {"shared_map", "false"}}), 0);
+  EXPECT_GT(Parameters("expatt_resnet50", {{"width", "0.35"}, {"shared_map", "false"}}), 0);
+  try {
+    Parameters("expatt_resnet34", {{"width", "0.35"}, {"shared_map", "false"}});
+    ADD_FAILURE();
+  } catch (const LoadError& refused) {
+    EXPECT_THAT(refused.what(), HasSubstr("option 'width' is 0.35, which gives layer2.0."));
+    EXPECT_THAT(refused.what(), HasSubstr(" 12 channels of attention"));
+  }
+}
+
 TEST(ResidualCounts, WithoutAttentionAreTorchvisions) {
   const Options none = {{"attention", "none"}};
   EXPECT_EQ(Parameters("expatt_resnet34", none), 21'797'672);

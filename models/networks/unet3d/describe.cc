@@ -11,7 +11,10 @@ Description DescribeUnet(const std::string& architecture, const Options& options
   description.architecture = architecture;
   description.task = Task::kRestoration;
   description.input.medium = Medium::kVolume;
-  description.input.volume = {.max_voxels = parsed.max_voxels, .depth = UnetNominalDepth(parsed)};
+  description.input.volume = {.max_voxels = parsed.max_voxels,
+                              .depth_multiple = parsed.projects ? 1 : kUnetMultiple,
+                              .side_multiple = kUnetMultiple,
+                              .depth = UnetNominalDepth(parsed)};
   description.input.fit = Fit::kKeepRatio;
   description.input.height = kUnetNominalSide;
   description.input.width = kUnetNominalSide;

@@ -23,10 +23,11 @@ struct UnetOptions {
   bool residual = true;  // residual=true|false: the network's output is added to its input
   double width = 1;      // width=0.25..4: multiplies all channels, see networks/width.h
   // tile=0..4096: maximum side of a tile computed at once, in positions of the current map; odd values are
-  // rounded up to even, and 0 means the whole map. It bounds memory, and changes results only by rounding.
+  // rounded up to even, and 0 means the whole map. It bounds memory, and changes results only by rounding. A
+  // projection's tiles have the whole depth, and smaller sides if that is large (ProjectionTiling).
   int64_t tile = 96;
-  // max_voxels=4096..2^31: larger volumes are rejected. Regular attention compares all pairs of voxels, so
-  // that with it the default is 2^18.
+  // max_voxels=4096..2^31: volumes that are larger once padded are rejected. Regular attention compares all
+  // pairs of voxels, so that with it the default is 2^18.
   int64_t max_voxels = int64_t{128} << 20;
 };
 

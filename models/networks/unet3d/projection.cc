@@ -19,6 +19,10 @@ namespace {
 // be pooled.
 constexpr int64_t kProjectionHalo = 12;
 
+// Of a window. The network's widest map has 24 channels at full resolution and width 1, which take 0.75 GiB
+// in float32 for a window of this size.
+constexpr int64_t kMaxWindowPositions = int64_t{1} << 23;
+
 // Returns the mean of one column of values, weighted by the softmax of `logits`. `stride` is the distance of
 // its values.
 float Average(const float* logits, const float* values, int64_t depth, int64_t stride) {
@@ -52,14 +56,22 @@ at::Tensor Averages(const at::Tensor& logits, const at::Tensor& values) {
 
 }  // namespace
 
+Tiling ProjectionTiling(const VolumeSides& sides, int64_t tile) {
+  const auto positions = [&](int64_t core) {
+    const int64_t window = core + 2 * kProjectionHalo;
+    return sides[0] * std::min(window, sides[1]) * std::min(window, sides[2]);
+  };
+  tile = UnetSide(tile);
+  while (tile > kUnetMultiple && positions(tile) > kMaxWindowPositions) tile -= kUnetMultiple;
+  return {sides, {0, tile, tile}, kUnetMultiple};
+}
+
 Projection::Projection(const UnetOptions& options, const TensorMap& tensors)
     : target_(tensors.target),
       step_(ProjectingUnet(options).step),
       tile_(options.tile),
       blocks_(MakeBlocks(ProjectingUnet(options), tensors)),
       output_(BiasedConvolution(tensors, ProjectingUnet(options).prefix + "output", {})) {}
-
-Tiling Projection::Cut(const VolumeSides& sides) const { return {sides, {0, tile_, tile_}, kUnetMultiple}; }
 
 at::Tensor Projection::Weigh(const at::Tensor& window) const {
   std::vector<at::Tensor> skips;
@@ -79,7 +91,7 @@ at::Tensor Projection::Weigh(const at::Tensor& window) const {
 
 at::Tensor Projection::operator()(const at::Tensor& volume, Progress& progress) const {
   const VolumeSides sides = SidesOf(volume);
-  const Tiling tiling = Cut(sides);
+  const Tiling tiling = ProjectionTiling(sides, tile_);
   at::Tensor plane = at::empty({1, 1, 1, sides[1], sides[2]}, at::kFloat);
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
@@ -103,7 +115,7 @@ double Projection::WorkOf(const VolumeSides& window) const {
 }
 
 double Projection::Work(const VolumeSides& sides) const {
-  const Tiling tiling = Cut(sides);
+  const Tiling tiling = ProjectionTiling(sides, tile_);
   return static_cast<double>(tiling.count()) * WorkOf(tiling.Around(tiling.Core(0), kProjectionHalo).size);
 }
 

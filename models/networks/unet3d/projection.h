@@ -12,6 +12,11 @@
 
 namespace saccade::models {
 
+// Returns the cores whose windows are computed at once: of at most `tile` positions in height and width, 0
+// meaning all, and of the whole depth. Cores of deep volumes are smaller, down to kUnetMultiple, so that a
+// window has at most 2^23 positions.
+Tiling ProjectionTiling(const VolumeSides& sides, int64_t tile);
+
 // Immutable and thread-safe.
 class Projection {
  public:
@@ -26,7 +31,6 @@ class Projection {
   double Work(const VolumeSides& sides) const;
 
  private:
-  Tiling Cut(const VolumeSides& sides) const;
   double WorkOf(const VolumeSides& window) const;
   // Returns the network's output, one value for each position of a window [1, 1, D, h, w].
   at::Tensor Weigh(const at::Tensor& window) const;

@@ -170,7 +170,12 @@ TEST(UnetDescription, TakesVolumes) {
   const std::vector<Placement> warm = PlacementsToWarm(description.input);
   ASSERT_EQ(warm.size(), 1U);
   EXPECT_EQ(warm[0], PlacementOfVolume({64, 64}, 50));
-  EXPECT_EQ(DescribeUnet(kDenoise, {}, {}).input.volume.depth, 16);
+  const VolumeInput denoised = DescribeUnet(kDenoise, {}, {}).input.volume;
+  EXPECT_EQ(denoised.depth, 16);
+  EXPECT_EQ(denoised.depth_multiple, 4);
+  EXPECT_EQ(denoised.side_multiple, 4);
+  EXPECT_EQ(description.input.volume.depth_multiple, 1);
+  EXPECT_EQ(description.input.volume.side_multiple, 4);
 }
 
 }  // namespace

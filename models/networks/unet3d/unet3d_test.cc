@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/networks/unet3d/projection.h"
 #include "models/networks/unet3d/testing/models.h"
 
 namespace saccade::models {
@@ -166,6 +167,19 @@ TEST_P(UnetTest, RefusesOtherBatches) {
   batch.placements[0].depth = 5;
   EXPECT_THROW(model->Run(batch), c10::Error);
   EXPECT_THROW(model->Run({batch.pixels[0], batch.placements}), c10::Error);
+}
+
+int64_t WindowPositions(const Tiling& tiling) { return Positions(tiling.Around(tiling.Core(0), 12).size); }
+
+// Windows have the whole depth, so only their height and width can bound memory.
+TEST(ProjectionTiling, MakesSmallerTilesOfDeepVolumes) {
+  EXPECT_EQ(ProjectionTiling({50, 800, 800}, 96).Core(0).size, (VolumeSides{50, 92, 92}));
+  EXPECT_EQ(ProjectionTiling({2000, 400, 400}, 96).Core(0).size, (VolumeSides{2000, 40, 40}));
+  EXPECT_EQ(ProjectionTiling({65'535, 40, 48}, 96).Core(0).size, (VolumeSides{65'535, 4, 4}));
+  EXPECT_EQ(ProjectionTiling({2000, 400, 400}, 0).count(), 1);
+  EXPECT_EQ(ProjectionTiling({2000, 64, 64}, 96).count(), 1) << "the whole plane has few positions";
+  for (const int64_t depth : {1, 583, 3000, 8000})
+    EXPECT_LE(WindowPositions(ProjectionTiling({depth, 400, 400}, 96)), int64_t{1} << 23) << depth;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UnetTest, ::testing::Values("unet3d_sao_denoise", "unet3d_sao_project"),
