@@ -163,7 +163,9 @@ absl::Status Daemon::CreateComponents() {
   auto capturing = CaptureSetup::Create(flags_, metrics_.get(), clock);
   if (!capturing.ok()) return capturing.status();
   capturing_ = *std::move(capturing);
-  attester_ = MakeAttester(flags_.attest_key, SACCADE_VERSION, clock);
+  auto attester = MakeAttester(flags_.attest_key, SACCADE_VERSION, clock);
+  if (!attester.ok()) return attester.status();
+  attester_ = *std::move(attester);
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
