@@ -386,7 +386,7 @@ def test_a_load_that_fails_ends_the_daemon_although_a_pass_of_another_model_hang
         eventually(lambda: daemon.metrics().total("saccade_model_ready", model="served") == 1, "one was loaded")
         hanging = hang(daemon, inference.model_infer)
         assert daemon.exit_code() == 1
-        assert hanging.code() == UNAVAILABLE
+        assert hanging.code() != OK
     assert "a model could not be loaded" in daemon.log()
     assert "could not be closed within --drain-timeout-seconds" in daemon.log()
 
