@@ -1,3 +1,5 @@
+#include <sys/prctl.h>
+
 #include <cstdlib>
 #include <iostream>
 
@@ -44,6 +46,8 @@ int Serve(const Flags& flags) {
 int main(int argc, char** argv) {
   using namespace saccade::server;  // NOLINT(google-build-using-namespace): nothing but this daemon is in
                                     // here.
+  // Otherwise the program would be named "exe" once it has executed itself again (environment.h).
+  prctl(PR_SET_NAME, "saccaded");
   OpenStandardDescriptors();
   int exit_code = 0;
   const auto flags = ParseFlags(argc, argv, &exit_code);

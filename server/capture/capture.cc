@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -91,7 +92,13 @@ absl::StatusOr<std::unique_ptr<Capture>> Capture::Create(const CaptureOptions& o
     if (!opened.ok()) return opened.status();
     folder = *std::move(opened);
   }
-  return std::unique_ptr<Capture>(new Capture(options, std::move(hooks), std::move(folder), clock));
+  std::unique_ptr<Capture> capture(new Capture(options, std::move(hooks), std::move(folder), clock));
+  try {
+    capture->thread_ = std::thread([raw = capture.get()] { raw->Run(); });
+  } catch (const std::system_error&) {
+    return absl::ResourceExhaustedError("cannot capture calls: no thread is left");
+  }
+  return capture;
 }
 
 Capture::Capture(const CaptureOptions& options, Hooks hooks, std::unique_ptr<CaptureFolder> folder,
@@ -104,7 +111,6 @@ Capture::Capture(const CaptureOptions& options, Hooks hooks, std::unique_ptr<Cap
       enabled_(options.choice.enabled),
       choice_(options.choice) {
   if (folder_ != nullptr) folder_bytes_ = folder_->bytes();
-  thread_ = std::thread([this] { Run(); });
 }
 
 Capture::~Capture() { Stop(absl::ZeroDuration()); }
@@ -193,6 +199,8 @@ void Capture::Run() {
         queue_.pop_front();
       }
     }
+    if (late && !taken.empty())
+      hooks_.warn(absl::StrCat("the daemon ends; ", taken.size(), " could not be written in time"));
     for (CapturedCall& call : taken) {
       const int64_t held = call.held_bytes();
       if (late) {

@@ -41,13 +41,15 @@ class Capture {
   struct Hooks {
     // Counts calls, and the bytes that were written. Called on any thread; must not block.
     std::function<void(CaptureFate fate, int64_t bytes)> count = nullptr;
-    // Reports why calls are lost, at most once a minute. Called on the writer's thread.
+    // Reports why calls are lost, at most once a minute, and how many when the capture stops. Called on the
+    // writer's thread.
     std::function<void(const std::string& why)> warn = nullptr;
     // Null if there is no sink. Must outlive the capture.
     EventSink* sink = nullptr;
   };
 
-  // Errors of CaptureFolder::Open(). `clock` must outlive the capture.
+  // Errors of CaptureFolder::Open(); RESOURCE_EXHAUSTED if the system has no thread left. `clock` must
+  // outlive the capture.
   static absl::StatusOr<std::unique_ptr<Capture>> Create(const CaptureOptions& options, Hooks hooks,
                                                          Clock* clock);
   // Calls Stop() with a duration of zero if it was not called.

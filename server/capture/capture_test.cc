@@ -8,14 +8,17 @@
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/capture/fault_room.h"
 #include "server/core/fake_clock.h"
 
 namespace saccade::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class CaptureTest : public ::testing::Test {
@@ -93,6 +96,35 @@ TEST_F(CaptureTest, StoppingWritesWhatIsQueued) {
   EXPECT_EQ(AwaitFate(CaptureFate::kWritten, 0), 100);
   Add("too late");
   EXPECT_EQ(AwaitFate(CaptureFate::kQueueFull, 1), 1);
+}
+
+TEST_F(CaptureTest, WhatIsNotWrittenInTimeIsCountedAndReported) {
+  options_.queue_bytes = int64_t{1} << 40;
+  Start();
+  {
+    const absl::MutexLock lock(&mutex_);
+    writer_waits_ = true;
+  }
+  // The writer holds one, and the queue the others.
+  for (int i = 0; i < 10; ++i) Add("a request");
+  AwaitFate(CaptureFate::kWritten, 1);
+  std::thread stopping([this] { capture_->Stop(absl::ZeroDuration()); });
+  const auto is_stopping = [this] {
+    Add("too late");
+    return AwaitFate(CaptureFate::kQueueFull, 0) > 0;
+  };
+  int queued = 9;
+  for (; !is_stopping(); ++queued) std::this_thread::yield();
+  {
+    const absl::MutexLock lock(&mutex_);
+    writer_waits_ = false;
+    writer_goes_on_.SignalAll();
+  }
+  stopping.join();
+  EXPECT_EQ(AwaitFate(CaptureFate::kWritten, 0), 1);
+  EXPECT_EQ(AwaitFate(CaptureFate::kQueueFull, 0), queued + 1);
+  const absl::MutexLock lock(&mutex_);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr(absl::StrCat(queued, " could not be written in time"))));
 }
 
 TEST_F(CaptureTest, AFullQueueDropsAtOnceAndRecovers) {

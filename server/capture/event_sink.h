@@ -38,7 +38,7 @@ class EventSink {
     std::function<void(const std::string& why)> warn = nullptr;
   };
 
-  // `clock` must outlive the sink.
+  // Throws std::system_error if the system has no thread left. `clock` must outlive the sink.
   EventSink(const CaptureOptions& options, Hooks hooks, Clock* clock);
   // Calls Stop() with a duration of zero if it was not called.
   ~EventSink();

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,47 +12,64 @@
 #include "server/logging/log.h"
 
 namespace saccade::server {
-namespace {
+namespace fs = std::filesystem;
 
-// This program and those of its libraries that are built with it, which decide how results are rounded.
-std::set<std::string> OwnFiles() {
-  std::set<std::string> files;
+std::set<std::string> CodeFiles(const std::string& program, std::istream& maps) {
+  std::set<std::string> files = {program};
   std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) files.insert(program.string());
-  std::ifstream maps("/proc/self/maps");
+  const auto add_if_there = [&](const fs::path& path) {
+    if (fs::exists(path, error)) files.insert(path.string());
+  };
+  add_if_there(fs::path(program).parent_path() / "saccade-decode-worker");
   for (std::string line; std::getline(maps, line);) {
-    const size_t path = line.find('/');
-    if (path == std::string::npos) continue;
-    if (absl::StartsWith(std::filesystem::path(line.substr(path)).filename().string(), "libsaccade"))
-      files.insert(line.substr(path));
+    const size_t slash = line.find('/');
+    if (slash == std::string::npos) continue;
+    const fs::path path = line.substr(slash);
+    if (!absl::StartsWith(path.filename().string(), "libsaccade")) continue;
+    files.insert(path.string());
+    // The daemon opens it later, with the first graph.
+    add_if_there(path.parent_path() / "libsaccade_openvino.so");
   }
   return files;
 }
 
-}  // namespace
-
-std::string AttestedBuild(const std::string& version) {
+absl::StatusOr<std::string> CodeDigest(const std::set<std::string>& files) {
   Sha256Digest digest;
   std::string piece(size_t{1} << 20, '\0');
-  for (const std::string& path : OwnFiles()) {
+  for (const std::string& path : files) {
     std::ifstream file(path, std::ios::binary);
     while (file) {
       file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
       digest.Add({piece.data(), static_cast<size_t>(file.gcount())});
     }
+    // At the end of a file that was read.
+    if (!file.eof()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "--attest-key: '", path,
+          "', a part of saccaded that signed answers name by its digest, cannot be read; install "
+          "saccaded again, readable by this user, or leave the flag out"));
+    }
   }
-  return absl::StrCat("saccaded ", version, ", code ", digest.Hex(), ", LibTorch ",
-                      models::LibTorchVersion());
+  return digest.Hex();
 }
 
-std::unique_ptr<Attester> MakeAttester(std::shared_ptr<const AttestationKey> key, const std::string& version,
-                                       Clock* clock) {
+absl::StatusOr<std::string> AttestedBuild(const std::string& version) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  std::ifstream maps("/proc/self/maps");
+  const auto digest = CodeDigest(CodeFiles(program.string(), maps));
+  if (!digest.ok()) return digest.status();
+  return absl::StrCat("saccaded ", version, ", code ", *digest, ", LibTorch ", models::LibTorchVersion());
+}
+
+absl::StatusOr<std::unique_ptr<Attester>> MakeAttester(std::shared_ptr<const AttestationKey> key,
+                                                       const std::string& version, Clock* clock) {
   if (key == nullptr) return nullptr;
-  std::string build = AttestedBuild(version);
+  auto build = AttestedBuild(version);
+  if (!build.ok()) return build.status();
   Log(LogLevel::kInfo, "answers are signed for models with attest",
-      {{"key_sha256", key->fingerprint()}, {"build", build}});
-  return std::make_unique<Attester>(std::move(key), std::move(build), clock);
+      {{"key_sha256", key->fingerprint()}, {"build", *build}});
+  return std::make_unique<Attester>(std::move(key), *std::move(build), clock);
 }
 
 }  // namespace saccade::server

@@ -1,6 +1,7 @@
 #include "server/lifecycle/capture_setup.h"
 
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -82,7 +83,11 @@ absl::Status CaptureSetup::MakeSink(const CaptureOptions& options, Clock* clock)
   hooks.warn = [](const std::string& why) {
     Log(LogLevel::kWarning, "events of captured calls were dropped", {{"why", why}});
   };
-  sink_ = std::make_unique<EventSink>(options, std::move(hooks), clock);
+  try {
+    sink_ = std::make_unique<EventSink>(options, std::move(hooks), clock);
+  } catch (const std::system_error&) {
+    return absl::ResourceExhaustedError("cannot send events of captured calls: no thread is left");
+  }
   return absl::OkStatus();
 }
 
@@ -104,6 +109,7 @@ void CaptureSetup::RefreshGauges() {
 }
 
 void CaptureSetup::Stop(absl::Duration max) {
+  const absl::MutexLock lock(&stop_mutex_);
   if (capture_ != nullptr) capture_->Stop(max);
   if (sink_ != nullptr) sink_->Stop(max);
 }

@@ -3,7 +3,9 @@
 
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/capture/capture.h"
 #include "server/capture/event_client.h"
@@ -26,14 +28,16 @@ class CaptureSetup {
 
   void RefreshGauges();
 
-  // Writes and sends what is queued for at most `max` each; later calls are dropped.
-  void Stop(absl::Duration max);
+  // Writes and sends what is queued for at most `max` each, but what the disk takes for the last one; later
+  // calls are dropped. Thread-safe: a thread that the daemon's end left behind may still be in here.
+  void Stop(absl::Duration max) ABSL_LOCKS_EXCLUDED(stop_mutex_);
 
  private:
   CaptureSetup() = default;
   absl::Status MakeSink(const CaptureOptions& options, Clock* clock);
   absl::Status MakeCapture(const CaptureOptions& options, Clock* clock);
 
+  absl::Mutex stop_mutex_;
   std::unique_ptr<CaptureMetrics> metrics_;
   std::unique_ptr<EventClient> client_;
   std::unique_ptr<EventSink> sink_;

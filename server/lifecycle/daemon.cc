@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <future>
 #include <iterator>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -109,7 +111,11 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
               daemon->front_->grpc_port(), HttpHost(flags).c_str(), daemon->front_->http_port(),
               MetricsHost(flags).c_str(), daemon->front_->metrics_port());
   std::fflush(stdout);
-  daemon->StartLoading();
+  try {
+    daemon->StartLoading();
+  } catch (const std::system_error&) {
+    return absl::ResourceExhaustedError("cannot load models: no thread is left");
+  }
   return daemon;
 }
 
@@ -163,7 +169,9 @@ absl::Status Daemon::CreateComponents() {
   auto capturing = CaptureSetup::Create(flags_, metrics_.get(), clock);
   if (!capturing.ok()) return capturing.status();
   capturing_ = *std::move(capturing);
-  attester_ = MakeAttester(flags_.attest_key, SACCADE_VERSION, clock);
+  auto attester = MakeAttester(flags_.attest_key, SACCADE_VERSION, clock);
+  if (!attester.ok()) return attester.status();
+  attester_ = *std::move(attester);
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
@@ -399,7 +407,7 @@ void Daemon::StartLoading() {
 }
 
 absl::Status Daemon::Run() {
-  if (absl::Status end = AwaitEnd(); !end.ok()) return end;
+  if (absl::Status end = AwaitEnd(); !end.ok()) return EndWithoutDrain(std::move(end));
   // A drain that has begun by itself is told to hurry by a second signal, too.
   bool is_asked_to_end = failure_.ok();
   const auto await_second_signal = [&is_asked_to_end](absl::Duration time) {
@@ -411,12 +419,36 @@ absl::Status Daemon::Run() {
     failure_ = absl::InternalError(absl::StrCat("the GPU of model '", lost, "' has failed during the drain"));
   }
   // If it failed, the process exits without further cleanup.
-  if (!drained.ok()) observability_->Flush(kFlushTimeout);
+  if (!drained.ok()) KeepWhatIsQueued();
   if (failure_.ok()) return drained;
   if (!drained.ok()) Log(LogLevel::kError, "the drain failed, too", {{"reason", drained.message()}});
   // With INTERNAL the exit does not free the memory of a lost GPU.
   if (drained.ok() || absl::IsInternal(failure_)) return failure_;
   return drained;
+}
+
+absl::Status Daemon::EndWithoutDrain(absl::Status failure) {
+  // A model that did load may have a pass that hangs.
+  const absl::Duration max = std::max(flags_.drain_timeout, DrainOptions().closing);
+  if (CloseWithin(
+          max, [this] { Stop(); }, *Clock::Real(), AwaitSignal))
+    return failure;
+  KeepWhatIsQueued();
+  return absl::DeadlineExceededError(
+      absl::StrCat(failure.message(),
+                   "; moreover, the models and ports could not be closed within --drain-timeout-seconds"));
+}
+
+void Daemon::KeepWhatIsQueued() {
+  // At the same time. Without a thread for it, wait() flushes.
+  const auto flushed = std::async([this] { observability_->Flush(kFlushTimeout); });
+  // A disk may hang. Half of the time each for files and for the sink.
+  const auto stop_capture = [this] { capturing_->Stop(kFlushTimeout / 2); };
+  if (!CloseWithin(kFlushTimeout, stop_capture, *Clock::Real(), AwaitSignal)) {
+    Log(LogLevel::kWarning, "captured calls were dropped",
+        {{"why", "the daemon ends, and they could not be written or sent in time"}});
+  }
+  flushed.wait();
 }
 
 DrainHooks Daemon::HooksOfDrain() {

@@ -45,7 +45,8 @@ class Daemon {
   // Serves until SIGTERM or SIGINT, or until a GPU is lost, then drains (drain.h). Returns OK if no request
   // was lost; DEADLINE_EXCEEDED if draining took too long, in which case forward passes may still be running;
   // INTERNAL if a GPU is lost and the daemon has drained; another error if a model failed to load under
-  // --exit-on-error, which ends a daemon that is not ready without a drain.
+  // --exit-on-error, which ends a daemon that is not ready without a drain: DEADLINE_EXCEEDED if that took
+  // too long.
   absl::Status Run();
 
  private:
@@ -78,6 +79,10 @@ class Daemon {
   // Makes the daemon ready without all of its models once --load-deadline-seconds have passed.
   void CheckLoadDeadline();
   DrainHooks HooksOfDrain();
+  // Stops, and returns `failure`; DEADLINE_EXCEEDED if that takes too long.
+  absl::Status EndWithoutDrain(absl::Status failure);
+  // Writes and sends spans and captured calls for a bounded time. Called when Stop() did not come so far.
+  void KeepWhatIsQueued();
   // Closes and ends everything. May be called again.
   void Stop();
   // Writes to the log if something is held of the bounds of admission.

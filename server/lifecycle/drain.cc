@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,22 @@ constexpr absl::Duration kBetweenSweeps = absl::Milliseconds(100);
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 
 bool IsEnd(DrainState state) { return state == DrainState::kDone || state == DrainState::kTimedOut; }
+
+// Runs `close` on a thread of its own; here if the system has no thread left.
+std::thread StartClosing(const std::function<void()>& close,
+                         const std::shared_ptr<std::atomic<bool>>& closed) {
+  const auto run = [close, closed] {
+    close();
+    closed->store(true);
+  };
+  try {
+    return std::thread(run);
+  } catch (const std::system_error&) {
+    Log(LogLevel::kWarning, "no thread is left to close the daemon, so that its end may take long");
+  }
+  run();
+  return {};
+}
 
 class Drainer {
  public:
@@ -89,10 +106,7 @@ class Drainer {
         return;
       case DrainState::kClosing:
         Log(LogLevel::kInfo, "drained: every accepted request was answered");
-        closer_ = std::thread([close = hooks_.close, closed = closed_] {
-          close();
-          closed->store(true);
-        });
+        closer_ = StartClosing(hooks_.close, closed_);
         return;
       case DrainState::kDone:
         return;
@@ -184,6 +198,22 @@ DrainPosition NextPosition(const DrainOptions& options, const DrainPosition& pos
 absl::Status Drain(const DrainOptions& options, const DrainHooks& hooks, Clock& clock,
                    absl::FunctionRef<bool(absl::Duration)> await_signal) {
   return Drainer(options, hooks, clock, await_signal).Run();
+}
+
+bool CloseWithin(absl::Duration max, const std::function<void()>& close, Clock& clock,
+                 absl::FunctionRef<bool(absl::Duration)> await_signal) {
+  const auto closed = std::make_shared<std::atomic<bool>>(false);
+  std::thread closer = StartClosing(close, closed);
+  const absl::Time deadline = clock.Now() + max;
+  while (!closed->load() && clock.Now() < deadline) await_signal(kPollInterval);
+  const bool in_time = closed->load();
+  if (!closer.joinable()) return in_time;
+  if (in_time) {
+    closer.join();
+  } else {
+    closer.detach();
+  }
+  return in_time;
 }
 
 }  // namespace saccade::server

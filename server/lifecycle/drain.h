@@ -92,7 +92,8 @@ struct DrainHooks {
   // In kFinishing, repeatedly: ends requests whose clients have not sent them completely, streams included.
   // Called when no accepted request is left.
   std::function<void()> end_unfinished;
-  // On entering kClosing, on a thread of its own. If it blocks for too long, the thread is left behind.
+  // On entering kClosing, on a thread of its own if the system has one left. If it blocks for too long, the
+  // thread is left behind.
   std::function<void()> close;
   // Sets `accepted` and `open_requests`. Not called any more when `close` may have begun.
   std::function<void(DrainFacts&)> count;
@@ -103,5 +104,10 @@ struct DrainHooks {
 // otherwise, in which case forward passes or `close` may still be running.
 absl::Status Drain(const DrainOptions& options, const DrainHooks& hooks, Clock& clock,
                    absl::FunctionRef<bool(absl::Duration)> await_signal);
+
+// Runs `close` on a thread of its own, and returns whether it ended within `max`. If not, the thread is left
+// behind. `await_signal` is as for Drain(); signals do not end the wait.
+bool CloseWithin(absl::Duration max, const std::function<void()>& close, Clock& clock,
+                 absl::FunctionRef<bool(absl::Duration)> await_signal);
 
 }  // namespace saccade::server

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <functional>
@@ -263,6 +264,54 @@ TEST_F(DrainTest, AnEndThatHangsIsAnError) {
               HasSubstr("every accepted request was answered, but the models and ports could not be closed"));
   release.Notify();
   left.WaitForNotification();
+}
+
+TEST_F(DrainTest, CloseWithinLeavesBehindWhatHangs) {
+  // Shared with the thread that is left behind.
+  static absl::Notification release;
+  static absl::Notification left;
+  const auto hang = [] {
+    release.WaitForNotification();
+    left.Notify();
+  };
+  const auto advance = [&](absl::Duration wait) {
+    clock_.Advance(wait);
+    return true;
+  };
+  EXPECT_FALSE(CloseWithin(absl::Seconds(5), hang, clock_, advance));
+  EXPECT_GE(clock_.Now() - kStart, absl::Seconds(5)) << "signals do not shorten it";
+  EXPECT_LT(clock_.Now() - kStart, absl::Seconds(6));
+  release.Notify();
+  left.WaitForNotification();
+}
+
+TEST_F(DrainTest, CloseWithinAwaitsTheEnd) {
+  bool closed = false;
+  const auto stand_still = [](absl::Duration) {
+    std::this_thread::yield();
+    return false;
+  };
+  EXPECT_TRUE(CloseWithin(
+      absl::Seconds(5), [&] { closed = true; }, clock_, stand_still));
+  EXPECT_TRUE(closed);
+}
+
+// Closing without a thread of its own has to do.
+TEST_F(DrainTest, WithoutAThreadTheCallerCloses) {
+  pthread_attr_t usual, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+  // No system has memory for such a stack.
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 60), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  std::thread::id closer;
+  close_ = [&] { closer = std::this_thread::get_id(); };
+  const absl::Status drained = Run([](absl::Duration) { return false; });
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_TRUE(drained.ok()) << drained;
+  EXPECT_EQ(closer, std::this_thread::get_id());
+  pthread_attr_destroy(&usual);
+  pthread_attr_destroy(&huge);
 }
 
 }  // namespace

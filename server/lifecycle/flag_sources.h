@@ -15,8 +15,8 @@ namespace saccade::server {
 std::vector<std::string> SplitWords(int argc, char** argv);
 
 // Gives each flag of `app` its environment variable, SACCADED_GRPC_PORT for --grpc-port, and lets the
-// environment take precedence over the file of --config. Call after all flags were added; `app` must not be
-// moved afterwards.
+// environment take precedence over the file of --config, whose values are read as those of the command line.
+// Call after all flags were added; `app` must not be moved afterwards.
 void SetFlagSources(CLI::App& app);
 
 }  // namespace saccade::server

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -475,11 +476,55 @@ TEST_F(FlagsTest, AnEmptyValueIsNotTheNextFlag) {
 TEST_F(FlagsTest, TheFileIsChecked) {
   const std::string file = testing::TempDir() + "/flags_test_wrong.conf";
   std::ofstream(file) << "grpc-prot=1\n";
-  EXPECT_THAT(Error({"--config=" + file}), HasSubstr("grpc-prot"));
+  EXPECT_THAT(Error({"--config=" + file}),
+              HasSubstr(file + ": --grpc-prot is unknown; did you mean --grpc-port?"));
   std::ofstream(file) << "grpc-port=70000\n";
   EXPECT_THAT(Error({"--config=" + file}), HasSubstr("grpc-port"));
+  std::ofstream(file) << "grpc-port=1\n[server]\nhttp-port=1\n";
+  EXPECT_THAT(Error({"--config=" + file}),
+              AllOf(HasSubstr(file + ": the line '[server]'"),
+                    HasSubstr("sections are not supported; expected one name=value")));
+  std::ofstream(file) << "help=true\n";
+  EXPECT_THAT(Error({"--config=" + file}), HasSubstr(file + ": --help cannot be in this file"));
+  std::ofstream(file) << "latency-buckets=0.1,0.01\n";
+  EXPECT_THAT(Error({"--config=" + file}), AllOf(HasSubstr("0.1,0.01"), HasSubstr("ascending")));
   EXPECT_THAT(Error({"--config=/no/such/file"}), HasSubstr("/no/such/file"));
   std::filesystem::remove(file);
+}
+
+TEST_F(FlagsTest, AValueInTheFileIsThatOfTheCommandLine) {
+  const std::string file = testing::TempDir() + "/flags_test_values.conf";
+  std::ofstream(file)
+      << "# a comment\n ; another\n\nid = [Vision Server, #1 \nlatency-buckets=0.001,0.01,0.1\n"
+         "state-folder=\"/data/my state\"\nallow-drills\n";
+  const Flags flags = Good({"--config=" + file});
+  EXPECT_EQ(flags.id, "[Vision Server, #1");
+  EXPECT_THAT(flags.latency_buckets, ElementsAre(0.001, 0.01, 0.1));
+  EXPECT_EQ(flags.state_folder, "/data/my state");
+  EXPECT_TRUE(flags.permissions.drills);
+  std::filesystem::remove(file);
+}
+
+TEST_F(FlagsTest, AFlagThatIsTwiceInTheFileIsTakenAsOnTheCommandLine) {
+  const std::string file = testing::TempDir() + "/flags_test_twice.conf";
+  std::ofstream(file)
+      << "grpc-port=1\nload-model=a, b\npage=true\nallow-drills=true\nmodel-control-mode=explicit\n"
+         "grpc-port=2\nload-model=c\npage=false\nallow-drills=false\n";
+  const Flags flags = Good({"--config=" + file});
+  EXPECT_EQ(flags.grpc_port, 2);
+  EXPECT_THAT(flags.load_models, ElementsAre("a, b", "c"));
+  EXPECT_FALSE(flags.page);
+  EXPECT_FALSE(flags.permissions.drills);
+  std::filesystem::remove(file);
+}
+
+// The program executes itself again and reads the file twice.
+TEST_F(FlagsTest, TheFileIsNoPipe) {
+  EXPECT_THAT(Error({"--config=/dev/null"}), HasSubstr("'/dev/null' is not a regular file"));
+  const std::string pipe = testing::TempDir() + "/flags_test_pipe.conf";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(Error({"--config=" + pipe}), HasSubstr("is not a regular file"));
+  std::filesystem::remove(pipe);
 }
 
 TEST_F(FlagsTest, ValuesAreTakenAsTritonTakesThem) {

@@ -1,13 +1,24 @@
 #include "server/net/work_pool.h"
 
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include "server/logging/log.h"
 
 namespace saccade::server {
 
-WorkPool::WorkPool(int threads, size_t max_waiting) : max_waiting_(max_waiting) {
+absl::StatusOr<std::unique_ptr<WorkPool>> WorkPool::Create(int threads, size_t max_waiting) {
+  try {
+    return std::make_unique<WorkPool>(threads, max_waiting);
+  } catch (const std::system_error&) {
+    return absl::ResourceExhaustedError("cannot make a work pool: no thread is left");
+  }
+}
+
+// If a thread cannot be started, the destructor ends those before it, because the other constructor has
+// returned.
+WorkPool::WorkPool(int threads, size_t max_waiting) : WorkPool(max_waiting) {
   threads_.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
 }

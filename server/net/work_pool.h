@@ -5,12 +5,14 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
@@ -22,7 +24,9 @@ class WorkPool {
   using Task = absl::AnyInvocable<void() &&>;
 
   // `max_waiting` bounds the tasks that no thread has taken yet. At most half of them, rounded up, may belong
-  // to one client.
+  // to one client. RESOURCE_EXHAUSTED if the system has no threads left.
+  static absl::StatusOr<std::unique_ptr<WorkPool>> Create(int threads, size_t max_waiting);
+  // As Create(), but throws std::system_error.
   WorkPool(int threads, size_t max_waiting);
   // Runs the waiting tasks, then ends the threads.
   ~WorkPool();
@@ -32,6 +36,8 @@ class WorkPool {
   bool Submit(absl::string_view client, Task task);
 
  private:
+  // Without threads.
+  explicit WorkPool(size_t max_waiting) : max_waiting_(max_waiting) {}
   void Work();
   bool HasWorkOrEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ || waiting_ > 0; }
   // Allocates nothing. REQUIRES: a task waits.

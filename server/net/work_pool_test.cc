@@ -1,5 +1,7 @@
 #include "server/net/work_pool.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -71,6 +73,20 @@ TEST(WorkPoolTest, AnExceptionDoesNotEndItsThread) {
   pool.Submit("a", [] { throw 1; });
   pool.Submit("a", [&] { ran.Notify(); });
   ran.WaitForNotification();
+}
+
+TEST(WorkPoolTest, ALackOfThreadsIsAnError) {
+  pthread_attr_t usual, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+  // No system has memory for such a stack.
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 60), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  EXPECT_EQ(WorkPool::Create(2, 10).status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_TRUE(WorkPool::Create(2, 10).ok());
+  pthread_attr_destroy(&usual);
+  pthread_attr_destroy(&huge);
 }
 
 }  // namespace

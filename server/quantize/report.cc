@@ -11,6 +11,9 @@
 namespace saccade::server {
 namespace {
 
+// Smaller shares would be printed with an exponent.
+constexpr double kLeastPercent = 0.01;
+
 constexpr char kStyle[] =
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#222}"
     "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem;border-bottom:1px "
@@ -37,14 +40,18 @@ std::string Row(const models::UnitCost& unit, double largest) {
   const double width = largest > 0 ? 100 * unit.loss / largest : 0;
   return absl::StrCat(
       "<tr", unit.quantized ? "" : " class=\"kept\"", "><td>", Weights(unit), "</td><td>",
-      unit.quantized ? "int8" : "higher precision", "</td><td class=\"n\">", PercentText(unit.loss),
+      unit.quantized ? "int8" : "higher precision", "</td><td class=\"n\">", Escaped(PercentText(unit.loss)),
       absl::StrFormat("</td><td class=\"b\"><div class=\"bar\" style=\"width:%.1f%%\"></div></td></tr>\n",
                       width));
 }
 
 }  // namespace
 
-std::string PercentText(double share) { return absl::StrFormat("%.2g %%", 100 * share); }
+std::string PercentText(double share) {
+  const double percent = 100 * share;
+  if (percent > 0 && percent < kLeastPercent) return absl::StrFormat("< %g %%", kLeastPercent);
+  return percent < 1 ? absl::StrFormat("%.2g %%", percent) : absl::StrFormat("%.3g %%", percent);
+}
 
 std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeReport& report) {
   std::vector<models::UnitCost> units = report.units;
@@ -57,7 +64,7 @@ std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeR
                    "</code>, from <code>", Escaped(input.weights), "</code>, measured on ", input.items,
                    " items; ranges by ", models::RangeMethodName(input.method), ".</p>\n<table>\n");
   const auto line = [&](const std::string& what, const std::string& value) {
-    absl::StrAppend(&page, "<tr><td>", what, "</td><td class=\"n\">", value, "</td></tr>\n");
+    absl::StrAppend(&page, "<tr><td>", what, "</td><td class=\"n\">", Escaped(value), "</td></tr>\n");
   };
   line("layers in int8", absl::StrCat(report.quantized_layers(), " of ", report.layers()));
   line("answers changed with these layers", PercentText(report.loss));

@@ -20,7 +20,7 @@ struct ReportInput {
 // Returns an HTML page that loads nothing else.
 std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeReport& report);
 
-// Returns "0.12 %".
+// Returns "0.12 %", or "< 0.01 %" for a smaller share that is not 0.
 std::string PercentText(double share);
 
 }  // namespace saccade::server

@@ -7,6 +7,7 @@ namespace saccade::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Layers that are quantized together have one row, which names their module and each weight.
 TEST(QuantizeReportTest, AModuleIsOneRow) {
@@ -28,6 +29,25 @@ TEST(QuantizeReportTest, AModuleIsOneRow) {
   ASSERT_THAT(page, HasSubstr(module));
   ASSERT_THAT(page, HasSubstr(layer));
   EXPECT_LT(page.find(module), page.find(layer)) << "the costliest comes first";
+}
+
+TEST(QuantizeReportTest, SharesArePercentWithoutExponents) {
+  EXPECT_EQ(PercentText(1.0), "100 %");
+  EXPECT_EQ(PercentText(0.123), "12.3 %");
+  EXPECT_EQ(PercentText(0.02), "2 %");
+  EXPECT_EQ(PercentText(0.00123), "0.12 %");
+  EXPECT_EQ(PercentText(0.0001), "0.01 %");
+  EXPECT_EQ(PercentText(1e-7), "< 0.01 %");
+  EXPECT_EQ(PercentText(0), "0 %");
+}
+
+TEST(QuantizeReportTest, AVerySmallShareIsEscaped) {
+  models::QuantizeReport report;
+  report.units = {{.module = "", .layers = {"stem"}, .loss = 1e-7, .quantized = true}};
+  report.loss = 1e-7;
+  const std::string page = QuantizeReportPage({}, report);
+  EXPECT_THAT(page, Not(HasSubstr("< 0.01")));
+  EXPECT_THAT(page, HasSubstr("&lt; 0.01 %"));
 }
 
 }  // namespace

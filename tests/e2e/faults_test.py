@@ -16,7 +16,7 @@ from http2_frames import message
 from messages import Inference, infer_request
 from refusals import pushback
 from tests.long_form import LONG
-from tiny_models import Identity, write_model
+from tiny_models import Identity, TinyModel, write_model
 from wire import STREAM, Call, flood
 
 OK = grpc.StatusCode.OK
@@ -373,6 +373,22 @@ def test_a_lost_gpu_ends_the_daemon_although_a_pass_hangs(serve):
         assert {call.code() for call in (hanging, lost)} == {UNAVAILABLE}
     assert "the GPU of model 'served' has failed" in daemon.log()
     assert "did not finish within --drain-timeout-seconds" in daemon.log()
+
+
+def test_a_load_that_fails_ends_the_daemon_although_a_pass_of_another_model_hangs(start, tmp_path):
+    models = tmp_path / "models"
+    write_model(models, "served", Identity(hang_at=HANG, hang_seconds=3600), max_batch_size=1)
+    write_model(models, "broken", TinyModel(classes=2, seed=0)).write_bytes(b"broken")
+    # The daemon ends once all were tried, so there is time for a request while this one warms up.
+    write_model(models, "slow", Identity(delay_ms=2000), max_batch_size=1)
+    daemon = start(models, "--allow-drills", "--drain-timeout-seconds=1").await_ports()
+    with daemon.inference() as inference:
+        eventually(lambda: daemon.metrics().total("saccade_model_ready", model="served") == 1, "one was loaded")
+        hanging = hang(daemon, inference.model_infer)
+        assert daemon.exit_code() == 1
+        assert hanging.code() != OK
+    assert "a model could not be loaded" in daemon.log()
+    assert "could not be closed within --drain-timeout-seconds" in daemon.log()
 
 
 def test_a_request_of_several_items_waits_as_one(serve):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pathlib
 import re
 import socket
 
@@ -105,6 +106,11 @@ def test_the_demo_models_are_served(start):
 def test_the_build_is_told(daemon):
     version = re.search(r"project\(saccade VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
     assert daemon.metrics().total("saccade_build_info", version=version) == 1
+
+
+def test_the_process_has_the_programs_name(daemon):
+    """Also after it has executed itself again, as /proc/self/exe."""
+    assert pathlib.Path(f"/proc/{daemon.process.pid}/comm").read_text() == "saccaded\n"
 
 
 def test_the_instruction_set_is_limited(start, repository):

@@ -97,11 +97,17 @@ absl::Status Front::StartThreads() {
     if (!loop.ok()) return loop.status();
     loops_.push_back(*std::move(loop));
   }
-  pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingTasks);
-  short_pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingShort);
-  message_pool_ = std::make_unique<WorkPool>(options_.work_threads, kMaxWaitingTasks);
-  metrics_pool_ = std::make_unique<WorkPool>(1, kMaxWaitingScrapes);
-  return absl::OkStatus();
+  const auto start = [](std::unique_ptr<WorkPool>& pool, int threads, size_t max_waiting) {
+    auto created = WorkPool::Create(threads, max_waiting);
+    if (!created.ok()) return created.status();
+    pool = *std::move(created);
+    return absl::OkStatus();
+  };
+  absl::Status started = start(pool_, options_.work_threads, kMaxWaitingTasks);
+  if (started.ok()) started = start(short_pool_, options_.work_threads, kMaxWaitingShort);
+  if (started.ok()) started = start(message_pool_, options_.work_threads, kMaxWaitingTasks);
+  if (started.ok()) started = start(metrics_pool_, 1, kMaxWaitingScrapes);
+  return started;
 }
 
 ArrivalCheck Front::CheckArrivalsAt(const ByteLedger* ledger) const {
