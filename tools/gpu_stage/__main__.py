@@ -118,7 +118,7 @@ def main() -> int:
     arguments.target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         stage(arguments.build, pathlib.Path(folder))
-        with tarfile.open(arguments.target, "w:xz", preset=6) as archive:
+        with tarfile.open(arguments.target, "w:xz", preset=1) as archive:
             for name in sorted(os.listdir(folder)):
                 archive.add(pathlib.Path(folder) / name, name)
     print(f"{arguments.target}: {arguments.target.stat().st_size / 1e6:.1f} MB")
