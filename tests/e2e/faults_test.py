@@ -29,8 +29,9 @@ MODEL_INFER = "/inference.GRPCInferenceService/ModelInfer"
 BAD, HANG = 13, 99
 # Only requests behind a hanging pass may take longer. Generous, because the cores may be shared.
 PROMPT_SECONDS = 2
+SANITIZED = "SACCADE_SANITIZE" in os.environ
 # Memory for five responses of 8 MB and their inputs; AddressSanitizer adds shadow memory and freed blocks.
-ANSWERS_ROOM = (120 if "SACCADE_SANITIZE" not in os.environ else 200) << 20
+ANSWERS_ROOM = (200 if SANITIZED else 120) << 20
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ def answered_per_second(at_once, seconds, send):
 def test_ten_times_what_can_be_served(serve):
     delay, batch, deadline = 0.03, 2, 0.2
     # A minute with SACCADE_LONG=1; `./dev overload` takes ten, without sanitizers.
-    rounds = 15 if LONG else 3 if "SACCADE_SANITIZE" in os.environ else 1
+    rounds = 15 if LONG else 3 if SANITIZED else 1
     seconds = 4 * rounds
     served = batch / delay
     daemon = serve({"delay_ms": 1000 * delay}, max_batch_size=batch)
@@ -292,9 +293,11 @@ def test_ten_times_what_can_be_served(serve):
     metrics = daemon.metrics()
     ended = metrics.total("saccade_request_duration_seconds_count")
     assert metrics.total("saccade_request_duration_seconds_bucket", le="0.5") == ended, f"kept waiting; {figures}"
-    # ./dev overload requires 95 % of the peak; here the client shares the two cores and the time is short.
-    assert good >= 0.85 * peak * seconds, figures
-    assert computed <= 1.2 * good, f"computed for nobody; {figures}"
+    # ./dev overload requires 95 % of the peak; here the client shares the two cores and the time is short. With a sanitizer the
+    # daemon takes so much of them that the client receives many answers late.
+    if not SANITIZED:
+        assert good >= 0.85 * peak * seconds, figures
+        assert computed <= 1.2 * good, f"computed for nobody; {figures}"
     grown = daemon.resident_bytes() - resident
     print(f"resident memory {grown / 1e6:+.1f} MB")
     assert abs(grown) <= 64 << 20
