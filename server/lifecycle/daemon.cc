@@ -430,9 +430,7 @@ absl::Status Daemon::Run() {
 absl::Status Daemon::EndWithoutDrain(absl::Status failure) {
   // A model that did load may have a pass that hangs.
   const absl::Duration max = std::max(flags_.drain_timeout, DrainOptions().closing);
-  if (CloseWithin(
-          max, [this] { Stop(); }, *Clock::Real(), AwaitSignal))
-    return failure;
+  if (CloseWithin(max, [this] { Stop(); }, *Clock::Real(), AwaitSignal)) return failure;
   KeepWhatIsQueued();
   return absl::DeadlineExceededError(
       absl::StrCat(failure.message(),

@@ -38,7 +38,7 @@ class FileBelowEnvironment : public CLI::ConfigTOML {
   explicit FileBelowEnvironment(const CLI::App* app) : app_(app) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::vector<CLI::ConfigItem> items;
+    std::vector<CLI::ConfigItem> found;
     for (std::string text; std::getline(input, text);) {
       const absl::string_view line = absl::StripAsciiWhitespace(text);
       if (line.empty() || line.front() == '#' || line.front() == ';') continue;
@@ -51,9 +51,9 @@ class FileBelowEnvironment : public CLI::ConfigTOML {
       CLI::ConfigItem item;
       item.name = Unquoted(line.substr(0, equals));
       item.inputs = {has_value ? Unquoted(line.substr(equals + 1)) : "true"};
-      if (!IsSetInEnvironment(Find(item.name))) Add(std::move(item), &items);
+      if (!IsSetInEnvironment(Find(item.name))) Add(std::move(item), &found);
     }
-    return items;
+    return found;
   }
 
  private:
@@ -64,13 +64,13 @@ class FileBelowEnvironment : public CLI::ConfigTOML {
   }
 
   // As on the command line, a flag of one value has its last one, and others have all.
-  void Add(CLI::ConfigItem item, std::vector<CLI::ConfigItem>* items) const {
+  void Add(CLI::ConfigItem item, std::vector<CLI::ConfigItem>* found) const {
     const CLI::Option* const flag = Find(item.name);
-    const auto earlier = std::find_if(items->begin(), items->end(), [&](const CLI::ConfigItem& other) {
+    const auto earlier = std::find_if(found->begin(), found->end(), [&](const CLI::ConfigItem& other) {
       return flag != nullptr && Find(other.name) == flag;
     });
-    if (earlier == items->end()) {
-      items->push_back(std::move(item));
+    if (earlier == found->end()) {
+      found->push_back(std::move(item));
     } else if (flag->get_expected_max() <= 1) {
       *earlier = std::move(item);
     } else {
