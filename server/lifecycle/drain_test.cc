@@ -291,8 +291,7 @@ TEST_F(DrainTest, CloseWithinAwaitsTheEnd) {
     std::this_thread::yield();
     return false;
   };
-  EXPECT_TRUE(CloseWithin(
-      absl::Seconds(5), [&] { closed = true; }, clock_, stand_still));
+  EXPECT_TRUE(CloseWithin(absl::Seconds(5), [&] { closed = true; }, clock_, stand_still));
   EXPECT_TRUE(closed);
 }
 

@@ -1,5 +1,6 @@
-// Shared by all harnesses. A harness is a file NAME_fuzz.cc with LLVMFuzzerTestOneInput. In the presets asan and fuzz
-// it is driven by libFuzzer; in every other build it only runs the seeds and regressions (replay.cc).
+// Shared by all harnesses. A harness is a file NAME_fuzz.cc with LLVMFuzzerTestOneInput. In the presets asan
+// and fuzz it is driven by libFuzzer; in every other build it only runs the seeds and regressions
+// (replay.cc).
 #pragma once
 
 #include <cstddef>
