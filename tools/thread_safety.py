@@ -1,18 +1,25 @@
 """clang's thread safety analysis: whether what a lock guards is used with the lock held. Called by tools/lint with the
-compile commands, the number of processes, and the files on standard input."""
+compile commands, the number of processes, and the files on standard input. With ccache, a file that has passed with the same
+headers is not read again."""
 
 import concurrent.futures
 import json
 import os
+import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 
 CLANG = "clang++-16"
+# As in cmake/SaccadeTargets.cmake.
+CCACHE = {"CCACHE_SLOPPINESS": "pch_defines,time_macros", "CCACHE_BASEDIR": os.getcwd(), "CCACHE_NOHASHDIR": "1",
+          "CCACHE_MAXSIZE": "10G"}
 
 
-def command(entry):
-    """The compile command of GCC as one of clang that analyses only."""
+def command(entry, target):
+    """The compile command of GCC as one of clang, whose object file nobody needs: ccache remembers nothing else."""
     words = iter(shlex.split(entry["command"]))
     kept = []
     for word in words:
@@ -20,11 +27,14 @@ def command(entry):
             kept += [word, next(words)]
         elif word.startswith(("-I", "-D", "-std=")):
             kept.append(word)
-    return [CLANG, "-fsyntax-only", "-w", "-Wthread-safety", "-Werror=thread-safety", *kept, entry["file"]]
+    cached = ["ccache"] if shutil.which("ccache") else []
+    return [*cached, CLANG, "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety", *kept, "-c", entry["file"], "-o", target]
 
 
 def check(entry):
-    done = subprocess.run(command(entry), cwd=entry["directory"], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command(entry, pathlib.Path(folder) / "object.o"), cwd=entry["directory"], capture_output=True,
+                              text=True, env={**os.environ, **CCACHE})
     return done.returncode, done.stderr
 
 

@@ -51,7 +51,9 @@ void FakeClock::AwaitAdvance(absl::Mutex* mu) {
 }
 
 void FakeClock::AwaitWaiters(int count) {
-  auto enough = [&] { return static_cast<int>(waiters_.size()) >= count; };
+  const auto enough = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int>(waiters_.size()) >= count;
+  };
   mutex_.LockWhen(absl::Condition(&enough));
   mutex_.Unlock();
 }

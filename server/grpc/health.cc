@@ -88,6 +88,8 @@ class Health::Impl::Watch final : public CallHandler {
   void OnCancel() override;
   void OnDone() override {}
 
+  // Tells the thread safety analysis that the caller, who has it as its own, holds the Impl's mutex.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(impl_->mutex_) { impl_->mutex_.AssertHeld(); }
   void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl_->mutex_);
   void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl_->mutex_);
 
@@ -162,7 +164,10 @@ void Health::Impl::Watch::End(absl::Status status) {
 void Health::Impl::TellWatches(const std::string& service) {
   const auto watches = watches_.find(service);
   if (watches == watches_.end()) return;
-  for (Watch* watch : watches->second) watch->Update();
+  for (Watch* watch : watches->second) {
+    watch->AssertHeld();
+    watch->Update();
+  }
 }
 
 void Health::Impl::Set(absl::string_view service, bool serving) {
@@ -183,7 +188,9 @@ void Health::Impl::EndWatches() {
   absl::MutexLock lock(&mutex_);
   ended_ = true;
   while (!watches_.empty()) {
-    (*watches_.begin()->second.begin())->End(absl::UnavailableError("the server is shutting down"));
+    Watch* const watch = *watches_.begin()->second.begin();
+    watch->AssertHeld();
+    watch->End(absl::UnavailableError("the server is shutting down"));
   }
 }
 
