@@ -19,7 +19,7 @@ def write_model(folder):
 
 def list_files(folder, name="SHA256SUMS"):
     """Writes the checksums of the folder's files, with the command of docs/operations.md."""
-    subprocess.run(f"find . -type f ! -path '*/.*' ! -name 'SHA256SUMS*' | sort | xargs sha256sum > {name}", shell=True, cwd=folder,
+    subprocess.run(f"find -L . -type f ! -path '*/.*' ! -path './SHA256SUMS*' -print0 | sort -z | xargs -0 sha256sum > {name}", shell=True, cwd=folder,
                    check=True)
 
 

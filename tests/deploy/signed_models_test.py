@@ -51,3 +51,15 @@ def test_models_without_a_signature_are_loaded_if_none_is_required(files):
     assert not reason(files, required=False)
     sign(files, "other.pem")
     assert "shapes/SHA256SUMS.sig" in reason(files, required=False)
+
+
+def test_links_and_names_with_spaces_are_listed(files):
+    model = files / "models" / "shapes"
+    (model / "notes of the author.txt").write_text("made in autumn\n")
+    (model / "where.txt").symlink_to("notes of the author.txt")
+    (model / "shared").mkdir()
+    (model / "shared" / "1").symlink_to("../1")
+    sign(files)
+    assert not reason(files)
+    (model / "notes of the author.txt").write_text("made in winter\n")
+    assert "notes of the author.txt" in reason(files)
