@@ -296,45 +296,12 @@ def test_clips_on_a_line_of_time(open_page, shots, tmp_path, look):
     expect(page.locator("#slot-0 .slot-file")).to_have_text("40 frames, frame 0.png to frame 39.png")
 
 
-def recorded(page):
-    """A video that this browser recorded and therefore can play: at least 1.5 seconds of WebM."""
-    return base64.b64decode(page.evaluate(
-        """async () => {
-          const canvas = Object.assign(document.createElement("canvas"), {width: 64, height: 48});
-          const context = canvas.getContext("2d"), parts = [];
-          const recorder = new MediaRecorder(canvas.captureStream(20), {mimeType: "video/webm;codecs=vp8"});
-          let begun, encoded = 0;
-          recorder.ondataavailable = (event) => {
-            parts.push(event.data);
-            if (event.data.size === 0) return;
-            begun ??= performance.now();
-            ++encoded;
-          };
-          const stopped = new Promise((resolve) => recorder.onstop = resolve);
-          recorder.start(50);
-          // As many pictures a second as are captured. A busy machine encodes the first one late, and then few.
-          let drawn = 0;
-          await new Promise((end) => {
-            const drawing = setInterval(() => {
-              context.fillStyle = `hsl(${12 * drawn} 80% 50%)`;
-              context.fillRect(drawn % 64, 0, 30, 48);
-              const enough = encoded >= 20 && performance.now() - begun >= 1500;
-              if (++drawn < 1000 && !enough) return;
-              clearInterval(drawing);
-              end();
-            }, 50);
-          });
-          recorder.stop();
-          await stopped;
-          return btoa(String.fromCharCode(...new Uint8Array(await new Blob(parts).arrayBuffer())));
-        }"""))
-
-
 def test_a_video_is_played_from_where_something_happens(open_page, shots):
     page = open_page()
     page.select_option("#model", "clips")
     page.locator("#score").fill("0.05")
-    page.set_input_files("#slot-0 input", {"name": "a.webm", "mimeType": "video/webm", "buffer": recorded(page)})
+    frames = [numpy.roll(pictures.pixels(1, 64, 48), 3 * index, axis=1) for index in range(40)]
+    page.set_input_files("#slot-0 input", {"name": "a.webm", "mimeType": "video/webm", "buffer": pictures.webm(frames, 20)})
     expect(page.locator("#summary")).to_have_text(re.compile(r"^\d+ found in"))
     expect(page.locator("#video")).to_be_visible()
     page.evaluate("() => document.getElementById('video').currentTime = 1")

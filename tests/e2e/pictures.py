@@ -40,6 +40,36 @@ def png_claiming(width, height):
     )
 
 
+def webm(frames, rate):
+    """A WebM of these pictures, which browsers play: each frame of VP8 is a key frame, and a WebP with losses holds one."""
+
+    def element(kind, data):
+        """An element of EBML, with its size in eight bytes."""
+        return bytes.fromhex(kind) + struct.pack(">Q", len(data) | 1 << 56) + data
+
+    def number(kind, value):
+        return element(kind, struct.pack(">Q", value))
+
+    def key_frame(frame):
+        picture = encoded(frame, "WEBP", quality=80)
+        kind, size = struct.unpack("<4sI", picture[12:20])
+        assert kind == b"VP8 "
+        return picture[20:20 + size]
+
+    height, width = frames[0].shape[:2]
+    head = element("1A45DFA3", number("4286", 1) + number("42F7", 1) + number("42F2", 4) + number("42F3", 8)
+                   + element("4282", b"webm") + number("4287", 2) + number("4285", 2))
+    # Times are in milliseconds.
+    about = element("1549A966", number("2AD7B1", 1_000_000) + element("4489", struct.pack(">d", 1000 * len(frames) / rate))
+                    + element("4D80", b"test") + element("5741", b"test"))
+    track = element("1654AE6B", element("AE", number("D7", 1) + number("73C5", 1) + number("83", 1) + element("86", b"V_VP8")
+                                        + number("23E383", round(1e9 / rate))
+                                        + element("E0", number("B0", width) + number("BA", height))))
+    blocks = b"".join(element("A3", struct.pack(">BhB", 0x81, round(1000 * i / rate), 0x80) + key_frame(frame))
+                      for i, frame in enumerate(frames))
+    return head + element("18538067", about + track + element("1F43B675", number("E7", 0) + blocks))
+
+
 def video(frames, rate):
     """An AVI of these pictures as Motion JPEG."""
 
