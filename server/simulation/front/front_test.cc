@@ -1,4 +1,4 @@
-// Plays 300 seeds, with AddressSanitizer 50; SACCADE_FRONT_SEEDS sets another number.
+// Plays 300 seeds, with AddressSanitizer 60; SACCADE_FRONT_SEEDS sets another number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 uint64_t Seeds() {
   const char* const wanted = std::getenv("SACCADE_FRONT_SEEDS");
 #ifdef SACCADE_ASAN
-  constexpr uint64_t kSeeds = 50;
+  constexpr uint64_t kSeeds = 60;
 #else
   constexpr uint64_t kSeeds = 300;
 #endif
