@@ -19,8 +19,8 @@ namespace {
 // be pooled.
 constexpr int64_t kProjectionHalo = 12;
 
-// Of a window. The network's widest map has 24 channels at full resolution and width 1, which take 0.75 GiB
-// in float32 for a window of this size.
+// A window has at most so many positions, unless the smallest tile makes it larger. The network's widest map
+// has 24 channels at full resolution and width 1: 0.75 GiB in float32 for a window of this size.
 constexpr int64_t kMaxWindowPositions = int64_t{1} << 23;
 
 // Returns the mean of one column of values, weighted by the softmax of `logits`. `stride` is the distance of
