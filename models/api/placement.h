@@ -46,7 +46,7 @@ struct ClipInput {
 };
 
 struct VolumeInput {
-  // Of a volume as the model computes it, with its sides filled up to the multiples below.
+  // The most voxels of a volume as the model computes it, with its sides filled up to the multiples below.
   int64_t max_voxels = 0;
   // Multiples of the depth, and of the height and the width.
   int64_t depth_multiple = 1;
