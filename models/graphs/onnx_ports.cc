@@ -155,6 +155,18 @@ OnnxSummary SummariseOnnx(std::string_view file) {
   return summary;
 }
 
+int64_t MaxBatchOf(const OnnxSummary& graph) {
+  std::set<int64_t> first;
+  for (const auto* ports : {&graph.inputs, &graph.outputs}) {
+    for (const OnnxPort& port : *ports) {
+      if (!port.dims || port.dims->empty()) return 0;
+      first.insert(port.dims->front());
+    }
+  }
+  if (first.size() != 1) return 0;
+  return *first.begin() == -1 ? kOpenBatch : *first.begin() == 1 ? 1 : 0;
+}
+
 std::string DescribePort(const OnnxPort& port) {
   std::string text = port.type ? NameOf(*port.type) : "of another type";
   if (!port.dims) return text + " of any shape";

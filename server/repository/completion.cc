@@ -1,15 +1,20 @@
 #include "server/repository/completion.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "models/api/data_type.h"
 #include "models/api/error.h"
+#include "models/api/text.h"
+#include "models/graphs/onnx_ports.h"
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/safetensors.h"
 #include "server/repository/versions.h"
@@ -51,41 +56,108 @@ void Take(const std::map<std::string, std::string>& metadata, inference::ModelCo
   }
 }
 
+// Adds a port of an ONNX file to the inputs or outputs. The first of its sizes is the batch's if `batched`.
+template <typename Tensor>
+absl::Status AddPort(const models::OnnxPort& port, bool batched, absl::string_view what, Tensor* tensor) {
+  const auto wrong = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", what, " ", models::Quote(port.name), " ", why, "; write the model's inputs and outputs into config.pbtxt"));
+  };
+  inference::DataType type = inference::TYPE_INVALID;
+  if (!port.type || !inference::DataType_Parse(absl::StrCat("TYPE_", models::NameOf(*port.type)), &type))
+    return wrong("is neither a tensor of numbers nor of booleans");
+  if (batched && (!port.dims || port.dims->empty()))
+    return wrong("has no first size in the file, but config.pbtxt has a max_batch_size");
+  tensor->set_name(port.name);
+  tensor->set_data_type(type);
+  if (!port.dims) {
+    tensor->add_dims(-1);
+    return absl::OkStatus();
+  }
+  for (size_t i = batched ? 1 : 0; i < port.dims->size(); ++i) tensor->add_dims((*port.dims)[i]);
+  if (tensor->dims().empty()) {
+    tensor->add_dims(1);
+    tensor->mutable_reshape();
+  }
+  return absl::OkStatus();
+}
+
+// Takes the inputs and outputs that are missing from the ONNX file.
+absl::Status TakePorts(const models::OnnxSummary& graph, inference::ModelConfig* config) {
+  const bool all_missing = config->input().empty() && config->output().empty();
+  if (all_missing && config->max_batch_size() == 0)
+    config->set_max_batch_size(static_cast<int32_t>(models::MaxBatchOf(graph)));
+  const bool batched = config->max_batch_size() > 0;
+  if (config->input().empty()) {
+    for (const models::OnnxPort& port : graph.inputs) {
+      if (absl::Status added = AddPort(port, batched, "input", config->add_input()); !added.ok()) return added;
+    }
+  }
+  if (config->output().empty()) {
+    for (const models::OnnxPort& port : graph.outputs) {
+      if (absl::Status added = AddPort(port, batched, "output", config->add_output()); !added.ok()) return added;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Calls `read` with the bytes of a version's file; an error of it names the file.
+absl::Status WithFile(const RepositoryPath& file, const std::function<absl::Status(models::Bytes)>& read) {
+  const auto resolved = file.Resolve();
+  if (!resolved.ok()) return resolved.status();
+  try {
+    const auto mapped = models::MappedFile::Open(resolved->string(), kMaxFileBytes);
+    const absl::Status status = read(mapped->bytes());
+    if (status.ok()) return status;
+    return absl::InvalidArgumentError(absl::StrCat(file.shown(), ": ", status.message()));
+  } catch (const models::LoadError& error) {
+    return absl::InvalidArgumentError(absl::StrCat(file.shown(), ": ", error.what()));
+  }
+}
+
+bool IsGraph(const inference::ModelConfig& config) {
+  return config.backend() == "onnxruntime" || config.backend() == "openvino" || config.platform() == "onnxruntime_onnx";
+}
+
+absl::Status CompleteGraph(const RepositoryPath& folder, const std::string& named, inference::ModelConfig* config) {
+  if (!config->input().empty() && !config->output().empty()) return absl::OkStatus();
+  const auto graph = ChooseWeights(folder, Backend::kOpenvino, named);
+  if (!graph.ok() || !absl::EndsWith(*graph, ".onnx")) return absl::OkStatus();
+  return WithFile(folder / *graph, [&](models::Bytes bytes) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return TakePorts(models::SummariseOnnx(text), config);
+  });
+}
+
 }  // namespace
 
-absl::Status Complete(const RepositoryPath& model, inference::ModelConfig* config) {
+absl::Status Complete(const RepositoryPath& model, bool pictures, inference::ModelConfig* config) {
   const bool may_be_ours = config->platform().empty() && !config->has_ensemble_scheduling() &&
                            (config->backend().empty() || config->backend() == "saccade");
-  if (!may_be_ours || config->parameters().count("architecture") > 0) return absl::OkStatus();
+  const bool is_network = may_be_ours && config->parameters().count("architecture") > 0;
+  if (is_network || (!may_be_ours && !IsGraph(*config))) return absl::OkStatus();
   const std::string version = HighestVersion(model);
   if (version.empty()) return absl::OkStatus();
   const RepositoryPath folder = model / version;
   const std::string named = WeightsNamed(*config);
   // Errors of ChooseWeights are reported when the versions are read.
-  if (config->backend().empty()) {
+  if (may_be_ours && config->backend().empty()) {
     const auto program = ChooseWeights(folder, Backend::kPytorch, named);
     if (program.ok() && (*program == "model.pt" || *program == "model.pt2")) {
       config->set_backend("pytorch");
       return absl::OkStatus();
     }
     const auto graph = ChooseWeights(folder, Backend::kOpenvino, named);
-    if (graph.ok() && (*graph == "model.xml" || *graph == "model.onnx")) {
+    if (graph.ok() && (*graph == "model.xml" || *graph == "model.onnx"))
       config->set_backend(*graph == "model.onnx" ? "onnxruntime" : "openvino");
-      return absl::OkStatus();
-    }
   }
+  if (IsGraph(*config)) return pictures ? absl::OkStatus() : CompleteGraph(folder, named, config);
   const auto weights = ChooseWeights(folder, Backend::kSaccade, named);
   if (!weights.ok() || !absl::EndsWith(*weights, ".safetensors")) return absl::OkStatus();
-  const RepositoryPath file = folder / *weights;
-  const auto resolved = file.Resolve();
-  if (!resolved.ok()) return resolved.status();
-  try {
-    const auto mapped = models::MappedFile::Open(resolved->string(), kMaxFileBytes);
-    Take(models::SafetensorsMetadata(mapped->bytes()), config);
-  } catch (const models::LoadError& error) {
-    return absl::InvalidArgumentError(absl::StrCat(file.shown(), ": ", error.what()));
-  }
-  return absl::OkStatus();
+  return WithFile(folder / *weights, [&](models::Bytes bytes) {
+    Take(models::SafetensorsMetadata(bytes), config);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace saccade::server

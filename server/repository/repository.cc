@@ -95,11 +95,12 @@ absl::StatusOr<ConfigFile> ReadConfig(const RepositoryPath& model, absl::string_
   const RepositoryPath path = model / "config.pbtxt";
   auto parsed = ReadText(path, options);
   if (!parsed.ok()) return parsed.status();
-  absl::Status completed = options.complete ? Complete(model, &parsed->message) : absl::OkStatus();
-  if (!completed.ok()) return completed;
   std::string pictures_text;
   auto pictures = ReadPictures(model, pictures_text);
   if (!pictures.ok()) return pictures.status();
+  absl::Status completed =
+      options.complete ? Complete(model, *pictures != nullptr, &parsed->message) : absl::OkStatus();
+  if (!completed.ok()) return completed;
   auto config =
       ReadSettings(*parsed, options.config_json ? kRequest : path.shown(), name, *std::move(pictures));
   if (config.ok() && config->settings.pictures != nullptr)

@@ -1,8 +1,14 @@
 #include "server/repository/repository.h"
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/graphs/onnx_ports.h"
+#include "models/graphs/testing/onnx_bytes.h"
 #include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
@@ -335,6 +341,68 @@ TEST(RepositoryTest, WhatTheConfigurationLeavesOutTheWeightsTell) {
   EXPECT_THAT(model->settings.options, ElementsAre(Pair("classes", "20"))) << "what is said stands";
   EXPECT_THAT(std::string(ReadModel(repository.string(), "m", {.complete = false}).status().message()),
               HasSubstr("parameters['architecture']: is missing"));
+}
+
+constexpr uint64_t kFloat = 1;
+
+std::string Graph(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  std::string graph;
+  for (const std::string& input : inputs) graph += models::testing::Message(11, input);
+  for (const std::string& output : outputs) graph += models::testing::Message(12, output);
+  return models::testing::OnnxModel(graph);
+}
+
+TEST(RepositoryTest, TheInputsAndOutputsOfAnOnnxFileNeedNoConfiguration) {
+  using models::testing::OnnxValue;
+  TestRepository repository;
+  repository.Write("m/1/model.onnx", Graph({OnnxValue("pixels", kFloat, {-1, 3, -1, 224}), OnnxValue("mask", 9, {-1, 7})},
+                                           {OnnxValue("scores", kFloat, {-1, 1000})}));
+  auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->settings.backend, Backend::kOnnxruntime);
+  EXPECT_TRUE(model->settings.has_batch_dimension);
+  EXPECT_EQ(model->settings.batching.max_batch_size, models::kOpenBatch);
+  ASSERT_EQ(model->settings.inputs.size(), 2u);
+  EXPECT_EQ(model->settings.inputs[0].name, "pixels");
+  EXPECT_THAT(model->settings.inputs[0].dims, ElementsAre(3, -1, 224));
+  EXPECT_EQ(model->settings.inputs[1].type, models::DataType::kBool);
+  EXPECT_THAT(model->settings.outputs.at(0).dims, ElementsAre(1000));
+  // What config.pbtxt says stands.
+  repository.Write("m/config.pbtxt",
+                   "platform: \"onnxruntime_onnx\" max_batch_size: 2 output { name: \"scores\" data_type: TYPE_FP32 dims: -1 }");
+  model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->settings.batching.max_batch_size, 2);
+  EXPECT_THAT(model->settings.inputs.at(0).dims, ElementsAre(3, -1, 224));
+  EXPECT_THAT(model->settings.outputs.at(0).dims, ElementsAre(-1));
+  EXPECT_THAT(std::string(ReadModel(repository.string(), "m", {.complete = false}).status().message()),
+              HasSubstr("input: is missing"));
+}
+
+TEST(RepositoryTest, AnOnnxFileWithoutABatchKeepsItsShapes) {
+  using models::testing::OnnxValue;
+  TestRepository repository;
+  repository.Write("m/1/model.onnx", Graph({OnnxValue("x", kFloat, {4, 3})}, {OnnxValue("mean", kFloat, {})}));
+  const auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_FALSE(model->settings.has_batch_dimension);
+  EXPECT_THAT(model->settings.inputs.at(0).dims, ElementsAre(4, 3));
+  EXPECT_THAT(model->settings.outputs.at(0).dims, ElementsAre(1));
+}
+
+TEST(RepositoryTest, AnOnnxFileThatCannotCompleteAConfigurationSaysWhy) {
+  using models::testing::OnnxValue;
+  TestRepository repository;
+  constexpr uint64_t kText = 8;
+  repository.Write("m/1/model.onnx", Graph({OnnxValue("text", kText, {-1})}, {OnnxValue("y", kFloat, {-1})}));
+  EXPECT_THAT(ErrorOf(repository, "m"),
+              AllOf(HasSubstr("m/1/model.onnx: the input 'text' is neither a tensor of numbers nor of booleans"),
+                    HasSubstr("into config.pbtxt")));
+  repository.Write("m/1/model.onnx", Graph({OnnxValue("x", kFloat, {})}, {OnnxValue("y", kFloat, {-1})}));
+  repository.Write("m/config.pbtxt", "backend: \"onnxruntime\" max_batch_size: 2");
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("the input 'x' has no first size in the file"));
+  repository.Write("m/1/model.onnx", "no graph");
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/1/model.onnx: "));
 }
 
 TEST(RepositoryTest, WithoutCompletionAConfigurationIsRequired) {

@@ -1,5 +1,4 @@
-"""Tests gRPC clients that not every machine has: Ruby's, Go's and grpcurl. tests/CMakeLists.txt registers the test of each
-that it finds, so a test that is listed has its client."""
+"""Tests gRPC clients of other languages: Ruby's, Go's and grpcurl. `./dev setup tests` installs them."""
 
 import os
 import pathlib
@@ -17,7 +16,7 @@ SHAPE = (1, 1, 1, 1, 4)
 VOLUME = numpy.arange(4, dtype=numpy.float32).tobytes()
 INFER = "inference.GRPCInferenceService/ModelInfer"
 
-# Both clients read a request from stdin, send it ten times, and write the last answer to stdout. Then they ask for a model that
+# Both clients read a request from stdin, send it many times, and write the last answer to stdout. Then they ask for a model that
 # does not exist, and write the status code to stderr.
 RUBY = """
 require 'grpc'

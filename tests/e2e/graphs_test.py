@@ -92,6 +92,7 @@ def repository(tmp_path_factory):
           + tensors({"b": four, "a": four}, {"difference": four, "sum": four}))
     write(root, "numbered", sum_and_difference(), "backend: 'openvino' max_batch_size: 8\n"
           + tensors({"INPUT__0": four, "INPUT__1": four}, {"OUTPUT__1": four}))
+    write(root, "alone", classes)
     write(root, "int8", quantized(), f"backend: 'onnxruntime' max_batch_size: 8\n{PICTURES}")
     head = {"head": {"kind": "classes"}, "labels": list("abcde")}
     write(root, "described", classes, description={"input": CROP, "outputs": {"logits": "y"}, **head})
@@ -131,7 +132,7 @@ def pixels(rows, height=64, width=80, seed=1):
     return numpy.random.default_rng(seed).normal(size=(rows, 3, height, width)).astype("float32")
 
 
-@pytest.mark.parametrize("model", ["raw", "platform", "ir", "external"])
+@pytest.mark.parametrize("model", ["raw", "platform", "ir", "external", "alone"])
 def test_a_graph_answers_as_pytorch_does_in_any_size_and_batch(client, model):
     for rows, height, width in ((1, 64, 80), (3, 96, 32), (8, 40, 40)):
         sent = pixels(rows, height, width)
@@ -192,6 +193,14 @@ def test_metadata_says_what_runs_the_graph(client):
     config = client.get_model_config("ir").config
     assert (config.backend, config.platform) == ("openvino", "")
     assert client.get_model_config("described").config.backend == "onnxruntime"
+
+
+def test_the_metadata_of_a_file_without_a_configuration_are_those_of_its_graph(client):
+    found = client.get_model_metadata("alone")
+    assert [(one.name, one.datatype, list(one.shape)) for one in (*found.inputs, *found.outputs)] == [
+        ("x", "FP32", [-1, 3, -1, -1]), ("y", "FP32", [-1, 5])]
+    config = client.get_model_config("alone").config
+    assert (config.backend, config.max_batch_size, list(config.input[0].dims)) == ("onnxruntime", 8, [3, -1, -1])
 
 
 @pytest.mark.parametrize("model", ["described", "described_ir"])

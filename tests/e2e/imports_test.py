@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import numpy
 import pytest
@@ -222,6 +223,60 @@ def test_a_detection_that_one_side_lacks_is_a_difference_unless_it_is_at_the_end
     differences = comparing.Differences()
     comparing.add_detections(differences, found, expected, most, 0.05, comparing.Tolerance())
     assert differences.unmatched == unmatched and differences.compared == min(1, len(others))
+
+
+def one_detection(score=0.9, box=(0, 0, 10, 10), mask=None):
+    from saccade.imports.network import Found
+
+    masks = None if mask is None else numpy.full((1, 20, 20), mask)
+    return Found(numpy.array([box], numpy.float32), numpy.array([score], numpy.float32), numpy.zeros(1, int), masks)
+
+
+@pytest.mark.parametrize("found, expected", [
+    (one_detection(numpy.nan), one_detection()), (one_detection(), one_detection(numpy.nan)),
+    (one_detection(box=(0, 0, numpy.nan, 10)), one_detection()),
+    (one_detection(), one_detection(mask=True)), (one_detection(mask=True), one_detection()),
+    (one_detection(mask=False), one_detection(mask=True)),
+])  # fmt: skip
+def test_a_detection_without_its_score_box_or_mask_is_a_difference(saccade, found, expected):
+    from saccade.imports import comparing
+
+    tolerance = comparing.Tolerance()
+    differences = comparing.Differences()
+    comparing.add_detections(differences, one_detection(mask=True), one_detection(mask=True), 100, 0.05, tolerance)
+    assert differences.within(tolerance)
+    comparing.add_detections(differences, found, expected, 100, 0.05, tolerance)
+    assert not differences.within(tolerance)
+
+
+@pytest.mark.parametrize("add", ["add_probabilities", "add_depth", "add_embedding"])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("first", [False, True])
+def test_values_that_are_no_numbers_are_a_difference(saccade, add, side, first):
+    from saccade.imports import comparing
+
+    good = (numpy.array([0.5, 0.5]), numpy.array([0.5, 0.5]))
+    bad = (numpy.array([0.5, 0.5]), numpy.array([numpy.nan, 0.5]))
+    bad = bad if side else bad[::-1]
+    differences = comparing.Differences()
+    for found, expected in ((bad, good) if first else (good, bad)):
+        getattr(comparing, add)(differences, found, expected)
+    assert not differences.within(comparing.Tolerance())
+
+
+def test_detections_of_which_some_have_no_mask_keep_their_order(saccade):
+    from saccade.imports import verifying
+
+    def detection(pixels):
+        return types.SimpleNamespace(mask=None if pixels is None else types.SimpleNamespace(pixels=pixels))
+
+    def masks(*given):
+        answer = types.SimpleNamespace(detections=[*map(detection, given)], boxes=None, scores=None, class_indices=None)
+        return verifying._found(answer).masks
+
+    full = numpy.ones((2, 3), bool)
+    assert masks(None, full)[0].sum() == 0 and masks(None, full)[1].all()
+    assert masks(None, None) is None and masks() is None
 
 
 def test_a_detectors_list_ends_where_the_network_ends_it(imported):

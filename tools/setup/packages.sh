@@ -6,8 +6,9 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config ca-certificates pyt
   libopencv-dev libfreetype-dev fonts-dejavu-core libjpeg-dev libpng-dev libtiff-dev libwebp-dev libavformat-dev libswscale-dev prometheus-cpp-dev libspdlog-dev libboost-dev
   nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev libcurl4-openssl-dev libzstd-dev libssl-dev libre2-dev libc-ares-dev zlib1g-dev
   libgoogle-perftools-dev libnghttp2-dev patchelf)
-# curl, nghttp and h2load as clients, perf_analyzer's library, network namespaces for ./dev rollout, the linter for shell scripts, and what makes the package.
-test_packages=(git curl nghttp2-client libb64-0d iproute2 shellcheck dpkg-dev)
+# curl, nghttp and h2load as clients, gRPC for Go and Ruby, perf_analyzer's library, network namespaces for ./dev rollout, the linter for
+# shell scripts, and what makes the package.
+test_packages=(git curl nghttp2-client golang-go golang-google-grpc-dev ruby-grpc libb64-0d iproute2 shellcheck dpkg-dev)
 # clang compiles the presets with sanitizers and what ./dev coverage measures, and analyses locks for ./dev lint.
 clang_packages=(clang-16 libclang-rt-16-dev)
 coverage_packages=("${clang_packages[@]}" llvm-16)

@@ -22,22 +22,6 @@ namespace fs = std::filesystem;
 using models::OnnxPort;
 
 constexpr char kFileName[] = "model.onnx";
-// What the largest batch of a graph is set to that leaves it open.
-constexpr int64_t kMaxBatch = 8;
-
-// What max_batch_size is for the graph: kMaxBatch if all tensors leave their first size open, 1 if it is 1 in
-// all of them, otherwise 0, without a batch.
-int64_t MaxBatchOf(const models::OnnxSummary& graph) {
-  std::set<int64_t> first;
-  for (const auto* ports : {&graph.inputs, &graph.outputs}) {
-    for (const OnnxPort& port : *ports) {
-      if (!port.dims || port.dims->empty()) return 0;
-      first.insert(port.dims->front());
-    }
-  }
-  if (first.size() != 1) return 0;
-  return *first.begin() == -1 ? kMaxBatch : *first.begin() == 1 ? 1 : 0;
-}
 
 std::string TensorLine(const OnnxPort& port, bool batched, const std::string& more) {
   std::vector<int64_t> dims = port.dims.value_or(std::vector<int64_t>{-1});
@@ -108,7 +92,7 @@ ModelFolder FolderOfOnnx(const std::string& path, std::string_view file, bool ha
   const models::OnnxSummary graph = models::SummariseOnnx(file);
   for (const OnnxPort& port : graph.inputs) CheckPort(port, "input");
   for (const OnnxPort& port : graph.outputs) CheckPort(port, "output");
-  const int64_t max_batch = MaxBatchOf(graph);
+  const int64_t max_batch = models::MaxBatchOf(graph);
   ModelFolder made{.what = absl::StrCat("an ONNX file", graph.producer.empty() ? "" : " of ", graph.producer,
                                         graph.opset > 0 ? absl::StrCat(", opset ", graph.opset) : ""),
                    .config = absl::StrCat("backend: \"onnxruntime\"\nmax_batch_size: ", max_batch, "\n"),

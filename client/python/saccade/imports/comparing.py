@@ -27,7 +27,7 @@ class Tolerance:
 
 @dataclasses.dataclass
 class Differences:
-    """The largest ones, over all pictures. None where the task has no such number."""
+    """The largest ones, over all pictures; NaN if one of them was NaN. None where the task has no such number."""
 
     box: float | None = None
     score: float | None = None
@@ -41,7 +41,8 @@ class Differences:
     def add(self, **found: float) -> None:
         for name, value in found.items():
             before = getattr(self, name)
-            setattr(self, name, value if before is None else max(before, value))
+            # Of a number and NaN, max() returns the first.
+            setattr(self, name, value if before is None else float(numpy.maximum(before, value)))
 
     def within(self, tolerance: Tolerance) -> bool:
         """Whether something was compared and nothing differs by more. A difference that is not a number is beyond every tolerance."""
@@ -96,6 +97,8 @@ def add_detections(
     for i, j in pairs.items():
         into.add(box=float(numpy.abs(found.boxes[j] - expected.boxes[i]).max()))
         into.add(score=float(abs(found.scores[j] - expected.scores[i])))
+        if (expected.masks is None) != (found.masks is None):
+            into.add(mask=1.0)
         if expected.masks is not None and found.masks is not None:
             either = (expected.masks[i] | found.masks[j]).sum()
             differ = (expected.masks[i] ^ found.masks[j]).sum()

@@ -104,8 +104,13 @@ def _request(kind: str, model: str, file: bytes, classes: int) -> Any:
 
 
 def _found(answer: saccade.Detections) -> Found:
-    masks = [one.mask.pixels for one in answer.detections if one.mask is not None]
-    return Found(answer.boxes, answer.scores, answer.class_indices, numpy.array(masks) if masks else None)
+    """If only some detections have a mask, the others' are empty."""
+    masks = [None if one.mask is None else one.mask.pixels for one in answer.detections]
+    size = next((mask.shape for mask in masks if mask is not None), None)
+    if size is None:
+        return Found(answer.boxes, answer.scores, answer.class_indices, None)
+    all_masks = numpy.array([numpy.zeros(size, bool) if mask is None else mask for mask in masks])
+    return Found(answer.boxes, answer.scores, answer.class_indices, all_masks)
 
 
 def _compare(into: comparing.Differences, head: dict[str, Any], answer: Any, expected: Any, tolerance: comparing.Tolerance) -> None:
