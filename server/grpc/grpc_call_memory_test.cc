@@ -191,6 +191,7 @@ TEST_F(GrpcHandlerTest, AChargeThatHasToBeLeftSoonWaitsForNoClient) {
   loop_.Advance(absl::Milliseconds(1));
   EXPECT_EQ(unread->answer().reset, ExchangeError::kCancelled);
   EXPECT_THAT(refusals_.counted, ElementsAre(Refusal::kStalledUpload, Refusal::kStalledDownload));
+  EXPECT_EQ(refusals_.cut, 1U);
   EXPECT_EQ(Code(*read), "0");
   EXPECT_EQ(read->answer().reset, std::nullopt);
   loop_.RunUntilIdle();

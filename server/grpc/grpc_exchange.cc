@@ -330,8 +330,10 @@ void GrpcCall::OnDeadline() {
 }
 
 void GrpcCall::OnUnread() {
-  if (setup_.max_client_wait < absl::InfiniteDuration() && options().refusals != nullptr)
+  if (setup_.max_client_wait < absl::InfiniteDuration() && options().refusals != nullptr) {
     options().refusals->Count(Refusal::kStalledDownload);
+    options().refusals->CountCut(1);
+  }
   exchange_->Reset(ExchangeError::kCancelled);
 }
 

@@ -173,6 +173,7 @@ TEST_F(Http1SessionTest, AnAgeThatPassesDuringADrainLeavesRequestsTheirGrace) {
   loop_.Advance(absl::Seconds(22));
   EXPECT_TRUE(pipe_->lost());
   EXPECT_TRUE(handler_.last().over);
+  EXPECT_EQ(refusals_.cut(), 1U);
 }
 
 TEST_F(Http1SessionTest, ADrainClosesIdleConnectionsAfterItsGrace) {

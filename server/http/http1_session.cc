@@ -49,6 +49,9 @@ class Http1Session final : public Session, public Http1Connection {
   void Drain(absl::Duration grace) override;
   bool IsIdle() const override { return exchange_ == nullptr; }
   size_t open_requests() const override { return exchange_ == nullptr ? 0 : 1; }
+  size_t accepted_requests() const override {
+    return exchange_ != nullptr && (exchange_->body_complete() || exchange_->unsent() > 0) ? 1 : 0;
+  }
 
   // Http1Connection.
   Transport& transport() override { return *transport_; }
@@ -339,7 +342,10 @@ void Http1Session::RunTimer() {
 
 void Http1Session::OnTimer() {
   armed_ = absl::InfiniteFuture();
-  if (Now() >= abort_at_) return Abort();
+  if (Now() >= abort_at_) {
+    if (refusals_ != nullptr) refusals_->CountCut(accepted_requests());
+    return Abort();
+  }
   if (!draining_ && Now() >= drain_at_) {
     draining_ = true;
     idle_end_ = Now();

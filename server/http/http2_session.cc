@@ -35,6 +35,7 @@ class Http2Session final : public Session, public Http2Streams {
   void Drain(absl::Duration grace) override;
   bool IsIdle() const override { return streams_.size() == (awaits_head() ? 1 : 0); }
   size_t open_requests() const override { return streams_.size(); }
+  size_t accepted_requests() const override;
 
   Loop& loop() override { return transport_->loop(); }
   const Peer& peer() const override { return transport_->peer(); }
@@ -116,6 +117,9 @@ class Http2Session final : public Session, public Http2Streams {
   }
   void Count(Refusal refusal) {
     if (refusals_ != nullptr) refusals_->Count(refusal);
+  }
+  void CountCut(size_t requests) {
+    if (refusals_ != nullptr) refusals_->CountCut(requests);
   }
   // Counts a malformed connection, unless the reason for its end was counted already.
   void CountMalformed(Refusal refusal = Refusal::kMalformed) {
@@ -249,6 +253,14 @@ void Http2Session::Drain(absl::Duration grace) {
   frames_.AnnounceEnd();
   drain_timer_.Set(loop().Now() + grace);
   Pump();
+}
+
+size_t Http2Session::accepted_requests() const {
+  // A stream that was reset has ended already, although the reset may wait to be written.
+  return static_cast<size_t>(std::count_if(streams_.begin(), streams_.end(), [](const auto& entry) {
+    const Http2Stream& stream = *entry.second;
+    return !stream.was_reset && (stream.request_ended() || stream.unsent() > 0);
+  }));
 }
 
 int Http2Session::BeginFrame(const nghttp2_frame_hd& frame) {
@@ -597,7 +609,10 @@ void Http2Session::OnSilence() {
 
 void Http2Session::OnAge() {
   // The second time, the grace after the age has passed.
-  if (std::exchange(is_too_old_, true)) return Abort();
+  if (std::exchange(is_too_old_, true)) {
+    CountCut(accepted_requests());
+    return Abort();
+  }
   Drain(kGoawayNotice);
   if (limits_.max_connection_age_grace != absl::InfiniteDuration())
     age_timer_.Set(loop().Now() + limits_.max_connection_age_grace);
@@ -618,6 +633,7 @@ void Http2Session::EndStalledAnswers() {
   for (const auto& [id, stream] : streams_) {
     if (!stream->HasStalled(IsHeld(*stream), is_slow)) continue;
     Count(Refusal::kStalledDownload);
+    CountCut(1);
     stream->Reset(ExchangeError::kTooSlow);
   }
   if (!streams_.empty()) transfer_timer_.Set(loop().Now() + limits_.transfer_grace);

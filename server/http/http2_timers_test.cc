@@ -138,6 +138,8 @@ TEST_F(Http2SessionTest, AnAnswerThatTheClientsWindowHoldsBackIsEnded) {
   ASSERT_THAT(resets, SizeIs(1));
   EXPECT_EQ(NumberAt(resets[0].payload, 0, 4), kEnhanceYourCalm);
   EXPECT_EQ(refusals_.Of(Refusal::kStalledDownload), 1);
+  EXPECT_EQ(refusals_.cut(), 1U);
+  EXPECT_EQ(pipe_->session()->accepted_requests(), 1U) << "the other one waits for its answer";
   EXPECT_EQ(handler_.facts.lost, 1);
   EXPECT_FALSE(pipe_->lost());
 }
@@ -156,6 +158,21 @@ TEST_F(Http2SessionTest, AnAnswerThatIsReadAtTheLeastRateIsFinished) {
   }
   EXPECT_EQ(handler_.facts.answered, 1);
   EXPECT_EQ(refusals_.Of(Refusal::kStalledDownload), 0);
+  EXPECT_EQ(refusals_.cut(), 0U);
+}
+
+TEST_F(Http2SessionTest, WhatTheClientCancelsOrHasNotSentIsNotCut) {
+  limits_.max_connection_age = absl::Minutes(1);
+  limits_.max_connection_age_grace = absl::Seconds(5);
+  Open();
+  pipe_->Send(Get(1, "/wait") + Post(3) + Get(5, "/wait"));
+  EXPECT_EQ(pipe_->session()->open_requests(), 3U);
+  EXPECT_EQ(pipe_->session()->accepted_requests(), 2U) << "a body has not come";
+  pipe_->Send(ResetFrame(5, kCancel));
+  EXPECT_EQ(pipe_->session()->accepted_requests(), 1U);
+  pipe_->Break();
+  loop_.RunUntilIdle();
+  EXPECT_EQ(refusals_.cut(), 0U) << "the client has left";
 }
 
 TEST_F(Http2SessionTest, AnOldConnectionIsDrained) {
@@ -171,6 +188,7 @@ TEST_F(Http2SessionTest, AnOldConnectionIsDrained) {
   loop_.Advance(absl::Seconds(6));
   EXPECT_TRUE(pipe_->lost());
   EXPECT_EQ(handler_.facts.lost, 1);
+  EXPECT_EQ(refusals_.cut(), 1U);
 }
 
 TEST_F(Http2SessionTest, AnAgeThatPassesDuringADrainLeavesRequestsTheirGrace) {

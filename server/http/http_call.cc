@@ -286,6 +286,7 @@ void HttpCall::ExpectReading() {
   Loop& loop = exchange_->loop();
   unread_timer_.emplace(&loop.timers(), [this] {
     core_->Count(Refusal::kStalledDownload);
+    if (core_->options.refusals != nullptr) core_->options.refusals->CountCut(1);
     exchange_->Reset(ExchangeError::kTooSlow);
   });
   unread_timer_->Set(loop.Now() + max_client_wait_);

@@ -586,6 +586,7 @@ TEST_F(SoonLeftTest, AnAnswerThatIsNotReadIsEnded) {
   EXPECT_LT(heads_.charged(), both);
   EXPECT_GT(heads_.charged(), 0) << "other requests have the time of every answer";
   EXPECT_EQ(service_.refusals.Of(Refusal::kStalledDownload), 1);
+  EXPECT_EQ(service_.refusals.cut(), 1U);
   connection->Send(WindowFrame(3, 1000));
   EXPECT_EQ(heads_.charged(), 0);
   EXPECT_EQ(connection->session()->open_requests(), 0u);

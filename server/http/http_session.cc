@@ -79,6 +79,7 @@ class HttpSession final : public Session {
 
   bool IsIdle() const override { return chosen_ == nullptr || chosen_->IsIdle(); }
   size_t open_requests() const override { return chosen_ == nullptr ? 0 : chosen_->open_requests(); }
+  size_t accepted_requests() const override { return chosen_ == nullptr ? 0 : chosen_->accepted_requests(); }
 
  private:
   absl::Time Now() const { return transport_->loop().Now(); }

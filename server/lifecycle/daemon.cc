@@ -418,12 +418,13 @@ absl::Status Daemon::Run() {
   if (const std::string lost = catalog_->LostModel(); !lost.empty() && !absl::IsInternal(failure_)) {
     failure_ = absl::InternalError(absl::StrCat("the GPU of model '", lost, "' has failed during the drain"));
   }
-  // If it failed, the process exits without further cleanup.
-  if (!drained.ok()) KeepWhatIsQueued();
+  // If it timed out, the process exits without further cleanup.
+  const bool is_late = absl::IsDeadlineExceeded(drained);
+  if (is_late) KeepWhatIsQueued();
   if (failure_.ok()) return drained;
   if (!drained.ok()) Log(LogLevel::kError, "the drain failed, too", {{"reason", drained.message()}});
   // With INTERNAL the exit does not free the memory of a lost GPU.
-  if (drained.ok() || absl::IsInternal(failure_)) return failure_;
+  if (!is_late || absl::IsInternal(failure_)) return failure_;
   return drained;
 }
 
@@ -461,9 +462,11 @@ DrainHooks Daemon::HooksOfDrain() {
   hooks.sweep = [this] { Sweep(); };
   hooks.end_unfinished = [this] { front_->EndUnfinished(); };
   hooks.close = [this] { Stop(); };
-  hooks.count = [this](DrainFacts& facts) {
+  hooks.count = [this, cut_before = front_->cut_requests()](DrainFacts& facts) {
     facts.accepted = admission_->inflight().requests;
+    // In this order: a request is counted as cut before it is open no more.
     facts.open_requests = front_->open_requests();
+    facts.cut_requests = front_->cut_requests() - cut_before;
   };
   return hooks;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -15,6 +16,11 @@ namespace {
 // How often the requests that remain are counted.
 constexpr absl::Duration kBetweenSweeps = absl::Milliseconds(100);
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
+
+// Why accepted requests end without an answer, see DrainFacts::cut_requests.
+constexpr absl::string_view kWhyCut =
+    "their clients did not read the answers in time (--min-transfer-rate), or their connections were too old "
+    "(--grpc-max-connection-age-grace)";
 
 bool IsEnd(DrainState state) { return state == DrainState::kDone || state == DrainState::kTimedOut; }
 
@@ -105,10 +111,11 @@ class Drainer {
             {{"requests", facts_.accepted}, {"open", static_cast<int64_t>(facts_.open_requests)}});
         return;
       case DrainState::kClosing:
-        Log(LogLevel::kInfo, "drained: every accepted request was answered");
+        LogDrained();
         closer_ = StartClosing(hooks_.close, closed_);
         return;
       case DrainState::kDone:
+        if (facts_.cut_requests > 0) outcome_ = absl::DataLossError(Answered());
         return;
       case DrainState::kTimedOut:
         outcome_ = TimedOut(left);
@@ -116,15 +123,33 @@ class Drainer {
     }
   }
 
+  void LogDrained() const {
+    if (facts_.cut_requests == 0) {
+      Log(LogLevel::kInfo, "drained: every accepted request was answered");
+    } else {
+      Log(LogLevel::kWarning, "drained: not every accepted request was answered",
+          {{"cut", facts_.cut_requests}, {"why", kWhyCut}});
+    }
+  }
+
+  // What became of the accepted requests.
+  std::string Answered() const {
+    if (facts_.cut_requests == 0) return "every accepted request was answered";
+    return absl::StrCat(facts_.cut_requests, " accepted requests were cut during the drain, because ",
+                        kWhyCut);
+  }
+
   absl::Status TimedOut(DrainState left) const {
     if (left == DrainState::kClosing) {
       return absl::DeadlineExceededError(
-          "every accepted request was answered, but the models and ports could not be closed within "
-          "--drain-timeout-seconds (state closing)");
+          absl::StrCat(Answered(), facts_.cut_requests == 0 ? ", but" : "; moreover,",
+                       " the models and ports could not be closed within --drain-timeout-seconds (state "
+                       "closing)"));
     }
     return absl::DeadlineExceededError(absl::StrCat(
         facts_.accepted, " accepted requests did not finish within --drain-timeout-seconds (state ",
-        NameOf(left), "; ", facts_.open_requests, " requests are not completely answered)"));
+        NameOf(left), "; ", facts_.open_requests, " requests are not completely answered",
+        facts_.cut_requests == 0 ? "" : absl::StrCat("; ", Answered()), ")"));
   }
 
   const DrainOptions& options_;

@@ -61,6 +61,9 @@ struct DrainFacts {
   int64_t accepted = 0;
   // Requests of the gRPC and HTTP ports that are not completely received and answered; includes `accepted`.
   size_t open_requests = 0;
+  // Accepted requests that were ended since the drain began, because their clients did not read the answers
+  // in time. Requests that the clients themselves have cancelled are not counted.
+  int64_t cut_requests = 0;
   // The ports are closed and the models are stopped.
   bool closed = false;
 };
@@ -95,13 +98,14 @@ struct DrainHooks {
   // On entering kClosing, on a thread of its own if the system has one left. If it blocks for too long, the
   // thread is left behind.
   std::function<void()> close;
-  // Sets `accepted` and `open_requests`. Not called any more when `close` may have begun.
+  // Sets `accepted`, `open_requests` and `cut_requests`. Not called any more when `close` may have begun.
   std::function<void(DrainFacts&)> count;
 };
 
 // Drains from kServing to the end. `await_signal` blocks for the given time or until another signal arrives.
-// Blocks. Returns OK if every accepted request was answered, and everything is closed; DEADLINE_EXCEEDED
-// otherwise, in which case forward passes or `close` may still be running.
+// Blocks. Returns OK if every accepted request was answered, and everything is closed; DATA_LOSS if
+// everything is closed, but requests were cut (DrainFacts::cut_requests); DEADLINE_EXCEEDED otherwise, in
+// which case forward passes or `close` may still be running.
 absl::Status Drain(const DrainOptions& options, const DrainHooks& hooks, Clock& clock,
                    absl::FunctionRef<bool(absl::Duration)> await_signal);
 

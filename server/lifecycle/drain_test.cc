@@ -134,6 +134,7 @@ class DrainTest : public testing::Test {
       EXPECT_FALSE(closing_) << "what is counted may be gone";
       facts.accepted = accepted_;
       facts.open_requests = open_;
+      facts.cut_requests = cut_;
     };
     return hooks;
   }
@@ -161,6 +162,7 @@ class DrainTest : public testing::Test {
   std::atomic<bool> closing_ = false;
   int64_t accepted_ = 0;
   size_t open_ = 0;
+  int64_t cut_ = 0;
   std::function<void()> close_ = [this] { closed_at_ = clock_.Now() - kStart; };
   absl::Duration closed_at_ = absl::InfiniteDuration();
 };
@@ -220,6 +222,33 @@ TEST_F(DrainTest, UnfinishedUploadsAreEndedAndLoseNothing) {
   EXPECT_GE(first, refused + kOptions.upload_grace) << "they had time to complete";
   EXPECT_LT(first, refused + kOptions.upload_grace + absl::Seconds(1));
   EXPECT_EQ(ended_, 3) << "it is tried until none is left";
+}
+
+TEST_F(DrainTest, AnAnswerThatIsNotReadIsAnErrorAlthoughEverythingIsClosed) {
+  open_ = 2;
+  const absl::Status drained = Run([&](absl::Duration spent) {
+    if (spent >= absl::Seconds(12)) {
+      cut_ = 2;
+      open_ = 0;
+    }
+    return false;
+  });
+  EXPECT_EQ(drained.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(drained.message()),
+              HasSubstr("2 accepted requests were cut during the drain, because their clients did not "
+                        "read the answers in time (--min-transfer-rate)"));
+  EXPECT_GE(closed_at_, absl::Seconds(12));
+  EXPECT_LT(closed_at_, absl::InfiniteDuration());
+}
+
+TEST_F(DrainTest, WhatWasCutIsToldOfADrainThatTimesOutToo) {
+  accepted_ = 1;
+  open_ = 1;
+  cut_ = 3;
+  const absl::Status drained = Run([](absl::Duration) { return false; });
+  EXPECT_EQ(drained.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(drained.message()),
+              HasSubstr("1 requests are not completely answered; 3 accepted requests were cut"));
 }
 
 TEST_F(DrainTest, ARequestThatTakesTooLongIsAnError) {

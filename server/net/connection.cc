@@ -121,6 +121,7 @@ void Connection::OnTimer() {
                         absl::ToDoubleSeconds(loop().Now() - waiting_since_);
   if (static_cast<double>(written_) < needed) {
     Count(Refusal::kStalledDownload);
+    CountCut();
     return Lose();
   }
   waiting_since_ = loop().Now();
@@ -320,6 +321,11 @@ void Connection::Rank() {
 
 void Connection::Count(Refusal refusal) {
   if (group_->options().refusals != nullptr) group_->options().refusals->Count(refusal);
+}
+
+void Connection::CountCut() {
+  if (group_->options().refusals == nullptr || session_ == nullptr) return;
+  group_->options().refusals->CountCut(session_->accepted_requests());
 }
 
 void Connection::Guard(absl::FunctionRef<void()> action) {

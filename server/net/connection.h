@@ -83,6 +83,8 @@ class Connection final : public Transport, private Watcher {
   // Tells the group what this connection's place is worth now.
   void Rank();
   void Count(Refusal refusal);
+  // Counts the requests that end with the connection.
+  void CountCut();
   // Runs `action`; the connection is lost if that throws.
   void Guard(absl::FunctionRef<void()> action);
 

@@ -208,9 +208,10 @@ TEST_F(PortTest, ASlowReaderIsEnded) {
   hooks_.on_lost = [&](Transport*) { lost.Notify(); };
   Open(std::move(options));
   NetClient client(port_->port(), 4096);
-  ASSERT_TRUE(client.Send("go"));
+  ASSERT_TRUE(client.Send("++"));
   lost.WaitForNotification();
   EXPECT_EQ(refusals_.count(Refusal::kStalledDownload), 1);
+  EXPECT_EQ(refusals_.cut(), 2U) << "both of its requests";
   EXPECT_LT(client.ReadToEnd().size(), kLarge);
 }
 
@@ -228,6 +229,7 @@ TEST_F(PortTest, AReaderThatIsFastEnoughIsNotEnded) {
   ASSERT_TRUE(client.Send("go"));
   EXPECT_EQ(client.ReadToEnd().size(), kLarge);
   EXPECT_EQ(refusals_.count(Refusal::kStalledDownload), 0);
+  EXPECT_EQ(refusals_.cut(), 0U);
 }
 
 TEST_F(PortTest, CountsWhatIsOpen) {

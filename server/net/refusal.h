@@ -40,6 +40,9 @@ class RefusalCounter {
  public:
   virtual ~RefusalCounter() = default;
   virtual void Count(Refusal refusal) = 0;
+  // Counts accepted requests that were ended before their clients had the answers, although the clients had
+  // neither cancelled them nor left: the answers were read too slowly, or the connection was too old.
+  virtual void CountCut(size_t /*requests*/) {}
 };
 
 }  // namespace saccade::server

@@ -73,6 +73,8 @@ class Session {
   virtual bool IsIdle() const = 0;
   // Requests that were accepted and not completely answered.
   virtual size_t open_requests() const = 0;
+  // Those of them that have come completely, or have a part of an answer that is not written.
+  virtual size_t accepted_requests() const { return open_requests(); }
 };
 
 }  // namespace saccade::server

@@ -24,8 +24,9 @@ from tiny_models import Identity, write_model
 
 SECONDS = float(os.environ.get("SACCADE_ATTACK_SECONDS", 0.5))
 
-# What a call may take beyond twice its usual time: attackers and daemon share two cores, on which other tests may run.
-SLACK_SECONDS = 0.05
+# A median that no machine's noise explains, and an attack may not exceed even where calls are fast at rest: three times the worst
+# of docs/benchmarks/attacks.md, 7.9 ms. Attacker, client and daemon share two cores, and no other test runs on them.
+NOTICED_SECONDS = 0.025
 # Processor time below which ticks of the clock are too coarse to judge.
 COARSE_SECONDS = 0.06
 
@@ -124,7 +125,7 @@ def test_an_attack_costs_little(daemon, innocent, rest, attack, reasons):
     assert report["rounds"] > 0
     grown = daemon.peak_resident_bytes() - rest.resident
     assert grown < ROOM, f"{grown / MIB:.0f} MiB"
-    assert cost.median < 2 * rest.cost.median + SLACK_SECONDS
+    assert cost.median < max(2 * rest.cost.median, NOTICED_SECONDS), f"{cost.calls} calls, at rest {rest.cost.median} s"
     extra_seconds = (cost.cores - rest.cost.cores) * cost.seconds
     if report["sent"] / report["seconds"] < SLOW_RATE:
         dear_seconds = front_attackers.DEAR.get(attack, 0) * report["rounds"]

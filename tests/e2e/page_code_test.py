@@ -12,11 +12,18 @@ from google.protobuf import json_format
 from PIL import Image
 from playwright.sync_api import expect
 
-from harness import DEADLINE_SECONDS, binary
+from harness import DEADLINE_SECONDS, SERVING, binary
 from messages import predict_request
 from page_fixtures import DEMO, PAIR, SCENE, ask, browser, daemon, open_page, repository, shots
 
 __all__ = ["browser", "daemon", "open_page", "repository", "shots"]
+
+# Calls Check of gRPC's health over gRPC-web: an empty message, and an answer of two, of which the second has the trailers.
+CHECK = """async () => {
+  const headers = {"content-type": "application/grpc-web+proto", "x-grpc-web": "1"};
+  const answer = await fetch("/grpc.health.v1.Health/Check", {method: "POST", headers, body: new Uint8Array(5)});
+  return [answer.status, answer.headers.get("content-type"), [...new Uint8Array(await answer.arrayBuffer())]];
+}"""
 
 
 @pytest.fixture
@@ -128,3 +135,11 @@ def test_answers_are_saved(open_page, daemon):
         alpha = numpy.array(picture)[..., 3]
     # All of the mask is there, and nothing else.
     assert name == "0.cut-out.png" and (alpha > 0).sum() == int(found[0]["mask"]["area"])
+
+
+def test_a_page_calls_by_grpc_web(open_page):
+    status, kind, body = open_page().evaluate(CHECK)
+    assert (status, kind) == (200, "application/grpc-web+proto")
+    serving = bytes([0, 0, 0, 0, 2, 0x08, SERVING])
+    assert bytes(body).startswith(serving + b"\x80")
+    assert b"grpc-status: 0\r\n" in bytes(body)

@@ -37,7 +37,9 @@ class LoopClock final : public Clock {
 class CollectedRefusals final : public RefusalCounter {
  public:
   void Count(Refusal refusal) override { counted.push_back(refusal); }
+  void CountCut(size_t requests) override { cut += requests; }
   std::vector<Refusal> counted;
+  size_t cut = 0;
 };
 
 class GrpcHandlerTest : public testing::Test {

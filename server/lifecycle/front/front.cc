@@ -68,9 +68,12 @@ class Front::RefusalMetrics final : public RefusalCounter {
  public:
   explicit RefusalMetrics(FrontMetrics* metrics) : metrics_(metrics) {}
   void Count(Refusal refusal) override { metrics_->RecordRefusal(static_cast<size_t>(refusal)); }
+  void CountCut(size_t requests) override { cut_.fetch_add(static_cast<int64_t>(requests)); }
+  int64_t cut() const { return cut_.load(); }
 
  private:
   FrontMetrics* const metrics_;
+  std::atomic<int64_t> cut_ = 0;
 };
 
 Front::Front(Options options, const Deps& deps)
@@ -79,6 +82,7 @@ Front::Front(Options options, const Deps& deps)
       metrics_limits_(MetricsLimits(options_.limits)),
       metrics_(deps.metrics->ForFront(RefusalNames(), kPortNames)),
       refusals_(std::make_unique<RefusalMetrics>(metrics_.get())),
+      metrics_refusals_(std::make_unique<RefusalMetrics>(metrics_.get())),
       connection_limits_(options_.connections),
       metrics_connection_limits_(kMetricsConnections),
       health_reserve_(deps.ledger, options_.health) {}
@@ -121,6 +125,10 @@ ChargeRequest Front::ChargeRequestsTo(const ByteLedger* ledger) {
   };
 }
 
+RefusalCounter* Front::RefusalsAt(bool is_metrics_port) const {
+  return is_metrics_port ? metrics_refusals_.get() : refusals_.get();
+}
+
 std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods, int64_t max_message_bytes,
                                                  ByteLedger* ledger, bool needs_token) {
   GrpcHandler::Options options;
@@ -129,7 +137,7 @@ std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods
   options.ledger = ledger;
   options.charge_request = ChargeRequestsTo(ledger);
   options.origins = OriginsAt(ledger);
-  options.refusals = refusals_.get();
+  options.refusals = RefusalsAt(ledger == nullptr);
   options.clock = deps_.clock;
   if (ledger != nullptr) {
     options.load_report = deps_.load_report;
@@ -164,7 +172,7 @@ absl::StatusOr<std::unique_ptr<ExchangeHandler>> Front::MakeHttp(std::vector<Htt
   options.pool = pool;
   options.short_pool = short_pool;
   options.check_arrival = CheckArrivalsAt(ledger);
-  options.refusals = refusals_.get();
+  options.refusals = RefusalsAt(ledger == nullptr);
   options.to_http = [jitter = deps_.retry_jitter](const absl::Status& status) {
     return ToHttp(status, jitter);
   };
@@ -177,7 +185,8 @@ absl::StatusOr<std::unique_ptr<Port>> Front::OpenPort(const std::string& flag, c
                                                       ConnectionLimits* limits, bool is_plain) {
   PortOptions options;
   // Requests at the metrics port are short, so a new connection may replace a busy one if the port is full.
-  options.replaces_busy = limits == &metrics_connection_limits_;
+  const bool is_metrics_port = limits == &metrics_connection_limits_;
+  options.replaces_busy = is_metrics_port;
   options.port_flag = flag;
   options.host = address.host;
   options.port = address.port;
@@ -188,8 +197,8 @@ absl::StatusOr<std::unique_ptr<Port>> Front::OpenPort(const std::string& flag, c
   options.min_bytes_per_second = http_limits->min_bytes_per_second;
   options.write_grace = http_limits->transfer_grace;
   options.limits = limits;
-  options.refusals = refusals_.get();
-  options.make_session = [handler, http_limits, refusals = refusals_.get()](Transport* transport) {
+  options.refusals = RefusalsAt(is_metrics_port);
+  options.make_session = [handler, http_limits, refusals = options.refusals](Transport* transport) {
     return MakeHttpSession(transport, handler, http_limits, refusals);
   };
   return Port::Open(std::move(options));
@@ -234,6 +243,8 @@ absl::Status Front::Open(Services services) {
 }
 
 size_t Front::open_requests() const { return grpc_port_->open_requests() + http_port_->open_requests(); }
+
+int64_t Front::cut_requests() const { return refusals_->cut(); }
 
 void Front::RefreshMetrics() {
   if (!are_open_.load()) return;

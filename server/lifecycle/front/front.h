@@ -112,6 +112,9 @@ class Front {
   // Requests of the gRPC and HTTP ports that are not completely received and answered. Blocks until the loops
   // have counted them. Thread-safe between Open() and Stop(); not on a loop's thread.
   size_t open_requests() const;
+  // How many accepted requests of these ports were ended because their clients did not read the answers in
+  // time (RefusalCounter::CountCut()). A request that open_requests() counts no more is in it. Thread-safe.
+  int64_t cut_requests() const;
   // Updates the gauges. Called by the metrics' scrape hook, like open_requests().
   void RefreshMetrics();
 
@@ -136,6 +139,7 @@ class Front {
   // The metrics port's requests are not counted, and have no ledger.
   ArrivalCheck CheckArrivalsAt(const ByteLedger* ledger) const;
   ChargeRequest ChargeRequestsTo(const ByteLedger* ledger);
+  RefusalCounter* RefusalsAt(bool is_metrics_port) const;
   const OriginPolicy& OriginsAt(const ByteLedger* ledger) const {
     return ledger == nullptr ? options_.metrics_origins : options_.origins;
   }
@@ -155,6 +159,8 @@ class Front {
   const HttpLimits metrics_limits_;
   const std::unique_ptr<FrontMetrics> metrics_;
   const std::unique_ptr<RefusalMetrics> refusals_;
+  // The metrics port's, whose requests do not count as cut.
+  const std::unique_ptr<RefusalMetrics> metrics_refusals_;
   ConnectionLimits connection_limits_;
   ConnectionLimits metrics_connection_limits_;
   // Outlives the calls, which end with the loops.

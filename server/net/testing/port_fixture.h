@@ -18,10 +18,13 @@ namespace saccade::server {
 class CountingRefusals final : public RefusalCounter {
  public:
   void Count(Refusal refusal) override { ++counts_[static_cast<size_t>(refusal)]; }
+  void CountCut(size_t requests) override { cut_ += requests; }
   int count(Refusal refusal) const { return counts_[static_cast<size_t>(refusal)]; }
+  size_t cut() const { return cut_; }
 
  private:
   std::array<std::atomic<int>, kRefusals> counts_ = {};
+  std::atomic<size_t> cut_ = 0;
 };
 
 class PortTest : public testing::Test {
