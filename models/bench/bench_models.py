@@ -34,6 +34,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 
@@ -53,43 +54,66 @@ RATE_ROUNDS = 3
 MIN_ROUNDS, MAX_ROUNDS = 3, 15
 # After a pass, PyTorch's threads spin for about ten milliseconds.
 PAUSE_SECONDS = 0.03
+# Limit for the daemon to say how long OpenMP's threads spin.
+MAX_START_SECONDS = 60
 # Shorter passes are computed twice in a row, and the second is timed.
 SHORT_MILLISECONDS = 200
 
 
-def rounds_of_spinning(build: pathlib.Path) -> str:
-    """Returns how long the daemon lets OpenMP's threads spin on this machine, which it measures when it starts."""
+@functools.cache
+def rounds_of_spinning(build: pathlib.Path) -> str | None:
+    """Returns how long the daemon lets OpenMP's threads spin on this machine, which it measures when it starts. None if it
+    leaves that to OpenMP, because OMP_WAIT_POLICY is set."""
     if "GOMP_SPINCOUNT" in os.environ:
         return os.environ["GOMP_SPINCOUNT"]
+    if "OMP_WAIT_POLICY" in os.environ:
+        return None
+    said = []
     with tempfile.TemporaryDirectory() as empty:
         command = [build / "bin" / "saccaded", "--model-repository", empty, "--host", "127.0.0.1", "--log-format", "text",
                    *(flag for port in ("grpc", "http", "metrics") for flag in (f"--{port}-port", "0"))]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as daemon:
-            found = (re.search(r"spin before they sleep rounds=(\d+)", line) for line in daemon.stderr)
-            rounds = next(filter(None, found))[1]
+            # Ends the loop below if the daemon never says it.
+            late = threading.Timer(MAX_START_SECONDS, daemon.kill)
+            late.start()
+            for line in daemon.stderr:
+                said.append(line)
+                if found := re.search(r"spin before they sleep rounds=(\d+)", line):
+                    break
+            else:
+                found = None
+            late.cancel()
             daemon.terminate()
-    return rounds
+    if found is None:
+        raise RuntimeError(f"{command[0]} did not log for how many rounds OpenMP's threads spin; it logged:\n{''.join(said)}")
+    return found[1]
+
+
+def environment(build: pathlib.Path) -> dict[str, str]:
+    """This process's variables, with those that have OpenMP's threads spin as the daemon has them do."""
+    rounds = rounds_of_spinning(build)
+    return {**os.environ, **({} if rounds is None else {"GOMP_SPINCOUNT": rounds})}
 
 
 def started(build: pathlib.Path, architecture: str, options: dict, weights: pathlib.Path, batch: pathlib.Path, threads: int,
-            spinning: str = "1000", where: tuple = (), log=None) -> subprocess.Popen:
+            where: tuple = (), log=None) -> subprocess.Popen:
     """Starts saccade_time_model; `where` is () for the CPU or ("--gpu", "0"), `log` a file for its errors."""
     command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads), *where,
                *(f"{name}={value}" for name, value in options.items())]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                            env={**os.environ, "GOMP_SPINCOUNT": spinning})
+                            env=environment(build))
 
 
 class Served:
     """Our side: a process that runs a pass on request."""
 
     def __init__(self, build: pathlib.Path, architecture: str, options: dict, network: nn.Module, pixels: torch.Tensor,
-                 threads: int, spinning: str = "1000"):
+                 threads: int):
         self.folder = tempfile.TemporaryDirectory()
         weights, batch = (pathlib.Path(self.folder.name) / name for name in ("weights", "input"))
         self.weight_bytes = os.path.getsize(save(network, weights))
         save_batch(batch, pixels, whole(pixels))
-        self.process = started(build, architecture, options, weights, batch, threads, spinning)
+        self.process = started(build, architecture, options, weights, batch, threads)
         loaded, milliseconds, peak, self.isa = self.process.stdout.readline().split()
         assert loaded == "loaded"
         self.load_seconds, self.peak_bytes = float(milliseconds) / 1000, int(peak)
@@ -305,7 +329,7 @@ def time_case(case: Case, batch: int, sides: tuple, arguments) -> tuple[Row, str
     peers = Peers(twin, pixels, arguments)
     with contextlib.ExitStack() as processes:
         def serve(options: dict, state: nn.Module, threads: int = arguments.threads) -> Served:
-            served = Served(arguments.build, case.architecture, options, state, pixels, threads, arguments.spinning)
+            served = Served(arguments.build, case.architecture, options, state, pixels, threads)
             processes.callback(served.close)
             served.run()
             return served
@@ -413,6 +437,10 @@ def record() -> str:
     return f"    ./dev bench models {said}\n\nWritten by that command on {datetime.date.today()}, commit {found.stdout.strip()}.\n\n"
 
 
+def spinning_text(rounds: str | None) -> str:
+    return f"for {rounds} rounds" if rounds is not None else f"as OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']} has them do"
+
+
 def heading(isa: str, arguments) -> str:
     versions = f"PyTorch {torch.__version__}"
     if "openvino" not in arguments.without:
@@ -420,8 +448,8 @@ def heading(isa: str, arguments) -> str:
         versions += f", OpenVINO {openvino.__version__.split('-')[0]}"
     if "openvino int8" in columns(arguments) and importlib.util.find_spec("nncf"):
         versions += f", NNCF {importlib.metadata.version('nncf')}"
-    return (record() + f"{processor()}{' with bfloat16' if multiplies_bfloat16() else ''}, {arguments.threads} threads that spin for "
-            f"{arguments.spinning} rounds, kernels for {isa}; {versions}. Medians of {MIN_ROUNDS} to {MAX_ROUNDS} rounds, "
+    return (record() + f"{processor()}{' with bfloat16' if multiplies_bfloat16() else ''}, {arguments.threads} threads that spin "
+            f"{spinning_text(rounds_of_spinning(arguments.build))}, kernels for {isa}; {versions}. Medians of {MIN_ROUNDS} to {MAX_ROUNDS} rounds, "
             "candidates in turns. \"1.70x\": it takes 1.7 times as long as ours in the same precision.\n")
 
 
@@ -465,7 +493,6 @@ def main():
         for case, batch, sides in chosen:
             print(f"{case.name}/{shape_text(batch, sides)}")
         return 0 if chosen else f"no case contains '{arguments.filter}'"
-    arguments.spinning = rounds_of_spinning(arguments.build)
     rows, isa = kept(arguments.json, chosen), ""
     peers = columns(arguments)
     with torch.no_grad():

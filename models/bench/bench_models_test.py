@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from models.bench.bench_models import (COARSE, INT8, MIN_ROUNDS, OURS, PEERS, Row, kept, medians_of_turns, rate_table, reasons,
-                                       table)
+from models.bench import bench_models
+from models.bench.bench_models import (COARSE, INT8, MIN_ROUNDS, OURS, PEERS, Row, environment, kept, medians_of_turns, rate_table,
+                                       reasons, rounds_of_spinning, spinning_text, table)
 from models.bench.twins import CASES, QUICK
 from models.reference.served import multiplies_bfloat16, multiplies_int8
 
@@ -45,6 +46,46 @@ def test_the_short_form_runs_every_candidate(tmp_path: pathlib.Path):
     text = page.read_text()
     assert "| network | batch | saccade | eager | openvino |" in text and "Items per second" in text
     assert ran.stdout.splitlines()[0] in text and len(ran.stdout.splitlines()) == 1
+
+
+@pytest.fixture
+def build(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
+    """Returns a function that makes a build whose daemon runs these lines of a shell."""
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def make(lines: str) -> pathlib.Path:
+        (tmp_path / "bin").mkdir()
+        daemon = tmp_path / "bin" / "saccaded"
+        daemon.write_text(f"#!/bin/sh\n{lines}\n")
+        daemon.chmod(0o755)
+        return tmp_path
+
+    yield make
+    rounds_of_spinning.cache_clear()
+
+
+# Nobody writes to the FIFO.
+STAYS = 'mkfifo "$0.fifo"; exec cat "$0.fifo"'
+
+
+def test_threads_spin_as_in_the_daemon(build):
+    assert environment(build(f"echo 'threads of a pass spin before they sleep rounds=1234' >&2; {STAYS}"))["GOMP_SPINCOUNT"] == "1234"
+
+
+def test_a_wait_policy_is_left_to_openmp(build, monkeypatch: pytest.MonkeyPatch):
+    """The daemon does not log any rounds then."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    folder = build(STAYS)
+    assert "GOMP_SPINCOUNT" not in environment(folder)
+    assert spinning_text(rounds_of_spinning(folder)) == "as OMP_WAIT_POLICY=active has them do"
+
+
+@pytest.mark.parametrize("lines, limit", [("exit 1", 60), (STAYS, 0.2)], ids=["exits", "stays"])
+def test_a_daemon_that_does_not_say_it_ends_the_benchmark(build, monkeypatch: pytest.MonkeyPatch, lines: str, limit: float):
+    monkeypatch.setattr(bench_models, "MAX_START_SECONDS", limit)
+    with pytest.raises(RuntimeError, match="did not log for how many rounds(?s:.*)no such library"):
+        rounds_of_spinning(build(f"echo 'no such library' >&2; {lines}"))
 
 
 def test_every_network_is_timed_at_three_batches():

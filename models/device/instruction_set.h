@@ -3,13 +3,28 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace saccade::models {
 
-// "portable", "avx2" or "avx512", followed by "+bf16" and "+vnni" if this machine has instructions for those,
-// and by the environment variables that limit it: "avx2 SACCADE_CPU_ISA=avx2". Sums are rounded differently
-// where it differs. Constant within a process.
+// What InstructionSet() names of a machine.
+struct InstructionFeatures {
+  std::string_view isa = "portable";
+  bool bfloat16 = false;  // the operators multiply bfloat16
+  bool int8 = false;      // the operators sum products of bytes
+  bool amx = false;       // oneDNN multiplies tiles (AMX), and rounds differently with them
+};
+std::string InstructionSetText(const InstructionFeatures& features);
+
+// Whether the environment lets oneDNN use AMX where the processor has it: ONEDNN_MAX_CPU_ISA, or else
+// DNNL_MAX_CPU_ISA, is unset or names a set that has it. `value_of` returns the value of a variable, as
+// getenv() does.
+bool LimitAllowsAmx(const std::function<const char*(const char*)>& value_of);
+
+// "portable", "avx2" or "avx512", followed by "+bf16", "+vnni" and "+amx" if this machine has instructions
+// for those and the system permits them, and by the environment variables that limit it: "avx2
+// SACCADE_CPU_ISA=avx2". Sums are rounded differently where it differs. Constant within a process.
 const std::string& InstructionSet();
 
 // The variables that limit the instructions of the operators, of ATen and of oneDNN, each with a space before

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/common/cpu_isa.h"
 #include "models/api/error.h"
 #include "models/api/registry.h"
 #include "models/api/target.h"
@@ -108,11 +110,14 @@ class Quantizer {
 
   // Measures what these layers change of the answers if they alone compute in 8 bits.
   double LossOf(const std::vector<std::shared_ptr<CalibratedLayer>>& layers) const {
-    const size_t items = std::min(input_.items, kMaxTrialItems);
+    const size_t trials = std::min(input_.items, kMaxTrialItems);
     double loss = 0;
     for (const auto& layer : layers) layer->Try(layer->Grids(options_.method));
-    for (size_t item = 0; item < items; ++item)
-      loss += Disagreement(expected_[item], RunItem(*model_, item)) / static_cast<double>(items);
+    for (size_t trial = 0; trial < trials; ++trial) {
+      // Evenly spread: neighbours may be of one class, as items are in the order of their files' names.
+      const size_t item = trial * input_.items / trials;
+      loss += Disagreement(expected_[item], RunItem(*model_, item)) / static_cast<double>(trials);
+    }
     for (const auto& layer : layers) layer->Untry();
     return loss;
   }
@@ -202,11 +207,24 @@ size_t CountLayers(const std::vector<UnitCost>& units, bool only_quantized) {
 
 }  // namespace
 
+void CheckProcessorQuantizes(bool native) {
+  if (native) return;
+  const char* const limit = std::getenv(kernels::kCpuIsaVariable);
+  const bool limited = limit != nullptr && *limit != '\0';
+  throw LoadError(
+      std::string("this processor has no instructions for int8 (avx512_vnni or avx_vnni)") +
+      (limited ? std::string(", or ") + kernels::kCpuIsaVariable + "=" + limit + " forbids them" : "") +
+      "; quantizing measures the network in int8, so it needs a processor with them. Run it on such a "
+      "machine" +
+      (limited ? std::string(", without ") + kernels::kCpuIsaVariable : ""));
+}
+
 size_t QuantizeReport::layers() const { return CountLayers(units, /*only_quantized=*/false); }
 size_t QuantizeReport::quantized_layers() const { return CountLayers(units, /*only_quantized=*/true); }
 
 QuantizeReport Quantize(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path) {
   try {
+    CheckProcessorQuantizes(CpuMultipliesInt8());
     return Quantizer(input, options, path).Run();
   } catch (const LoadError&) {
     throw;

@@ -55,8 +55,13 @@ struct QuantizeReport {
   size_t quantized_layers() const;
 };
 
+// Throws a LoadError if this processor lacks the instructions that the quantized network is measured with.
+// `native`: whether it has them (CpuMultipliesInt8()).
+void CheckProcessorQuantizes(bool native);
+
 // Writes the quantized weights to `path`, whole or not at all. Blocks for many passes. Throws a LoadError:
-// one of LoadToCalibrate(), if an item cannot be computed, or if max_loss leaves no unit in 8 bits.
+// one of CheckProcessorQuantizes(), before any pass, or of LoadToCalibrate(), if an item cannot be computed,
+// or if max_loss leaves no unit in 8 bits.
 QuantizeReport Quantize(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path);
 
 }  // namespace saccade::models

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "models/api/error.h"
 #include "models/api/model.h"
 #include "models/api/target.h"
 #include "models/networks/mobile/describe.h"
@@ -46,6 +48,7 @@ class QuantizerTest : public ::testing::Test {
                                  .weights_path = source_,
                                  .items = static_cast<size_t>(pixels_.size(0)),
                                  .run = [&](const Model& model, size_t item) {
+                                   if (seen_) seen_(item);
                                    const auto index = static_cast<int64_t>(item);
                                    const at::Tensor picture = pixels_.narrow(0, index, 1);
                                    return model.Run(testing::WholeBatch(picture)).front();
@@ -67,6 +70,8 @@ class QuantizerTest : public ::testing::Test {
   const std::string source_ = folder_ + "/weights";
   const std::string path_ = folder_ + "/weights.int8.safetensors";
   at::Tensor pixels_;
+  // Called with each item that is computed.
+  std::function<void(size_t item)> seen_;
 };
 
 TEST_F(QuantizerTest, AModuleIsOneUnit) {
@@ -90,6 +95,32 @@ TEST_F(QuantizerTest, AModuleIsOneUnit) {
   EXPECT_EQ(report.layers(), 52U);
   EXPECT_EQ(report.quantized_layers(), 52U);
   EXPECT_EQ(Written().size(), 52U);
+}
+
+// The first 16 of a folder with ten classes, one after the other, are of one or two of them.
+TEST_F(QuantizerTest, UnitsAreTriedWithItemsFromTheWholeSet) {
+  pixels_ = at::randn({48, 3, 32, 32});
+  std::string step;
+  std::set<size_t> tried;
+  seen_ = [&](size_t item) {
+    if (step == "layers") tried.insert(item);
+  };
+  Run({.max_loss = 1, .progress = [&](const std::string& name, double /*done*/) { step = name; }});
+  std::set<size_t> expected;
+  for (size_t item = 0; item < 48; item += 3) expected.insert(item);
+  EXPECT_EQ(tried, expected);
+}
+
+TEST(CheckProcessorQuantizesTest, SaysWhatIsMissing) {
+  CheckProcessorQuantizes(/*native=*/true);
+  try {
+    CheckProcessorQuantizes(/*native=*/false);
+    FAIL() << "nothing was thrown";
+  } catch (const LoadError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("avx512_vnni"), std::string::npos) << message;
+    EXPECT_EQ(message.find("set precision"), std::string::npos) << message;
+  }
 }
 
 // Otherwise the module would be computed layer by layer, which can be slower than in float32.

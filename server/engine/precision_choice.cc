@@ -94,17 +94,17 @@ PrecisionChoice Exact(std::string reason) {
 std::pair<PrecisionChoice, double> Measure(Comparison& comparison, const ModelSettings& settings,
                                            Clock* clock) {
   const auto exact_because = [](std::string reason) { return std::pair(Exact(std::move(reason)), 1.0); };
-  const absl::Span<const std::string> files = settings.samples;
-  const auto views = static_cast<size_t>(comparison.input().views);
+  const auto divided = DivideIntoItems(settings.samples, comparison.input());
+  if (!divided.ok()) return exact_because(absl::StrCat("the folder samples ", divided.status().message()));
+  if (!divided->no_pictures.empty())
+    return exact_because(absl::StrCat("a sample is no picture: ", divided->no_pictures.front()));
   Item first;
-  for (size_t i = 0; i + views <= files.size(); i += views) {
-    auto item = ReadSample(files.subspan(i, views), comparison.input(), clock);
+  for (const std::vector<std::string>& files : divided->items) {
+    auto item = ReadSample(files, comparison.input(), clock);
     absl::Status added = item.ok() ? comparison.Add(*item) : item.status();
     if (!added.ok()) return exact_because(absl::StrCat("a sample cannot be computed: ", added.message()));
-    if (i == 0) first = *std::move(item);
+    if (comparison.count() == 1) first = *std::move(item);
   }
-  if (comparison.count() == 0)
-    return exact_because("the folder samples has a left picture without a right one");
   const std::string changes = absl::StrCat(comparison.name(), " changes ", Percent(comparison.loss()),
                                            " of the answers to ", comparison.count(), " samples");
   if (comparison.loss() > settings.max_precision_loss) {

@@ -1,5 +1,6 @@
 #include "server/engine/samples.h"
 
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "server/decode/decoder.h"
 #include "server/engine/item_sink.h"
 #include "server/engine/network_input.h"
+#include "server/pictures/picture_header.h"
 
 namespace saccade::server {
 namespace {
@@ -52,7 +54,39 @@ absl::StatusOr<std::shared_ptr<const std::string>> ReadFile(const std::string& p
   return text;
 }
 
+// A file that cannot be read is no picture.
+bool IsPictureFile(const std::string& path) {
+  std::array<char, kPictureStartBytes> start = {};
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), start.size());
+  return IsPicture({start.data(), static_cast<size_t>(file.gcount())});
+}
+
 }  // namespace
+
+absl::StatusOr<SampleItems> DivideIntoItems(absl::Span<const std::string> files,
+                                            const models::ImageInput& input) {
+  SampleItems divided;
+  std::vector<std::string> item;
+  for (const std::string& path : files) {
+    if (input.views > 1 && !IsPictureFile(path)) {
+      divided.no_pictures.push_back(path);
+      continue;
+    }
+    item.push_back(path);
+    if (std::ssize(item) < input.views) continue;
+    divided.items.push_back(std::move(item));
+    item.clear();
+  }
+  if (item.empty()) return divided;
+  const size_t others = divided.no_pictures.size();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "has an odd number of pictures, ", 2 * divided.items.size() + 1,
+      ", so a left picture is without a right one; expected pairs, of which left and right alternate by name",
+      others > 0 ? absl::StrCat("; ", others, " other files are no pictures, the first is ",
+                                divided.no_pictures.front())
+                 : ""));
+}
 
 absl::StatusOr<Item> ReadSample(absl::Span<const std::string> files, const models::ImageInput& input,
                                 Clock* clock) {

@@ -1,5 +1,6 @@
 #include "server/pictures/picture_header.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -46,15 +47,35 @@ std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
   return absl::StrCat("it starts with the bytes ", absl::BytesToHexString(first), " (hexadecimal)");
 }
 
-absl::StatusOr<PictureHeader> ReadAnyHeader(std::string_view encoded, const DecodeLimits& limits) {
+// The format that the first bytes name.
+std::optional<PictureFormat> FormatOf(std::string_view encoded) {
   const PictureBytes bytes(encoded);
-  if (bytes.tag(0, "\xFF\xD8\xFF")) return ReadJpegHeader(encoded);
-  if (bytes.tag(0, "\x89PNG\r\n\x1A\n")) return ReadPngHeader(encoded);
-  if (bytes.tag(0, "RIFF") && bytes.tag(8, "WEBP")) return ReadWebpHeader(encoded);
-  if (IsTiff(encoded)) return ReadTiffHeader(encoded, limits);
-  if (bytes.tag(0, "BM")) return ReadBmpHeader(encoded);
-  return absl::InvalidArgumentError(absl::StrCat("not a readable picture: ", DescribeOther(bytes, encoded),
-                                                 ", ", encoded.size(), " bytes long; ", kAccepted));
+  if (bytes.tag(0, "\xFF\xD8\xFF")) return PictureFormat::kJpeg;
+  if (bytes.tag(0, "\x89PNG\r\n\x1A\n")) return PictureFormat::kPng;
+  if (bytes.tag(0, "RIFF") && bytes.tag(8, "WEBP")) return PictureFormat::kWebp;
+  if (IsTiff(encoded)) return PictureFormat::kTiff;
+  if (bytes.tag(0, "BM")) return PictureFormat::kBmp;
+  return std::nullopt;
+}
+
+absl::StatusOr<PictureHeader> ReadAnyHeader(std::string_view encoded, const DecodeLimits& limits) {
+  switch (FormatOf(encoded).value_or(PictureFormat::kRaw)) {
+    case PictureFormat::kJpeg:
+      return ReadJpegHeader(encoded);
+    case PictureFormat::kPng:
+      return ReadPngHeader(encoded);
+    case PictureFormat::kWebp:
+      return ReadWebpHeader(encoded);
+    case PictureFormat::kTiff:
+      return ReadTiffHeader(encoded, limits);
+    case PictureFormat::kBmp:
+      return ReadBmpHeader(encoded);
+    case PictureFormat::kRaw:
+      break;
+  }
+  const std::string other = DescribeOther(PictureBytes(encoded), encoded);
+  return absl::InvalidArgumentError(
+      absl::StrCat("not a readable picture: ", other, ", ", encoded.size(), " bytes long; ", kAccepted));
 }
 
 }  // namespace
@@ -65,6 +86,8 @@ bool IsTiff(std::string_view encoded) {
   return bytes.tag(0, "II*\0"sv) || bytes.tag(0, "MM\0*"sv) || bytes.tag(0, "II+\0"sv) ||
          bytes.tag(0, "MM\0+"sv);
 }
+
+bool IsPicture(std::string_view encoded) { return FormatOf(encoded).has_value(); }
 
 const char* FormatName(PictureFormat format) {
   switch (format) {

@@ -56,6 +56,11 @@ absl::Status CheckWhole(const PictureHeader& header);
 // code.
 bool IsTiff(std::string_view bytes);
 
+// True if the first bytes are those of a JPEG, PNG, WebP, TIFF or BMP, whether or not the rest can be read.
+bool IsPicture(std::string_view bytes);
+// Number of bytes that IsPicture() looks at.
+inline constexpr int kPictureStartBytes = 12;
+
 // Reads format and size, and follows the file's structure to its end. Allocates nothing in proportion to what
 // the header claims. Thread-safe. INVALID_ARGUMENT states what was found: an empty or unknown file (with the
 // name of a known format), a broken header, a variant that cannot be decoded, a truncated file (with the

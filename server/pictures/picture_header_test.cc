@@ -244,6 +244,14 @@ TEST(PictureHeaderTest, OddBmps) {
   EXPECT_THAT(Refusal(with(30, 1)), HasSubstr("compressed"));
 }
 
+TEST(PictureHeaderTest, APictureIsKnownByItsFirstBytes) {
+  for (const Format& format : kFormats) {
+    const std::string whole = Encode(format.extension, SmoothPicture(24, 16), format.options);
+    EXPECT_TRUE(IsPicture(whole.substr(0, kPictureStartBytes))) << format.extension;
+  }
+  for (const char* other : {"", "text", "RIFF....AVI ", "GIF89a"}) EXPECT_FALSE(IsPicture(other)) << other;
+}
+
 // Accepted sizes stay within the limits; the sanitizers check memory accesses.
 TEST(PictureHeaderTest, MutatedPicturesNeverBreakTheReader) {
   std::mt19937 random(7);

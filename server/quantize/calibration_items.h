@@ -15,9 +15,10 @@ namespace saccade::server {
 inline constexpr size_t kMinCalibrationItems = 8;
 
 // Reads the files of `folder`, without hidden ones and sub-folders, in the order of their names; if there are
-// more than `max_items`, some of them, evenly spread. Files that cannot be decoded are left out, with a line
-// each on `warnings`. INVALID_ARGUMENT if the folder cannot be read, or fewer than kMinCalibrationItems are
-// left.
+// more than `max_items`, some of them, evenly spread. Files that cannot be decoded are left out, and others
+// take their places. A line on `warnings` has their number and the first one's name. INVALID_ARGUMENT if the
+// folder cannot be read or has half a pair, or fewer than kMinCalibrationItems can be used of those that are
+// tried, which are at most 16 times as many as are wanted.
 absl::StatusOr<std::vector<Item>> ReadCalibrationItems(const std::string& folder,
                                                        const models::ImageInput& input, size_t max_items,
                                                        std::ostream& warnings);

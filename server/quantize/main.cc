@@ -1,4 +1,5 @@
 // saccade-quantize: quantizes a model of a repository to int8. `saccade quantize` starts it.
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,11 +17,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "models/api/registry.h"
+#include "models/api/target.h"
 #include "models/device/use_threads.h"
 #include "models/quantize/quantizer.h"
 #include "models/weights/quantized_file.h"
 #include "server/core/usable_cores.h"
 #include "server/engine/forward.h"
+#include "server/lifecycle/environment.h"
 #include "server/quantize/arguments.h"
 #include "server/quantize/calibration_items.h"
 #include "server/quantize/report.h"
@@ -91,6 +94,7 @@ void WriteReport(const std::filesystem::path& path, const std::string& page) {
 }
 
 void Run(const QuantizeArguments& arguments) {
+  models::CheckProcessorQuantizes(models::CpuMultipliesInt8());
   const ModelEntry entry = ReadEntry(arguments.model);
   const ModelSettings& settings = entry.settings;
   const ModelVersion& version = Chosen(entry, arguments.version);
@@ -135,7 +139,11 @@ void Run(const QuantizeArguments& arguments) {
 }  // namespace saccade::server
 
 int main(int argc, char** argv) {
+  // Otherwise the program would be named "exe" once it has executed itself again (environment.h).
+  prctl(PR_SET_NAME, "saccade-quantize");
   const auto arguments = saccade::server::ParseQuantizeArguments(argc, argv);
+  // Measures how long threads should spin, which help and wrong flags do not need.
+  saccade::server::SetLibraryDefaults(argv);
   for (const int signal : {SIGINT, SIGTERM})
     std::signal(signal, [](int) { saccade::server::interrupted = 1; });
   try {

@@ -1,6 +1,8 @@
 """Tests `saccade quantize`, and the daemon with what it writes: a model whose convolutions compute in int8."""
 
 import json
+import os
+import pathlib
 import re
 import shutil
 import signal
@@ -179,6 +181,38 @@ def test_pictures_that_do_not_decode_are_left_out(tmp_path):
         picture.write_bytes(b"")
     ran = quantize(folder, pictures)
     assert ran.returncode == 1 and "that can be used, of 11; expected at least 8" in ran.stderr
+
+
+def test_annotations_beside_the_pictures_take_no_places(tmp_path):
+    """Every second file is none that can be used, and as many are wanted as there are pictures."""
+    folder = add(tmp_path, "shapes")
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for index, picture in enumerate(sorted(PICTURES.iterdir())[:8]):
+        (pictures / f"{index}.json").write_text("{}")
+        shutil.copy(picture, pictures / f"{index}{picture.suffix}")
+    ran = quantize(folder, pictures, "--keep-within", ANY, "--max-pictures", "8")
+    assert ran.returncode == 0, ran.stderr
+    assert "to 8 items change" in ran.stdout
+
+
+def test_a_processor_without_int8_is_told_before_anything_is_read(tmp_path):
+    folder = add(tmp_path, "shapes")
+    ran = subprocess.run(command(folder, tmp_path / "nowhere"), capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+                         env={**os.environ, "SACCADE_CPU_ISA": "avx2"})
+    assert ran.returncode == 1 and "avx512_vnni" in ran.stderr and "SACCADE_CPU_ISA=avx2" in ran.stderr
+    assert "nowhere" not in ran.stderr and "set precision" not in ran.stderr
+
+
+def test_threads_spin_as_in_the_daemon(tmp_path):
+    variables = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    running = subprocess.Popen(command(add(tmp_path, "shapes"), PICTURES), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=variables)
+    line = running.stderr.readline()  # the first step has begun
+    inside = dict(entry.split("=", 1) for entry in pathlib.Path(f"/proc/{running.pid}/environ").read_text().split("\0") if "=" in entry)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=DEADLINE_SECONDS)
+    assert int(inside["GOMP_SPINCOUNT"]) >= 0 and "SACCADE_SPINNING_REASON" in inside, line
 
 
 def test_weights_that_are_quantized_already_are_refused(tmp_path, quantized):

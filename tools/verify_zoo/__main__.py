@@ -14,6 +14,7 @@ import time
 import PIL.Image
 from saccade.imports import random_weights
 
+from models.bench import bench_models
 from tools.verify_zoo import networks
 
 SIZES = [(301, 467), (467, 301), (240, 320), (97, 151), (480, 640)]
@@ -23,8 +24,6 @@ LUCIDS_SIZES = [(640, 640), (480, 640), (640, 480), (427, 640), (640, 361)]
 # A mask ends at its box. If the box's edge lies at a pixel's centre but for rounding, the mask has a row more or less, which is much of a thin one.
 LUCIDS_TOLERANCE = ["--mask-tolerance", 0.2]
 SEED = 3
-# OpenMP's threads sleep soon, so that both processes do not wait for each other's spinning threads.
-ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "GOMP_SPINCOUNT": "1000"}
 START, END = "<!-- from ./dev verify-zoo -->", "<!-- end -->"
 COLUMNS = {"box": "{:.3f}", "score": "{:.1e}", "mask": "{:.2%}", "pixels": "{:.2%}", "depth": "{:.1e}"}
 HEAD = """| network | head | results compared | box, px | score | mask | label map | depth |
@@ -44,7 +43,9 @@ def command(kind: str, *arguments: object) -> subprocess.CompletedProcess:
     # The one source that the package itself does not have.
     program = "tools.verify_zoo.lucid" if kind == "lucid" else "saccade"
     words = [sys.executable, "-m", program, *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=900, env={**os.environ, **ENVIRONMENT})
+    # OpenMP's threads sleep as soon as in the daemon, so that both processes do not wait for each other's spinning threads.
+    variables = {**bench_models.environment(pathlib.Path(os.environ["SACCADE_BUILD_DIR"])), "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(words, capture_output=True, text=True, timeout=900, env=variables)
 
 
 def why(done: subprocess.CompletedProcess) -> str:
