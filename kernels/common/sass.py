@@ -60,7 +60,12 @@ def count(opcodes, start):
     return sum(opcode.startswith(start) for opcode in opcodes)
 
 
+def distances_of_products(opcodes):
+    """The distances of neighbouring tensor-core instructions."""
+    at = [i for i, opcode in enumerate(opcodes) if opcode.startswith("HMMA")]
+    return [b - a for a, b in zip(at, at[1:])]
+
+
 def gaps_of_products(opcodes):
     """The distances of neighbouring tensor-core instructions of one product."""
-    at = [i for i, opcode in enumerate(opcodes) if opcode.startswith("HMMA")]
-    return [b - a for a, b in zip(at, at[1:]) if b - a <= MAX_GAP]
+    return [distance for distance in distances_of_products(opcodes) if distance <= MAX_GAP]
