@@ -7,6 +7,8 @@ import importlib.util
 import json
 import os
 import pathlib
+import select
+import signal
 import subprocess
 import sys
 
@@ -114,6 +116,71 @@ def test_a_tool_that_is_missing_does_not_end_the_run(tmp_path, monkeypatch):
     assert [part["result"] for part in parts] == [missing.format(tmp_path / "ncu"), missing.format(tmp_path / "compute-sanitizer"), "passed"]
 
 
+class ToolWithAChild:
+    """A stand-in for ncu that starts a child, as ncu does, and waits for it. Neither ends by itself."""
+
+    def __init__(self, folder):
+        self.program = folder / "ncu"
+        fifo = folder / "fifo"
+        os.mkfifo(fifo)
+        child = f"import os, signal; pipe = open({str(fifo)!r}, 'w'); pipe.write(str(os.getpid())); pipe.flush(); signal.pause()"
+        self.program.write_text(f"#!{sys.executable}\nimport subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])\n")
+        self.program.chmod(0o755)
+        self.pipe = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.child = None
+
+    def read(self):
+        assert select.select([self.pipe], [], [], 60)[0], "the child neither wrote nor ended within 60 s"
+        return os.read(self.pipe, 100)
+
+    def await_child(self):
+        self.child = int(self.read())
+
+    def child_has_ended(self):
+        """The pipe is at its end once no process has it open for writing."""
+        ended = self.read() == b""
+        if ended:
+            self.child = None
+        return ended
+
+    def close(self):
+        if self.child:
+            os.kill(self.child, signal.SIGKILL)
+        os.close(self.pipe)
+
+
+@pytest.fixture
+def tool_with_a_child(tmp_path):
+    tool = ToolWithAChild(tmp_path)
+    yield tool
+    tool.close()
+
+
+def test_out_of_time_ends_what_the_tool_has_started(tmp_path, tool_with_a_child):
+    """ncu's child would keep the GPU, and change what later parts measure."""
+    gpu = tools_gpu()
+    report = gpu.Report(tmp_path / "report", 550, BUILD)
+    *begun, _ = report.begin("counters of sao", [tool_with_a_child.program], 100)
+    tool_with_a_child.await_child()
+    report.end((*begun, 0))
+    assert [row[:2] for row in report.rows] == [("counters of sao", "out of time")]
+    assert tool_with_a_child.child_has_ended()
+
+
+def test_a_run_that_is_ended_ends_its_parts(tmp_path, tool_with_a_child):
+    command = [sys.executable, "tools/gpu", "--stand-in", "--parts", "counters", "--operators", "sao", "--build", str(BUILD),
+               "--out", str(tmp_path / "report")]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}) as run:
+        try:
+            tool_with_a_child.await_child()
+            run.terminate()
+            assert "ended by SIGTERM" in run.communicate(timeout=60)[1] and run.returncode == 1
+        finally:
+            run.kill()
+    assert tool_with_a_child.child_has_ended()
+
+
 def test_a_row_that_was_cut_off_does_not_end_the_report(tmp_path):
     gpu = tools_gpu()
     rows = tmp_path / "rows"
@@ -153,6 +220,28 @@ def test_floors_are_those_of_the_operators():
     assert floor("expatt", "gaussian", (1, 16, 56, 56), half) < 0.1
     assert floor("expatt", "linear", (32, 16, 56, 56), half) == pytest.approx(2 * 3136**2 * 512 / 792e6, rel=0.01)
     assert floor("attention", (1, 256, 56, 56), "softmax", half) == pytest.approx(4 * 3136**2 * 256 / 792e6, rel=0.01)
+
+
+@pytest.mark.parametrize("operator", ("efficient_attention", "gsa", "sao", "attention", "expatt", "kao", "roi_align"))
+def test_each_case_is_timed_at_each_batch(operator, monkeypatch):
+    for folder in ("common", operator):
+        sys.path.append(str(ROOT / "kernels" / folder))
+    check = importlib.import_module(f"{operator}_gpu_check")
+    batches = {}
+
+    def note(_, *arguments):
+        if operator == "roi_align":
+            count, *case, batch = arguments
+            case.append(count // batch)
+        else:
+            [shape] = [argument for argument in arguments if isinstance(argument, tuple) and isinstance(argument[0], int)]
+            batch, *sides = shape
+            case = [sides if argument is shape else argument for argument in arguments]
+        batches.setdefault(str(case), set()).add(batch)
+
+    monkeypatch.setattr(check, "time_one", note)
+    check.time_all(None)
+    assert batches and all(timed >= {1, 8, 32} for timed in batches.values()), batches
 
 
 def test_a_wrong_result_is_named_and_the_rest_goes_on(tmp_path):

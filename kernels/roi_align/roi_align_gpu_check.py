@@ -78,7 +78,7 @@ def check_padding(ops, dtype):
 
 
 def time_one(ops, count, bins, dtype, batch):
-    x = torch.randn(batch, 256, 200, 272).to(dtype)
+    x = torch.randn(batch, 256, 200, 272, device="cuda").to(dtype)
     middle = torch.rand(count, 2, device="cuda") * torch.tensor([1088.0, 800.0], device="cuda")
     extent = torch.rand(count, 2, device="cuda") * 56 + 56
     sample = torch.arange(count, device="cuda")[:, None] % batch
@@ -104,7 +104,7 @@ def check_all(ops, quick):
 
 def time_all(ops):
     for dtype in (torch.float32, torch.float16):
-        for batch in (1, 8):
+        for batch in (1, 8, 32):
             time_one(ops, 1000 * batch, 7, dtype, batch)
             time_one(ops, 100 * batch, 14, dtype, batch)
 

@@ -341,6 +341,7 @@ void ServedModel::RefreshGauges() {
   metrics_->AddDemand(queue_->TakeDemand());
   metrics_->SetPending(waiting_requests_);
   metrics_->SetInstancesSetAside(queue_->set_aside());
+  metrics_->SetInstancesLost(std::count(lost_.begin(), lost_.end(), true));
   if (drift_ == nullptr) return;
   const DriftReport report = drift_->Report();
   drift_metrics_->Set(report.seen, report.repeated, report.drift);

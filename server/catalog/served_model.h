@@ -236,7 +236,7 @@ class ServedModel final : public ReadyModel {
   }
 
   // Adds to the metrics what the requests have asked for since the last call, and sets the gauges of what
-  // waits and of the instances that are set aside. Takes no lock that requests need.
+  // waits and of the instances that are set aside or lost. Takes no lock that requests need.
   void RefreshGauges();
 
   // The longest time since a running forward pass began or last reported progress; zero if none runs.

@@ -632,6 +632,8 @@ TEST_F(ServedModelTest, ALostGpuIsNeverAskedAgainAndItsRequestsAreComputedElsewh
   ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
   ASSERT_TRUE(model.Load().ok());
   EXPECT_FALSE(model.device_lost());
+  model.RefreshGauges();
+  EXPECT_THAT(metrics_.Exposition(), HasSubstr("saccade_model_instances_lost{model=\"m\",version=\"3\"} 0"));
   for (int i = 0; i < 20; ++i) {
     const auto outcome = std::make_shared<Outcome>();
     absl::Notification answered;
@@ -642,6 +644,8 @@ TEST_F(ServedModelTest, ALostGpuIsNeverAskedAgainAndItsRequestsAreComputedElsewh
     EXPECT_TRUE(outcome->status().ok()) << outcome->status();
   }
   EXPECT_TRUE(model.device_lost());
+  model.RefreshGauges();
+  EXPECT_THAT(metrics_.Exposition(), HasSubstr("saccade_model_instances_lost{model=\"m\",version=\"3\"} 1"));
   model.Close();
   EXPECT_EQ(passes, 1);
 }

@@ -76,6 +76,9 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
                 "Instances of the model, each of which runs one pass at a time."),
       set_aside(registry, "saccade_model_instances_set_aside",
                 "Instances that take no work because their passes kept failing where others' did not."),
+      lost(registry, "saccade_model_instances_lost",
+           "Instances whose GPU has failed. They take no work until the daemon is restarted, and the daemon "
+           "drains and ends."),
       retries(registry, "saccade_batches_retried_total",
               "Batches that failed on one instance and were tried once more on another."),
       model_demand(registry, "saccade_model_demand_seconds_total",

@@ -54,6 +54,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> precision;
   SeriesPool<prometheus::Gauge> instances;
   SeriesPool<prometheus::Gauge> set_aside;
+  SeriesPool<prometheus::Gauge> lost;
   SeriesPool<prometheus::Counter> retries;
   SeriesPool<prometheus::Counter> model_demand;
   SeriesPool<prometheus::Counter> demand;

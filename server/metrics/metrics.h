@@ -71,6 +71,8 @@ class ModelMetrics {
   void SetInstances(int64_t instances);
   // Instances that take no work because their passes kept failing.
   void SetInstancesSetAside(int64_t instances);
+  // Instances whose GPU has failed.
+  void SetInstancesLost(int64_t instances);
   // Counts a batch that failed on an instance and is tried on another.
   void RecordRetry();
   // Time of one instance that newly arrived requests need.

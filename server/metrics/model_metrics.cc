@@ -85,6 +85,7 @@ ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model
       pixels(families->ours.pixels.Get(model)),
       instances(families->ours.instances.Get(model)),
       set_aside(families->ours.set_aside.Get(model)),
+      lost(families->ours.lost.Get(model)),
       retries(families->ours.retries.Get(model)),
       demand(families->ours.model_demand.Get(model)),
       ready(families->ours.ready.Get(model)),
@@ -160,6 +161,8 @@ void ModelMetrics::SetInstances(int64_t instances) {
 void ModelMetrics::SetInstancesSetAside(int64_t instances) {
   series_->set_aside->Set(static_cast<double>(instances));
 }
+
+void ModelMetrics::SetInstancesLost(int64_t instances) { series_->lost->Set(static_cast<double>(instances)); }
 
 void ModelMetrics::RecordRetry() { series_->retries->Increment(); }
 

@@ -89,6 +89,7 @@ struct ModelMetrics::Series {
   Share<prometheus::Histogram> pixels;
   Share<prometheus::Gauge> instances;
   Share<prometheus::Gauge> set_aside;
+  Share<prometheus::Gauge> lost;
   Share<prometheus::Counter> retries;
   Share<prometheus::Counter> demand;
   Share<prometheus::Gauge> ready;

@@ -53,6 +53,7 @@ LABELS = {
     **dict.fromkeys((f"saccade_{name}" for name in
                      ("queue_requests", "batch_size", "batches_without_memory_total", "padding_ratio", "image_pixels",
                       "model_ready", "model_load_duration_seconds", "model_instances", "model_instances_set_aside",
+                      "model_instances_lost",
                       "batches_retried_total",
                       "model_demand_seconds_total")), VERSION),
     "saccade_model_precision_info": VERSION | {"precision"},

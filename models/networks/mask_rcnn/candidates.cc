@@ -68,7 +68,8 @@ std::vector<PictureCandidates> AllOnHost(const std::vector<FeatureMap>& levels, 
 
 // Integers in the order of the logits [B, N], all different: of equal logits the first has the largest.
 at::Tensor Keys(const at::Tensor& logits) {
-  const at::Tensor bits = logits.view(at::kInt);
+  // -0.0 equals 0.0 and has other bits; the sum is 0.0 of both.
+  const at::Tensor bits = logits.add(0.0).view(at::kInt);
   // A negative number's bits are in the opposite order.
   const at::Tensor ordered = at::where(bits.lt(0), bits.bitwise_xor(0x7FFFFFFF), bits);
   const int64_t count = logits.size(1);

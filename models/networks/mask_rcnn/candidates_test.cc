@@ -79,6 +79,17 @@ TEST(CandidatesTest, OfEqualLogitsTheDeviceTakesTheFirst) {
   }
 }
 
+TEST(CandidatesTest, ZerosOfEitherSignAreEqualLogits) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const bool exact : {false, true}) {
+      const FeatureMap level{at::zeros({1, kProposalOutputs, 6, 7}, type), Extents({{6, 7}})};
+      level.values.select(1, 0).fill_(-0.0);
+      const auto chosen = ChooseCandidates({level}, 5, exact, /*on_device=*/true);
+      EXPECT_TRUE(chosen[0].levels[0].anchors.equal(at::arange(5)));
+    }
+  }
+}
+
 TEST(CandidatesTest, APictureWhoseNumbersAreNotFiniteIsTold) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const bool on_device : {false, true}) {
