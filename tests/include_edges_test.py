@@ -70,6 +70,8 @@ ROOMS = {
     "server/simulation/front": "server/core server/admission server/net server/http server/grpc server/simulation "
     "std absl nghttp2",
     "server/batching/bench/main.cc": "server/batching std absl cli",
+    # Simulated replicas report their load as the daemon does.
+    "server/simulation/fleet": "server/core server/batching server/admission server/metrics/load_meter.h server/simulation std absl",
     "server/simulation/bench/main.cc": "server/simulation std absl cli",
     "server/admission": "server/core server/admission std absl",
     "server/decode": "server/core server/pictures server/decode models/api/placement.h std absl opencv ffmpeg tiff zlib sanitizer codecs",

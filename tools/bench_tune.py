@@ -39,6 +39,7 @@ from harness import DEMO_REPOSITORY, Daemon  # noqa: E402
 from tiny_models import Identity, write_model  # noqa: E402
 from tools.bench_server.page import machine  # noqa: E402
 from tools.markdown import table  # noqa: E402
+from tools.tune_page import missed_wishes  # noqa: E402
 
 DEMO = DEMO_REPOSITORY.parent
 KEPT = ROOT / "build" / "tune"
@@ -253,6 +254,7 @@ def main():
             f"The goal is {GOAL} cases. Triton's model_analyzer was not run beside it",
             "([decision 51](../decisions/0051-sizes-by-simulating-the-scheduler.md)).", "",
             f"**{verdict}**", "",
+            missed_wishes(rows), "",
             "Passes that sleep take the same time whatever else runs, so their rows show what the simulation itself is worth. Passes of the",
             "demo models share the cores with the client and with decoding, which it does not know. If `saccade tune` chooses more instances",
             f"than were measured, it asks to be run again on that configuration. `runs` is how often it was, of {RUNS} at most: each time a daemon with",

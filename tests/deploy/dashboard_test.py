@@ -95,6 +95,15 @@ def test_without_a_fault_the_share_of_faults_is_0(series, tmp_path):
     assert not said, said
 
 
+def test_without_requests_no_share_is_nan(series, tmp_path):
+    """A stat panel would show a division of 0 by 0 as NaN. Only NaN differs from itself."""
+    shares = [expression for expression in queries().values() if " / " in expression]
+    assert len(shares) > 5
+    idle = [{**one, "values": "1x60"} for one in series]
+    said = unanswered(idle, [f"absent(({share}) != ({share}))" for share in shares], tmp_path)
+    assert not said, said
+
+
 def test_tritons_dashboard_finds_something(series, tmp_path):
     said = unanswered(series, TRITONS, tmp_path)
     assert not said, said

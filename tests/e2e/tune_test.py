@@ -76,9 +76,16 @@ def test_what_it_writes_is_served_and_rendered(repository, start, tmp_path):
 
     values = yaml.safe_load((tmp_path / "out" / "values.yaml").read_text())
     with helm.Chart.load(CHART) as chart:
-        files = chart.render({"insecure": True, **values}, name="tuned", namespace="vision")
-        files = {name: text for name, text in files.items() if name.endswith(".yaml")}
-    resources = [one for text in files.values() for one in yaml.safe_load_all(text) if isinstance(one, dict)]
+        def rendered(values):
+            files = chart.render({"insecure": True, **values}, name="tuned", namespace="vision")
+            return [one for name, text in files.items() if name.endswith(".yaml")
+                    for one in yaml.safe_load_all(text) if isinstance(one, dict)]
+
+        resources = rendered(values)
+        values["autoscaling"]["keda"].update(enabled=True, serverAddress="http://prometheus:9090")
+        (scaled,) = [one for one in rendered(values) if one.get("kind") == "ScaledObject"]
+    thresholds = {float(trigger["metadata"]["threshold"]) for trigger in scaled["spec"]["triggers"]}
+    assert thresholds == {told["resources"]["demand_target"] / 1000}
     (scaler,) = [one for one in resources if one.get("kind") == "HorizontalPodAutoscaler"]
     assert scaler["spec"]["minReplicas"] == 1 and len(scaler["spec"]["metrics"]) == 2
     (deployment,) = [one for one in resources if one.get("kind") == "Deployment"]

@@ -102,6 +102,8 @@ std::string ValuesText(const Advice& advice) {
     absl::StrAppend(&text, "    - type: Pods\n      pods:\n        metric: {name: ", metric,
                     "}\n        target: {type: AverageValue, averageValue: ", resources.target, "m}\n");
   }
+  // KEDA's triggers do not read `metrics`; they have a threshold of their own.
+  absl::StrAppendFormat(&text, "  keda:\n    threshold: %.2f\n", resources.target / 1000.0);
   return absl::StrCat(text, "resources:\n  requests: ", each, "\n  limits: ", each, "\n");
 }
 
@@ -176,6 +178,14 @@ std::vector<std::string> Notes(const Advice& advice) {
   if (measurement.decode == absl::ZeroDuration())
     notes.push_back(
         "no time of decoding was measured, because there was no request yet or inputs are not decoded");
+  // The search has chosen by this share, which grows with the number of replicas.
+  if (const double share = advice.found.estimate.replayed; advice.traffic.recorded != nullptr && share < 1) {
+    const auto all = static_cast<double>(advice.traffic.recorded->size());
+    notes.push_back(absl::StrFormat(
+        "the recording has %.0f requests, more than are simulated; the figures are those of its busiest "
+        "stretch, %.0f requests in a row",
+        all, std::round(share * all)));
+  }
   if (extrapolated)
     notes.push_back("no batch of this size was measured in every bucket; larger ones are estimated");
   return notes;

@@ -30,7 +30,7 @@ struct Advice {
 struct Resources {
   int cores = 1;
   int64_t memory_bytes = 0;
-  // Target of the HPA's demand metrics, in thousandths.
+  // Target of the demand metrics of the HPA and of KEDA's triggers, in thousandths.
   int target = 700;
 };
 Resources ResourcesOf(const Advice& advice);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 namespace saccade::client {
 namespace {
 
@@ -74,6 +77,8 @@ TEST(AdviceTest, ValuesHaveWhatAReplicaNeeds) {
             "      pods:\n"
             "        metric: {name: saccade_demand_of_busiest_model}\n"
             "        target: {type: AverageValue, averageValue: 720m}\n"
+            "  keda:\n"
+            "    threshold: 0.72\n"
             "resources:\n"
             "  requests: {cpu: \"5\", memory: 2048Mi}\n"
             "  limits: {cpu: \"5\", memory: 2048Mi}\n");
@@ -136,6 +141,17 @@ TEST(AdviceTest, NotesSayWhatWasNotMeasured) {
       ElementsAre(HasSubstr("only passes"), HasSubstr("passes of 2 at a time were measured, and 4 may"),
                   HasSubstr("only 5 items"), HasSubstr("deviates by 40 %"), HasSubstr("no time of decoding"),
                   HasSubstr("larger ones are estimated")));
+}
+
+TEST(AdviceTest, ANoteSaysThatARecordingWasTooLong) {
+  Advice advice = Made();
+  advice.traffic.recorded = std::make_shared<std::vector<server::simulation::Arrival>>(4000);
+  EXPECT_THAT(Notes(advice), ElementsAre(HasSubstr("only passes")));
+  advice.found.estimate.replayed = 0.75;
+  EXPECT_THAT(Notes(advice),
+              ElementsAre(HasSubstr("only passes"),
+                          AllOf(HasSubstr("the recording has 4000 requests, more than are simulated"),
+                                HasSubstr("busiest stretch, 3000 requests in a row"))));
 }
 
 TEST(AdviceTest, ThePlotHasBothCurves) {

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "server/simulation/bench/curve.h"
 #include "server/simulation/bench/sections.h"
 #include "server/simulation/faults/run_seed.h"
@@ -163,11 +165,32 @@ void AddSeeds(CLI::App& app, SeedFlags& flags, bool& passed) {
   });
 }
 
+// Today, as "2026-11-21".
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  localtime_r(&now, &local);
+  char text[sizeof "0000-00-00"];
+  std::strftime(text, sizeof text, "%F", &local);
+  return text;
+}
+
+// The commit of the working directory, with "-dirty" if files have changed since; "unknown" without git.
+std::string Commit() {
+  std::string text;
+  if (std::FILE* const git = popen("git describe --always --dirty 2>/dev/null", "r"); git != nullptr) {
+    for (int next = std::fgetc(git); next != EOF && next != '\n'; next = std::fgetc(git))
+      text += static_cast<char>(next);
+    pclose(git);
+  }
+  return text.empty() ? "unknown" : text;
+}
+
 constexpr const char* kFleetHead =
     "# A fleet\n\n"
-    "Written by `./dev simulate --fleet`: the daemon's own admission and scheduler in every replica, on a "
-    "simulated "
-    "clock, with\nclients that balance and repeat their calls. The same seed gives the same figures on every "
+    "Written by `./dev simulate --fleet` on $0, commit $1: the daemon's own admission and scheduler in every "
+    "replica, on a simulated clock, with\nclients that balance and repeat their calls. The same seed gives "
+    "the same figures on every "
     "machine. What "
     "follows from them is\nin [fleet.md](../fleet.md).\n\n";
 
@@ -188,11 +211,12 @@ bool RunFleet(const FleetFlags& flags) {
   }
   FleetOptions basic = BasicFleet(flags.options, 1, kSecond);
   const std::string text = absl::StrCat(
-      kFleetHead, basic.replicas, " replicas in ", basic.zones, " zones and ", basic.clients,
-      " clients. A replica computes a batch of b in ", ToMilliseconds(basic.latency.alpha), " + ",
-      ToMilliseconds(basic.latency.beta), " b ms (5 % jitter), with the shipped\ndefaults: batches of up to ",
-      basic.batcher.max_batch_size, ", queues of ", basic.batcher.max_queue_size, ", ",
-      basic.admission.max_inflight_requests, " requests in flight. Deadline ", ToMilliseconds(basic.deadline),
+      absl::Substitute(kFleetHead, Today(), Commit()), basic.replicas, " replicas in ", basic.zones,
+      " zones and ", basic.clients, " clients. A replica computes a batch of b in ",
+      ToMilliseconds(basic.latency.alpha), " + ", ToMilliseconds(basic.latency.beta),
+      " b ms (5 % jitter), with the shipped\ndefaults: batches of up to ", basic.batcher.max_batch_size,
+      ", queues of ", basic.batcher.max_queue_size, ", ", basic.admission.max_inflight_requests,
+      " requests in flight. Deadline ", ToMilliseconds(basic.deadline),
       " ms. The bound is the smaller of\nwhat is asked for and what the ready replicas can do, ",
       Rounded(CapacityOf(basic), 1), " requests per second each.\n", report.Markdown());
   if (flags.markdown.empty()) {

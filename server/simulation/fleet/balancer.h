@@ -16,6 +16,10 @@ class Balancer {
  public:
   // How long a replica that refused a connection is left out: gRPC's first backoff.
   static constexpr Nanos kBackoff = kSecond;
+  // How long after its first report a replica's weight is not used, and how often weights change: gRPC's
+  // defaults.
+  static constexpr Nanos kBlackout = 10 * kSecond;
+  static constexpr Nanos kWeighEvery = kSecond;
 
   // `client` is its number; clients with the same numbers have the same subsets. `same_order` keeps the order
   // of the list, which is shuffled otherwise.
@@ -31,6 +35,9 @@ class Balancer {
 
   // A request there has ended. `load` is the number of requests that the replica then had, if it said so.
   void Closed(int replica, std::optional<double> load);
+  // The weight that a load report gives the replica (Replica::weight); 0, which changes nothing, if it gives
+  // none.
+  void Report(int replica, double weight, Nanos now);
   // The replica refused or reset the connection.
   void Refused(int replica, Nanos now) { Avoid(replica, now + kBackoff); }
   // Leaves a replica out until then.
@@ -43,11 +50,16 @@ class Balancer {
     double load = 0;
     int open = 0;
     Nanos refused_until = {};
+    double weight = 0;
+    // When the first report with a weight came.
+    Nanos reported_since = kNever;
   };
 
   Known& At(int replica);
   std::optional<int> NextInTurn(Nanos now);
   std::optional<int> BetterOfTwo(Nanos now);
+  std::optional<int> NextByWeight(Nanos now);
+  void Weigh(Nanos now);
 
   const Balancing kind_;
   const int subset_;
@@ -58,6 +70,9 @@ class Balancer {
   // By the replica's number.
   std::vector<Known> known_;
   size_t next_ = 0;
+  // By the index in replicas_; the largest is kMaxStride. Empty if fewer than two replicas have a weight.
+  std::vector<uint64_t> strides_;
+  Nanos weigh_at_ = {};
 };
 
 }  // namespace saccade::server::simulation

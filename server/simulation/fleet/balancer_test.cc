@@ -70,6 +70,41 @@ TEST(BalancerTest, LeastLoadedAvoidsReplicasThatReportMuchOrDoNotAnswer) {
   EXPECT_GT(picked[2], 140);
 }
 
+TEST(BalancerTest, WeightedFollowsTheReportsAfterTheBlackout) {
+  Balancer balancer(Balancing::kWeighted, 0, 0, 1);
+  balancer.SetReplicas(Numbers(3));
+  const auto picked_at = [&](Nanos now) {
+    std::map<int, int> picked;
+    for (int i = 0; i < 300; ++i) ++picked[*balancer.Pick(now)];
+    return picked;
+  };
+  balancer.Report(0, 10, kSecond);
+  balancer.Report(1, 40, kSecond);
+  for (const auto& [replica, times] : picked_at(5 * kSecond)) EXPECT_EQ(times, 100) << replica;
+  // Replica 2 has not reported and gets the mean, 25. An empty report changes nothing.
+  balancer.Report(1, 0, 6 * kSecond);
+  std::map<int, int> picked = picked_at(kSecond + Balancer::kBlackout);
+  EXPECT_NEAR(picked[0], 40, 4);
+  EXPECT_NEAR(picked[1], 160, 4);
+  EXPECT_NEAR(picked[2], 100, 4);
+  // Its first report begins a blackout of its own.
+  balancer.Report(2, 1000, 12 * kSecond);
+  EXPECT_NEAR(picked_at(20 * kSecond)[2], 100, 4);
+  EXPECT_GT(picked_at(23 * kSecond)[2], 270);
+}
+
+TEST(BalancerTest, WeightedLeavesOutReplicasThatRefuse) {
+  Balancer balancer(Balancing::kWeighted, 0, 0, 1);
+  balancer.SetReplicas(Numbers(2));
+  balancer.Report(0, 1, {});
+  balancer.Report(1, 100, {});
+  const Nanos now = Balancer::kBlackout + kSecond;
+  balancer.Refused(1, now);
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(balancer.Pick(now), Optional(0));
+  balancer.Refused(0, now);
+  EXPECT_EQ(balancer.Pick(now), std::nullopt);
+}
+
 TEST(BalancerTest, ClientsHaveDifferentSubsetsThatCoverAllReplicas) {
   std::map<int, int> clients_of;
   for (int client = 0; client < 200; ++client) {

@@ -127,6 +127,9 @@ void Fleet::Tick() {
   second.bound = second.ready * OverloadGoodput(options_.latency, 1, kAnyRate, options_.deadline,
                                                 options_.batcher.max_batch_size);
   seconds_.push_back(second);
+  if (options_.balancing == Balancing::kWeighted) {
+    for (auto& replica : replicas_) replica->SampleLoad(now_);
+  }
   Schedule({.at = now_ + kSecond, .kind = Kind::kTick});
 }
 

@@ -158,6 +158,7 @@ void Fleet::Respond(uint64_t attempt, int replica, Answer answer, std::optional<
   VersionTally& tally = versions_[from.build().version];
   ++tally.ended;
   tally.faults += answer == Answer::kInternal || answer == Answer::kUnavailable;
+  from.CountEnded(answer == Answer::kInternal);
   tally.late += answer == Answer::kLate;
   float after = -1;
   // The protocols spread the hints (server/protocols/retry_jitter.h).
@@ -168,6 +169,7 @@ void Fleet::Respond(uint64_t attempt, int replica, Answer answer, std::optional<
             .kind = Kind::kResponse,
             .answer = answer,
             .load = static_cast<float>(from.load()),
+            .weight = static_cast<float>(from.weight()),
             .hint = after});
 }
 
@@ -178,7 +180,11 @@ void Fleet::Receive(const Event& event) {
   Client& client = clients_[call->client];
   const bool refused = event.answer == Answer::kUnavailable;
   Close(*call, refused ? std::nullopt : std::optional<double>(event.load));
-  if (refused) client.balancer.Refused(event.where, now_);
+  if (refused) {
+    client.balancer.Refused(event.where, now_);
+  } else {
+    client.balancer.Report(event.where, event.weight, now_);
+  }
   if (event.answer == Answer::kOk) {
     client.budget.Succeeded();
     return End(*call, true);

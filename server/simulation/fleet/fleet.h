@@ -104,6 +104,7 @@ class Fleet final : private SimTask::Watcher {
     Kind kind = Kind::kAction;
     Answer answer = Answer::kOk;
     float load = 0;
+    float weight = 0;
     // Seconds; negative for none.
     float hint = -1;
   };

@@ -13,9 +13,12 @@ namespace saccade::server::simulation {
 enum class Balancing {
   // gRPC's round_robin over all replicas.
   kRoundRobin,
-  // The better of two random replicas, by the load that they reported with their last response to this client
-  // and by the client's own open requests there.
+  // The better of two random replicas, by the number of requests that they had at their last response to this
+  // client and by the client's own open requests there. Neither gRPC nor Envoy do this with load reports.
   kLeastLoaded,
+  // gRPC's weighted_round_robin, and Envoy's client-side one: by the requests per second, failures and
+  // utilization of the daemon's load reports (ORCA), which are averages over some seconds.
+  kWeighted,
   // round_robin over a part of the replicas, a different one for each client.
   kSubset,
 };

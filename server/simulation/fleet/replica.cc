@@ -89,8 +89,32 @@ double Replica::TakeUtilization(Nanos now) {
 
 double Replica::TakeDemand(Nanos now) {
   const Nanos span = now - std::exchange(demanded_at_, now);
-  const Nanos demand = policy_ == nullptr ? Nanos() : Nanos(policy_->TakeDemand());
+  const Nanos demand = Demanded() - demand_taken_;
+  demand_taken_ = demanded_;
   return span > Nanos() ? demand / span : 0;
+}
+
+Nanos Replica::Demanded() {
+  if (policy_ != nullptr) demanded_ += Nanos(policy_->TakeDemand());
+  return demanded_;
+}
+
+void Replica::CountEnded(bool fault) {
+  ++counters_.requests;
+  if (fault) ++counters_.failures;
+}
+
+void Replica::SampleLoad(Nanos now) {
+  counters_.demand_of_cores = static_cast<int64_t>(Demanded().count());
+  load_meter_.Sample(ToTime(now), counters_);
+}
+
+double Replica::weight() const {
+  const LoadReport& report = load_meter_.report();
+  const double rate = report.requests_per_second;
+  if (rate <= 0 || report.utilization <= 0) return 0;
+  // gRPC's error_utilization_penalty is 1 by default.
+  return rate / (report.utilization + report.failures_per_second / rate);
 }
 
 }  // namespace saccade::server::simulation

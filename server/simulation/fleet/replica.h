@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/admission/admission.h"
+#include "server/metrics/load_meter.h"
 #include "server/simulation/fleet/options.h"
 #include "server/simulation/scheduler_policy.h"
 #include "server/simulation/sim_devices.h"
@@ -60,6 +61,13 @@ class Replica {
   // saccade_demand_seconds_total.
   double TakeDemand(Nanos now);
 
+  // Counts an attempt that has ended, for the load report. A fault is one of the server.
+  void CountEnded(bool fault);
+  // Updates the load report with the daemon's own averages. Call it regularly, as the daemon does.
+  void SampleLoad(Nanos now);
+  // The weight that gRPC's weighted_round_robin computes from the load report; 0 if it is empty.
+  double weight() const;
+
   Nanos wake_at() const { return policy_ == nullptr ? kNever : ToNanos(policy_->wake_at()); }
   // Requests that it holds.
   double load() const { return load_; }
@@ -77,12 +85,20 @@ class Replica {
     std::vector<std::unique_ptr<BatchTask>> tasks;
   };
 
+  // The demand since the replica's start.
+  Nanos Demanded();
+
   const Build build_;
   const int zone_;
   double slowdown_ = 1;
   double load_ = 0;
+  LoadCounters counters_;
+  LoadMeter load_meter_;
   Nanos busy_ = {};
   Nanos measured_at_ = {};
+  Nanos demanded_ = {};
+  // The part of demanded_ that TakeDemand() has returned.
+  Nanos demand_taken_ = {};
   Nanos demanded_at_ = {};
   Random random_;
   SimDevices devices_;

@@ -24,7 +24,7 @@ void Rollout::Begin(Nanos now) {
   size_ = static_cast<int>(fleet_->Ready().size());
   if (options_.steps.empty()) return NextWave(now);
   NextStep(now);
-  fleet_->At(now + fleet_->options().start_up + options_.analysis_every,
+  fleet_->At(now + fleet_->options().start_up + options_.analysis_delay,
              [this](Nanos later) { Analyse(later); });
 }
 

@@ -15,10 +15,13 @@ struct RolloutOptions {
 
   // Canary: shares of the replicas that have the new version, each for `pause`; empty for a rolling update.
   std::vector<double> steps = {};
-  Nanos pause = 60 * kSecond;
-  // The analysis: how often, and the shares of faults and of late requests above which a measurement is bad.
-  // The second bad one in all undoes the rollout.
-  Nanos analysis_every = 15 * kSecond;
+  // The defaults of this and of the analysis are those of the Helm chart.
+  Nanos pause = 5 * 60 * kSecond;
+  // The analysis: when its first measurement is made after the pods of the first step are ready, how often it
+  // measures, and the shares of faults and of late requests above which a measurement is bad. The second bad
+  // one in all undoes the rollout.
+  Nanos analysis_delay = 2 * 60 * kSecond;
+  Nanos analysis_every = 60 * kSecond;
   double max_faults = 0.01;
   double max_late = 0.05;
   int failure_limit = 1;

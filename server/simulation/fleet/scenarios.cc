@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::pair<const char*, Balancing> kChoices[] = {{"round robin", Balancing::kRoundRobin},
                                                           {"least loaded", Balancing::kLeastLoaded},
+                                                          {"weighted", Balancing::kWeighted},
                                                           {"subsets of 20", Balancing::kSubset}};
 constexpr int kBegin = 20;
 
@@ -46,8 +47,9 @@ void AddBadVersion(const FleetBenchOptions& bench, Report& report) {
                  "three times as long; a pod is "
                  "ready after 20 s. As a rolling update of a tenth at a time (maxSurge 10 %), and as the "
                  "canary of the chart with its "
-                 "analysis (5 %, 25 %, 50 %, here for a minute each). The bound counts its replicas as if it "
-                 "were good.");
+                 "analysis: 5 %, 25 %, 50 %, for five minutes each, so only the first step is played; the "
+                 "analysis measures two minutes after the pods of that step are ready, and every minute from "
+                 "then on. The bound counts its replicas as if it were good.");
   const std::pair<const char*, Build> builds[] = {{"good", {.version = 2}},
                                                   {"failing", {.version = 2, .failing = 0.2}},
                                                   {"slow", {.version = 2, .slow = 3}}};

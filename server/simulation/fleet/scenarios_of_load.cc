@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::pair<const char*, Balancing> kBalancings[] = {{"round robin", Balancing::kRoundRobin},
                                                              {"least loaded", Balancing::kLeastLoaded},
+                                                             {"weighted", Balancing::kWeighted},
                                                              {"subsets of 20", Balancing::kSubset}};
 
 struct NamedClient {

@@ -24,6 +24,23 @@ TEST(ScenariosTest, ClientsWithTheSameListCrowdAfterABurstOnlyWithoutABudget) {
   EXPECT_GT(Burst(500, false, 0).OfBound(25, 45), 0.99);
 }
 
+TEST(ScenariosTest, WeightsFromLoadReportsSpareSlowReplicas) {
+  double repeated[2] = {};
+  for (const bool weighted : {false, true}) {
+    FleetOptions options = BasicFleet({.replicas = 40}, 0.6, 62 * kSecond);
+    options.balancing = weighted ? Balancing::kWeighted : Balancing::kRoundRobin;
+    const FleetSummary summary({.name = "slow", .options = options, .script = [](Fleet& fleet) {
+                                  fleet.At(kSecond, [&fleet](Nanos) {
+                                    for (int i = 0; i < fleet.replicas(); i += 10)
+                                      fleet.replica(i).set_slowdown(5);
+                                  });
+                                }});
+    repeated[weighted] = summary.Attempts(40, 60) - 1;
+  }
+  EXPECT_GT(repeated[false], 0.02);
+  EXPECT_LT(repeated[true], repeated[false] / 2);
+}
+
 TEST(ScenariosTest, KeepaliveFindsALostZoneSoonerThanKubernetes) {
   int recovered[2] = {};
   for (const bool keepalive : {false, true}) {

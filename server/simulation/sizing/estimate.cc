@@ -11,8 +11,8 @@
 namespace saccade::server::simulation {
 namespace {
 
-// The part of the requests at the beginning that is not counted, because the queue begins empty and the
-// scheduler still learns.
+// The share of EstimateOptions::requests at the beginning that is not counted, because the queue begins empty
+// and the scheduler still learns.
 constexpr double kWarmUp = 0.1;
 
 // Counts why requests were rejected, how long the others took, and the policy's demand.
@@ -53,23 +53,63 @@ class Counter final : public Observer {
   int64_t items_ = 0;
 };
 
-// The recorded requests that one of `replicas` gets, at the wished rate, repeated until there are `requests`.
-// A load balancer sends every replica its turn.
-std::shared_ptr<const std::vector<Arrival>> Replay(const Traffic& traffic, int replicas, int64_t requests) {
+// The requests that one replica gets of a recording.
+struct Replay {
+  std::shared_ptr<const std::vector<Arrival>> arrivals;
+  // Index of the first arrival that is counted.
+  size_t counted = 0;
+  // Share of the recording that the replicas get.
+  double share = 1;
+};
+
+// The index at which the `window` consecutive requests begin that arrived in the shortest time. It is found
+// to a thousandth of the window. REQUIRES: 0 < window <= recorded.size().
+size_t BusiestStretch(const std::vector<Arrival>& recorded, size_t window) {
+  const size_t step = std::max<size_t>(1, window / 1000);
+  const auto length = [&](size_t begin) { return recorded[begin + window - 1].at - recorded[begin].at; };
+  size_t best = 0;
+  for (size_t begin = step; begin + window <= recorded.size(); begin += step) {
+    if (length(begin) < length(best)) best = begin;
+  }
+  return best;
+}
+
+// The recorded requests that one of `replicas` gets, at the wished rate. A load balancer sends every replica
+// its turn. The counted requests are whole rounds of the recording, so that each part of it has its own
+// weight. A recording that is played only once has no warm-up, because that would drop a part of it.
+Replay ReplayOf(const Traffic& traffic, int replicas, const EstimateOptions& options) {
   const std::vector<Arrival>& recorded = *traffic.recorded;
-  const auto count = static_cast<double>(recorded.size());
-  const Nanos first = recorded.front().at;
+  const auto size = static_cast<int64_t>(recorded.size());
+  const auto count = static_cast<double>(size);
+  const int64_t share = (size + replicas - 1) / replicas;
+  auto warm_up = static_cast<int64_t>(kWarmUp * static_cast<double>(options.requests));
+  const int64_t rounds = std::max<int64_t>(1, (options.requests - warm_up + share - 1) / share);
+  if (rounds == 1) warm_up = 0;
+  int64_t counted = (rounds * size + replicas - 1) / replicas;
+  int64_t begin = 0;
+  Replay replay;
+  if (share > options.max_recorded) {
+    counted = options.max_recorded;
+    const int64_t window = counted * replicas;
+    begin = static_cast<int64_t>(BusiestStretch(recorded, static_cast<size_t>(window)));
+    replay.share = static_cast<double>(window) / count;
+  }
+  const Nanos first = recorded[static_cast<size_t>(begin)].at;
   // The gap behind the last request is as long as the mean one.
-  const Nanos length = (recorded.back().at - first) * (count / (count - 1));
+  const Nanos length = (recorded.back().at - recorded.front().at) * (count / (count - 1));
   const double faster = count / traffic.rate * 1e9 / length.count();
   auto made = std::make_shared<std::vector<Arrival>>();
-  for (int64_t number = 0; static_cast<int64_t>(made->size()) < requests; number += replicas) {
-    const int64_t round = number / static_cast<int64_t>(recorded.size());
-    Arrival arrival = recorded[static_cast<size_t>(number % static_cast<int64_t>(recorded.size()))];
+  made->reserve(static_cast<size_t>(warm_up + counted));
+  for (int64_t turn = 0; turn < warm_up + counted; ++turn) {
+    const int64_t number = begin + turn * replicas;
+    const int64_t round = number / size;
+    Arrival arrival = recorded[static_cast<size_t>(number % size)];
     arrival.at = ((arrival.at - first + length * static_cast<double>(round)) * faster).Whole();
     made->push_back(arrival);
   }
-  return made;
+  replay.arrivals = std::move(made);
+  replay.counted = static_cast<size_t>(warm_up);
+  return replay;
 }
 
 }  // namespace
@@ -94,15 +134,19 @@ Estimate EstimateOf(const MeasuredModel& model, const Traffic& traffic, const Co
   stream.buckets = traffic.mix;
   stream.deadline = goal.deadline == kNever ? kNever : std::max(Nanos(1), goal.deadline - model.outside);
   Simulation::Options run;
+  Estimate estimate;
   run.until = FromSeconds(static_cast<double>(options.requests) / rate);
+  run.ledger.from = (run.until * kWarmUp).Whole();
   if (traffic.recorded != nullptr) {
-    stream.recorded = Replay(traffic, configuration.replicas, options.requests);
-    run.until = stream.recorded->back().at + Nanos(1);
+    const Replay replay = ReplayOf(traffic, configuration.replicas, options);
+    stream.recorded = replay.arrivals;
+    run.until = replay.arrivals->back().at + Nanos(1);
+    run.ledger.from = (*replay.arrivals)[replay.counted].at;
+    estimate.replayed = replay.share;
   }
+  run.ledger.to = run.until;
   run.streams = {stream};
   run.seed = options.seed;
-  run.ledger.from = (run.until * kWarmUp).Whole();
-  run.ledger.to = run.until;
 
   const int cores = model.threads * configuration.instances;
   auto policy = std::make_unique<SchedulerPolicy>(SchedulerOptions{.cores = cores},
@@ -121,7 +165,6 @@ Estimate EstimateOf(const MeasuredModel& model, const Traffic& traffic, const Co
   const Nanos span = run.ledger.to - run.ledger.from;
   const auto all = static_cast<double>(ledger.all().total());
   const auto share = [all](int64_t count) { return all == 0 ? 0 : static_cast<double>(count) / all; };
-  Estimate estimate;
   estimate.requests = ledger.all().total();
   estimate.answered = share(ledger.latency().count());
   estimate.queue_full = share(counter.queue_full());

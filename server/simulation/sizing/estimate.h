@@ -76,14 +76,21 @@ struct Estimate {
   // What the metric saccade_demand says of a replica: the share of its instances that requests ask for.
   double demand = 0;
   double mean_batch = 0;
+  // Number of requests of one replica that were counted.
   int64_t requests = 0;
+  // Share of the recorded requests that the replicas got; below 1 these were the busiest stretch of them.
+  double replayed = 1;
 
   bool Meets(const LatencyGoal& goal) const { return p99 <= goal.p99; }
 };
 
 struct EstimateOptions {
-  // Number of simulated requests.
+  // Number of requests of one replica that are simulated. Recorded requests are repeated until there are
+  // about so many. If the replica's share of a recording is larger, all of the share is played, once.
   int64_t requests = 30'000;
+  // Maximum number of recorded requests of one replica. Of a longer recording, only the busiest stretch is
+  // played: the requests in a row that arrived in the shortest time.
+  int64_t max_recorded = 300'000;
   uint64_t seed = 1;
 };
 

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace saccade::server::simulation {
 namespace {
@@ -135,6 +138,63 @@ TEST(EstimateTest, RecordedTrafficIsReplayed) {
   const Estimate faster =
       EstimateOf(model, {.rate = 20, .mix = {0.5, 0.5}, .recorded = recorded}, kOne, {}, {.requests = 1000});
   EXPECT_NEAR(faster.busy, 0.4, 0.01);
+}
+
+// Appends `count` requests with equal gaps, the first of them a gap after the last of `arrivals`.
+void AppendEvenly(int count, double rate, std::vector<Arrival>* arrivals) {
+  const Nanos last = arrivals->empty() ? Nanos() : arrivals->back().at;
+  for (int i = 1; i <= count; ++i) arrivals->push_back({.at = last + FromSeconds(i / rate)});
+}
+
+// The parts of a recording are so many requests at so many per second. It is played as fast as it was
+// recorded.
+Traffic Recorded(const std::vector<std::pair<int, double>>& parts) {
+  auto recorded = std::make_shared<std::vector<Arrival>>();
+  for (const auto& [count, rate] : parts) AppendEvenly(count, rate, recorded.get());
+  const double rate =
+      static_cast<double>(recorded->size() - 1) * 1e9 / (recorded->back().at - recorded->front().at).count();
+  return {.rate = rate, .recorded = recorded};
+}
+
+TEST(EstimateTest, AllOfARecordingIsPlayed) {
+  const MeasuredModel model = ModelOf(Nanos(), 20 * kMillisecond, 1);
+  const LatencyGoal goal = {.p99 = 200 * kMillisecond};
+  // One replica computes 50 per second.
+  const Traffic traffic = Recorded({{30'000, 10}, {30'000, 100}});
+  const Estimate one = EstimateOf(model, traffic, kOne, goal);
+  EXPECT_EQ(one.requests, 60'000);
+  EXPECT_EQ(one.replayed, 1);
+  EXPECT_FALSE(one.Meets(goal));
+  EXPECT_GT(one.queue_full, 0.05);
+  Configuration three = kOne;
+  three.replicas = 3;
+  const Estimate enough = EstimateOf(model, traffic, three, goal);
+  EXPECT_TRUE(enough.Meets(goal));
+  EXPECT_EQ(enough.requests, 40'000) << "two whole rounds of 20,000";
+}
+
+TEST(EstimateTest, TheBeginningOfARecordingThatIsPlayedOnceCounts) {
+  const MeasuredModel model = ModelOf(Nanos(), 20 * kMillisecond, 1);
+  const LatencyGoal goal = {.p99 = 200 * kMillisecond};
+  const Estimate estimate =
+      EstimateOf(model, Recorded({{100, 100}, {900, 10}}), kOne, goal, {.requests = 1000});
+  EXPECT_EQ(estimate.requests, 1000);
+  EXPECT_GT(ToMilliseconds(estimate.p99), 800);
+}
+
+TEST(EstimateTest, OfALongRecordingTheBusiestStretchIsPlayed) {
+  const MeasuredModel model = ModelOf(Nanos(), 20 * kMillisecond, 1);
+  const LatencyGoal goal = {.p99 = 200 * kMillisecond};
+  const Traffic traffic = Recorded({{2000, 10}, {1000, 45}, {2000, 10}});
+  for (const int replicas : {1, 2}) {
+    Configuration configuration = kOne;
+    configuration.replicas = replicas;
+    const Estimate estimate =
+        EstimateOf(model, traffic, configuration, goal, {.requests = 300, .max_recorded = 400});
+    EXPECT_EQ(estimate.requests, 400);
+    EXPECT_DOUBLE_EQ(estimate.replayed, 400.0 * replicas / 5000);
+    EXPECT_NEAR(estimate.busy, 0.9 / replicas, 0.02) << replicas;
+  }
 }
 
 TEST(EstimateTest, SlowerPassesOfABucketCount) {
