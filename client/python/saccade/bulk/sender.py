@@ -186,7 +186,7 @@ class Sender:
 
     async def task(self) -> rows.Task:
         """Returns how the model's task is sent. Waits like `model`."""
-        return rows.task_of(await self.model())
+        return rows.task_of(await self.model(), self._question)
 
     async def row(self, item: Item) -> rows.Row:
         """Returns the input's row. Raises BulkError if the job cannot go on."""
