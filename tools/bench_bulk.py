@@ -211,7 +211,8 @@ def page(rows, arguments):
         "at the end. A daemon serves one demo model. `saccade bench` sends JPEGs in a closed loop, with the number of requests in flight that",
         "gave the most answers; `saccade bulk` sends as many files of the same kind to the same daemon. They take turns, and the table has",
         "medians. `in the middle` is the rate from a tenth to nine tenths of the answers. Clients and daemon share the cores, so a client's processor time is",
-        "missing to the daemon.", "",
+        "missing to the daemon. A job has one daemon here, so its ratio to the sum of the daemons' own goodput is a ratio to the goodput of one. Jobs",
+        "on Spark, and on more than one machine, were not measured.", "",
         f"**{reached} of {jobs} jobs reach {GOAL} of `saccade bench` in the middle**, which is the goal.", "", table(HEAD, rows), ""])
 
 

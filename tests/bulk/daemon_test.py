@@ -17,7 +17,7 @@ import pytest
 from conftest import MODEL
 from contents import check_each_once, rows_of, write_files
 from processes import after_parts, await_end, processes
-from saccade.bulk import BulkError, Job, run
+from saccade.bulk import BulkError, Job, keeper, run
 from saccade.bulk.daemons import Lease
 from saccade.bulk.engines import Service
 from saccade.bulk.keeper import keep
@@ -171,6 +171,60 @@ def test_a_daemon_that_does_not_start_ends_the_job_with_its_last_lines(tmp_path,
     with pytest.raises(BulkError, match="the daemon does not start") as error:
         run(job_of(tmp_path, Service(command=(*command, str(tmp_path))), write_files(tmp_path / "in", 2)))
     assert said in str(error.value)
+
+
+def test_an_input_that_ends_the_daemon_does_not_end_the_job(tmp_path):
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    for number in range(30):
+        (inputs / f"{number:05}.jpg").write_bytes(b"x" * (number + 1))
+    program = str(pathlib.Path(__file__).with_name("mortal.py"))
+    service = Service(command=(sys.executable, program, "127.0.0.1:0", str(tmp_path / "record"), "13"))
+    report = run(job_of(tmp_path, service, inputs))
+    assert (report.inputs, report.failed) == (30, 1)
+    rows = rows_of(tmp_path / "out")
+    check_each_once(rows, 30)
+    (lost,) = [row for row in rows if row["error_code"]]
+    assert lost["key"] == "00012.jpg" and "and once more when it was sent alone" in lost["error"]
+    await_end(program, str(tmp_path))
+
+
+# A daemon that is ready at its first starts until its address is there, and then ends. Later it does not start.
+SHORT_LIVED = """
+import http.server, os, sys, threading
+folder, lives = sys.argv[1], int(sys.argv[2])
+with open(os.path.join(folder, "starts"), "a+") as starts:
+    starts.write("x")
+    starts.seek(0)
+    if len(starts.read()) > lives:
+        print("no life is left")
+        os._exit(4)
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+port = server.server_address[1]
+print(f"listening grpc=127.0.0.1:{port} http=127.0.0.1:{port}", flush=True)
+while not os.path.exists(os.path.join(folder, "address")):
+    os.sched_yield()
+os._exit(1)
+"""
+
+
+def test_a_keeper_gives_up_only_a_daemon_that_does_not_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeper, "_FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(keeper, "_MAX_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(keeper, "_LOOK_SECONDS", 0.01)
+    with open(tmp_path / "leases", "a") as lease:
+        fcntl.flock(lease, fcntl.LOCK_SH)
+        keep(str(tmp_path), [sys.executable, "-c", SHORT_LIVED, str(tmp_path), "7"])
+    # Seven ends after the daemon was ready, and then five starts that failed.
+    assert (tmp_path / "starts").read_text() == "x" * 12
+    assert (tmp_path / "failed").read_text() == "saccaded ended with code 4; its last lines:\nno life is left"
 
 
 # A daemon that loads until it is ended. Opening a pipe waits for the other side.

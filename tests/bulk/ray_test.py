@@ -1,7 +1,9 @@
 """A job on a cluster of three Ray nodes on this machine, each with a daemon of its own. A daemon and a node are
 killed, and the disk of the output fills. Which cluster a job joins."""
 
+import dataclasses
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 import ray
@@ -20,6 +23,7 @@ from daemon_test import job_of
 from full_disk import check_full_disk
 from processes import after_parts, processes
 from saccade.bulk import BulkError, run
+from saccade.bulk.engines import Service
 from saccade.bulk.plan import Question
 from sender_test import job_of as job_of_stand_in
 from tools.rollout.network import free_port
@@ -103,12 +107,41 @@ def cluster():
     # that pass on the workers' output are left out.
     head = {**next(nodes), "num_cpus": 0, "include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
     made = ray.cluster_utils.Cluster(initialize_head=True, head_node_args=head)
-    made.nodes_of_test = [made.add_node(num_cpus=1, **next(nodes)) for _ in range(3)]
+    # Each has room for two workers, so that they are on different nodes only if they are placed so.
+    made.nodes_of_test = [made.add_node(num_cpus=2, **next(nodes)) for _ in range(3)]
     made.wait_for_nodes(RAY_SECONDS)
     ray.init(address=made.address, log_to_driver=False)
     yield made
     ray.shutdown()
     made.shutdown()
+
+
+@dataclasses.dataclass(frozen=True)
+class NotedService(Service):
+    """Each worker leaves a file with its node's name in the folder."""
+
+    folder: str = ""
+
+    def connections(self, job, machine, number=0):
+        pathlib.Path(self.folder, f"{machine}-{number}").touch()
+        return super().connections(job, machine, number)
+
+
+def test_every_node_has_one_worker(cluster, tmp_path, stand_in):
+    workers = tmp_path / "workers"
+    workers.mkdir()
+    all_there, end = threading.Event(), time.monotonic() + RAY_SECONDS
+
+    def held(content, attempt):
+        # No input has an answer before all workers are there.
+        while not all_there.wait(0.05):
+            if len(list(workers.iterdir())) >= 3 or time.monotonic() > end:
+                all_there.set()
+
+    stand_in.plan = held
+    run(job_of_stand_in(tmp_path, stand_in, engine="ray", service=NotedService((stand_in.address,), folder=str(workers))))
+    nodes = [path.name.rpartition("-")[0] for path in workers.iterdir()]
+    assert len(nodes) == 3 and len(set(nodes)) == 3, nodes
 
 
 def test_a_failure_of_the_job_is_told_as_on_one_machine(cluster, tmp_path, service):

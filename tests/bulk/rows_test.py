@@ -11,6 +11,7 @@ import pytest
 from contents import check_each_once, rows_of, write_parquet
 from saccade.bulk import BulkError, run
 from saccade.bulk.worker import Limits
+from saccade.masks import encode_values
 from saccade.v1 import vision_pb2 as pb
 from sender_test import job_of
 
@@ -48,6 +49,47 @@ def test_keypoints_are_coco_s(tmp_path, stand_in):
     assert first["keypoints"] == [3.5, 4.25, 2, -2.0, 40.5, 1, 0, 0, 0, 1.5, 2.5, 2]
     assert first["num_keypoints"] == 3
     assert "keypoints" not in second and "num_keypoints" not in second
+
+
+def test_the_area_of_an_annotation_is_that_of_its_mask(tmp_path, stand_in):
+    inside = numpy.zeros((32, 48), bool)
+    inside[4:14, 5:25] = True
+    inside[6:8, 7:9] = False
+
+    def fill(answer, content):
+        person(answer, content)
+        first = answer.detections.detections[0]
+        first.mask.height, first.mask.width = inside.shape
+        first.mask.counts, first.mask.area = encode_values(inside)[True], int(inside.sum())
+
+    stand_in.task, stand_in.fill = "detection", fill
+    output = tmp_path / "found.json"
+    run(dataclasses.replace(job_of(tmp_path, stand_in, count=1), output=str(output)))
+    first, second = pycocotools.coco.COCO(str(output)).loadAnns([1, 2])
+    assert first["area"] == inside.sum() == pycocotools.mask.area(first["segmentation"])
+    # Without a mask it is the box's.
+    assert "segmentation" not in second and second["area"] == 10 * 20
+
+
+@pytest.mark.parametrize("task", ["segmentation", "embedding"])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"score_threshold": 0.0}, "--score-threshold"), ({"top_k": 3}, "--top-k"),
+     ({"score_threshold": 0.5, "top_k": 3}, "--score-threshold and --top-k")],
+)
+def test_options_without_an_effect_on_the_task_are_rejected_before_anything_is_sent(tmp_path, stand_in, task, options, said):
+    stand_in.task = task
+    job = job_of(tmp_path, stand_in, count=1)
+    with pytest.raises(BulkError) as failure:
+        run(dataclasses.replace(job, question=dataclasses.replace(job.question, **options)))
+    assert str(failure.value).startswith(f"{said} would have no effect: model any has the task {task}; expected one of "
+                                         "classification, detection, actions; leave it out")
+    assert not stand_in.attempts
+
+
+def test_options_for_scores_are_taken_where_there_are_scores(tmp_path, stand_in):
+    job = job_of(tmp_path, stand_in, count=1)
+    assert run(dataclasses.replace(job, question=dataclasses.replace(job.question, score_threshold=0.5, top_k=3))).failed == 0
 
 
 @pytest.mark.parametrize("size", [(20, 30), (300, 400)], ids=["small", "large"])

@@ -1,8 +1,12 @@
 """How a job treats what daemons answer, against a stand-in that answers as told."""
 
+import contextlib
 import dataclasses
 import logging
+import pathlib
 import random
+import subprocess
+import sys
 import threading
 import types
 
@@ -179,6 +183,80 @@ def test_a_daemon_that_stays_away_ends_the_job_and_the_same_job_goes_on_later(tm
     check_rows(tmp_path, 100)
     # What was complete was not sent again.
     assert {stand_in.attempts[b"x" * (index + 1)] for index in complete} == {1}
+
+
+@contextlib.contextmanager
+def mortal(tmp_path, *deadly):
+    """A daemon that ends of inputs of these sizes, and is started again at the same address. Yields the address."""
+    program, starting, over, running = str(pathlib.Path(__file__).with_name("mortal.py")), threading.Lock(), [], []
+
+    def start(address):
+        command = [sys.executable, program, address, str(tmp_path / "record"), *map(str, deadly)]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+
+    start("127.0.0.1:0")
+    address = running[0].stdout.readline().split()[1].removeprefix("grpc=")
+
+    def restart():
+        while running[-1].wait() == 1:
+            with starting:
+                if over:
+                    return
+                start(address)
+
+    restarter = threading.Thread(target=restart)
+    restarter.start()
+    try:
+        yield address
+    finally:
+        with starting:
+            over.append(True)
+            running[-1].terminate()
+        restarter.join()
+        for one in running:
+            one.stdout.close()
+
+
+def record(tmp_path):
+    return (tmp_path / "record").read_text().splitlines()
+
+
+def test_an_input_that_ends_the_daemon_is_sent_alone_and_becomes_a_row(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(sender, "_RECONNECT_SECONDS", 0.0)
+    caplog.set_level(logging.INFO, "saccade.bulk")
+    with mortal(tmp_path, 20, 21) as address:
+        report = run(job_of(tmp_path, service=Service((address,)), limits=Limits(max_in_flight=8)))
+    assert report.failed == 2
+    rows = check_rows(tmp_path, 100, without=(19, 20))
+    for index in (19, 20):
+        assert rows[index]["error_code"] == "UNAVAILABLE"
+        assert rows[index]["error"].startswith("the daemon ended 3 times while this input was in flight, and once more when it "
+                                               "was sent alone (")
+    came = record(tmp_path)
+    for size in ("20", "21"):
+        # The other one may have ended the daemon before this one was read.
+        attempts = [line for line in came if line.split()[0] == size]
+        assert len(attempts) <= 4 and attempts[-1] == f"{size} alone", came
+    said = [record.getMessage() for record in caplog.records if "given up" in record.getMessage()]
+    assert sorted(said) == [f"input {number:04}.jpg is given up, because the daemon ends when it is sent" for number in (19, 20)]
+
+
+def test_a_job_whose_daemon_ends_of_every_input_ends_and_can_go_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(sender, "_RECONNECT_SECONDS", 0.0)
+    monkeypatch.setattr(sender, "_MAX_ENDS_IN_A_ROW", 3)
+    with mortal(tmp_path, *range(1, 11)) as address:
+        with pytest.raises(BulkError, match="ended 3 times in a row without an answer, the last time with input 00.*its log says why"):
+            run(job_of(tmp_path, service=Service((address,)), count=10))
+    with mortal(tmp_path) as address:
+        assert run(job_of(tmp_path, service=Service((address,)), count=10)).failed == 0
+    check_rows(tmp_path, 10)
+
+
+def test_a_daemon_that_rejects_a_request_itself_has_not_ended(tmp_path, stand_in):
+    # As one that is draining, more often than an end is taken for an input's fault.
+    stand_in.plan = lambda content, attempt: failed(grpc.StatusCode.UNAVAILABLE, "draining") if attempt < 6 else None
+    assert run(job_of(tmp_path, stand_in, count=2)).failed == 0
+    check_rows(tmp_path, 2)
 
 
 def test_patience_begins_with_the_first_failure_not_with_the_last_answer(tmp_path, stand_in, monkeypatch):

@@ -30,7 +30,7 @@ class StandIn(vision_pb2_grpc.VisionServicer):
     """A classifier whose class is the number of bytes. `plan(content, attempt)` returns None, or a status to fail with;
     `fill(answer, content)` sets another result. An answer takes `seconds`; more requests than `room` at once are rejected."""
 
-    def __init__(self):
+    def __init__(self, address="127.0.0.1:0"):
         self.plan = lambda content, attempt: None
         self.fill = lambda answer, content: answer.classification.classes.add(
             index=len(content), label="size", probability=1.0)
@@ -45,10 +45,10 @@ class StandIn(vision_pb2_grpc.VisionServicer):
         self.answered = collections.Counter()
         self.attempts = collections.Counter()
         self.most_at_once = 0
-        self._at_once = 0
+        self.at_once = 0
         self._lock = threading.Lock()
         self._server = None
-        self.start("127.0.0.1:0")
+        self.start(address)
 
     def start(self, address):
         self._server = grpc.server(futures.ThreadPoolExecutor(64))
@@ -74,11 +74,11 @@ class StandIn(vision_pb2_grpc.VisionServicer):
 
     def Predict(self, request, context):
         with self._lock:
-            self._at_once += 1
-            self.most_at_once = max(self.most_at_once, self._at_once)
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
             attempt = self.attempts[request.encoded]
             self.attempts[request.encoded] += 1
-            is_full = self._at_once > self.room
+            is_full = self.at_once > self.room
         try:
             status = overloaded(0.002) if is_full else self.plan(request.encoded, attempt)
             if status is not None:
@@ -92,4 +92,4 @@ class StandIn(vision_pb2_grpc.VisionServicer):
             return answer
         finally:
             with self._lock:
-                self._at_once -= 1
+                self.at_once -= 1

@@ -146,3 +146,51 @@ async def test_a_free_place_wakes_nobody_else():
     assert woken == [1]
     for one in waiting:
         one.cancel()
+
+
+@on_loop
+async def test_a_request_that_is_to_be_alone_is_alone_and_comes_next():
+    window, entered = Window(2), []
+
+    async def enter(name, alone=False):
+        await window.enter(alone)
+        entered.append(name)
+
+    await enter("a")
+    await enter("b")
+    tasks = [asyncio.ensure_future(enter(*given)) for given in (("c",), ("d",), ("first", True), ("second", True))]
+    await settled()
+    window.leave()
+    await settled()
+    # One is in flight still.
+    assert entered == ["a", "b"]
+    for expected in (["first"], ["first", "second"], ["first", "second", "c", "d"]):
+        window.leave()
+        await settled()
+        assert entered == ["a", "b", *expected]
+    await asyncio.gather(*tasks)
+
+
+@on_loop
+async def test_one_that_no_longer_waits_to_be_alone_holds_nobody_back():
+    window = Window(2)
+    await window.enter()
+    alone = asyncio.ensure_future(window.enter(alone=True))
+    await settled()
+    other = asyncio.ensure_future(window.enter())
+    await settled()
+    assert not other.done()
+    alone.cancel()
+    assert await other == 1
+
+
+@on_loop
+async def test_a_lonely_place_given_to_one_that_is_cancelled_in_the_same_round_is_free_again():
+    window = Window(2)
+    await window.enter()
+    alone = asyncio.ensure_future(window.enter(alone=True))
+    others = [asyncio.ensure_future(window.enter()) for _ in range(2)]
+    await settled()
+    window.leave()
+    alone.cancel()
+    assert await asyncio.gather(*others) == [2, 3]

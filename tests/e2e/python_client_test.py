@@ -480,6 +480,26 @@ def test_an_asynchronous_client_that_is_closed_makes_no_calls(saccade, scripted)
     asyncio.run(run())
 
 
+def test_a_client_that_is_closed_makes_no_calls(saccade, scripted, monkeypatch):
+    handler, address = scripted()
+    client = saccade.Client(address)
+    assert client.models() == []
+    client.close()
+    calls = (client.models, lambda: client.model("m"), lambda: client.classify("m", b"picture"),
+             lambda: client.restore("m", volume_of("uint8")), lambda: next(client.stream([saccade.Classify("m", b"picture")])))
+    for call in calls:
+        with pytest.raises(saccade.Cancelled, match="the client was closed; make another one"):
+            call()
+    assert len(handler.metadata) == 1
+    # It may be closed between the check and the call.
+    other = saccade.Client(address)
+    check = other._check_open
+    checks = iter([lambda: other.close(), check])
+    monkeypatch.setattr(other, "_check_open", lambda: next(checks)())
+    with pytest.raises(saccade.Cancelled, match="the client was closed; make another one"):
+        other.models()
+
+
 def test_closing_ends_the_pause_before_a_retry(saccade, scripted, monkeypatch):
     from saccade.retry import Attempts
 

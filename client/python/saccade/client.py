@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from saccade import answers, inputs, requests, types, volumes
 from saccade.calls import Options, asks, vision_of
+from saccade.errors import Cancelled
 from saccade.requests import Request
 from saccade.retry import Attempts
 from saccade.streams import Exchange, StreamItem
@@ -71,6 +72,7 @@ class Client(Options):
         """
 
         def open_stream(messages: Iterator[pb.PredictStreamRequest]) -> Any:
+            self._check_open()
             return self._vision.PredictStream(messages, timeout=timeout, metadata=self._metadata)
 
         exchange = Exchange(open_stream, requests, in_flight, self._timeout_of, self._error_of)
@@ -115,6 +117,10 @@ class Client(Options):
         """Returns one model version; 0 selects the highest that is ready. Raises NotFound if it is unknown."""
         return answers.model(self._unary(self._vision.GetModel, requests.model(name, version), timeout))
 
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise Cancelled("the client was closed; make another one", grpc.StatusCode.CANCELLED)
+
     def _unary(self, method: Callable[..., Any], request: object, timeout: float | None) -> Any:
         return self._attempts(
             lambda left: method(request, timeout=left, metadata=self._metadata), self._short_attempts(timeout)
@@ -122,8 +128,13 @@ class Client(Options):
 
     def _attempts(self, attempt: Callable[[float | None], T], attempts: Attempts) -> T:
         while True:
+            self._check_open()
             try:
                 result = attempt(attempts.timeout())
+            except ValueError:
+                # gRPC raises it if the channel was closed since the check.
+                self._check_open()
+                raise
             except grpc.RpcError as failure:
                 error = self._error_of(failure)
                 if self._closed.wait(attempts.pause(error, given_up=self._closed.is_set())):

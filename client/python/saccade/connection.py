@@ -178,7 +178,7 @@ class Connection:
         elif "Socket closed" in text and "last error" in text:
             # The only sign of a daemon that requires TLS or a client certificate: it closes the connection before any
             # data was exchanged.
-            wants = "TLS" if self.tls is None else "another client certificate"
+            wants = "TLS" if self.tls is None else "another client certificate, such as one that has not expired"
             return self._as(Unavailable, f"{self.address} closed the connection at once; it may require {wants}", error)
         else:
             return error

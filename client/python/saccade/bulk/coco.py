@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from saccade.bulk.failures import BulkError, not_written
 from saccade.bulk.plan import Plan
+from saccade.masks import runs_of
 
 _ROWS_AT_ONCE = 256
 # Least score of a keypoint that counts as visible.
@@ -47,6 +48,8 @@ def _annotation(index: int, number: int, found: dict[str, Any]) -> dict[str, Any
             "bbox": [left, top, width, height], "area": width * height, "iscrowd": 0}
     if found["mask"] is not None:
         made["segmentation"] = found["mask"]
+        # The runs are outside the mask and inside it in turn.
+        made["area"] = sum(runs_of(found["mask"]["counts"])[1::2])
     if found["keypoints"]:
         made["keypoints"] = _keypoints(found["keypoints"])
         made["num_keypoints"] = sum(visible > 0 for visible in made["keypoints"][2::3])

@@ -30,8 +30,8 @@ def _parser() -> argparse.ArgumentParser:
     add("-o", "--output", required=True, help="folder for Parquet files, or a .json file for detections as COCO")
     add("--model", required=True, help="name of the model")
     add("--model-version", type=bounded(int, 0, 2**31 - 1), default=0, help="0 is the newest that is ready")
-    add("--score-threshold", type=bounded(float, 0, 1), help="leave out results with a lower score or probability")
-    add("--top-k", type=bounded(int, 0, 1000), default=0, help="most results per input; 0 is the model's own bound")
+    add("--score-threshold", type=bounded(float, 0, 1), help="leave out results with a lower score or probability; for classification, detection and actions")
+    add("--top-k", type=bounded(int, 0, 1000), default=0, help="most results per input; 0 is the model's own bound; for classification, detection and actions")
     add("--no-masks", action="store_true", help="leave masks out")
     add("--priority", type=bounded(int, -100, 100), default=-100,
         help="of the requests; the default gives way to everything else")

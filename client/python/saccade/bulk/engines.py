@@ -193,7 +193,7 @@ def _process_on_ray(work: Work, entries: list[plan.Entry]) -> None:
             _RayWorker,
             fn_constructor_args=(work,),
             batch_size=_SHARDS_PER_TASK,
-            # Ray spreads the actors over the nodes.
+            # Ray Data asks for the strategy SPREAD: Ray places the actors on different nodes as far as it can.
             compute=ray.data.ActorPoolStrategy(size=nodes),
             num_cpus=1,
         )

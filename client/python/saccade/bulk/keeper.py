@@ -27,9 +27,13 @@ LISTENING = re.compile(r"listening grpc=(\S+:\d+) http=(\S+:\d+)")
 _LOOK_SECONDS = 0.2
 # A worker that ends is often followed by another.
 _IDLE_SECONDS = 5.0
+# Starts in a row that fail before the daemon is ready, after which the keeper gives up.
 _MAX_FAILURES = 5
+# Seconds before the daemon is started again. They double with each end, up to the longest.
+_FIRST_PAUSE_SECONDS = 0.5
 _MAX_PAUSE_SECONDS = 10.0
-# A daemon that served this long has started well; its end is not counted with earlier ones.
+_MAX_DOUBLINGS = 10
+# The end of a daemon that served this long is followed by the first pause again.
 _SERVED_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 _LOCK_ATTEMPTS = 10
@@ -129,9 +133,10 @@ class Leases:
 
 
 def keep(folder: str, command: list[str]) -> None:
-    """Runs the daemon until no worker needs it, or until it failed too often."""
+    """Runs the daemon until no worker needs it, or until it failed too often to start. A daemon that ends after it was ready
+    is started again however often: an input may have ended it, and the workers give such inputs up."""
     address, failed = os.path.join(folder, "address"), os.path.join(folder, "failed")
-    leases, failures = Leases(os.path.join(folder, "leases")), 0
+    leases, failures, ends = Leases(os.path.join(folder, "leases")), 0, 0
     # An earlier keeper that was killed has left its daemon's.
     _remove(address)
     while True:
@@ -148,11 +153,12 @@ def keep(folder: str, command: list[str]) -> None:
         finally:
             _remove(address)
             daemon.stop()
-        failures = 1 if told and time.monotonic() - daemon.started > _SERVED_SECONDS else failures + 1
+        failures = 0 if told else failures + 1
+        ends = 1 if told and time.monotonic() - daemon.started > _SERVED_SECONDS else ends + 1
         if failures == _MAX_FAILURES:
             write(failed, daemon.why())
             return
-        time.sleep(min(_MAX_PAUSE_SECONDS, 0.5 * 2 ** (failures - 1)))
+        time.sleep(min(_MAX_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(ends - 1, _MAX_DOUBLINGS)))
 
 
 def _is_first(lock: IO[str]) -> bool:

@@ -26,6 +26,8 @@ class Task:
     # The fields of one element of the column, as name and type of pyarrow.
     fields: Callable[[Any], list[tuple[str, Any]]]
     results: Callable[[Any], list[Row]]
+    # True if the daemon leaves out results by score, and all but the best.
+    has_scores: bool
     # True if `results` takes so long for the answer that an event loop should leave it to a thread.
     is_slow: Callable[[Any], bool] = lambda answer: False
 
@@ -115,18 +117,20 @@ def _keypoints(arrow: Any) -> Any:
 
 
 _TASKS = {
-    "classification": Task(_classify, lambda arrow: [*_named(arrow), ("probability", arrow.float32())], _classes),
+    "classification": Task(_classify, lambda arrow: [*_named(arrow), ("probability", arrow.float32())], _classes, True),
     "detection": Task(
         _detect,
         lambda arrow: [*_named(arrow), ("score", arrow.float32()), ("box", arrow.list_(arrow.float32())),
                        ("mask", _mask(arrow)), ("keypoints", _keypoints(arrow))],
         _detections,
+        has_scores=True,
     ),
     "segmentation": Task(
         _segment,
         lambda arrow: [*_named(arrow), ("pixels", arrow.int64()), ("fraction", arrow.float64()),
                        ("mask", _mask(arrow))],
         _areas,
+        has_scores=False,
         is_slow=lambda answer: answer.label_map is not None and answer.label_map.size > _PIXELS_OF_A_SLOW_MAP,
     ),
     "actions": Task(
@@ -134,22 +138,33 @@ _TASKS = {
         lambda arrow: [*_named(arrow), ("score", arrow.float32()), ("start_seconds", arrow.float64()),
                        ("end_seconds", arrow.float64())],
         _actions,
+        has_scores=True,
     ),
-    "embedding": Task(_embed, lambda arrow: [("values", arrow.list_(arrow.float32()))], _values),
+    "embedding": Task(_embed, lambda arrow: [("values", arrow.list_(arrow.float32()))], _values, False),
 }
 
 # Commands for tasks whose results are files, or whose inputs are not single pictures.
 _INSTEAD = {"depth": "saccade depth", "stereo": "saccade stereo", "restoration": "saccade restore"}
 
 
-def task_of(model: types.Model) -> Task:
+def task_of(model: types.Model, question: Question) -> Task:
+    """Raises BulkError if the task cannot be asked for in bulk, or has no use for an option of the question."""
     if model.task not in _TASKS:
         instead = f"; use {_INSTEAD[model.task]} -o FOLDER" if model.task in _INSTEAD else ""
         raise BulkError(
             f"model {model.name} has the task {model.task}; a bulk job sends one picture or one clip at a time, for "
             f"{', '.join(_TASKS)}{instead}"
         )
-    return _TASKS[model.task]
+    task = _TASKS[model.task]
+    given = {"--score-threshold": question.score_threshold is not None, "--top-k": question.top_k != 0}
+    unused = " and ".join(flag for flag, is_given in given.items() if is_given and not task.has_scores)
+    if unused:
+        scored = ", ".join(name for name, one in _TASKS.items() if one.has_scores)
+        raise BulkError(
+            f"{unused} would have no effect: model {model.name} has the task {model.task}; expected one of {scored}; leave it "
+            "out, and name a new output if the job had it before"
+        )
+    return task
 
 
 def schema(task: Task) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
@@ -32,10 +33,23 @@ _GONE = (errors.Unavailable, errors.Cancelled)
 # Failures that the input may have caused itself, and the attempts before it is given up. UNKNOWN comes from proxies.
 _REPEATED = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
 _ATTEMPTS = 3
+# What gRPC, or a proxy, says of a request whose connection ended while it was in flight. If it cannot connect, it names the
+# "last error" of connecting.
+_LOST = re.compile("Socket closed|Connection reset|Broken pipe|Stream removed|connection termination")
+# An input that was in flight at so many ends of the daemon is sent alone.
+_ENDS = 3
+# Ends of the daemon without an answer in between, after which the job ends: the daemon would end of every input.
+_MAX_ENDS_IN_A_ROW = 100
 _LOOK_SECONDS = 0.05
 # gRPC waits longer and longer between its own attempts to connect; a new connection starts afresh.
 _RECONNECT_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 10.0
+
+
+def _is_lost(failure: errors.SaccadeError) -> bool:
+    """Returns whether the connection ended while the request was in flight, as it does if the daemon ends."""
+    text = failure.message
+    return isinstance(failure, errors.Unavailable) and "last error" not in text and _LOST.search(text) is not None
 
 
 def _pause_of(failure: errors.SaccadeError) -> float | None:
@@ -135,6 +149,9 @@ class Sender:
         self._failing_since: float | None = None
         # The value of `_failing_since` for which it was logged that nothing is answered.
         self._told: float | None = None
+        # How often a connection ended with requests in flight: in all, and since the last answer.
+        self._ends = 0
+        self._ends_in_a_row = 0
         self._model: types.Model | None = None
         self._asking = asyncio.Lock()
         self._reconnecting = asyncio.Lock()
@@ -151,7 +168,7 @@ class Sender:
             while self._model is None:
                 try:
                     async with self._connection as client:
-                        model = await client.model(self._question.model, self._question.version, timeout=10)
+                        model = await self._ask_for_model(client)
                     if model.state != types.ModelState.READY:
                         raise errors.Unavailable(f"model {model.name} is {model.state.value}: {model.reason}",
                                                  grpc.StatusCode.UNAVAILABLE)
@@ -164,30 +181,42 @@ class Sender:
                     pause = min(_MAX_PAUSE_SECONDS, pause * 2)
         return self._model
 
+    async def _ask_for_model(self, client: AsyncClient) -> types.Model:
+        return await client.model(self._question.model, self._question.version, timeout=10)
+
     async def task(self) -> rows.Task:
         """Returns how the model's task is sent. Waits like `model`."""
-        return rows.task_of(await self.model())
+        return rows.task_of(await self.model(), self._question)
 
     async def row(self, item: Item) -> rows.Row:
         """Returns the input's row. Raises BulkError if the job cannot go on."""
         if item.data is None:
             return rows.failed(item, "UNREADABLE", item.error or "the input cannot be read")
         data, task = item.data, await self.task()
-        answer = await self.answer(lambda client: client.ask(task.request(self._question, data)))
+        answer = await self.answer(lambda client: client.ask(task.request(self._question, data)), item.key)
         if isinstance(answer, errors.SaccadeError):
             return rows.failed(item, answer.code.name, answer.message)
         if task.is_slow(answer):
             return await asyncio.to_thread(rows.answered, item, task, answer)
         return rows.answered(item, task, answer)
 
-    async def answer(self, call: Callable[[AsyncClient], Awaitable[A]]) -> A | errors.SaccadeError:
-        """Makes the call until it has an answer, or an error that concerns this input alone, which is returned. Raises
-        BulkError if the job cannot go on."""
-        attempts, pause = 0, 0.1
+    async def answer(self, call: Callable[[AsyncClient], Awaitable[A]], name: str) -> A | errors.SaccadeError:
+        """Makes the call until it has an answer, or an error that concerns this input alone, which is returned. `name` names
+        the input in messages. Raises BulkError if the job cannot go on.
+
+        An input that was in flight when the daemon ended may be the cause, or another one was. If that happens _ENDS times,
+        the call is made alone. If the daemon ends once more, this input is given up."""
+        attempts, pause, ends = 0, 0.1, 0
         while True:
-            number = await self.window.enter()
+            is_alone = ends == _ENDS
+            number, is_sent = await self.window.enter(is_alone), False
+            ends_before = self._ends
             try:
                 async with self._connection as client:
+                    if is_alone:
+                        # The answer shows that the daemon runs, and has not ended because of an earlier request.
+                        await self._ask_for_model(client)
+                    is_sent = True
                     answer = await call(client)
             except _FATAL as error:
                 raise self._ended(error) from error
@@ -196,16 +225,21 @@ class Sender:
                 if _pause_of(error) is not None or isinstance(error, errors.DeadlineExceeded):
                     self.window.rejected(number)
             else:
-                self._failing_since = None
+                self._is_answered()
                 self.window.answered()
                 return answer
             finally:
                 self.window.leave()
-            if isinstance(failure, _GONE):
+            if is_sent and _is_lost(failure):
+                self._has_ended(ends_before, failure, name)
+                if is_alone:
+                    return self._given_up(failure, name)
+                ends += 1
+            if isinstance(failure, _GONE) or not is_sent:
                 await self._wait(failure, pause)
                 pause = min(_MAX_PAUSE_SECONDS, pause * 2)
                 continue
-            self._failing_since = None
+            self._is_answered()
             full = _pause_of(failure)
             if full is not None:
                 await asyncio.sleep(full * random.uniform(1.0, 1.5))
@@ -213,6 +247,33 @@ class Sender:
             attempts += 1
             if attempts == _ATTEMPTS or failure.code not in _REPEATED:
                 return failure
+
+    def _is_answered(self) -> None:
+        self._failing_since = None
+        self._ends_in_a_row = 0
+
+    def _has_ended(self, ends_before: int, failure: errors.SaccadeError, name: str) -> None:
+        """Counts an end of the daemon once, with the first of the requests that were in flight. Its patience begins anew:
+        the daemon was there. Raises BulkError if the daemon ends again and again without an answer."""
+        if ends_before != self._ends:
+            return
+        self._ends += 1
+        self._ends_in_a_row += 1
+        self._failing_since = None
+        if self._ends_in_a_row == _MAX_ENDS_IN_A_ROW:
+            raise BulkError(
+                f"the daemon at {self._connections.last} ended {self._ends_in_a_row} times in a row without an answer, the last "
+                f"time with input {name} ({failure.message}); its log says why; mend the model or the daemon, and repeat the "
+                "command: it goes on where it stopped"
+            )
+
+    def _given_up(self, failure: errors.SaccadeError, name: str) -> errors.SaccadeError:
+        _log.info("input %s is given up, because the daemon ends when it is sent", name)
+        return errors.Unavailable(
+            f"the daemon ended {_ENDS} times while this input was in flight, and once more when it was sent alone "
+            f"({failure.message}); the daemon's log says why",
+            failure.code,
+        )
 
     def _ended(self, error: errors.SaccadeError) -> BulkError:
         return BulkError(f"{self._connections.last} rejects the job: {error.message}")

@@ -159,7 +159,7 @@ class _Run:
     async def _sample(self, sender: Sender, model: types.Model, sample: Sample) -> None:
         try:
             request = self._dataset.request(sample, model)
-            answer = await sender.answer(lambda client: _ask(client, request, self._asked.options.timeout))
+            answer = await sender.answer(lambda client: _ask(client, request, self._asked.options.timeout), sample.key)
             if isinstance(answer, errors.SaccadeError):
                 self._failures.append(Failure(sample.key, f"{answer.code.name}: {answer.message}"))
                 return
