@@ -27,6 +27,10 @@ CLASSIFIER = DEMO_REPOSITORY / "sanet_shapes"
 ON_DEMAND = ("--model-control-mode=explicit", "--load-on-demand")
 BUDGET = 2 << 30
 MIB = 1 << 20
+# What a quarter is asked of.
+BASE = ("200 models are asked to be ready in a quarter of 200 times the first load of one model by this same daemon. That load is\n"
+        "measured by itself, as the median of three, and includes the trial of threads, which copies of a model share. An earlier\n"
+        "daemon was not measured.")
 
 
 def repository(folder, models, prefix="m"):
@@ -163,7 +167,7 @@ def main():
             f"Written by that command on {datetime.date.today()}, commit {commit.stdout.strip()}, on {machine()}.",
             f"Running meanwhile: {load:.1f} threads when it began, {os.getloadavg()[0]:.1f} when it ended. The models are copies of the",
             "demo's classifier, whose weights have 0.7 MB. Each has a network of its own in memory. A first start finds no measurements",
-            "of an earlier one (`--state-folder`), a second start does.", "",
+            "of an earlier one (`--state-folder`), a second start does.", "", BASE, "",
             table(["", "measured", "asked", "reached"], bench.rows), ""]))
 
 

@@ -525,6 +525,61 @@ TEST_F(DeviceModelTest, AClosedModelsThreadsEndWhenItsLastTaskIsDropped) {
   EXPECT_EQ(last->rejections, 1);
 }
 
+class CountingClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    ++looks;
+    return clock_.Now();
+  }
+  bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
+    return clock_.AwaitUntil(mu, condition, deadline);
+  }
+
+  int64_t looks = 0;
+
+ private:
+  FakeClock clock_;
+};
+
+class CountingWaker final : public Waker {
+ public:
+  void WakeInstance(Scheduler::ModelId /*model*/, int /*instance*/) override { ++instances; }
+  void WakeTimer() override { ++timers; }
+
+  int64_t instances = 0;
+  int64_t timers = 0;
+};
+
+TEST(DeviceGroupCostTest, IdleModelsAreNotWoken) {
+  constexpr int kRequests = 500;
+  // How often instances and the timer are woken, and how often the time is read.
+  const auto work = [](int idle_models) {
+    CountingClock clock;
+    CountingWaker waker;
+    DeviceGroup devices({.cores = 4}, &clock, /*report=*/nullptr, &waker);
+    std::vector<std::unique_ptr<Model>> idle;
+    for (int i = 0; i < idle_models; ++i) {
+      idle.push_back(*Model::Create({.max_batch_size = 1}, {0}, &devices));
+      EXPECT_FALSE(idle.back()->TryTake(0).has_value());
+    }
+    auto busy = *Model::Create({.max_batch_size = 1}, {0}, &devices);
+    EXPECT_FALSE(busy->TryTake(0).has_value());
+    const std::vector<int64_t> before = {waker.instances, waker.timers, clock.looks};
+    for (int i = 0; i < kRequests; ++i) {
+      std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock.Now()}).task;
+      EXPECT_TRUE(busy->Submit(task).ok());
+      const auto batch = busy->TryTake(0);
+      EXPECT_TRUE(batch.has_value() && batch->size() == 1);
+      busy->Finished(0, /*learn=*/false);
+    }
+    return std::vector<int64_t>{waker.instances - before[0], waker.timers - before[1],
+                                clock.looks - before[2]};
+  };
+  const std::vector<int64_t> alone = work(0);
+  EXPECT_EQ(alone[0], kRequests) << "a batch wakes its instance";
+  EXPECT_EQ(work(199), alone);
+}
+
 // What a request costs must not grow with the models that have none.
 TEST(DeviceGroupCostTest, IdleModelsCostNothing) {
   const auto processor_time = [](int idle_models) {

@@ -6,6 +6,8 @@
 #include <exception>
 #include <optional>
 #include <random>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -291,10 +293,17 @@ absl::Status Catalog::LoadAtStart() {
       if (IsWanted(name)) wanted.emplace_back(name, repository);
   }
   std::sort(wanted.begin(), wanted.end());
+  Guard([&] {
+    std::set<std::string> names;
+    for (const auto& [name, repository] : wanted) names.insert(name);
+    load_queue_->ListAtStart(std::move(names));
+  });
   std::deque<ReadFiles> ahead;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (refusing()) return first;
-    if (Guard([&] { first.Update(LoadOne(wanted, i, ahead)); })) continue;
+    const bool ended = Guard([&] { first.Update(LoadOne(wanted, i, ahead)); });
+    load_queue_->EndAtStart(wanted[i].first);
+    if (ended) continue;
     has_failed_at_start_ = true;
     // They may begin with files of model i, or of a later one.
     ahead.clear();
@@ -328,7 +337,7 @@ absl::Status Catalog::LoadOne(const std::vector<Located>& wanted, size_t i, std:
     host_.DropAhead(name);
     return absl::OkStatus();
   }
-  load_queue_->Begin(name);
+  load_queue_->Begin(name, /*alone=*/host_.AheadOf(name).empty());
   absl::Status applied = Apply(repository, name, std::move(files), std::nullopt, {i + 1, wanted.size()}, 0);
   if (applied.ok()) {
     load_queue_->Loaded(name, host_.LoadTimeOf(name));

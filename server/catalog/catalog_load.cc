@@ -132,6 +132,7 @@ absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
       return absl::FailedPreconditionError(
           absl::StrCat("model '", settings.name, "' needs another model: ", part.message()));
     }
+    load_queue_->EndAtStart(step.model);
   }
   return absl::OkStatus();
 }

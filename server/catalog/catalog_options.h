@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "server/catalog/core_contention.h"
 #include "server/catalog/measured_kinds_text.h"
+#include "server/catalog/memory_nodes.h"
 #include "server/catalog/model_control.h"
-#include "server/core/numa_nodes.h"
 #include "server/engine/model_permissions.h"
 
 namespace saccade::server {
@@ -51,7 +51,7 @@ struct CatalogOptions {
   int cores = 1;
   // The nodes of the processors that may be used; models take turns on them. Fewer than two: passes run
   // anywhere.
-  std::vector<NumaNode> nodes = {};
+  std::vector<MemoryNode> nodes = {};
   // Cores used by one forward pass; 0 divides `cores` by the number of the model's instances.
   int threads_per_instance = 0;
   // Time limit of a model's warm-up after the smallest and the largest batch of each bucket.

@@ -37,8 +37,10 @@ TEST_F(CatalogTest, ModelsTakeTurnsOnTheNodes) {
   };
   Write("m", 1, delay(1));
   Write("n", 1, delay(2));
-  Catalog catalog({.repositories = {repository_.string()}, .cores = 2, .nodes = {{0}, {1}}}, &clock_,
-                  &metrics_);
+  Catalog catalog({.repositories = {repository_.string()},
+                   .cores = 2,
+                   .nodes = {{.processors = {0}}, {.processors = {1}}}},
+                  &clock_, &metrics_);
   ASSERT_TRUE(catalog.Scan().ok());
   Pending loaded;
   catalog.Start({.loaded = loaded.End()});
@@ -50,6 +52,24 @@ TEST_F(CatalogTest, ModelsTakeTurnsOnTheNodes) {
     nodes.push_back((*model)->first_node());
   }
   EXPECT_THAT(nodes, ::testing::ElementsAre(0, 1));
+}
+
+TEST_F(CatalogTest, APassTakesAllCoresOfAQuotaThatFitsOnANode) {
+  Write("m", 1);
+  Catalog catalog({.repositories = {repository_.string()},
+                   .cores = 4,
+                   .nodes = {{.processors = {0}, .cores = 32}, {.processors = {0}, .cores = 32}},
+                   .warm_up = absl::ZeroDuration()},
+                  &clock_, &metrics_);
+  ASSERT_TRUE(catalog.Scan().ok());
+  Pending loaded;
+  catalog.Start({.loaded = loaded.End()});
+  ASSERT_TRUE(loaded.Await().ok());
+  const auto model = catalog.FindReady("m", 0);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto timing = (*model)->Timing();
+  ASSERT_TRUE(timing.has_value());
+  EXPECT_EQ(timing->threads, 4);
 }
 
 TEST_F(CatalogTest, ABrokenVersionDoesNotKeepTheOthers) {

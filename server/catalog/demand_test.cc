@@ -229,6 +229,29 @@ TEST_F(DemandTest, ARequestDuringALoadWaitsForTheRestOfIt) {
   EXPECT_TRUE(second.Await().ok()) << second.status;
 }
 
+// Each ensemble takes two seconds to load.
+TEST_F(DemandTest, ARequestDuringTheStartWaitsForTheRestOfIt) {
+  for (const char* model : {"cold", "part"}) Write(model);
+  for (const char* model : {"e1", "e2", "e3"}) Write(model, kEnsemble);
+  int loads = 0;
+  absl::Status late;
+  const auto check = [&](const Ensemble& /*ensemble*/, const Catalog& catalog) {
+    if (++loads == 2) {
+      CallHead call;
+      call.model = "cold";
+      call.deadline = clock_.Now() + absl::Seconds(5);
+      ModelFinder::Resume resume = [&](absl::Status status) { late = std::move(status); };
+      EXPECT_TRUE(catalog.AwaitModel(call, resume));
+    }
+    clock_.Advance(absl::Seconds(2));
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"part", "e1", "e2", "e3"}, .check_ensemble = check}).ok());
+  EXPECT_EQ(loads, 3);
+  EXPECT_EQ(late.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(late.message()), HasSubstr("expected to take"));
+}
+
 // The weights only have a size: identity reads none. A load is expected to need twice as much, and this one
 // is measured to need as much.
 TEST_F(DemandTest, TheLeastRecentlyUsedModelsMakeRoom) {

@@ -62,6 +62,10 @@ absl::Duration LoadQueue::Expected(const std::string& model, absl::Time now) con
     if (name == model) return left;
     add(left, running.alone);
   }
+  for (const std::string& name : at_start_) {
+    const absl::Duration end = add(ExpectedLoad(name).took, alone_at_start_);
+    if (name == model) return end;
+  }
   const auto own = wanted_.find(model);
   std::vector<Models::const_iterator> before;
   for (auto other = wanted_.begin(); other != wanted_.end(); ++other) {
@@ -149,9 +153,21 @@ std::vector<std::string> LoadQueue::WantedModels() const {
   return names;
 }
 
+void LoadQueue::ListAtStart(std::set<std::string> models) {
+  absl::MutexLock lock(&mutex_);
+  at_start_ = std::move(models);
+}
+
+void LoadQueue::EndAtStart(const std::string& model) {
+  absl::MutexLock lock(&mutex_);
+  at_start_.erase(model);
+}
+
 void LoadQueue::Begin(const std::string& model, bool alone) {
   absl::MutexLock lock(&mutex_);
-  running_[model] = {clock_->Now(), alone};
+  Running& running = running_[model];
+  running = {clock_->Now(), alone, /*at_start=*/at_start_.erase(model) > 0};
+  if (running.at_start) alone_at_start_ = alone;
 }
 
 void LoadQueue::End(const std::string& model) {
@@ -175,7 +191,9 @@ void LoadQueue::Loaded(const std::string& model, absl::Duration took) {
     absl::MutexLock lock(&mutex_);
     if (took > absl::ZeroDuration()) {
       const auto running = running_.find(model);
-      const bool alone = running != running_.end() && running->second.alone;
+      // A load at the start may have run alone because it was the first of its kind. Those that requests
+      // cause need not.
+      const bool alone = running != running_.end() && running->second.alone && !running->second.at_start;
       const bool is_first = typical_.took == absl::ZeroDuration();
       typical_ = {is_first ? took : typical_.took * (1 - kNewest) + took * kNewest, alone};
       last_[model] = {took, alone};

@@ -54,6 +54,11 @@ class LoadQueue {
   std::optional<std::string> MostWanted() const;
   // The models that requests wait for or have asked for, whether or not their loads run.
   std::vector<std::string> WantedModels() const;
+  // Notes that these models are loaded at the start, before any model that requests ask for. Each counts
+  // until its load begins (Begin) or EndAtStart().
+  void ListAtStart(std::set<std::string> models);
+  // Notes that the model is not loaded at the start any more, because it was or is not to be.
+  void EndAtStart(const std::string& model);
   // Notes that the load of a model begins, whoever has asked for it. `alone`: no other load runs at the same
   // time. It ends with Loaded(), Failed(), Forget() or End() of that model.
   void Begin(const std::string& model, bool alone = false);
@@ -100,6 +105,7 @@ class LoadQueue {
   struct Running {
     absl::Time since;
     bool alone = false;
+    bool at_start = false;
   };
   // A load that has ended, and what is expected of the next one.
   struct Load {
@@ -112,7 +118,8 @@ class LoadQueue {
   // What the model's load is expected to be: like its last one, or else like those of other models.
   Load ExpectedLoad(const std::string& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How long it is expected to take until the model, which is in `wanted_`, is loaded: the loads that run,
-  // those of models that are wanted more, and its own take turns on the threads.
+  // those that are left of the start, those of models that are wanted more, and its own take turns on the
+  // threads.
   absl::Duration Expected(const std::string& model, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Waiter> Take(const std::string& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -125,6 +132,10 @@ class LoadQueue {
   Models wanted_ ABSL_GUARDED_BY(mutex_);
   // The loads that run, by model.
   std::map<std::string, Running> running_ ABSL_GUARDED_BY(mutex_);
+  // The models that are still to be loaded at the start, and whether its last load ran alone, as the next
+  // ones are then expected to.
+  std::set<std::string> at_start_ ABSL_GUARDED_BY(mutex_);
+  bool alone_at_start_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, Failure> failures_ ABSL_GUARDED_BY(mutex_);
   // Each model's last load. Of all models, a moving mean of the times, and whether the last one ran alone.
   std::map<std::string, Load> last_ ABSL_GUARDED_BY(mutex_);

@@ -235,6 +235,22 @@ TEST_F(TwoLoadsTest, ALoadThatRunsAloneHoldsUpTheOthers) {
   EXPECT_EQ(Wait("c"), absl::Seconds(7));
 }
 
+TEST_F(TwoLoadsTest, WhatIsLeftOfTheStartComesFirst) {
+  two_.ListAtStart({"a", "b", "c", "hosted"});
+  two_.EndAtStart("hosted");
+  EXPECT_EQ(Wait("m"), absl::Seconds(12)) << "a, and beside it b and c";
+  two_.Begin("a", /*alone=*/true);
+  EXPECT_EQ(Wait("m"), absl::Seconds(22)) << "what follows is expected to run alone, too";
+  clock_.Advance(absl::Seconds(10));
+  two_.Loaded("a", absl::Seconds(10));
+  EXPECT_EQ(Wait("m"), absl::Seconds(12));
+  two_.Begin("b");
+  two_.End("b");
+  two_.EndAtStart("c");
+  EXPECT_EQ(Wait("m"), absl::Seconds(2));
+  EXPECT_EQ(Wait("a"), absl::Seconds(12)) << "only m is loaded before it";
+}
+
 TEST_F(TwoLoadsTest, AModelThatIsNotKnownIsExpectedToBeLikeTheLastOne) {
   LoadQueue queue({.max_loads = 2}, &clock_, [] {});
   queue.Begin("x", /*alone=*/true);

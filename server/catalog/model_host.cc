@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/device/gpu_memory.h"
+#include "server/catalog/memory_nodes.h"
 #include "server/core/free_memory.h"
+#include "server/core/physical_cores.h"
 #include "server/core/usable_cores.h"
 #include "server/logging/log.h"
 
@@ -29,17 +31,6 @@ constexpr int64_t kGrowth = 2;
 
 int ThreadsPerInstance(int asked, int cores, int instances) {
   return asked > 0 ? asked : std::max(1, cores / instances);
-}
-
-// The cores of the smallest node, if those of all are divided among them as their processors are.
-int CoresOfNode(const CatalogOptions& options) {
-  size_t processors = 0;
-  size_t smallest = options.nodes[0].size();
-  for (const NumaNode& node : options.nodes) {
-    processors += node.size();
-    smallest = std::min(smallest, node.size());
-  }
-  return std::max(1, static_cast<int>(static_cast<size_t>(options.cores) * smallest / processors));
 }
 
 ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
@@ -69,7 +60,7 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       cores_({.cores = options->cores}, clock, LogQueueError),
       gpus_({.cores = kPassesOfGpu}, clock, LogQueueError),
       idle_cores_({.cores = options->cores}, clock, LogQueueError),
-      pinned_cores_(std::max(1, static_cast<int>(AllowedProcessors().size()))) {}
+      pinned_cores_(std::max(1, static_cast<int>(ReadPhysicalCores(AllowedProcessors()).size()))) {}
 
 ModelHost::~ModelHost() { Close(); }
 
@@ -346,8 +337,10 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   if (options_.nodes.size() > 1 && settings.gpus.empty() && !settings.pin) {
     options.nodes = options_.nodes;
     // A pass across nodes waits for the other's memory.
-    if (asked == 0)
-      options.threads_per_instance = std::min(options.threads_per_instance, CoresOfNode(options_));
+    if (asked == 0) {
+      options.threads_per_instance =
+          std::min(options.threads_per_instance, MaxCoresOfPass(options_.cores, options_.nodes));
+    }
   }
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
   if (settings.pin) options.pinned_to = CoresFor(*model, settings.instances * options.threads_per_instance);

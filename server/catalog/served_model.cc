@@ -13,6 +13,7 @@
 #include "server/catalog/cores.h"
 #include "server/core/idle_thread.h"
 #include "server/core/inline_passes.h"
+#include "server/core/physical_cores.h"
 #include "server/core/usable_cores.h"
 #include "server/engine/device_lost.h"
 #include "server/logging/log.h"
@@ -80,28 +81,25 @@ void ServedModel::StartInstances() {
 
 void ServedModel::KeepToOwnCores(int index) const {
   const int threads = options_.threads_per_instance;
-  const std::vector<int> cores =
-      CoresFrom(AllowedProcessors(), options_.pinned_to->first + index * threads, threads);
-  if (absl::Status kept = KeepToCores(cores); !kept.ok()) {
+  const std::vector<int> processors = ProcessorsOfCores(ReadPhysicalCores(AllowedProcessors()),
+                                                        options_.pinned_to->first + index * threads, threads);
+  if (absl::Status kept = KeepToProcessors(processors); !kept.ok()) {
     Log(LogLevel::kWarning, "instance not pinned",
         {{"model", name()}, {"instance", index}, {"reason", std::string(kept.message())}});
   }
 }
 
-const NumaNode* ServedModel::NodeOf(int index) const {
-  const auto& nodes = options_.nodes;
-  if (nodes.size() < 2) return nullptr;
-  const NumaNode& first = nodes[static_cast<size_t>(options_.first_node) % nodes.size()];
-  const auto threads = static_cast<size_t>(threads_);
-  if (devices_.size() * threads <= first.size()) return &first;
-  const NumaNode& node = nodes[static_cast<size_t>(options_.first_node + index) % nodes.size()];
-  return threads <= node.size() ? &node : nullptr;
+const MemoryNode* ServedModel::NodeOf(int index) const {
+  const std::optional<size_t> node = NodeOfInstance(
+      options_.nodes, {.instances = devices_.size(), .threads = threads_, .first_node = options_.first_node},
+      index);
+  return node ? &options_.nodes[*node] : nullptr;
 }
 
 void ServedModel::KeepToNode(int index) const {
-  const NumaNode* const node = NodeOf(index);
+  const MemoryNode* const node = NodeOf(index);
   if (node == nullptr) return;
-  if (absl::Status kept = KeepToCores(*node); !kept.ok()) {
+  if (absl::Status kept = KeepToProcessors(node->processors); !kept.ok()) {
     Log(LogLevel::kWarning, "instance not kept to a node of memory",
         {{"model", name()}, {"instance", index}, {"reason", std::string(kept.message())}});
   }

@@ -21,11 +21,11 @@
 #include "server/batching/device_model.h"
 #include "server/cache/response_cache.h"
 #include "server/catalog/instance_trial.h"
+#include "server/catalog/memory_nodes.h"
 #include "server/catalog/model_kinds.h"
 #include "server/catalog/pinned_cores.h"
 #include "server/catalog/thread_trial.h"
 #include "server/core/clock.h"
-#include "server/core/numa_nodes.h"
 #include "server/engine/answer_order.h"
 #include "server/engine/engine.h"
 #include "server/engine/model_permissions.h"
@@ -87,8 +87,9 @@ struct ServedModelOptions {
   // The cores of pinned instances, one instance after the other. REQUIRES: set if settings.pin.
   std::shared_ptr<const CoreRange> pinned_to = nullptr;
   // Where instances that are not pinned run: all on the node of this index (modulo their number) if they fit
-  // there, or else one after the other on the following ones. Fewer than two nodes: anywhere.
-  std::vector<NumaNode> nodes = {};
+  // there, or else one after the other on the following ones (NodeOfInstance). Fewer than two nodes:
+  // anywhere.
+  std::vector<MemoryNode> nodes = {};
   int first_node = 0;
   // Time limit of the warm-up after the smallest and the largest batch of each bucket.
   absl::Duration warm_up = absl::Seconds(5);
@@ -299,7 +300,7 @@ class ServedModel final : public ReadyModel {
   void LogChanges(const DeviceModel<CallShare>::Changes& changes) const;
   void KeepToOwnCores(int index) const;
   // The node on which the instance runs; null if it may run anywhere.
-  const NumaNode* NodeOf(int index) const;
+  const MemoryNode* NodeOf(int index) const;
   void KeepToNode(int index) const;
   // LoadNetwork() on a thread that keeps to the node of the instances, so that the weights, which it writes
   // first, are in the memory of that node.

@@ -302,11 +302,12 @@ class NodesTest : public ServedModelTest {
   }
 
   // Has each instance of a model compute a pass, and returns where they ran.
-  std::set<NumaNode> Place(std::vector<NumaNode> nodes, int first_node, int instances, int threads = 1) {
+  std::set<NumaNode> Place(const std::vector<NumaNode>& nodes, int first_node, int instances,
+                           int threads = 1) {
     ServedModelOptions options = Options({});
     options.settings.instances = instances;
     options.threads_per_instance = threads;
-    options.nodes = std::move(nodes);
+    options.nodes = WithCores(nodes, "nowhere");
     options.first_node = first_node;
     std::barrier together(instances);
     std::mutex mutex;

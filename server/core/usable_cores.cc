@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <set>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/core/physical_cores.h"
 
 namespace saccade::server {
 namespace {
@@ -28,26 +26,6 @@ std::optional<double> NumberIn(const std::string& text) {
   double number = 0;
   if (!absl::SimpleAtod(text, &number)) return std::nullopt;
   return number;
-}
-
-// Package and core of a processor; nullopt if the system does not tell.
-std::optional<std::pair<int, int>> PhysicalCore(const std::string& root, int processor) {
-  const std::string folder = absl::StrCat(root, "/sys/devices/system/cpu/cpu", processor, "/topology/");
-  int package = 0;
-  int core = 0;
-  if (!absl::SimpleAtoi(LineOf(folder + "physical_package_id"), &package)) return std::nullopt;
-  if (!absl::SimpleAtoi(LineOf(folder + "core_id"), &core)) return std::nullopt;
-  return std::make_pair(package, core);
-}
-
-int CountCores(const std::string& root, const std::vector<int>& processors) {
-  std::set<std::pair<int, int>> cores;
-  for (const int processor : processors) {
-    const auto core = PhysicalCore(root, processor);
-    if (!core) return static_cast<int>(processors.size());
-    cores.insert(*core);
-  }
-  return static_cast<int>(cores.size());
 }
 
 // Version 2: "max 100000", or "150000 100000" for one and a half cores.
@@ -117,7 +95,8 @@ std::vector<int> AllowedProcessors() {
 }
 
 CoreLimits ReadCoreLimits(const std::vector<int>& processors, const std::string& root) {
-  return {.allowed = std::max(1, CountCores(root, processors)), .quota = ReadQuota(root)};
+  return {.allowed = std::max(1, static_cast<int>(ReadPhysicalCores(processors, root).size())),
+          .quota = ReadQuota(root)};
 }
 
 int UsableCores(const CoreLimits& limits) {

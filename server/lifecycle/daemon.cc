@@ -19,6 +19,7 @@
 #include "server/admission/admission.h"
 #include "server/cache/response_cache.h"
 #include "server/catalog/catalog.h"
+#include "server/catalog/memory_nodes.h"
 #include "server/core/clock.h"
 #include "server/core/numa_nodes.h"
 #include "server/core/shed_reason.h"
@@ -192,7 +193,7 @@ absl::Status Daemon::CreateComponents() {
                      .unload_timeout = flags_.unload_timeout,
                      .default_max_queue_size = flags_.max_queue_size,
                      .cores = cores_,
-                     .nodes = ReadNumaNodes(AllowedProcessors()),
+                     .nodes = WithCores(ReadNumaNodes(AllowedProcessors())),
                      .threads_per_instance = flags_.threads_per_instance,
                      .warm_up = flags_.warm_up,
                      .state_folder = flags_.state_folder.value_or(DefaultStateFolder()),
