@@ -1,5 +1,5 @@
 // The daemon's services on our server and on gRPC's own: a client must not be able to tell them apart. Codes,
-// messages, details, trailers and answers of each call are compared.
+// messages, details, metadata before and after, and answers of each call are compared.
 #include <gmock/gmock.h>
 #include <google/protobuf/message.h>
 #include <grpcpp/create_channel.h>
@@ -21,14 +21,18 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpc/health/v1/health.pb.h"
+#include "grpc/reflection/v1/reflection.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "inference/grpc_service.pb.h"
 #include "saccade/v1/vision.pb.h"
 #include "server/grpc/health.h"
+#include "server/grpc/reflection.h"
 #include "server/grpc/testing/grpc_runtime.h"
 #include "server/grpc/testing/test_front.h"
 #include "server/protocols/inference/service.h"
 #include "server/protocols/testing/model_pipeline.h"
 #include "server/protocols/vision/service.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 namespace {
@@ -69,7 +73,7 @@ std::string Shown<v1::RestoreResponse>(const std::string& bytes) {
   return message.DebugString();
 }
 
-// Whether a trailer is the transport's. gRPC's client need not show those.
+// Whether a field of the metadata is the transport's. gRPC's client need not show those.
 bool IsTransports(const std::string& name) {
   return name == "content-type" || name == "grpc-accept-encoding" || name == "grpc-encoding";
 }
@@ -97,6 +101,7 @@ struct Case {
 struct Seen {
   std::vector<std::string> answers;
   grpc::Status status;
+  std::multimap<std::string, std::string> initial;
   std::multimap<std::string, std::string> trailers;
 };
 
@@ -157,6 +162,17 @@ grpc::ByteBuffer BufferOf(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+// Without the transport's own fields.
+std::multimap<std::string, std::string> MetadataOf(
+    const std::multimap<grpc::string_ref, grpc::string_ref>& fields) {
+  std::multimap<std::string, std::string> metadata;
+  for (const auto& [name, value] : fields) {
+    std::string text(name.data(), name.size());
+    if (!IsTransports(text)) metadata.emplace(std::move(text), std::string(value.data(), value.size()));
+  }
+  return metadata;
+}
+
 // Makes one call of any kind, by messages as they are.
 class Client {
  public:
@@ -193,11 +209,8 @@ class Client {
     while (has_more_) Read();
     stream_->Finish(&seen_.status, nullptr);
     EXPECT_TRUE(Ended());
-    for (const auto& [name, value] : context_.GetServerTrailingMetadata()) {
-      std::string text(name.data(), name.size());
-      if (!IsTransports(text))
-        seen_.trailers.emplace(std::move(text), std::string(value.data(), value.size()));
-    }
+    seen_.initial = MetadataOf(context_.GetServerInitialMetadata());
+    seen_.trailers = MetadataOf(context_.GetServerTrailingMetadata());
     queue_.Shutdown();
     EXPECT_FALSE(Ended()) << "nothing else is to come";
     return std::move(seen_);
@@ -238,8 +251,10 @@ class GrpcRuntimeTest : public testing::ModelPipelineTest {
     LoadModels();
     health_.Set("", true);
     health_.Set("identity", false);
-    front_ = std::make_unique<TestFront>(Methods(front_calls_), kMaxMessage, admission_.get());
-    runtime_ = GrpcRuntime::Start(Methods(runtime_calls_), kMaxMessage);
+    folder_.Write("frames", std::string(64, 'x'));
+    front_ =
+        std::make_unique<TestFront>(Methods(inference_service_, front_calls_), kMaxMessage, admission_.get());
+    runtime_ = GrpcRuntime::Start(Methods(runtime_inference_service_, runtime_calls_), kMaxMessage);
     ASSERT_NE(runtime_, nullptr);
   }
   void TearDown() override {
@@ -250,9 +265,12 @@ class GrpcRuntimeTest : public testing::ModelPipelineTest {
     EXPECT_EQ(admission_->inflight().bytes, 0);
   }
 
-  std::vector<CallMethod> Methods(const std::shared_ptr<CallCounts>& counts) {
+  std::vector<CallMethod> Methods(InferenceService& inference_service,
+                                  const std::shared_ptr<CallCounts>& counts) {
     std::vector<CallMethod> methods = health_.Methods();
-    for (std::vector<CallMethod> more : {inference_service_.Methods(), vision_.Methods()})
+    for (std::vector<CallMethod> more :
+         {inference_service.Methods(), vision_.Methods(),
+          ReflectionMethods({"inference.GRPCInferenceService", "saccade.v1.Vision"})})
       std::move(more.begin(), more.end(), std::back_inserter(methods));
     for (CallMethod& method : methods) {
       method.make = [make = method.make, counts] {
@@ -281,24 +299,35 @@ class GrpcRuntimeTest : public testing::ModelPipelineTest {
       if (call.in_own_words) continue;
       EXPECT_EQ(ours.status.error_message(), grpcs.status.error_message());
       EXPECT_EQ(ours.status.error_details(), grpcs.status.error_details());
+      EXPECT_EQ(ours.initial, grpcs.initial);
       EXPECT_EQ(ours.trailers, grpcs.trailers);
     }
   }
 
+  InferenceService ServiceOf(Inference* inference, SharedMemory* shared_memory) {
+    return InferenceService({.server_name = "saccade",
+                             .server_version = "test",
+                             .max_message_bytes = kMaxMessage,
+                             .retry_jitter = &jitter_,
+                             .ready = [] { return true; }},
+                            {.inference = inference,
+                             .pipeline = &pipeline_,
+                             .catalog = &catalog_,
+                             .shared_memory = shared_memory,
+                             .clock = Clock::Real()});
+  }
+
   Health health_;
   RetryJitter jitter_{1};
-  SharedMemory shared_memory_{{}};
+  // Holds the files of shared memory.
+  TestRepository folder_;
+  // Each server has its own regions, so that what is done on one does not show on the other.
+  SharedMemory shared_memory_{{.allowed = true, .folder = folder_.string()}};
+  SharedMemory runtime_shared_memory_{{.allowed = true, .folder = folder_.string()}};
   Inference inference_{&pipeline_, &catalog_, &shared_memory_, StatusCodes()};
-  InferenceService inference_service_{{.server_name = "saccade",
-                                       .server_version = "test",
-                                       .max_message_bytes = kMaxMessage,
-                                       .retry_jitter = &jitter_,
-                                       .ready = [] { return true; }},
-                                      {.inference = &inference_,
-                                       .pipeline = &pipeline_,
-                                       .catalog = &catalog_,
-                                       .shared_memory = &shared_memory_,
-                                       .clock = Clock::Real()}};
+  Inference runtime_inference_{&pipeline_, &catalog_, &runtime_shared_memory_, StatusCodes()};
+  InferenceService inference_service_ = ServiceOf(&inference_, &shared_memory_);
+  InferenceService runtime_inference_service_ = ServiceOf(&runtime_inference_, &runtime_shared_memory_);
   VisionService vision_{{.max_message_bytes = kMaxMessage,
                          .max_stream_requests = 8,
                          .upload_timeout = absl::Minutes(1),
@@ -474,6 +503,174 @@ TEST_F(GrpcRuntimeTest, Inferences) {
        .waits = true,
        .in_own_words = true},
   });
+}
+
+std::string RegionOf(const std::string& name, const std::string& key, uint64_t size) {
+  inference::SystemSharedMemoryRegisterRequest request;
+  request.set_name(name);
+  request.set_key(key);
+  request.set_byte_size(size);
+  return request.SerializeAsString();
+}
+
+TEST_F(GrpcRuntimeTest, SharedMemoryRegions) {
+  using inference::CudaSharedMemoryStatusRequest, inference::SystemSharedMemoryStatusRequest;
+  using inference::SystemSharedMemoryUnregisterRequest;
+  const std::string status = InferencePath("SystemSharedMemoryStatus");
+  const std::string add = InferencePath("SystemSharedMemoryRegister");
+  const std::string remove = InferencePath("SystemSharedMemoryUnregister");
+  const std::string cuda_status = InferencePath("CudaSharedMemoryStatus");
+  const auto shown = Shown<inference::SystemSharedMemoryStatusResponse>;
+  const auto added = Shown<inference::SystemSharedMemoryRegisterResponse>;
+  const auto removed = Shown<inference::SystemSharedMemoryUnregisterResponse>;
+  const std::string one = Named<SystemSharedMemoryStatusRequest>("one");
+  Compare({
+      {"no regions", status, {""}, StatusCode::OK, 1, shown},
+      {"a region that is not there", status, {one}, StatusCode::NOT_FOUND},
+      {"a new region", add, {RegionOf("one", "/frames", 64)}, StatusCode::OK, 1, added},
+      {"a region that is there", add, {RegionOf("one", "/frames", 32)}, StatusCode::ALREADY_EXISTS},
+      {"a region that is too large", add, {RegionOf("two", "/frames", 65)}, StatusCode::INVALID_ARGUMENT},
+      {"a region without a size", add, {RegionOf("two", "/frames", 0)}, StatusCode::INVALID_ARGUMENT},
+      {"malformed", add, {kMalformed}, StatusCode::INVALID_ARGUMENT},
+      {"one region", status, {one}, StatusCode::OK, 1, shown},
+      {"all regions", status, {""}, StatusCode::OK, 1, shown},
+      {"a region that goes",
+       remove,
+       {Named<SystemSharedMemoryUnregisterRequest>("one")},
+       StatusCode::OK,
+       1,
+       removed},
+      {"a region that is gone", status, {one}, StatusCode::NOT_FOUND},
+      {"all regions go", remove, {""}, StatusCode::OK, 1, removed},
+      {"no region of a GPU",
+       cuda_status,
+       {""},
+       StatusCode::OK,
+       1,
+       Shown<inference::CudaSharedMemoryStatusResponse>},
+      {"an unknown region of a GPU",
+       cuda_status,
+       {Named<CudaSharedMemoryStatusRequest>("one")},
+       StatusCode::NOT_FOUND},
+      {"a new region of a GPU", InferencePath("CudaSharedMemoryRegister"), {""}, StatusCode::UNIMPLEMENTED},
+      {"all regions of GPUs go",
+       InferencePath("CudaSharedMemoryUnregister"),
+       {""},
+       StatusCode::OK,
+       1,
+       Shown<inference::CudaSharedMemoryUnregisterResponse>},
+  });
+}
+
+template <typename Request>
+std::string OrderFor(const std::string& model, const std::string& parameter = "") {
+  Request request;
+  request.set_model_name(model);
+  if (!parameter.empty()) (*request.mutable_parameters())[parameter].set_bool_param(true);
+  return request.SerializeAsString();
+}
+
+std::string LogChange(const std::string& setting, bool value) {
+  inference::LogSettingsRequest request;
+  (*request.mutable_settings())[setting].set_bool_param(value);
+  return request.SerializeAsString();
+}
+
+TEST_F(GrpcRuntimeTest, Extensions) {
+  using inference::ModelStatisticsRequest;
+  using inference::RepositoryModelLoadRequest, inference::RepositoryModelUnloadRequest;
+  const std::string statistics = InferencePath("ModelStatistics"), log = InferencePath("LogSettings");
+  const std::string load = InferencePath("RepositoryModelLoad");
+  const std::string unload = InferencePath("RepositoryModelUnload");
+  const auto shown = Shown<inference::ModelStatisticsResponse>;
+  Compare({
+      {"statistics of all models", statistics, {""}, StatusCode::OK, 1, shown},
+      {"statistics of a model",
+       statistics,
+       {Named<ModelStatisticsRequest>("identity")},
+       StatusCode::OK,
+       1,
+       shown},
+      {"statistics of an unknown model",
+       statistics,
+       {Named<ModelStatisticsRequest>("other")},
+       StatusCode::NOT_FOUND},
+      // The fixture's catalog loads its models itself.
+      {"an order to load",
+       load,
+       {OrderFor<RepositoryModelLoadRequest>("identity")},
+       StatusCode::FAILED_PRECONDITION},
+      {"an order to load with an unknown parameter",
+       load,
+       {OrderFor<RepositoryModelLoadRequest>("identity", "other")},
+       StatusCode::INVALID_ARGUMENT},
+      {"a malformed order to load", load, {kMalformed}, StatusCode::INVALID_ARGUMENT},
+      {"an order to unload",
+       unload,
+       {OrderFor<RepositoryModelUnloadRequest>("identity")},
+       StatusCode::FAILED_PRECONDITION},
+      {"an order to unload with an unknown parameter",
+       unload,
+       {OrderFor<RepositoryModelUnloadRequest>("identity", "other")},
+       StatusCode::INVALID_ARGUMENT},
+      {"settings of traces", InferencePath("TraceSetting"), {""}, StatusCode::UNAVAILABLE},
+      {"settings of the log", log, {""}, StatusCode::OK, 1, Shown<inference::LogSettingsResponse>},
+      {"an unknown setting of the log", log, {LogChange("other", true)}, StatusCode::INVALID_ARGUMENT},
+      {"a setting of the log of another type",
+       log,
+       {LogChange("log_verbose_level", true)},
+       StatusCode::INVALID_ARGUMENT},
+  });
+}
+
+template <typename Request>
+std::string SymbolOf(const std::string& name) {
+  Request request;
+  request.set_host("a host");
+  request.set_file_containing_symbol(name);
+  return request.SerializeAsString();
+}
+
+template <typename Request>
+std::string ListOfServices() {
+  Request request;
+  request.set_list_services("*");
+  return request.SerializeAsString();
+}
+
+template <typename Request, typename Response>
+std::vector<Case> ReflectionCases(const std::string& package) {
+  const std::string path = "/" + package + ".ServerReflection/ServerReflectionInfo";
+  const auto shown = Shown<Response>;
+  return {
+      {"the services", path, {ListOfServices<Request>()}, StatusCode::OK, 1, shown},
+      // A file that the stream has carried is not sent again.
+      {"symbols",
+       path,
+       {SymbolOf<Request>("saccade.v1.Vision"), SymbolOf<Request>("saccade.v1.Vision.Predict"),
+        SymbolOf<Request>("saccade.v1.Other"), Request().SerializeAsString()},
+       StatusCode::OK,
+       4,
+       shown},
+      {"no request", path, {}, StatusCode::OK},
+      {"malformed", path, {kMalformed}, StatusCode::INVALID_ARGUMENT},
+      {.name = "a stream that is cancelled",
+       .method = path,
+       .requests = {ListOfServices<Request>()},
+       .code = StatusCode::CANCELLED,
+       .answers = 1,
+       .shown = shown,
+       .in_turn = true,
+       .cancels = true,
+       .in_own_words = true},
+  };
+}
+
+TEST_F(GrpcRuntimeTest, Reflection) {
+  using grpc::reflection::v1::ServerReflectionRequest, grpc::reflection::v1::ServerReflectionResponse;
+  Compare(ReflectionCases<ServerReflectionRequest, ServerReflectionResponse>("grpc.reflection.v1"));
+  Compare(ReflectionCases<grpc::reflection::v1alpha::ServerReflectionRequest,
+                          grpc::reflection::v1alpha::ServerReflectionResponse>("grpc.reflection.v1alpha"));
 }
 
 std::string GetModelOf(const std::string& model) {

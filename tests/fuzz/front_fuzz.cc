@@ -1,6 +1,7 @@
 // Fuzzes a connection: HTTP/1.1, HTTP/2, gRPC and gRPC-web, with services behind it, on virtual time. The
 // first byte of the input is the size of the pieces, the second chooses how much of the output the client
-// reads.
+// reads, and whether the client pauses: then each of the first pieces has one byte more in front, which says
+// how much time passes before the piece is sent.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -22,6 +23,10 @@ namespace saccade::fuzz {
 namespace {
 
 constexpr int64_t kLedgerBytes = 1 << 20;
+// The bit of the second byte that says that the client pauses.
+constexpr uint8_t kPauses = 4;
+// Number of pauses, which bounds the time that an input takes.
+constexpr int kMaxPauses = 32;
 
 int begun = 0;
 int done = 0;
@@ -94,6 +99,19 @@ class Dispatcher final : public server::ExchangeHandler {
   std::unique_ptr<server::HttpService> http_;
 };
 
+// From 1 ms to 65 s, so that every timer of a connection and of a call can run.
+absl::Duration PauseOf(char byte) {
+  const auto value = static_cast<uint8_t>(byte);
+  return absl::Milliseconds(value * value);
+}
+
+// Waits until the bodies that were submitted are decompressed. They wait in the pool under the client's name.
+void AwaitWork(server::WorkPool& pool) {
+  absl::Notification decompressed;
+  if (pool.Submit("ipv4:127.0.0.1", [&decompressed] { decompressed.Notify(); }))
+    decompressed.WaitForNotification();
+}
+
 void Serve(std::string_view bytes, size_t step, uint8_t reading) {
   server::ManualLoop loop;
   server::FakeClock clock;
@@ -104,11 +122,23 @@ void Serve(std::string_view bytes, size_t step, uint8_t reading) {
   std::optional<server::WorkPool> pool(std::in_place, 1, 64);
   Dispatcher dispatcher(admission->get(), &clock, &*pool);
   const server::HttpLimits limits;
+  const auto pass = [&](absl::Duration time) {
+    clock.Advance(time);
+    loop.Advance(time);
+  };
+  int pauses = (reading & kPauses) == 0 ? 0 : kMaxPauses;
   {
     server::SessionPipe pipe(&loop);
     pipe.Open(server::MakeHttpSession(&pipe, &dispatcher, &limits, nullptr));
     if (reading % 2 == 1) pipe.LimitRoom(reading);
     for (; !bytes.empty() && !pipe.lost(); bytes.remove_prefix(std::min(step, bytes.size()))) {
+      if (pauses > 0) {
+        --pauses;
+        AwaitWork(*pool);
+        pass(PauseOf(bytes.front()));
+        bytes.remove_prefix(1);
+      }
+      // After the connection's end the bytes are dropped.
       pipe.Send(bytes.substr(0, step));
       Check((*admission)->inflight().bytes <= kLedgerBytes, "the ledger is within its bound");
       if (!pipe.lost()) {
@@ -116,16 +146,14 @@ void Serve(std::string_view bytes, size_t step, uint8_t reading) {
       }
     }
     if (!pipe.lost() && reading % 4 < 2) pipe.EndSending();
-    // Bodies are decompressed before the client goes. They wait there under its name.
-    absl::Notification decompressed;
-    if (pool->Submit("ipv4:127.0.0.1", [&decompressed] { decompressed.Notify(); }))
-      decompressed.WaitForNotification();
-    loop.Advance(absl::Minutes(1));
+    // Bodies are decompressed before the client goes.
+    AwaitWork(*pool);
+    pass(absl::Minutes(1));
     Touch(pipe.TakeOutput());
   }
   // Runs what waits there; without a client nothing is submitted any more.
   pool.reset();
-  loop.Advance(absl::Minutes(1));
+  pass(absl::Minutes(1));
   Check((*admission)->inflight().bytes == 0, "the ledger is empty when the client has gone");
   Check(begun == done, "every call ends once");
 }

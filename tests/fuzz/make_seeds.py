@@ -45,7 +45,8 @@ def literal(fields):
 
 
 def front():
-    """Whole connections: the size of the pieces, how the client reads, then the bytes."""
+    """Whole connections: the size of the pieces, how the client reads, then the bytes. If the client pauses (4), each piece
+    has a byte in front whose square is the pause in milliseconds."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
     head = lambda path, kind: literal([(":method", "POST"), (":scheme", "http"), (":path", path), ("te", "trailers"),
                                        (":authority", "localhost"), ("content-type", kind)])
@@ -76,6 +77,14 @@ def front():
     }
     for name, data in http1.items():
         write("front", name, b"\x07\0" + data)
+    paused = lambda data, step, pause: bytes([step, 4]) + b"".join(
+        bytes([pause]) + data[start:start + step] for start in range(0, len(data), step))
+    connection = preface + frame(1, 4, 1, head("/echo.Echo/Unary", "application/grpc")) + frame(0, 1, 1, message)
+    # In time; too slow for the head's 10 s; too slow for the message, of which 3 bytes are missing for 1.6 s.
+    write("front", "pauses", paused(connection, 40, 5))
+    write("front", "slow_head", paused(http1["post"], 8, 80))
+    write("front", "slow_message", paused(connection, len(connection) - 3, 40))
+    write("front", "idle", paused(http1["get"], 32, 255))
 
 
 def graphs():

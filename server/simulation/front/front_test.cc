@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -29,6 +30,10 @@ TEST(FrontWorldTest, NothingIsViolated) {
     all.calls_begun += result.calls_begun;
     all.calls_answered += result.calls_answered;
     all.calls_refused += result.calls_refused;
+    all.small_calls += result.small_calls;
+    all.small_calls_refused += result.small_calls_refused;
+    // A full ledger has no room for 500 bytes only for moments.
+    EXPECT_LE(result.small_calls_refused, 2 + result.small_calls / 10) << "seed " << seed;
     drained += result.drained ? 1 : 0;
   }
   // Each outcome has occurred.
@@ -36,6 +41,25 @@ TEST(FrontWorldTest, NothingIsViolated) {
   EXPECT_GT(all.calls_answered, 1000);
   EXPECT_GT(all.calls_refused, 10);
   EXPECT_GT(drained, 10);
+  EXPECT_GT(all.small_calls, 500);
+  EXPECT_LE(all.small_calls_refused, all.small_calls / 100);
+}
+
+// Whether a violation of one of the first seeds, in a world with the fault, contains `text`.
+bool IsNoticed(FrontFault fault, const std::string& text) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const FrontResult result = RunFrontSeed(seed, fault);
+    if (std::any_of(result.violations.begin(), result.violations.end(),
+                    [&](const std::string& what) { return what.find(text) != std::string::npos; }))
+      return true;
+  }
+  return false;
+}
+
+TEST(FrontWorldTest, FaultsAreNoticed) {
+  EXPECT_TRUE(IsNoticed(FrontFault::kKeepsUnaryCalls, "calls reached a service"));
+  EXPECT_TRUE(IsNoticed(FrontFault::kStarvesPolite, "calls of a small message, and the ledger refused it 0"));
+  EXPECT_TRUE(IsNoticed(FrontFault::kRefusesTooEarly, "the ledger refused"));
 }
 
 }  // namespace

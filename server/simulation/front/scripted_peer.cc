@@ -59,7 +59,10 @@ void ScriptedPeer::BeginCall(absl::Time now) {
   --calls_left_;
   const uint32_t stream = next_stream_;
   next_stream_ += 2;
+  const auto open =
+      std::count_if(calls_.begin(), calls_.end(), [](const auto& one) { return !one.second.ended; });
   PeerCall& call = calls_[stream];
+  call.others_open = static_cast<int>(open);
   call.begun = now;
   call.streaming = random_.Chance(0.4);
   windows_[stream] = initial_window_;
@@ -70,9 +73,10 @@ void ScriptedPeer::BeginCall(absl::Time now) {
   const int messages = call.streaming ? static_cast<int>(random_.Below(5)) : 1;
   std::string bytes;
   for (int i = 0; i < messages; ++i) {
-    const int64_t most = random_.Chance(0.2) ? 300'000 : 500;
-    const std::string message = Prefixed(RandomText(random_, random_.Below(most)));
-    bytes += message;
+    const int64_t most = random_.Chance(0.2) ? 300'000 : kMaxSmallMessage;
+    const int64_t size = random_.Below(most);
+    if (size >= kMaxSmallMessage) call.is_small = false;
+    bytes += Prefixed(RandomText(random_, size));
   }
   call.sent = bytes;
   uploads_.push_back({stream, std::move(bytes)});

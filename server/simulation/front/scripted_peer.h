@@ -28,9 +28,16 @@ enum class Behaviour {
 };
 inline constexpr int kBehaviours = 8;
 
+// Most messages have less bytes.
+inline constexpr int64_t kMaxSmallMessage = 500;
+
 // One call, as the client sees it.
 struct PeerCall {
   bool streaming = false;
+  // All of its messages have less than kMaxSmallMessage bytes.
+  bool is_small = true;
+  // Calls of the same client that were open when this one began.
+  int others_open = 0;
   // The bytes that the peer sent, which the echo must equal.
   std::string sent;
   std::string received;
