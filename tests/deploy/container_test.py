@@ -78,6 +78,66 @@ def loaded(runtime):
     return paths
 
 
+# Makes the image's file system in $1 with what was collected in $2 and the model $3, and becomes the command that follows, as the
+# image's user. Only /tmp can be written to, as with docker run --read-only.
+IN_THE_IMAGE = """set -eu
+root=$1 runtime=$2 model=$3
+shift 3
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$root"
+for name in bin sbin lib lib64; do
+  if [ -L "/$name" ]; then cp -P "/$name" "$root/$name"; fi
+done
+bind() {
+  mkdir -p "$root$2"
+  mount --bind "$1" "$root$2"
+  mount -o remount,bind,ro "$root$2"
+}
+bind /usr /usr
+bind /etc /etc
+bind "$runtime" /opt/saccade
+bind "$model" "/models/$(basename "$model")"
+mkdir -p "$root/tmp" "$root/proc" "$root/sys" "$root/dev" "$root/var/lib/saccade"
+for name in proc sys dev; do mount --rbind "/$name" "$root/$name"; done
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+mount -o remount,ro,mode=755 "$root"
+exec chroot "$root" /usr/bin/env -i PATH=/opt/saccade/bin:/usr/bin SACCADED_STATE_FOLDER=/var/lib/saccade \
+  setpriv --reuid=65532 --regid=65532 --clear-groups --no-new-privs --bounding-set=-all "$@"
+"""
+
+
+def can_mount():
+    """Whether this machine lets this user make mounts and change to other users."""
+    return os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not can_mount(), reason="only root can make the image's file system")
+def test_the_collected_daemon_answers_and_ends_in_the_image_s_file_system(runtime, tmp_path):
+    (tmp_path / "root").mkdir()
+    # Docker copies to a folder that everybody may read.
+    runtime.chmod(0o755)
+    model = ROOT / "models/demo/repository/sanet_shapes"
+    flags = ["--host=127.0.0.1", "--model-repository=/models", "--warm-up-seconds=0",
+             *(f"--{port}-port=0" for port in ("grpc", "http", "metrics"))]
+    command = ["unshare", "--mount", "sh", "-c", IN_THE_IMAGE, "image", tmp_path / "root", runtime, model, "/opt/saccade/bin/saccaded"]
+    with open(tmp_path / "log", "wb") as log, subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, stderr=log, text=True) as daemon:
+        try:
+            line = daemon.stdout.readline()
+            assert line.startswith("listening grpc=127.0.0.1:"), line + (tmp_path / "log").read_text()
+            (url,) = re.findall(r"grpc=(\S+)", line)
+            status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
+            assert re.search(r"^Uid:\s+65532\s+65532\s", status, re.MULTILINE), status
+            output(runtime / "bin/saccade", "status", "--url", url, "--wait", "300")
+            answer = output(runtime / "bin/saccade", "classify", "--url", url, "--model", "sanet_shapes",
+                            ROOT / "models/demo/pictures/heart.jpg")
+            # The likeliest class is on the second line.
+            assert answer.splitlines()[1].split()[-1] == "heart", answer
+            daemon.terminate()
+            assert daemon.wait(60) == 0, (tmp_path / "log").read_text()
+        finally:
+            daemon.kill()
+
+
 def test_hadolint_is_content():
     hadolint = pathlib.Path(sys.executable).parent / "hadolint"
     checked = subprocess.run([hadolint, DOCKERFILE], capture_output=True, text=True)
