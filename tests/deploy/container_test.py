@@ -284,6 +284,28 @@ def test_an_old_package_is_named_with_what_to_do(tmp_path):
     assert "line 1" in checked({"components": parts}, tmp_path, tmp_path / "list").stderr
 
 
+# As PEP 440 sorts them; those of a row are the same.
+ORDER = [("2.6.dev1",), ("2.6a1.dev2",), ("2.6a1",), ("2.6b1",), ("2.6rc1",), ("2.6rc2",), ("2.6", "2.6.0", "2.6.0+cpu", "v2.6"),
+         ("2.6.post1.dev1",), ("2.6.0.post1", "2.6.post1+cpu"), ("2.6.1",), ("2.10",), ("1!0.1",)]
+
+
+@pytest.mark.parametrize("place", range(len(ORDER)))
+def test_versions_of_wheels_are_compared_as_pypi_does(place, tmp_path):
+    older = {version for row in ORDER[:place] for version in row}
+    for fixed in ORDER[place]:
+        (tmp_path / "list").write_text("".join(f"pypi:p{number} {fixed} CVE-0\n" for number in range(sum(map(len, ORDER)))))
+        parts = [{"name": f"p{number}", "version": version, "purl": "pkg:pypi/p"}
+                 for number, version in enumerate(version for row in ORDER for version in row)]
+        done = checked({"components": parts}, tmp_path, tmp_path / "list")
+        assert {line.split()[1].rstrip(":") for line in done.stderr.splitlines()} == older, done.stderr
+
+
+def test_a_wheel_s_version_that_cannot_be_read_is_named(tmp_path):
+    parts = [{"name": "torch", "version": "of-today", "purl": "pkg:pypi/torch"}]
+    done = checked({"components": parts}, tmp_path)
+    assert done.returncode == 1 and "'of-today' is no version of PyPI; expected" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_packages_of_aot_inductor_find_their_libtorch(runtime):
     stand_in = runtime / "lib" / "libsaccade_torch_stand_in.so"
     dynamic = output("readelf", "-d", stand_in)
