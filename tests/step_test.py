@@ -1,6 +1,7 @@
-"""Checks what ./dev says of a step that fails (tools/setup/step.sh)."""
+"""Checks tools/setup: what ./dev says of a step that fails, and that all that pip installs is pinned by its hash."""
 
 import pathlib
+import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -40,3 +41,16 @@ def test_a_try_that_fails_silently_says_so():
 def test_a_step_that_succeeds_at_its_second_try_goes_on(tmp_path):
     done = step(2, f"mkdir {tmp_path}/first 2>/dev/null && exit 1; exit 0")
     assert (done.returncode, done.stdout) == (0, "after\n")
+
+
+def test_pip_installs_nothing_without_its_hash():
+    folder = ROOT / "tools" / "setup"
+    text = re.sub(r"\\\n\s*", "", "".join(file.read_text() for file in sorted(folder.glob("*.sh"))))
+    installing = [line.strip() for line in text.splitlines() if "pip install" in line]
+    assert installing and all("--require-hashes" in line for line in installing), installing
+    for wanted in (folder / "requirements").glob("*.in"):
+        packages = re.findall(r"^([a-z0-9._-]+).*?==([^ ;\n]+)", wanted.read_text(), re.MULTILINE | re.IGNORECASE)
+        resolved = wanted.with_suffix(".txt").read_text()
+        assert "--hash=sha256:" in resolved
+        if wanted.stem == "lock":
+            assert [f"{name}=={version}" in resolved for name, version in packages] == [True]
