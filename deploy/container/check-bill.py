@@ -5,7 +5,9 @@ Prints every package of the bill that is older than the first version with a fix
 the bill does not have are passed over. Needs dpkg, which compares Debian's versions."""
 
 import json
+import math
 import pathlib
+import re
 import subprocess
 import sys
 from urllib.parse import unquote
@@ -13,10 +15,29 @@ from urllib.parse import unquote
 LIST = pathlib.Path(__file__).with_name("fixed-vulnerabilities.txt")
 
 
+# A version of PyPI, in the form that PEP 440 calls normal. A local part, as of 2.11.0+cpu, is another build of the same release.
+VERSION = re.compile(r"v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)(?:(?P<pre>a|b|rc)(?P<pre_number>\d+))?(?:\.post(?P<post>\d+))?"
+                     r"(?:\.dev(?P<dev>\d+))?(?:\+[a-z0-9.]+)?", re.IGNORECASE)
+
+
+def pypi_key(version: str) -> tuple:
+    """What sorts versions of PyPI as PEP 440 does: 2.6 is 2.6.0, and 2.6.dev1 < 2.6a1 < 2.6rc1 < 2.6 < 2.6.post1."""
+    parts = VERSION.fullmatch(version.strip())
+    if parts is None:
+        raise SystemExit(f"check-bill.py: '{version}' is no version of PyPI; expected one such as 2.11.0 or 2.11.0.post1+cpu")
+    release = [int(number) for number in parts["release"].split(".")]
+    while release[-1:] == [0]:
+        release.pop()
+    pre = (parts["pre"].lower(), int(parts["pre_number"])) if parts["pre"] else ("z", 0)
+    if not parts["pre"] and not parts["post"] and parts["dev"]:
+        pre = ("", 0)  # Before all others of its release.
+    post = int(parts["post"]) if parts["post"] else -1
+    return int(parts["epoch"] or 0), release, pre, post, int(parts["dev"]) if parts["dev"] else math.inf
+
+
 def is_older(package: str, version: str, fixed: str) -> bool:
     if package.startswith("pypi:"):
-        numbers = [[int(part) for part in text.split("+")[0].split(".")] for text in (version, fixed)]
-        return numbers[0] < numbers[1]
+        return pypi_key(version) < pypi_key(fixed)
     return subprocess.run(["dpkg", "--compare-versions", version, "lt", fixed]).returncode == 0
 
 

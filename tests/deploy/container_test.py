@@ -78,6 +78,66 @@ def loaded(runtime):
     return paths
 
 
+# Makes the image's file system in $1 with what was collected in $2 and the model $3, and becomes the command that follows, as the
+# image's user. Only /tmp can be written to, as with docker run --read-only.
+IN_THE_IMAGE = """set -eu
+root=$1 runtime=$2 model=$3
+shift 3
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$root"
+for name in bin sbin lib lib64; do
+  if [ -L "/$name" ]; then cp -P "/$name" "$root/$name"; fi
+done
+bind() {
+  mkdir -p "$root$2"
+  mount --bind "$1" "$root$2"
+  mount -o remount,bind,ro "$root$2"
+}
+bind /usr /usr
+bind /etc /etc
+bind "$runtime" /opt/saccade
+bind "$model" "/models/$(basename "$model")"
+mkdir -p "$root/tmp" "$root/proc" "$root/sys" "$root/dev" "$root/var/lib/saccade"
+for name in proc sys dev; do mount --rbind "/$name" "$root/$name"; done
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+mount -o remount,ro,mode=755 "$root"
+exec chroot "$root" /usr/bin/env -i PATH=/opt/saccade/bin:/usr/bin SACCADED_STATE_FOLDER=/var/lib/saccade \
+  setpriv --reuid=65532 --regid=65532 --clear-groups --no-new-privs --bounding-set=-all "$@"
+"""
+
+
+def can_mount():
+    """Whether this machine lets this user make mounts and change to other users."""
+    return os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not can_mount(), reason="only root can make the image's file system")
+def test_the_collected_daemon_answers_and_ends_in_the_image_s_file_system(runtime, tmp_path):
+    (tmp_path / "root").mkdir()
+    # Docker copies to a folder that everybody may read.
+    runtime.chmod(0o755)
+    model = ROOT / "models/demo/repository/sanet_shapes"
+    flags = ["--host=127.0.0.1", "--model-repository=/models", "--warm-up-seconds=0",
+             *(f"--{port}-port=0" for port in ("grpc", "http", "metrics"))]
+    command = ["unshare", "--mount", "sh", "-c", IN_THE_IMAGE, "image", tmp_path / "root", runtime, model, "/opt/saccade/bin/saccaded"]
+    with open(tmp_path / "log", "wb") as log, subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, stderr=log, text=True) as daemon:
+        try:
+            line = daemon.stdout.readline()
+            assert line.startswith("listening grpc=127.0.0.1:"), line + (tmp_path / "log").read_text()
+            (url,) = re.findall(r"grpc=(\S+)", line)
+            status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
+            assert re.search(r"^Uid:\s+65532\s+65532\s", status, re.MULTILINE), status
+            output(runtime / "bin/saccade", "status", "--url", url, "--wait", "300")
+            answer = output(runtime / "bin/saccade", "classify", "--url", url, "--model", "sanet_shapes",
+                            ROOT / "models/demo/pictures/heart.jpg")
+            # The likeliest class is on the second line.
+            assert answer.splitlines()[1].split()[-1] == "heart", answer
+            daemon.terminate()
+            assert daemon.wait(60) == 0, (tmp_path / "log").read_text()
+        finally:
+            daemon.kill()
+
+
 def test_hadolint_is_content():
     hadolint = pathlib.Path(sys.executable).parent / "hadolint"
     checked = subprocess.run([hadolint, DOCKERFILE], capture_output=True, text=True)
@@ -222,6 +282,28 @@ def test_an_old_package_is_named_with_what_to_do(tmp_path):
     ]
     (tmp_path / "list").write_text("libwebp7 1.2.4\n")
     assert "line 1" in checked({"components": parts}, tmp_path, tmp_path / "list").stderr
+
+
+# As PEP 440 sorts them; those of a row are the same.
+ORDER = [("2.6.dev1",), ("2.6a1.dev2",), ("2.6a1",), ("2.6b1",), ("2.6rc1",), ("2.6rc2",), ("2.6", "2.6.0", "2.6.0+cpu", "v2.6"),
+         ("2.6.post1.dev1",), ("2.6.0.post1", "2.6.post1+cpu"), ("2.6.1",), ("2.10",), ("1!0.1",)]
+
+
+@pytest.mark.parametrize("place", range(len(ORDER)))
+def test_versions_of_wheels_are_compared_as_pypi_does(place, tmp_path):
+    older = {version for row in ORDER[:place] for version in row}
+    for fixed in ORDER[place]:
+        (tmp_path / "list").write_text("".join(f"pypi:p{number} {fixed} CVE-0\n" for number in range(sum(map(len, ORDER)))))
+        parts = [{"name": f"p{number}", "version": version, "purl": "pkg:pypi/p"}
+                 for number, version in enumerate(version for row in ORDER for version in row)]
+        done = checked({"components": parts}, tmp_path, tmp_path / "list")
+        assert {line.split()[1].rstrip(":") for line in done.stderr.splitlines()} == older, done.stderr
+
+
+def test_a_wheel_s_version_that_cannot_be_read_is_named(tmp_path):
+    parts = [{"name": "torch", "version": "of-today", "purl": "pkg:pypi/torch"}]
+    done = checked({"components": parts}, tmp_path)
+    assert done.returncode == 1 and "'of-today' is no version of PyPI; expected" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_packages_of_aot_inductor_find_their_libtorch(runtime):

@@ -4,6 +4,7 @@ import configparser
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -88,3 +89,16 @@ def test_the_unit_hides_no_file_of_proc_that_is_read():
     read = {name for file in (ROOT / "server").rglob("*.cc") for name in re.findall(r'"/proc/(stat|meminfo)"', file.read_text())}
     assert read == {"stat", "meminfo"}
     assert unit()["Service"].get("ProcSubset", "all") == "all"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd; ./dev package checks the unit where there is one")
+def test_the_unit_is_within_the_exposure_that_dev_package_allows(tmp_path):
+    inside = (ROOT / "tools/package/inside.sh").read_text()
+    (bound,) = re.findall(r"^max_exposure=(\d+)$", inside, re.MULTILINE)
+    assert '--threshold="$max_exposure"' in inside
+    command = ["systemd-analyze", "security", "--offline=true", f"--threshold={bound}"]
+    assert subprocess.run([*command, ROOT / "deploy/systemd/saccade.service"], capture_output=True).returncode == 0
+    # The comparison is one: without what protects the system, the unit exceeds the bound.
+    bare = re.sub(r"^(Protect|Private|Restrict|SystemCall).*\n", "", (ROOT / "deploy/systemd/saccade.service").read_text(), flags=re.MULTILINE)
+    (tmp_path / "saccade.service").write_text(bare)
+    assert subprocess.run([*command, tmp_path / "saccade.service"], capture_output=True).returncode != 0

@@ -49,12 +49,18 @@ class Busy(Occupied):
 HOLDING = ("--allow-drills", "--decode-threads=1")
 
 
-def write_holding(root, hang, max_batch_size=1, **config):
-    """Writes the model 'slow', a pass of which lasts for as long as the file `hang` exists. It needs the flags HOLDING. A pass is
-    one request by default, because others that have just come might share the one that lasts."""
+def write_holding(root, hang, max_batch_size=1, delay_ms=0, **config):
+    """Writes the model 'slow', a pass of which lasts for as long as the file `hang` exists; every pass takes `delay_ms`. It needs
+    the flags HOLDING. A pass is one request by default, because others that have just come might share the one that lasts."""
     hang.touch()
-    drill = Identity(hang_at=str(HANG), hang_file=str(hang), hang_seconds="3600")
+    drill = Identity(hang_at=str(HANG), hang_file=str(hang), hang_seconds="3600", delay_ms=str(delay_ms))
     write_model(root, "slow", drill, max_batch_size=max_batch_size, **config)
+
+
+def request_of(value):
+    """A request for the model of write_holding(). Its pass is held if the value is HANG."""
+    sent = numpy.full((1, 1, 1, 1, 4), value, numpy.float32)
+    return infer_request("slow", sent.shape, sent.tobytes())
 
 
 class Held(Occupied):
@@ -62,8 +68,7 @@ class Held(Occupied):
 
     def __init__(self, daemon, channel, hang):
         self._hang = hang
-        heavy, light = (numpy.full((1, 1, 1, 1, 4), value, numpy.float32) for value in (HANG, 1))
-        super().__init__(daemon, channel, *(infer_request("slow", one.shape, one.tobytes()) for one in (heavy, light)))
+        super().__init__(daemon, channel, request_of(HANG), request_of(1))
 
     def let_go(self):
         self._hang.unlink()

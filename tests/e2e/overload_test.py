@@ -1,11 +1,9 @@
 """Tests deadlines, cancelled calls and full queues: unnecessary work is not computed, and is counted."""
 
-import time
-
 import grpc
 import pytest
 
-from busy import HOLDING, Busy, Held, write_holding
+from busy import HOLDING, Held, request_of, write_holding
 from harness import eventually
 from messages import Inference, infer_request
 from wire import Call
@@ -22,25 +20,34 @@ def held(start, tmp_path):
         yield Held(daemon, channel, tmp_path / "hang")
 
 
-def test_what_would_be_late_is_refused_at_once(start, slow_repository):
-    """How long a pass takes is learned from passes, so that this one is a network's."""
-    root, network = slow_repository
-    daemon = start(root).await_ready()
+def test_what_would_be_late_is_refused_at_once(start, tmp_path):
+    """The queue grows while a pass is held, by a second that each request will take, so that one of them would be late."""
+    write_holding(tmp_path / "models", tmp_path / "hang", delay_ms=1000,
+                  default_queue_policy="{ max_queue_size: %d }" % QUEUE)
+    daemon = start(tmp_path / "models", "--warm-up-seconds=0", *HOLDING).await_ready()
     with daemon.channel() as channel:
-        begun = time.monotonic()
-        Busy(daemon, network, channel).heavy.result()
-        took = time.monotonic() - begun
-        busy = Busy(daemon, network, channel)
-        before = busy.passes()
-        # A share of the pass: too short for what waits behind it, and on a slow machine long enough to be refused in.
-        call = busy.inference.model_infer.future(busy.light, timeout=max(0.05, took / 8))
+        # How long a pass takes is learned from passes.
+        Inference(channel).model_infer(request_of(1))
+        held = Held(daemon, channel, tmp_path / "hang")
+        before = held.passes()
+        waiting = []
+        for _ in range(QUEUE):
+            call = held.inference.model_infer.future(held.light, timeout=30)
+            eventually(lambda: call.done() or held.waiting() > len(waiting), "the request waits or is refused")
+            if call.done():
+                break
+            waiting.append(call)
         assert call.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "overloaded" in call.details()
-        assert not busy.heavy.done()
-        assert busy.failures("REJECTED") == 1
-        assert busy.daemon.metrics().total("saccade_shed_total") == 1
-        busy.heavy.result()
-        assert busy.passes() == before + 1
+        assert waiting and not held.heavy.done() and not any(other.done() for other in waiting)
+        assert held.failures("REJECTED") == 1
+        assert daemon.metrics().total("saccade_shed_total") == 1
+        for other in waiting:
+            other.cancel()
+        eventually(lambda: held.inflight() == 1, "nothing is held for who went away")
+        held.let_go()
+        held.heavy.result()
+        assert held.passes() == before + 1
 
 
 def test_a_client_that_goes_away(held):

@@ -125,7 +125,7 @@ lock_requirements() {
   # shellcheck disable=SC2064
   trap "rm -rf '$tool'" EXIT
   python3 -m venv "$tool"
-  "$tool/bin/python" -m pip install -q --no-input --disable-pip-version-check uv==0.13.9
+  pip_install "uv from PyPI (about 20 MB)" "$tool/bin/python" "$requirements/lock.txt"
   for name in "$requirements"/*.in; do
     name=$(basename "$name" .in)
     flags=()

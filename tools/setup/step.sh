@@ -22,19 +22,20 @@ step() {
     esac
     shift 2
   done
-  local title=$1 log started=$SECONDS try code=0 reason
+  local title=$1 log started=$SECONDS try code=0 reason begins
   shift
   log=$(mktemp "${TMPDIR:-/tmp}/saccade-dev.XXXXXX")
   say "$title"
   for ((try = 1; try <= tries; ++try)); do
     code=0
+    begins=$(($(wc -l <"$log") + 1))
     run_watched "$limit" "$log" "$started" "$@" || code=$?
     if [ "$code" -eq 0 ]; then
       rm -f "$log"
       say "$title: done in $((SECONDS - started)) s"
       return 0
     fi
-    reason="exit $code"
+    reason="exit $code: $(last_words "$log" "$begins")"
     [ "$code" -ne 124 ] && [ "$code" -ne 137 ] || reason="stopped after its limit of $limit s"
     if [ "$try" -lt "$tries" ]; then
       say "$title: $reason; try $((try + 1)) of $tries in $((5 * try)) s"
@@ -45,6 +46,13 @@ step() {
   rm -f "$log"
   [ "$tries" -eq 1 ] || reason="$reason, $tries tries"
   die "'$title' failed ($reason). What to do: $advice"
+}
+
+# last_words LOG LINE: prints what a failed program wrote last into the log from this line on: the last error of apt, else the last
+# line.
+last_words() {
+  awk -v begins="$2" 'NR < begins { next } { sub(/\r$/, "") } NF { last = $0 } /^E: / { error = $0 }
+    END { print substr(error ? error : last ? last : "it printed nothing", 1, 200) }' "$1"
 }
 
 # run_watched LIMIT LOG STARTED COMMAND...: runs one try of a step. Returns COMMAND's exit code; 124 or 137 if
