@@ -32,8 +32,8 @@ struct Description {
   std::string architecture;
   Task task = Task::kClassification;
   ImageInput input;
-  // Number of classes; 0 for tasks without classes. The classes of Mask R-CNN and R-C3D include the background, which
-  // is class 0; those of a described detector do if its saccade.json says so.
+  // Number of classes; 0 for tasks without classes. The classes of Mask R-CNN and R-C3D include the
+  // background, which is class 0; those of a described detector do if its saccade.json says so.
   int64_t classes = 0;
   std::vector<std::string> labels;  // empty, or one per class
   Options options;                  // every option of the architecture, defaults filled in

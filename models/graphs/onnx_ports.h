@@ -36,8 +36,8 @@ bool LooksLikeOnnx(std::string_view file);
 // them.
 OnnxSummary SummariseOnnx(std::string_view file);
 
-// Returns what max_batch_size is for the graph: kOpenBatch if all tensors leave their first size open, 1 if it is 1
-// in all of them, otherwise 0, without a batch.
+// Returns what max_batch_size is for the graph: kOpenBatch if all tensors leave their first size open, 1 if
+// it is 1 in all of them, otherwise 0, without a batch.
 inline constexpr int64_t kOpenBatch = 8;
 int64_t MaxBatchOf(const OnnxSummary& graph);
 

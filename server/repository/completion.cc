@@ -61,7 +61,8 @@ template <typename Tensor>
 absl::Status AddPort(const models::OnnxPort& port, bool batched, absl::string_view what, Tensor* tensor) {
   const auto wrong = [&](absl::string_view why) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the ", what, " ", models::Quote(port.name), " ", why, "; write the model's inputs and outputs into config.pbtxt"));
+        absl::StrCat("the ", what, " ", models::Quote(port.name), " ", why,
+                     "; write the model's inputs and outputs into config.pbtxt"));
   };
   inference::DataType type = inference::TYPE_INVALID;
   if (!port.type || !inference::DataType_Parse(absl::StrCat("TYPE_", models::NameOf(*port.type)), &type))
@@ -90,12 +91,14 @@ absl::Status TakePorts(const models::OnnxSummary& graph, inference::ModelConfig*
   const bool batched = config->max_batch_size() > 0;
   if (config->input().empty()) {
     for (const models::OnnxPort& port : graph.inputs) {
-      if (absl::Status added = AddPort(port, batched, "input", config->add_input()); !added.ok()) return added;
+      if (absl::Status added = AddPort(port, batched, "input", config->add_input()); !added.ok())
+        return added;
     }
   }
   if (config->output().empty()) {
     for (const models::OnnxPort& port : graph.outputs) {
-      if (absl::Status added = AddPort(port, batched, "output", config->add_output()); !added.ok()) return added;
+      if (absl::Status added = AddPort(port, batched, "output", config->add_output()); !added.ok())
+        return added;
     }
   }
   return absl::OkStatus();
@@ -116,10 +119,12 @@ absl::Status WithFile(const RepositoryPath& file, const std::function<absl::Stat
 }
 
 bool IsGraph(const inference::ModelConfig& config) {
-  return config.backend() == "onnxruntime" || config.backend() == "openvino" || config.platform() == "onnxruntime_onnx";
+  return config.backend() == "onnxruntime" || config.backend() == "openvino" ||
+         config.platform() == "onnxruntime_onnx";
 }
 
-absl::Status CompleteGraph(const RepositoryPath& folder, const std::string& named, inference::ModelConfig* config) {
+absl::Status CompleteGraph(const RepositoryPath& folder, const std::string& named,
+                           inference::ModelConfig* config) {
   if (!config->input().empty() && !config->output().empty()) return absl::OkStatus();
   const auto graph = ChooseWeights(folder, Backend::kOpenvino, named);
   if (!graph.ok() || !absl::EndsWith(*graph, ".onnx")) return absl::OkStatus();

@@ -355,8 +355,9 @@ std::string Graph(const std::vector<std::string>& inputs, const std::vector<std:
 TEST(RepositoryTest, TheInputsAndOutputsOfAnOnnxFileNeedNoConfiguration) {
   using models::testing::OnnxValue;
   TestRepository repository;
-  repository.Write("m/1/model.onnx", Graph({OnnxValue("pixels", kFloat, {-1, 3, -1, 224}), OnnxValue("mask", 9, {-1, 7})},
-                                           {OnnxValue("scores", kFloat, {-1, 1000})}));
+  repository.Write("m/1/model.onnx",
+                   Graph({OnnxValue("pixels", kFloat, {-1, 3, -1, 224}), OnnxValue("mask", 9, {-1, 7})},
+                         {OnnxValue("scores", kFloat, {-1, 1000})}));
   auto model = ReadModel(repository.string(), "m");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->settings.backend, Backend::kOnnxruntime);
@@ -369,7 +370,8 @@ TEST(RepositoryTest, TheInputsAndOutputsOfAnOnnxFileNeedNoConfiguration) {
   EXPECT_THAT(model->settings.outputs.at(0).dims, ElementsAre(1000));
   // What config.pbtxt says stands.
   repository.Write("m/config.pbtxt",
-                   "platform: \"onnxruntime_onnx\" max_batch_size: 2 output { name: \"scores\" data_type: TYPE_FP32 dims: -1 }");
+                   "platform: \"onnxruntime_onnx\" max_batch_size: 2 output { name: \"scores\" data_type: "
+                   "TYPE_FP32 dims: -1 }");
   model = ReadModel(repository.string(), "m");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->settings.batching.max_batch_size, 2);
@@ -382,7 +384,8 @@ TEST(RepositoryTest, TheInputsAndOutputsOfAnOnnxFileNeedNoConfiguration) {
 TEST(RepositoryTest, AnOnnxFileWithoutABatchKeepsItsShapes) {
   using models::testing::OnnxValue;
   TestRepository repository;
-  repository.Write("m/1/model.onnx", Graph({OnnxValue("x", kFloat, {4, 3})}, {OnnxValue("mean", kFloat, {})}));
+  repository.Write("m/1/model.onnx",
+                   Graph({OnnxValue("x", kFloat, {4, 3})}, {OnnxValue("mean", kFloat, {})}));
   const auto model = ReadModel(repository.string(), "m");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_FALSE(model->settings.has_batch_dimension);
@@ -395,9 +398,10 @@ TEST(RepositoryTest, AnOnnxFileThatCannotCompleteAConfigurationSaysWhy) {
   TestRepository repository;
   constexpr uint64_t kText = 8;
   repository.Write("m/1/model.onnx", Graph({OnnxValue("text", kText, {-1})}, {OnnxValue("y", kFloat, {-1})}));
-  EXPECT_THAT(ErrorOf(repository, "m"),
-              AllOf(HasSubstr("m/1/model.onnx: the input 'text' is neither a tensor of numbers nor of booleans"),
-                    HasSubstr("into config.pbtxt")));
+  EXPECT_THAT(
+      ErrorOf(repository, "m"),
+      AllOf(HasSubstr("m/1/model.onnx: the input 'text' is neither a tensor of numbers nor of booleans"),
+            HasSubstr("into config.pbtxt")));
   repository.Write("m/1/model.onnx", Graph({OnnxValue("x", kFloat, {})}, {OnnxValue("y", kFloat, {-1})}));
   repository.Write("m/config.pbtxt", "backend: \"onnxruntime\" max_batch_size: 2");
   EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("the input 'x' has no first size in the file"));
