@@ -228,15 +228,13 @@ def test_a_detection_that_one_side_lacks_is_a_difference_unless_it_is_at_the_end
 def one_detection(score=0.9, box=(0, 0, 10, 10), mask=None):
     from saccade.imports.network import Found
 
-    masks = None if mask is None else numpy.full((1, 20, 20), mask)
+    masks = None if mask is None else numpy.broadcast_to(mask, (1, *(numpy.shape(mask) or (20, 20))))
     return Found(numpy.array([box], numpy.float32), numpy.array([score], numpy.float32), numpy.zeros(1, int), masks)
 
 
 @pytest.mark.parametrize("found, expected", [
-    (one_detection(numpy.nan), one_detection()), (one_detection(), one_detection(numpy.nan)),
-    (one_detection(box=(0, 0, numpy.nan, 10)), one_detection()),
-    (one_detection(), one_detection(mask=True)), (one_detection(mask=True), one_detection()),
-    (one_detection(mask=False), one_detection(mask=True)),
+    ({"score": numpy.nan}, {}), ({}, {"score": numpy.nan}), ({"box": (0, 0, numpy.nan, 10)}, {}),
+    ({}, {"mask": True}), ({"mask": True}, {}), ({"mask": False}, {"mask": True}),
 ])  # fmt: skip
 def test_a_detection_without_its_score_box_or_mask_is_a_difference(saccade, found, expected):
     from saccade.imports import comparing
@@ -245,8 +243,23 @@ def test_a_detection_without_its_score_box_or_mask_is_a_difference(saccade, foun
     differences = comparing.Differences()
     comparing.add_detections(differences, one_detection(mask=True), one_detection(mask=True), 100, 0.05, tolerance)
     assert differences.within(tolerance)
-    comparing.add_detections(differences, found, expected, 100, 0.05, tolerance)
+    comparing.add_detections(differences, one_detection(**found), one_detection(**expected), 100, 0.05, tolerance)
     assert not differences.within(tolerance)
+
+
+@pytest.mark.parametrize("moved, fills, columns", [(0, False, 0), (1, False, 1), (1, True, 0), (2, True, 1), (3, True, 2)])
+def test_a_mask_that_fills_its_box_may_be_a_pixel_wider(saccade, moved, fills, columns):
+    """The masks are 20 pixels wide; one of them ends `moved` pixels further."""
+    from saccade.imports import comparing
+
+    one, other = (numpy.zeros((30, 40), bool) for _ in range(2))
+    one[5:25, 5:25] = True
+    other[5:25, 5:25 + moved] = True
+    for found, expected in ((one, other), (other, one)):
+        differences = comparing.Differences()
+        sides = (one_detection(mask=found), one_detection(mask=expected))
+        comparing.add_detections(differences, *sides, 100, 0.05, comparing.Tolerance(), fills)
+        assert differences.mask == pytest.approx(columns / (20 + moved))
 
 
 @pytest.mark.parametrize("add", ["add_probabilities", "add_depth", "add_embedding"])

@@ -80,15 +80,13 @@ def write_transformers(root: pathlib.Path, name: str) -> pathlib.Path:
             hf.YolosConfig(**vit, image_size=[224, 288], num_detection_tokens=40, **_labels(12)), "YolosForObjectDetection",
             hf.YolosImageProcessor(size={"shortest_edge": 224, "longest_edge": 300}, **even),
         ),
-        # Bicubic filters overshoot. The daemon limits that to a pixel's values, and the processor only with 8-bit pictures, which verify does
-        # not use; so this one and DPT's are bilinear.
         "deit": lambda: (
-            hf.DeiTConfig(**vit, **_labels(20)), "DeiTForImageClassification", hf.DeiTImageProcessor(**crop, resample=2, **even)),
+            hf.DeiTConfig(**vit, **_labels(20)), "DeiTForImageClassification", hf.DeiTImageProcessor(**crop, resample=3, **even)),
         "dinov2": lambda: (hf.Dinov2Config(**vit, image_size=224), "Dinov2Model", hf.ViTImageProcessor(**square)),
         "dpt": lambda: (
             hf.DPTConfig(**vit, image_size=224, backbone_out_indices=[0, 1, 2], neck_hidden_sizes=[24, 48, 96], fusion_hidden_size=48,
                          reassemble_factors=[2, 1, 0.5], is_hybrid=False),
-            "DPTForDepthEstimation", hf.DPTImageProcessor(size={"height": 230, "width": 230}, ensure_multiple_of=32, resample=2, **even),
+            "DPTForDepthEstimation", hf.DPTImageProcessor(size={"height": 230, "width": 230}, ensure_multiple_of=32, resample=3, **even),
         ),
     }  # fmt: skip
     config, architecture, processor = made[name]()

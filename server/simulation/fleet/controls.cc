@@ -1,5 +1,6 @@
 // How replicas come and go, and what clients learn of it.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "server/simulation/bounds.h"
@@ -104,6 +105,26 @@ int Fleet::Wanted() const {
   return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [](const auto& replica) {
     return replica->state == ReplicaState::kReady || replica->state == ReplicaState::kStarting;
   }));
+}
+
+void VersionTally::CountTime(Nanos time) {
+  const double steps =
+      std::log(static_cast<double>(time.count()) / static_cast<double>(kFirst.count())) / std::log(kGrowth);
+  const double last = static_cast<double>(took.size() - 1);
+  ++took[static_cast<size_t>(std::clamp(std::ceil(steps), 0.0, last))];
+}
+
+Nanos SlowestHundredth(const VersionTally& before, const VersionTally& after) {
+  int64_t left = 0;
+  for (size_t i = 0; i < after.took.size(); ++i) left += after.took[i] - before.took[i];
+  if (left == 0) return Nanos();
+  const int64_t above = left / 100;
+  double bound = static_cast<double>(VersionTally::kFirst.count());
+  for (size_t i = 0; i < after.took.size(); ++i, bound *= VersionTally::kGrowth) {
+    left -= after.took[i] - before.took[i];
+    if (left <= above) break;
+  }
+  return Nanos(static_cast<int64_t>(bound));
 }
 
 VersionTally Fleet::TallyOf(int version) const {

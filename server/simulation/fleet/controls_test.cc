@@ -71,8 +71,6 @@ TEST(RolloutTest, ABadVersionIsUndoneByItsAnalysis) {
   for (const Build& bad : {Build{.version = 2, .failing = 0.3}, Build{.version = 2, .slow = 8}}) {
     Fleet fleet(Small(0.6, 400 * kSecond));
     RolloutOptions options = {.build = bad, .steps = {0.1, 0.5}};
-    // Late requests are measured soon: a scheduler that has learned the times rejects some of them instead.
-    if (bad.slow > 1) options.analysis_delay = options.analysis_every = 15 * kSecond;
     Rollout rollout(options, &fleet);
     fleet.At(5 * kSecond, [&](Nanos now) { rollout.Begin(now); });
     fleet.Run();
@@ -81,6 +79,26 @@ TEST(RolloutTest, ABadVersionIsUndoneByItsAnalysis) {
     EXPECT_EQ(ready.size(), 12u);
     for (const int one : ready) EXPECT_EQ(fleet.replica(one).build().version, 1);
   }
+}
+
+TEST(RolloutTest, ASlowdownUndoesAVersionWhoseRequestsAreInTime) {
+  for (const double slow : {1.0, 1.6}) {
+    Fleet fleet(Small(0.3, 400 * kSecond));
+    Rollout rollout({.build = {.version = 2, .slow = slow}, .steps = {0.1}}, &fleet);
+    fleet.At(5 * kSecond, [&](Nanos now) { rollout.Begin(now); });
+    fleet.Run();
+    EXPECT_EQ(rollout.undone(), slow > 1) << slow;
+    EXPECT_EQ(fleet.TallyOf(2).late, 0);
+  }
+}
+
+TEST(VersionTallyTest, TheSlowestHundredthIsThatBetweenTwoTallies) {
+  VersionTally tally;
+  for (int i = 0; i < 100; ++i) tally.CountTime(500 * kSecond);
+  const VersionTally before = tally;
+  EXPECT_EQ(SlowestHundredth(before, tally), Nanos());
+  for (int i = 1; i <= 1000; ++i) tally.CountTime(i * kMillisecond);
+  EXPECT_NEAR(static_cast<double>(SlowestHundredth(before, tally) / kMillisecond), 990, 50);
 }
 
 TEST(RolloutTest, TheAnalysisMeasuresWhenTheChartsDoes) {

@@ -235,6 +235,7 @@ void Fleet::FinishPass(const Event& event) {
   for (const auto& task : tasks) {
     SimTask& done = AsSimTask(task);
     done.End();
+    versions_[replicas_[event.where]->build().version].CountTime(now_ - done.entry().arrival);
     Answer answer = failed ? Answer::kInternal : Answer::kOk;
     if (!failed && now_ > done.entry().deadline) answer = Answer::kLate;
     Respond(static_cast<uint64_t>(done.id()), event.where, answer, std::nullopt);
@@ -256,6 +257,8 @@ void Fleet::Ask(int number) {
 
 void Fleet::OnRejected(SimTask& task, const absl::Status& why) {
   if (!task.End()) return;
+  const Ledger::Entry& entry = task.entry();
+  versions_[replicas_[entry.stream]->build().version].CountTime(now_ - entry.arrival);
   Respond(static_cast<uint64_t>(task.id()), task.entry().stream, AnswerOf(why), HintOf(why));
 }
 

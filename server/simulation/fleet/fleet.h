@@ -2,6 +2,7 @@
 // admission and scheduler. Equal options and scripts give identical runs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -39,7 +40,17 @@ struct VersionTally {
   int64_t ended = 0;
   int64_t faults = 0;
   int64_t late = 0;
+  // Of those that replicas have accepted, by the time until their answer. Each bucket's bound is kGrowth
+  // times the one before, and the first one's is kFirst.
+  static constexpr Nanos kFirst = kMillisecond;
+  static constexpr double kGrowth = 1.05;
+  std::array<int64_t, 320> took = {};
+
+  void CountTime(Nanos time);
 };
+
+// Returns the 99th percentile of the times between two tallies of one version; zero without attempts.
+Nanos SlowestHundredth(const VersionTally& before, const VersionTally& after);
 
 class Fleet final : private SimTask::Watcher {
  public:

@@ -61,10 +61,17 @@ void Rollout::Analyse(Nanos now) {
   if (ended >= kMinEnded) {
     const double faults = static_cast<double>(all.faults - seen_.faults) / static_cast<double>(ended);
     const double late = static_cast<double>(all.late - seen_.late) / static_cast<double>(ended);
-    bad_ += faults > options_.max_faults || late > options_.max_late;
+    const VersionTally old = fleet_->TallyOf(1);
+    const Nanos before = SlowestHundredth(seen_old_, old);
+    const Nanos after = SlowestHundredth(seen_, all);
+    bad_faults_ += faults > options_.max_faults;
+    bad_late_ += late > options_.max_late;
+    bad_slowdown_ += before > Nanos() && static_cast<double>(after.count()) >
+                                             options_.max_slowdown * static_cast<double>(before.count());
     seen_ = all;
+    seen_old_ = old;
   }
-  if (bad_ > options_.failure_limit) return Undo(now);
+  if (std::max({bad_faults_, bad_late_, bad_slowdown_}) > options_.failure_limit) return Undo(now);
   fleet_->At(now + options_.analysis_every, [this](Nanos later) { Analyse(later); });
 }
 

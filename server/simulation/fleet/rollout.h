@@ -18,12 +18,14 @@ struct RolloutOptions {
   // The defaults of this and of the analysis are those of the Helm chart.
   Nanos pause = 5 * 60 * kSecond;
   // The analysis: when its first measurement is made after the pods of the first step are ready, how often it
-  // measures, and the shares of faults and of late requests above which a measurement is bad. The second bad
-  // one in all undoes the rollout.
+  // measures, and above which a metric's measurement is bad: the shares of faults and of late requests, and
+  // the 99 % latency of the new version divided by the old one's. The second bad measurement of one metric
+  // undoes the rollout.
   Nanos analysis_delay = 2 * 60 * kSecond;
   Nanos analysis_every = 60 * kSecond;
   double max_faults = 0.01;
   double max_late = 0.05;
+  double max_slowdown = 1.25;
   int failure_limit = 1;
 };
 
@@ -53,8 +55,13 @@ class Rollout {
   int size_ = 0;
   int replaced_ = 0;
   size_t step_ = 0;
-  int bad_ = 0;
+  // Bad measurements of each metric, and what the last measurement had counted of the new and the old
+  // version.
+  int bad_faults_ = 0;
+  int bad_late_ = 0;
+  int bad_slowdown_ = 0;
   VersionTally seen_;
+  VersionTally seen_old_;
   bool undone_ = false;
   Nanos undone_at_ = kNever;
 };

@@ -20,7 +20,7 @@ _SAME_IOU = 0.5
 class Tolerance:
     box: float = 0.5  # pixels
     score: float = 1e-3  # of scores and probabilities, and of an embedding's values relative to the largest
-    mask: float = 0.02  # share of a mask's pixels, of those in either mask
+    mask: float = 0.02  # share of a mask's pixels, of those in either mask; _mask_difference tells which count
     pixels: float = 2e-3  # share of a label map's pixels
     depth: float = 1e-3  # of the largest depth
 
@@ -88,8 +88,31 @@ def _at_end(one: Found, other: Found, max_detections: int, score_threshold: floa
     return one.scores <= end + tolerance.score
 
 
+def _grown(mask: NDArray[Any]) -> NDArray[Any]:
+    """The mask with all pixels that touch it, also at a corner."""
+    height, width = mask.shape
+    around = numpy.pad(mask, 1)
+    return numpy.logical_or.reduce([around[y : y + height, x : x + width] for y in range(3) for x in range(3)])
+
+
+def _mask_difference(found: NDArray[Any], expected: NDArray[Any], fills_its_box: bool) -> float:
+    """The share of the pixels in either mask that only one has. A mask that fills its box is scaled to the box's whole pixels, so
+    that two boxes which differ by a thousandth of a pixel may give masks of which one is a pixel wider. Of those, pixels do not
+    count that touch the other mask."""
+    only_found, only_expected = found & ~expected, expected & ~found
+    if fills_its_box:
+        only_found, only_expected = found & ~_grown(expected), expected & ~_grown(found)
+    return float((only_found | only_expected).sum() / max(1, (found | expected).sum()))
+
+
 def add_detections(
-    into: Differences, found: Found, expected: Found, max_detections: int, score_threshold: float, tolerance: Tolerance
+    into: Differences,
+    found: Found,
+    expected: Found,
+    max_detections: int,
+    score_threshold: float,
+    tolerance: Tolerance,
+    masks_fill_boxes: bool = False,
 ) -> None:
     """Both sides list at most `max_detections`, the best, whose scores are above `score_threshold`."""
     into.add(box=0.0, score=0.0)
@@ -100,9 +123,7 @@ def add_detections(
         if (expected.masks is None) != (found.masks is None):
             into.add(mask=1.0)
         if expected.masks is not None and found.masks is not None:
-            either = (expected.masks[i] | found.masks[j]).sum()
-            differ = (expected.masks[i] ^ found.masks[j]).sum()
-            into.add(mask=float(differ / max(1, either)))
+            into.add(mask=_mask_difference(found.masks[j], expected.masks[i], masks_fill_boxes))
     into.compared += len(pairs)
     for one, other, matched in ((expected, found, set(pairs)), (found, expected, set(pairs.values()))):
         at_end = _at_end(one, other, max_detections, score_threshold, tolerance)

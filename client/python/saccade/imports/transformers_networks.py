@@ -37,11 +37,19 @@ class Outputs(nn.Module):
         return found[0] if len(found) == 1 else found
 
 
+def _keep_range(processor: Any) -> None:
+    """Lets the processor limit what it has scaled to a pixel's values, as it does with 8-bit pictures: a bicubic filter
+    overshoots."""
+    scale = processor.resize
+    processor.resize = lambda *given, **options: scale(*given, **options).clamp(0, 255)
+
+
 class OneByOne(Author):
     """The processor and the network, and the processor's own reading of what the network returns."""
 
     def __init__(self, network: nn.Module, processor: Any, head: dict[str, Any]) -> None:
         self.network, self.processor, self.head = network, processor, head
+        _keep_range(processor)
 
     def __call__(self, picture: Tensor) -> Any:
         size = (picture.shape[1], picture.shape[2])
