@@ -251,7 +251,7 @@ def main():
             "rate. `answers` are those of the measurement, and the standard error is what chance alone makes of a p99 of so many answers",
             "in a queue without batches (`./dev bench tune --help`); with batches it is less. `load` is the machine's average number of",
             "running threads over the last minute, the benchmark's own included.", "",
-            f"The goal is {GOAL} cases. Triton's model_analyzer was not run beside it",
+            f"The goal is {GOAL} cases. Triton's model_analyzer was tried beside it for one model",
             "([decision 51](../decisions/0051-sizes-by-simulating-the-scheduler.md)).", "",
             f"**{verdict}**", "",
             missed_wishes(rows), "",

@@ -2,6 +2,7 @@
 
 import io
 import json
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -60,7 +61,8 @@ def test_the_code_runs(open_page, daemon, folder, shots, saccade, model, python_
     shown = codes(page, daemon)
     page.screenshot(path=shots / f"desk-code-{model}.png", full_page=True)
     assert list(shown) == ["curl", "Python", "Triton's client", "grpcurl", "command"]
-    path = f"/usr/bin:/bin:{binary('saccade').resolve().parent}"
+    # grpcurl is beside Python.
+    path = f"/usr/bin:/bin:{binary('saccade').resolve().parent}:{pathlib.Path(sys.executable).parent}"
     answer = json.loads(run(["bash", "-c", shown["curl"]], folder, PATH=path))
     assert answer["model"] == model
     client = {"PYTHONPATH": str(saccade.__path__[0].removesuffix("/saccade"))}
@@ -68,7 +70,7 @@ def test_the_code_runs(open_page, daemon, folder, shots, saccade, model, python_
     assert run([sys.executable, "-c", shown["Triton's client"]], folder)
     run(["bash", "-c", shown["command"]], folder, PATH=path)
     assert list((folder / "overlays").glob("*.png"))
-    # grpcurl is not everywhere; what it is given is the message in JSON.
+    # What grpcurl is given is the message in JSON.
     piped, program = shown["grpcurl"].split("|\n")
     request = json_format.Parse(run(["bash", "-c", piped], folder, PATH=path), predict_request())
     assert request.model == model and program.split() == ["grpcurl", "-plaintext", "-d", "@", daemon.grpc_address,
@@ -77,8 +79,7 @@ def test_the_code_runs(open_page, daemon, folder, shots, saccade, model, python_
         assert all(found["score"] >= 0.5 for found in answer["detections"]["detections"])
         assert answer["explanation"]["layer"] == request.explain.layer
         assert request.detection.score_threshold == 0.5
-    if shutil.which("grpcurl"):
-        assert f'"{model}"' in run(["bash", "-c", shown["grpcurl"]], folder, PATH=path)
+    assert f'"{model}"' in run(["bash", "-c", shown["grpcurl"]], folder, PATH=path)
 
 
 def test_names_are_quoted(open_page, daemon, tmp_path):
