@@ -11,7 +11,6 @@
 namespace saccade::client {
 namespace {
 
-using server::Nanos;
 using server::simulation::Configuration;
 using server::simulation::Estimate;
 using server::simulation::kNever;
