@@ -92,6 +92,13 @@ def failure(saccade):
     return ImportFailure
 
 
+def test_what_a_processor_scales_is_limited_to_a_pixels_values(imported):
+    library = imported("transformers_networks", transformers=types.ModuleType("transformers"))
+    processor = types.SimpleNamespace(resize=lambda values, by: values * by)
+    library._keep_range(processor)
+    assert processor.resize(torch.tensor([-1.0, 100.0, 200.0]), by=2).tolist() == [0, 200, 255]
+
+
 @pytest.mark.parametrize("classes, problem, activation", [
     (5, None, "softmax"), (5, "single_label_classification", "softmax"), (5, "multi_label_classification", "sigmoid"), (1, None, "sigmoid"),
 ])  # fmt: skip

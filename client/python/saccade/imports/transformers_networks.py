@@ -39,9 +39,10 @@ class Outputs(nn.Module):
 
 def _keep_range(processor: Any) -> None:
     """Lets the processor limit what it has scaled to a pixel's values, as it does with 8-bit pictures: a bicubic filter
-    overshoots."""
-    scale = processor.resize
-    processor.resize = lambda *given, **options: scale(*given, **options).clamp(0, 255)
+    overshoots. A processor that has no method to scale with stays as it is."""
+    scale = getattr(processor, "resize", None)
+    if scale is not None:
+        processor.resize = lambda *given, **options: scale(*given, **options).clip(0, 255)
 
 
 class OneByOne(Author):
