@@ -434,7 +434,8 @@ TEST(HttpReplyTest, IsDroppedIfTheClientGoesWhileItIsOnItsWay) {
 }
 
 TEST(HttpReplyTest, AHandlerThatForgetsItsReplyAnswers500) {
-  TestService service({{"GET", "/forget", [](std::shared_ptr<const HttpRequest>, HttpReply) {}}});
+  TestService service(
+      {{"GET", "/forget", [](const std::shared_ptr<const HttpRequest>&, const HttpReply&) {}}});
   EXPECT_THAT(service.Ask(Get("/forget")), StartsWith("HTTP/1.1 500 "));
 }
 
