@@ -2,12 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/simulation/bench/curve.h"
 #include "server/simulation/bench/sections.h"
 #include "server/simulation/faults/run_seed.h"
@@ -165,16 +166,6 @@ void AddSeeds(CLI::App& app, SeedFlags& flags, bool& passed) {
   });
 }
 
-// Today, as "2026-11-21".
-std::string Today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local = {};
-  localtime_r(&now, &local);
-  char text[sizeof "0000-00-00"];
-  std::strftime(text, sizeof text, "%F", &local);
-  return text;
-}
-
 // The commit of the working directory, with "-dirty" if files have changed since; "unknown" without git.
 std::string Commit() {
   std::string text;
@@ -211,12 +202,12 @@ bool RunFleet(const FleetFlags& flags) {
   }
   FleetOptions basic = BasicFleet(flags.options, 1, kSecond);
   const std::string text = absl::StrCat(
-      absl::Substitute(kFleetHead, Today(), Commit()), basic.replicas, " replicas in ", basic.zones,
-      " zones and ", basic.clients, " clients. A replica computes a batch of b in ",
-      ToMilliseconds(basic.latency.alpha), " + ", ToMilliseconds(basic.latency.beta),
-      " b ms (5 % jitter), with the shipped\ndefaults: batches of up to ", basic.batcher.max_batch_size,
-      ", queues of ", basic.batcher.max_queue_size, ", ", basic.admission.max_inflight_requests,
-      " requests in flight. Deadline ", ToMilliseconds(basic.deadline),
+      absl::Substitute(kFleetHead, absl::FormatTime("%F", absl::Now(), absl::LocalTimeZone()), Commit()),
+      basic.replicas, " replicas in ", basic.zones, " zones and ", basic.clients,
+      " clients. A replica computes a batch of b in ", ToMilliseconds(basic.latency.alpha), " + ",
+      ToMilliseconds(basic.latency.beta), " b ms (5 % jitter), with the shipped\ndefaults: batches of up to ",
+      basic.batcher.max_batch_size, ", queues of ", basic.batcher.max_queue_size, ", ",
+      basic.admission.max_inflight_requests, " requests in flight. Deadline ", ToMilliseconds(basic.deadline),
       " ms. The bound is the smaller of\nwhat is asked for and what the ready replicas can do, ",
       Rounded(CapacityOf(basic), 1), " requests per second each.\n", report.Markdown());
   if (flags.markdown.empty()) {

@@ -40,8 +40,8 @@ struct VersionTally {
   int64_t ended = 0;
   int64_t faults = 0;
   int64_t late = 0;
-  // Of those that replicas have accepted, by the time until their answer. Each bucket's bound is kGrowth
-  // times the one before, and the first one's is kFirst.
+  // How many of those that replicas have accepted took how long. Each bucket's bound is kGrowth times the one
+  // before, and the first one's is kFirst.
   static constexpr Nanos kFirst = kMillisecond;
   static constexpr double kGrowth = 1.05;
   std::array<int64_t, 320> took = {};

@@ -42,7 +42,7 @@ class CheckedLedger final : public ByteLedger {
   const std::function<void(std::string)> violate_;
   int64_t held_ = 0;
   std::map<std::string, int64_t> held_by_client_;
-  // What was charged in `ledger_`, by client and bytes.
+  // The charges that `ledger_` has granted, by client and bytes.
   std::multimap<std::pair<std::string, int64_t>, ByteCharge> charges_;
   // The bytes of each charge that a client was refused.
   std::map<std::string, std::vector<int64_t>> refused_;
