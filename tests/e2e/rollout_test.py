@@ -33,6 +33,7 @@ def test_every_replica_has_its_share(stage):
         assert not tally.failed and not tally.wrong, heard(tally)
         assert len(tally.by_replica) == REPLICAS
         assert tally.spread <= 0.1, f"{tally.way.name}: {tally.by_replica}"
+    assert 10e-6 < stage.processor_per_call < 20e-3, "a call takes tens of microseconds to some milliseconds"
 
 
 def test_replacing_replicas_loses_no_request(stage):

@@ -64,6 +64,7 @@ def play(flags, folder):
         f"{times.lame_duck:g} s, drain {times.drain:g} s, grace {times.grace:g} s; endpoints leave each list up to "
         f"{times.pre_stop * times.spread_by:g} s late.",
         f"**{flags.times} replacements** in {took:.0f} s. Connections that the proxy was refused: {sent_again}.",
+        f"The replicas' processor time for each call before that, while nothing changed: {1e6 * stage.processor_per_call:.0f} us.",
         table(
             ("way", "sent", "failed", "wrong", "half within", "99 % within", "slowest", "spread, steady"),
             [(one.way.name, one.sent, len(one.failed), one.wrong, milliseconds(one.percentile(0.5)),

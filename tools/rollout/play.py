@@ -8,6 +8,7 @@ import time
 
 import grpc
 
+from tools.processor import spent
 from tools.rollout import load, network, proxy, replicas
 from tools.rollout.names import NameServer
 
@@ -108,10 +109,17 @@ class Stage:
         return counted
 
     def steady(self, seconds):
-        """Measures the distribution of requests without any change."""
+        """Measures the distribution of requests without any change, and the replicas' processor time for each."""
         self.tallies()
+        used = self._processor_seconds()
         time.sleep(seconds)
-        return self.tallies()
+        used = self._processor_seconds() - used
+        tallies = self.tallies()
+        self.processor_per_call = used / max(1, sum(tally.answered for tally in tallies))
+        return tallies
+
+    def _processor_seconds(self):
+        return sum(spent(replica.process.pid) for replica in self.deployment.replicas)
 
     def replace(self, times, tell=lambda done: None):
         """Returns (tallies, faults of replicas)."""

@@ -18,6 +18,7 @@ import time
 
 from harness import Daemon
 from tools.markdown import table
+from tools.processor import spent
 from tools.soak.load import Load
 from tools.soak.measure import Looks, plot, slope
 from tools.soak.samples import DEMO, ROOT
@@ -89,9 +90,11 @@ def soak(flags, folder):
         daemon.await_ready()
         with Load(daemon, CLIENTS) as load, Reloads(repository, RELOAD_SECONDS) as reloads:
             with Looks(daemon.process.pid, LOOK_SECONDS, tell) as looks:
+                begun = spent(daemon.process.pid)
                 end = time.monotonic() + 60 * flags.minutes
                 while time.monotonic() < end and daemon.process.poll() is None:
                     time.sleep(1)
+                processor_s = spent(daemon.process.pid) - begun if daemon.process.poll() is None else None
         if sys.stderr.isatty():
             print(file=sys.stderr)
         log = daemon.log()
@@ -105,6 +108,7 @@ def soak(flags, folder):
         "reloads": freed,
         "configurations_written": reloads.made,
         "asked": dict(load.asked),
+        "processor_s": processor_s,
         "faults": collections.Counter(load.faults).most_common(20),
         "looks": looks.made,
         "settled_after_seconds": settle,
@@ -126,6 +130,13 @@ def faults_of(found):
     return faults
 
 
+def processor_words(found, requests):
+    if found["processor_s"] is None:
+        return "The daemon ended, so its processor time is not known."
+    return (f"The daemon used {found['processor_s'] / 60 / found['minutes']:.2f} cores: {1000 * found['processor_s'] / requests:.2f} ms "
+            "for each request, which includes decoding, computing and the loading of the new versions.")
+
+
 def report(found):
     asked = ", ".join(f"{count} {way}" for way, count in sorted(found["asked"].items()))
     total, wrong = sum(found["asked"].values()), sum(count for _, count in found["faults"])
@@ -138,6 +149,8 @@ def report(found):
     return "\n".join([
         f"{found['minutes']:g} minutes, {found['reloads']} model versions replaced, {total} requests ({asked}); wrong or "
         f"failed: {wrong}.",
+        "",
+        processor_words(found, total),
         "",
         f"After the first {found['settled_after_seconds'] / 60:.1f} minutes:",
         "",
