@@ -143,6 +143,27 @@ TEST_F(BodyTest, ABombEndsAtTheBound) {
             HasSubstr("the body, decompressed, has more than the 100000 bytes taken; --max-message-bytes")));
 }
 
+// As for messages of gRPC: a few bytes of zeros would keep a thread busy for long.
+TEST_F(BodyTest, ACompressedBodyBecomesLargerWithinBoundsAlone) {
+  service_.options.max_decompressed_bytes = 1'000;
+  const auto size_of = [this](const std::string& body) {
+    return Ask(Coded("gzip", Encoded(ContentCoding::kGzip, body), "/size"));
+  };
+  EXPECT_THAT(size_of(std::string(1'000, 0)), EndsWith("\r\n\r\n1000"));
+  std::string noise;
+  std::mt19937 random(1);
+  while (noise.size() < 20'000) noise.push_back(static_cast<char>(random()));
+  EXPECT_THAT(size_of(noise + std::string(60'000, 0)), EndsWith("\r\n\r\n80000"));
+  const std::string zeros = Encoded(ContentCoding::kGzip, std::string(kMaxBody, 0));
+  ASSERT_LT(64 * zeros.size(), kMaxBody);
+  EXPECT_THAT(Ask(Coded("gzip", zeros)),
+              AllOf(StartsWith("HTTP/1.1 413 "),
+                    HasSubstr(absl::StrCat("the body, decompressed, has more than the ", 64 * zeros.size(),
+                                           " bytes that ", zeros.size(),
+                                           " compressed ones may become; send it uncompressed"))));
+  EXPECT_EQ(service_.refusals.Of(Refusal::kDecompressedTooLarge), 1);
+}
+
 TEST_F(BodyTest, AllBodiesTogetherAreBounded) {
   BoundedLedger ledger(70'000);
   service_.options.ledger = &ledger;
@@ -209,6 +230,7 @@ TEST_F(BodyTest, ABodyOfUnknownLengthMayReachTheBound) {
 // A small body may become a thousand times larger; decoding that would hold up the loop.
 TEST_F(BodyTest, ALargeDecodedBodyIsLeftToThePool) {
   service_.options.max_body_bytes = 100 << 20;
+  service_.options.max_decompressed_bytes = service_.options.max_body_bytes;
   // The pool is busy until the test says so.
   absl::Notification go;
   ASSERT_TRUE(service_.pool.Submit("test", [&go] { go.WaitForNotification(); }));

@@ -218,6 +218,7 @@ std::shared_ptr<HttpRequest> HttpCall::MakeRequest(std::map<std::string, std::st
   request->query = head.query;
   request->headers = head.headers;
   request->body_owner = body_;
+  if (body_ != nullptr && !body_->decoded()) request->compressed_bytes = received_;
   request->path_values = std::move(path_values);
   request->client = caller_.client;
   request->address = caller_.address;

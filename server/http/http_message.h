@@ -28,6 +28,8 @@ struct HttpRequest {
   // Decompressed. `body_owner` keeps it, and what the front charged for it, alive beyond the request.
   absl::string_view body;
   std::shared_ptr<const void> body_owner;
+  // Size of the body as it was sent, if it was compressed.
+  std::optional<size_t> compressed_bytes = std::nullopt;
   // The decoded text for each {name} of the route; never empty.
   std::map<std::string, std::string> path_values;
   // See Caller.

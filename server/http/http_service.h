@@ -34,6 +34,10 @@ class HttpService final : public ExchangeHandler {
   struct Options {
     // A body, once decompressed, has at most so many bytes.
     size_t max_body_bytes = size_t{64} << 20;
+    // A compressed body may become so many times as large, and in any case have max_decompressed_bytes, as a
+    // message of gRPC may.
+    size_t max_compression_ratio = 64;
+    size_t max_decompressed_bytes = size_t{16} << 20;
     // Requests of whose body more bytes are parsed (HttpRoute::bytes_to_parse) are handled on a pool: parsing
     // JSON takes up to 0.3 us a byte (values that are empty), and one connection may have hundreds of
     // requests. Requests whose body is compressed are decompressed and handled there, too.

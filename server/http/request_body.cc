@@ -53,7 +53,10 @@ std::optional<RequestBody::Refused> RequestBody::Announce(uint64_t length) {
 }
 
 std::optional<RequestBody::Refused> RequestBody::Append(absl::string_view bytes) {
-  if (auto refused = Grow(received_, received_.size() + bytes.size())) return refused;
+  const size_t size = received_.size() + bytes.size();
+  if (size > options_.max_body_bytes)
+    return Refused{TooLarge("the body has", options_.max_body_bytes), Refusal::kBodyTooLarge};
+  if (auto refused = Grow(received_, size, options_.max_body_bytes)) return refused;
   received_.Append(bytes);
   return std::nullopt;
 }
@@ -62,7 +65,7 @@ std::optional<RequestBody::Refused> RequestBody::Expand() {
   if (received_.size() < received_.capacity() || received_.size() == options_.max_body_bytes) {
     return std::nullopt;
   }
-  return Grow(received_, received_.size() + 1);
+  return Grow(received_, received_.size() + 1, options_.max_body_bytes);
 }
 
 uint64_t RequestBody::allowed() const {
@@ -83,7 +86,8 @@ std::optional<RequestBody::Refused> RequestBody::Decode(size_t max) {
     const absl::string_view bytes = received_.bytes().substr(position_, std::min(step, read_end - position_));
     position_ += bytes.size();
     const absl::Status written = decoder_->Write(bytes, [&](absl::string_view decoded) {
-      refused = Grow(decoded_, decoded_.size() + decoded.size());
+      const size_t size = decoded_.size() + decoded.size();
+      refused = size > MaxDecoded() ? DecodedTooLarge() : Grow(decoded_, size, MaxDecoded());
       if (refused) return false;
       decoded_.Append(decoded);
       return true;
@@ -110,14 +114,24 @@ std::optional<RequestBody::Refused> RequestBody::BeginDecoding() {
   return std::nullopt;
 }
 
-// Makes the capacity suffice for `size` bytes, and for more if they are all used then.
-std::optional<RequestBody::Refused> RequestBody::Grow(ChargedBuffer& buffer, size_t size) {
-  const size_t max = options_.max_body_bytes;
-  if (size > max) {
-    if (&buffer == &decoded_)
-      return Refused{TooLarge("the body, decompressed, has", max), Refusal::kDecompressedTooLarge};
-    return Refused{TooLarge("the body has", max), Refusal::kBodyTooLarge};
-  }
+size_t RequestBody::MaxDecoded() const {
+  // A body is not larger than max_body_bytes, so the product fits.
+  const size_t by_ratio = received_.size() * options_.max_compression_ratio;
+  return std::min(options_.max_body_bytes, std::max(by_ratio, options_.max_decompressed_bytes));
+}
+
+RequestBody::Refused RequestBody::DecodedTooLarge() const {
+  const size_t max = MaxDecoded();
+  if (max == options_.max_body_bytes)
+    return {TooLarge("the body, decompressed, has", max), Refusal::kDecompressedTooLarge};
+  return {HttpError(413, absl::StrCat("the body, decompressed, has more than the ", max, " bytes that ",
+                                      received_.size(), " compressed ones may become; send it uncompressed")),
+          Refusal::kDecompressedTooLarge};
+}
+
+// Makes the capacity suffice for `size` bytes, which are not more than `max`, and for more if they are all
+// used then.
+std::optional<RequestBody::Refused> RequestBody::Grow(ChargedBuffer& buffer, size_t size, size_t max) {
   if (size <= buffer.capacity()) return std::nullopt;
   return Reserve(buffer, std::min(max, std::max({size, 2 * buffer.capacity(), kFirstStep})));
 }

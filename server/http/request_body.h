@@ -46,10 +46,13 @@ class RequestBody {
   absl::string_view bytes() const { return is_coded_ ? decoded_.bytes() : received_.bytes(); }
 
  private:
-  std::optional<Refused> Grow(ChargedBuffer& buffer, size_t size);
+  std::optional<Refused> Grow(ChargedBuffer& buffer, size_t size, size_t max);
   std::optional<Refused> Reserve(ChargedBuffer& buffer, size_t capacity);
 
   std::optional<Refused> BeginDecoding();
+  // How many bytes the decoded body may have.
+  size_t MaxDecoded() const;
+  Refused DecodedTooLarge() const;
 
   const HttpService::Options& options_;
   const std::string client_;

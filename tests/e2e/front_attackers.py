@@ -88,8 +88,7 @@ ATTACKS = {
 }
 # Seconds of a core that one round may take. Decompression takes some 6 ms a MiB, and a message with tensors may grow to 16 MiB,
 # because tensors of zeros do.
-# Parsing 64 bodies of 32 KiB takes up to 0.6 s.
-DEAR = {by_messages.bomb_of_empty_inputs: 0.15, by_http1.short_json_at_once: 1.2}
+DEAR = {by_messages.bomb_of_empty_inputs: 0.15}
 # Those that are ended by a time limit, which the tests set to a second, and those that send megabytes before anything is refused.
 SLOW = {
     by_messages.claims, by_messages.messages_byte_by_byte, by_http1.heads_byte_by_byte, by_heads.half_heads,

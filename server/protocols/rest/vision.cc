@@ -79,7 +79,7 @@ std::shared_ptr<VisionRest::Call> VisionRest::Begin(std::shared_ptr<const HttpRe
 
 absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
   auto charge = PredictRequestFromJson(call.request->body, &call.message, options_.pipeline->deps().admission,
-                                       call.request->client);
+                                       call.request->client, call.request->compressed_bytes);
   if (!charge.ok()) return charge.status();
   call.charge = *std::move(charge);
   auto request = RequestOf(*options_.catalog, call.message);

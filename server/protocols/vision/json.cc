@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,14 @@ absl::StatusOr<ByteCharge> Charge(ByteLedger* ledger, absl::string_view client, 
   return ledger->Charge(client, static_cast<int64_t>(bytes));
 }
 
+absl::Status CheckCompressedValues(size_t values, size_t compressed_bytes) {
+  const size_t max = std::max(kMaxCompressedJsonValues, compressed_bytes);
+  if (values <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the JSON has about ", values, " values, more than the ", max,
+                                                 " that ", compressed_bytes,
+                                                 " compressed bytes may have; send it uncompressed"));
+}
+
 // The parser repeats what it was sent.
 constexpr size_t kMaxWhy = 512;
 
@@ -32,9 +41,12 @@ absl::Status NoRequest(absl::string_view why) {
 }  // namespace
 
 absl::StatusOr<ByteCharge> PredictRequestFromJson(absl::string_view text, v1::PredictRequest* request,
-                                                  ByteLedger* ledger, absl::string_view client) {
+                                                  ByteLedger* ledger, absl::string_view client,
+                                                  std::optional<size_t> compressed_bytes) {
   const size_t values = MaxJsonValuesIn(text);
-  if (absl::Status few = CheckJsonValues(values); !few.ok()) return NoRequest(few.message());
+  absl::Status few = CheckJsonValues(values);
+  if (few.ok() && compressed_bytes) few = CheckCompressedValues(values, *compressed_bytes);
+  if (!few.ok()) return NoRequest(few.message());
   auto of_message = Charge(ledger, client, text.size() + kValueBytes * values);
   if (!of_message.ok()) return of_message;
   const auto of_parser = Charge(ledger, client, kParserFactor * text.size());

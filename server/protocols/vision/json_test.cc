@@ -43,6 +43,26 @@ TEST(VisionJsonTest, RefusesWhatIsNoRequest) {
   }
 }
 
+// A text of empty objects compresses to a hundredth, and takes longer than anything else of its size.
+TEST(VisionJsonTest, CompressedTextsHaveFewValues) {
+  const auto text_of = [](size_t pictures) {
+    std::string text = R"({"model":"m","clip":{"frames":{"pictures":[{})";
+    for (size_t i = 1; i < pictures; ++i) text += ",{}";
+    return text + "]}}}";
+  };
+  const auto read = [](const std::string& text, std::optional<size_t> compressed_bytes) {
+    v1::PredictRequest request;
+    return PredictRequestFromJson(text, &request, nullptr, "", compressed_bytes).status();
+  };
+  EXPECT_TRUE(read(text_of(10'000), std::nullopt).ok());
+  EXPECT_TRUE(read(text_of(100), 50).ok());
+  EXPECT_TRUE(read(text_of(1'000), 3'000).ok());
+  const absl::Status refused = read(text_of(10'000), 100);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("more than the 256 that 100 compressed bytes may have; send it uncompressed"));
+}
+
 // The parser repeats names that it does not know.
 TEST(VisionJsonTest, ErrorsAreShort) {
   v1::PredictRequest request;
