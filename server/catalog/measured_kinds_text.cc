@@ -14,12 +14,21 @@
 namespace saccade::server {
 namespace {
 
-constexpr char kFirstLine[] = "saccade measurements 1";
+constexpr char kFirstLine[] = "saccade measurements 2";
 // Bounds of what can have been measured.
 constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr int64_t kMaxSize = int64_t{1} << 20;
 constexpr int64_t kMaxNanoseconds = int64_t{3600} * 1'000'000'000;
+// Of a precision's name, and of why it was chosen.
+constexpr size_t kMaxPrecisionBytes = 16;
+constexpr size_t kMaxReasonBytes = 4096;
+constexpr int64_t kMaxUse = int64_t{1} << 60;
+
+// Whether the texts about the precision are within their bounds.
+bool IsShort(const MeasuredKind& kind) {
+  return kind.precision.size() <= kMaxPrecisionBytes && kind.precision_reason.size() <= kMaxReasonBytes;
+}
 
 // Reads a kind's lines after the one with its name.
 absl::Status ReadKind(TextLines& lines, MeasuredKind* kind) {
@@ -32,6 +41,14 @@ absl::Status ReadKind(TextLines& lines, MeasuredKind* kind) {
     return Damaged(lines.number(), "instances N");
   kind->instances = static_cast<int>(instances);
   if (!lines.TakeNumber("bytes", 0, kMaxBytes, &kind->bytes)) return Damaged(lines.number(), "bytes N");
+  if (!lines.TakeNumber("use", 0, kMaxUse, &kind->last_use)) return Damaged(lines.number(), "use N");
+  if (lines.Take("precision", &value)) {
+    const std::pair<absl::string_view, absl::string_view> words =
+        absl::StrSplit(value, absl::MaxSplits(' ', 1));
+    kind->precision = std::string(words.first);
+    if (kind->precision.empty() || !absl::CUnescape(words.second, &kind->precision_reason) || !IsShort(*kind))
+      return Damaged(lines.number() - 1, "precision NAME REASON");
+  }
   while (lines.Take("pass", &value)) {
     const std::vector<absl::string_view> words = absl::StrSplit(value, ' ');
     MeasuredKind::Pass pass;
@@ -48,10 +65,24 @@ absl::Status ReadKind(TextLines& lines, MeasuredKind* kind) {
 
 // Whether ReadKinds() would read it.
 bool CanBeWritten(const std::string& name, const MeasuredKind& kind) {
-  return name.size() <= kMaxKindBytes && kind.passes.size() <= kMaxKindPasses &&
+  return name.size() <= kMaxKindBytes && kind.passes.size() <= kMaxKindPasses && IsShort(kind) &&
          std::all_of(kind.passes.begin(), kind.passes.end(), [](const MeasuredKind::Pass& pass) {
            return pass.took > absl::ZeroDuration() && pass.took <= absl::Nanoseconds(kMaxNanoseconds);
          });
+}
+
+using Kind = std::pair<const std::string, MeasuredKind>;
+
+// Those that can be written and were used last, at most kMaxKinds.
+std::vector<const Kind*> LatestFirst(const std::map<std::string, MeasuredKind>& kinds) {
+  std::vector<const Kind*> latest;
+  for (const Kind& kind : kinds) {
+    if (CanBeWritten(kind.first, kind.second)) latest.push_back(&kind);
+  }
+  std::stable_sort(latest.begin(), latest.end(),
+                   [](const Kind* a, const Kind* b) { return a->second.last_use > b->second.last_use; });
+  if (latest.size() > kMaxKinds) latest.resize(kMaxKinds);
+  return latest;
 }
 
 }  // namespace
@@ -59,10 +90,13 @@ bool CanBeWritten(const std::string& name, const MeasuredKind& kind) {
 std::string WriteKinds(const MeasuredOn& on, const std::map<std::string, MeasuredKind>& kinds) {
   std::string text = absl::StrCat(kFirstLine, "\nmachine ", on.machine, "\nbuild ", on.build, "\n");
   size_t written = 0;
-  for (const auto& [name, kind] : kinds) {
-    if (!CanBeWritten(name, kind)) continue;
+  for (const Kind* const latest : LatestFirst(kinds)) {
+    const auto& [name, kind] = *latest;
     std::string lines = absl::StrCat("kind ", absl::CEscape(name), "\nthreads ", kind.threads, "\ninstances ",
-                                     kind.instances, "\nbytes ", kind.bytes, "\n");
+                                     kind.instances, "\nbytes ", kind.bytes, "\nuse ", kind.last_use, "\n");
+    if (!kind.precision.empty()) {
+      absl::StrAppend(&lines, "precision ", kind.precision, " ", absl::CEscape(kind.precision_reason), "\n");
+    }
     for (const MeasuredKind::Pass& pass : kind.passes) {
       absl::StrAppend(&lines, "pass ", pass.bucket, " ", pass.size, " ", absl::ToInt64Nanoseconds(pass.took),
                       "\n");
@@ -94,8 +128,11 @@ absl::StatusOr<std::map<std::string, MeasuredKind>> ReadKinds(absl::string_view 
   while (lines.Take("kind", &value)) {
     std::string name;
     // A byte is written as at most four characters.
-    if (value.size() > 4 * kMaxKindBytes || !absl::CUnescape(value, &name) || name.empty())
+    if (value.size() > 4 * kMaxKindBytes || !absl::CUnescape(value, &name) || name.empty() ||
+        name.size() > kMaxKindBytes)
       return Damaged(lines.number() - 1, "kind NAME");
+    if (kinds.size() == kMaxKinds)
+      return Damaged(lines.number() - 1, absl::StrCat("at most ", kMaxKinds, " kinds"));
     MeasuredKind kind;
     if (absl::Status read = ReadKind(lines, &kind); !read.ok()) return read;
     if (!kinds.emplace(std::move(name), std::move(kind)).second)

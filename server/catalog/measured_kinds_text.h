@@ -11,7 +11,8 @@
 
 namespace saccade::server {
 
-// Maximum size of the text, and of one kind's name and number of passes; kinds beyond these are left out.
+// Maximum size of the text, and of one kind's name and number of passes; kinds beyond these are left out. If
+// the text has no room for all kinds, or there are more than kMaxKinds, those that were used last are in it.
 inline constexpr size_t kMaxKindsBytes = size_t{8} << 20;
 inline constexpr size_t kMaxKindBytes = 4096;
 inline constexpr size_t kMaxKindPasses = 1024;

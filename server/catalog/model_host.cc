@@ -261,8 +261,14 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelHost::Loaded(const ModelSettin
     ahead_.erase(found);
     if (ahead->thread.joinable()) ahead->thread.join();
     if (ahead->stamp == stamp) {
-      if (!ahead->status.ok()) return ahead->status;
-      return std::move(ahead->served);
+      if (ahead->status.ok()) return std::move(ahead->served);
+      // The same contents of a graph or a program were loaded before. Beside other loads it may have lacked
+      // time or memory.
+      if (!RunsFile(settings.backend) || hooks_.closed()) return ahead->status;
+      Log(LogLevel::kWarning, "loading the model beside others failed; it is loaded again alone",
+          {{"model", settings.name},
+           {"version", version.version},
+           {"reason", std::string(ahead->status.message())}});
     }
   }
   // Loads on other threads would disturb the measurements of this one.
@@ -301,8 +307,7 @@ DeviceGroup* ModelHost::DevicesOf(const ServedModelOptions& options) {
 
 std::optional<MeasuredKind> ModelHost::KnownKind(const ModelSettings& settings, const ModelVersion& version) {
   if (settings.pin) return std::nullopt;
-  const std::string kind = KindOf(OptionsOf(settings, version, nullptr));
-  return kind.empty() ? std::nullopt : kinds_.Find(kind);
+  return FindKind(OptionsOf(settings, version, nullptr));
 }
 
 int64_t ModelHost::ExpectedBytes(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) {

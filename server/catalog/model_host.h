@@ -69,7 +69,7 @@ class ModelHost {
   absl::Status Apply(ModelEntry entry, const ModelStamp& stamp, bool all_anew, Progress progress);
 
   // Whether LoadAhead() loads the model on a single thread: its kind is measured, it is not hosted yet, has
-  // one version, and needs no cores or GPU of its own. Blocks on the file system.
+  // one version, and needs no cores or GPU of its own. Blocks on the file system as KindOf() does.
   bool CanLoadAhead(const ModelEntry& entry);
   // Memory that the versions which Apply() would load are expected to hold: twice the size of their weights,
   // or what their kind was measured to hold, if that is more. Blocks on the file system.
@@ -77,12 +77,14 @@ class ModelHost {
   // Whether the model is hosted, and Apply() would load no version.
   bool IsUnchanged(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) const;
   // Starts to load the versions of `entry` on threads of their own, for an Apply() of the same files, which
-  // then only waits for them. Skips versions that must be measured, which is done alone, and adds what they
-  // are expected to hold to `skipped_bytes`. May be called again. Returns false if a version was not started
-  // because the models that are loaded, those that are loaded ahead, `skipped_bytes` and the version exceed
-  // max_model_bytes, because MaxLoads() versions are loaded ahead and not taken yet, or because the system
-  // has no thread left. Models that are wanted less should then not be loaded ahead either: they would take
-  // what this one waits for. Does not wait for loads.
+  // then only waits for them; a graph or a program whose load ahead failed is loaded again by Apply(), alone.
+  // Skips versions that must be measured, which is done alone, and adds what they are expected to hold to
+  // `skipped_bytes`. May be called again. Returns false if a version was not started because the models that
+  // are loaded, those that are loaded ahead, `skipped_bytes` and the version exceed max_model_bytes, because
+  // MaxLoads() versions are loaded ahead and not taken yet, because the system has no thread left, or because
+  // Hooks::closed returned true. Models that are wanted less should then not be loaded ahead either: they
+  // would take what this one waits for. Does not wait for loads, but blocks on the file system as KindOf()
+  // does.
   bool LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int64_t* skipped_bytes);
   // The versions of the model that are loaded ahead, ascending.
   std::vector<int64_t> AheadOf(const std::string& name) const;

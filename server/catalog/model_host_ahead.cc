@@ -33,6 +33,8 @@ bool ModelHost::LoadAhead(const ModelEntry& entry, const ModelStamp& stamp, int6
   for (const ModelVersion& version : entry.versions) {
     const std::pair<std::string, int64_t> key(settings.name, version.version);
     if (!version.status.ok() || ahead_.count(key) > 0) continue;
+    // Reading the files of many models, whose kinds depend on them, may take long.
+    if (hooks_.closed()) return false;
     const auto known = KnownKind(settings, version);
     const int64_t bytes = ExpectedOf(version, known);
     if (!known || !settings.gpus.empty()) {

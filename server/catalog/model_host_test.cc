@@ -1,12 +1,15 @@
 #include "server/catalog/model_host.h"
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/programs/testing/scripts.h"
+#include "server/catalog/testing/gate_clock.h"
 #include "server/core/fake_clock.h"
 #include "server/repository/testing/test_repository.h"
 
@@ -17,6 +20,12 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr int64_t kMiB = 1 << 20;
+
+constexpr char kProgram[] =
+    "backend: \"pytorch\" max_batch_size: 2\n"
+    "input { name: \"x\" data_type: TYPE_FP32 dims: [ 2 ] }\n"
+    "output { name: \"y\" data_type: TYPE_FP32 dims: [ 2 ] }\n";
+constexpr char kAddsOne[] = "def forward(self, x):\n    return x + 1\n";
 
 struct Files {
   ModelEntry entry;
@@ -47,11 +56,29 @@ class ModelHostTest : public testing::Test {
     }
     return {*std::move(entry), *std::move(stamp)};
   }
+  // A program of the methods in `source`.
+  Files WriteProgram(const std::string& model, const std::string& source = kAddsOne) const {
+    repository_.Write(absl::StrCat(model, "/config.pbtxt"), kProgram);
+    std::filesystem::create_directories(repository_.path() / model / "1");
+    models::testing::SaveScript(source, (repository_.path() / model / "1" / "model.pt").string());
+    return Read(model);
+  }
+  Files CopyProgram(const std::string& model, const std::string& to) const {
+    std::filesystem::copy(repository_.path() / model, repository_.path() / to,
+                          std::filesystem::copy_options::recursive);
+    return Read(to);
+  }
   // Afterwards, the model of 20 MiB that is named "first" is loaded, and so its kind is measured.
   void Start(int64_t max_mib) {
     options_.max_model_bytes = max_mib * kMiB;
-    host_.emplace(&options_, ModelHost::Hooks{.released = [] {}, .closed = [] { return false; }}, &table_,
-                  &clock_, &metrics_);
+    host_.emplace(&options_,
+                  ModelHost::Hooks{.released = [] {},
+                                   .closed = [this] { return closed_; },
+                                   .ended_ahead =
+                                       [this] {
+                                         if (ended_ahead_) ended_ahead_();
+                                       }},
+                  &table_, &gate_, &metrics_);
     ASSERT_TRUE(Apply(Write("first", 20)).ok());
     ASSERT_EQ(host_->MemoryInUse(), 20 * kMiB);
   }
@@ -79,8 +106,12 @@ class ModelHostTest : public testing::Test {
 
   TestRepository repository_;
   FakeClock clock_;
+  GateClock gate_{&clock_};
   Metrics metrics_{"test"};
   ModelTable table_;
+  bool closed_ = false;
+  // Called when a load ahead has ended.
+  std::function<void()> ended_ahead_;
   CatalogOptions options_ = {.cores = 4};
   std::optional<ModelHost> host_;
   int64_t skipped_bytes_ = 0;
@@ -173,6 +204,57 @@ TEST_F(ModelHostTest, AModelThatIsLoadedIsNotLoadedAhead) {
   EXPECT_FALSE(host_->CanLoadAhead(again.entry));
   EXPECT_TRUE(LoadAhead(again));
   EXPECT_THAT(host_->AheadOf("first"), IsEmpty());
+}
+
+TEST_F(ModelHostTest, AProgramIsLoadedAheadOnceItsContentsWereMeasured) {
+  options_.permissions.executable = true;
+  Start(0);
+  const Files program = WriteProgram("program");
+  EXPECT_FALSE(host_->CanLoadAhead(program.entry)) << "it was never measured";
+  EXPECT_TRUE(LoadAhead(program));
+  EXPECT_THAT(host_->AheadOf("program"), IsEmpty());
+  ASSERT_TRUE(Apply(program).ok());
+  const int64_t held = host_->MemoryOf("program");
+  EXPECT_GT(held, 0);
+  const Files copy = CopyProgram("program", "copy");
+  EXPECT_TRUE(host_->CanLoadAhead(copy.entry));
+  EXPECT_GE(host_->ExpectedBytes(copy.entry, copy.stamp, false), held);
+  EXPECT_TRUE(LoadAhead(copy));
+  EXPECT_THAT(host_->AheadOf("copy"), ElementsAre(1));
+  ASSERT_TRUE(Apply(copy).ok());
+  EXPECT_EQ(host_->MemoryOf("copy"), held);
+  const Files other = WriteProgram("other", "def forward(self, x):\n    return x + 2\n");
+  EXPECT_FALSE(host_->CanLoadAhead(other.entry));
+}
+
+TEST_F(ModelHostTest, AProgramWhoseLoadAheadFailedIsLoadedAgainAlone) {
+  options_.permissions.executable = true;
+  Start(0);
+  ASSERT_TRUE(Apply(WriteProgram("program")).ok());
+  const Files copy = CopyProgram("program", "copy");
+  const std::filesystem::path file = repository_.path() / "copy" / "1" / "model.pt";
+  const std::filesystem::path hidden = repository_.path() / "copy" / "1" / ".model.pt";
+  int failed = 0;
+  ended_ahead_ = [&] {
+    std::filesystem::rename(hidden, file);
+    ++failed;
+  };
+  gate_.Shut();
+  EXPECT_TRUE(LoadAhead(copy));
+  EXPECT_TRUE(gate_.AwaitLoads(1));
+  std::filesystem::rename(file, hidden);
+  gate_.Open();
+  const absl::Status applied = Apply(copy);
+  EXPECT_EQ(failed, 1);
+  EXPECT_TRUE(applied.ok()) << applied;
+  EXPECT_TRUE(table_.FindReady("copy", 0).ok());
+}
+
+TEST_F(ModelHostTest, NothingIsLoadedAheadWhileTheDaemonEnds) {
+  Start(0);
+  closed_ = true;
+  EXPECT_FALSE(LoadAhead(Write("a", 20)));
+  EXPECT_THAT(host_->AheadOf("a"), IsEmpty());
 }
 
 TEST_F(ModelHostTest, AVersionIsReplacedByOneWithTheThreadsThatAreBetter) {

@@ -1,6 +1,7 @@
-// Measurements that were made while a model was loaded, and are reused for other models of the same kind.
-// Models of one kind differ only in the values of their weights, which affect neither the time of a pass nor
-// the memory.
+// Measurements that were made while a model was loaded, and are reused for other models of the same kind. Of
+// our own networks, models of one kind differ only in the values of their weights, which affect neither the
+// time of a pass nor the memory. Of graphs and programs, whose configuration does not tell their cost, and of
+// networks whose precision is chosen by samples, models of one kind have files with the same contents.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/catalog/file_digests.h"
 #include "server/repository/model_settings.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
+
+// Maximum number of kinds that are remembered. Each new version of a graph or a program is another kind.
+inline constexpr size_t kMaxKinds = 4096;
 
 struct MeasuredKind {
   struct Pass {
@@ -33,14 +38,27 @@ struct MeasuredKind {
   std::vector<Pass> passes;
   // Memory that the model holds.
   int64_t bytes = 0;
+  // The precision that was chosen by the model's samples, as models::PrecisionName() says, and why. Empty if
+  // samples choose none.
+  std::string precision = {};
+  std::string precision_reason = {};
+  // The higher, the later the kind was last used. Written by ModelKinds.
+  int64_t last_use = 0;
 };
 
 // Size of a version's weights in bytes; 0 if there are none. Blocks on the file system.
 int64_t WeightsBytes(const ModelVersion& version);
 
-// Returns the kind of one of our own networks on the CPU, as text: everything that affects its cost except
-// the values of its weights. Empty for other models, whose cost does not follow from the configuration.
-std::string KindOf(const ModelSettings& settings, const ModelVersion& version, int max_threads);
+// The part of a model's kind, as text, that follows from its settings and from the size of its weights. Empty
+// for ensembles and for models on GPUs, which have no kind. Blocks on the file system.
+std::string KindOfSettings(const ModelSettings& settings, const ModelVersion& version, int max_threads);
+
+// The part that follows from the contents of the model's files: empty if they do not affect its cost. Of a
+// graph, these are all files of the version's folder, because the graph may refer to them; of a program, its
+// file; of one of our own networks whose precision is chosen `by_samples`, its weights and the samples.
+// nullopt if the files cannot be read: the model then has no kind. Blocks on the file system.
+std::optional<std::string> KindOfFiles(const ModelSettings& settings, const ModelVersion& version,
+                                       bool by_samples, FileDigests* digests);
 
 // Thread-safe.
 class ModelKinds {
@@ -50,22 +68,26 @@ class ModelKinds {
 
   ModelKinds() = default;
   // Begins with what was measured earlier. `save` may be null.
-  ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save)
-      : save_(std::move(save)), kinds_(std::move(kinds)) {}
+  ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save);
 
-  std::optional<MeasuredKind> Find(const std::string& kind) const;
-  // Replaces earlier measurements of the kind. Ignored if `kind` is empty or there are too many kinds. Blocks
-  // as `save` does.
+  // The measurements of the kind, which count as used.
+  std::optional<MeasuredKind> Find(const std::string& kind);
+  // Replaces earlier measurements of the kind. Ignored if `kind` is empty. If there are more than kMaxKinds
+  // then, forgets the kind that was not used for the longest. Blocks as `save` does.
   void Keep(const std::string& kind, MeasuredKind measured);
 
- private:
-  static constexpr size_t kMaxKinds = 1024;
+  // Digests of the files that kinds depend on.
+  FileDigests* digests() { return &digests_; }
 
+ private:
   const Save save_ = nullptr;
+  FileDigests digests_;
   // Held while `save_` runs; taken before mutex_.
   absl::Mutex save_mutex_;
-  mutable absl::Mutex mutex_;
+  absl::Mutex mutex_;
   std::map<std::string, MeasuredKind> kinds_ ABSL_GUARDED_BY(mutex_);
+  // The last use of the kind that was used last.
+  int64_t last_use_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace saccade::server

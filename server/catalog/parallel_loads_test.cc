@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/programs/testing/scripts.h"
 #include "server/catalog/testing/demand_fixture.h"
 #include "server/core/retry_hint.h"
 #include "server/core/testing/failing_allocations.h"
@@ -39,6 +41,15 @@ class ParallelLoadsTest : public DemandTest {
     ASSERT_TRUE(Start(options, /*cores=*/4).ok());
     catalog_.reset();
   }
+  void WriteProgram(const std::string& model, int adds) const {
+    repository_.Write(absl::StrCat(model, "/config.pbtxt"),
+                      "backend: \"pytorch\" max_batch_size: 2\n"
+                      "input { name: \"x\" data_type: TYPE_FP32 dims: [ 2 ] }\n"
+                      "output { name: \"y\" data_type: TYPE_FP32 dims: [ 2 ] }\n");
+    std::filesystem::create_directories(repository_.path() / model / "1");
+    models::testing::SaveScript(absl::StrCat("def forward(self, x):\n    return x + ", adds, "\n"),
+                                (repository_.path() / model / "1" / "model.pt").string());
+  }
   // Trials of threads that were made again, by what came of them; those that have no result yet do not count.
   int Trials() {
     const std::string text = metrics_.Exposition();
@@ -63,6 +74,43 @@ class ParallelLoadsTest : public DemandTest {
  private:
   TestRepository state_;
 };
+
+// There are two cores, and the copies are of the kind that is measured when `a` is loaded.
+TEST_F(ParallelLoadsTest, CopiesOfAProgramAreLoadedAtTheSameTime) {
+  WriteProgram("a", 1);
+  for (const char* copy : {"b", "c"}) {
+    std::filesystem::copy(repository_.path() / "a", repository_.path() / copy,
+                          std::filesystem::copy_options::recursive);
+  }
+  ASSERT_TRUE(StartOnDemand({.load_at_start = {"a"}, .permissions = {.executable = true}}).ok());
+  gate_.Shut();
+  Pending first;
+  Pending second;
+  Request("b", first);
+  Request("c", second);
+  EXPECT_TRUE(gate_.AwaitLoads(2));
+  gate_.Open();
+  for (Pending* request : {&first, &second}) EXPECT_TRUE(request->Await().ok()) << request->status;
+}
+
+TEST_F(ParallelLoadsTest, AtTheSecondStartProgramsAreLoadedAtTheSameTime) {
+  for (const auto& [model, adds] : {std::pair("a", 1), std::pair("b", 2), std::pair("c", 3)})
+    WriteProgram(model, adds);
+  CatalogOptions options;
+  options.permissions.executable = true;
+  StartOnceBefore(options);
+  gate_.Shut();
+  bool all_at_once = false;
+  std::thread opens([&] {
+    all_at_once = gate_.AwaitLoads(3);
+    gate_.Open();
+  });
+  const absl::Status started = Start(options, /*cores=*/4);
+  opens.join();
+  EXPECT_TRUE(started.ok()) << started;
+  EXPECT_TRUE(all_at_once);
+  for (const char* model : {"a", "b", "c"}) EXPECT_TRUE(Serves(model)) << model;
+}
 
 // There are two cores, and models of this kind are measured when `a` is loaded.
 TEST_F(ParallelLoadsTest, LoadsOfAMeasuredKindRunAtTheSameTime) {

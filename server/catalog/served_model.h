@@ -133,9 +133,15 @@ struct ModelTiming {
   int64_t model_bytes = 0;
 };
 
-// Like KindOf() of model_kinds.h, but the text also says what is tried while the model is loaded, so that
-// measurements of a start that tried less are not reused by one that tries more.
+// The kind of the model, as text: everything that affects its cost (KindOfSettings() and KindOfFiles() of
+// model_kinds.h), and what is tried while the model is loaded, so that measurements of a start that tried
+// less are not reused by one that tries more. Empty if the model has no kind. Blocks on the file system:
+// reads the files on which the kind depends, unless they were read before.
 std::string KindOf(const ServedModelOptions& options);
+
+// What options.deps.kinds holds of the model's kind; nullopt if nothing was measured, or cannot have been
+// measured with these options. Blocks as KindOf() does.
+std::optional<MeasuredKind> FindKind(const ServedModelOptions& options);
 
 // What clients can see of a model.
 struct ModelSnapshot {

@@ -29,14 +29,34 @@ namespace {
 constexpr int64_t kMaxGrowth = 4;
 constexpr int64_t kSlack = 32 << 20;
 
+// The engine of a model on the CPU, for choosing its precision.
+EngineOptions OnCpu(const ServedModelOptions& options) { return {.version = options.version}; }
+
+// The precisions of which the model's samples choose one. Empty if they choose none.
+std::vector<models::Precision> PrecisionsBySamples(const ServedModelOptions& options) {
+  const ModelSettings& settings = options.settings;
+  if (settings.backend != Backend::kSaccade || !settings.gpus.empty()) return {};
+  return ComparedPrecisions(settings, OnCpu(options), options.native);
+}
+
+// The precision that was measured to be the best; nullopt if the samples cannot have chosen it.
+std::optional<models::Precision> PrecisionOf(const MeasuredKind& kind, const ServedModelOptions& options) {
+  for (const models::Precision precision : PrecisionsBySamples(options)) {
+    if (kind.precision == models::PrecisionName(precision)) return precision;
+  }
+  return std::nullopt;
+}
+
 // Whether it can have been measured with these options. A file that was changed may hold anything.
 bool Fits(const MeasuredKind& kind, const ServedModelOptions& options) {
   const bool chosen = options.settings.optimize.has_value();
   return kind.threads <= (chosen ? options.cores : options.threads_per_instance) &&
          kind.instances <= MaxInstances(options) &&
-         std::all_of(kind.passes.begin(), kind.passes.end(), [&](const MeasuredKind::Pass& pass) {
-           return pass.size <= options.settings.batching.max_batch_size;
-         });
+         std::all_of(kind.passes.begin(), kind.passes.end(),
+                     [&](const MeasuredKind::Pass& pass) {
+                       return pass.size <= options.settings.batching.max_batch_size;
+                     }) &&
+         (PrecisionsBySamples(options).empty() || PrecisionOf(kind, options));
 }
 
 // Checks the checksums of the model's files. Call it before anything reads the weights.
@@ -85,7 +105,7 @@ absl::Status CheckAttested(const ModelSettings& settings, const ModelPermissions
 
 std::string KindOf(const ServedModelOptions& options) {
   const ModelSettings& settings = options.settings;
-  std::string kind = KindOf(settings, options.version, options.threads_per_instance);
+  std::string kind = KindOfSettings(settings, options.version, options.threads_per_instance);
   if (kind.empty()) return kind;
   if (options.fewer_threads)
     kind += MaxInstances(options) > 1 ? "\nthreads and instances by trial" : "\nthreads by trial";
@@ -93,7 +113,21 @@ std::string KindOf(const ServedModelOptions& options) {
     absl::StrAppend(&kind, "\n", NameOf(*settings.optimize),
                     settings.has_instances ? " of these instances on " : " on ", options.cores);
   }
-  return absl::StrCat(kind, "\n", absl::ToInt64Milliseconds(options.warm_up));
+  absl::StrAppend(&kind, "\n", absl::ToInt64Milliseconds(options.warm_up));
+  const bool by_samples = !PrecisionsBySamples(options).empty();
+  if (by_samples) absl::StrAppend(&kind, "\nsamples may change by ", settings.max_precision_loss);
+  FileDigests anew;
+  const auto files = KindOfFiles(settings, options.version, by_samples,
+                                 options.deps.kinds != nullptr ? options.deps.kinds->digests() : &anew);
+  return files ? kind + *files : "";
+}
+
+std::optional<MeasuredKind> FindKind(const ServedModelOptions& options) {
+  if (options.deps.kinds == nullptr) return std::nullopt;
+  const std::string kind = KindOf(options);
+  if (kind.empty()) return std::nullopt;
+  auto known = options.deps.kinds->Find(kind);
+  return known && Fits(*known, options) ? std::move(known) : std::nullopt;
 }
 
 absl::Status ServedModel::Load() {
@@ -195,10 +229,10 @@ absl::Status ServedModel::LoadOnNode() {
 }
 
 absl::Status ServedModel::LoadNetwork() {
-  const std::string kind = options_.deps.kinds != nullptr ? KindOf(options_) : "";
-  if (options_.deps.kinds != nullptr && !options_.split) {
-    auto known = options_.deps.kinds->Find(kind);
-    if (known && Fits(*known, options_)) {
+  ModelKinds* const kinds = options_.deps.kinds;
+  const std::string kind = kinds != nullptr ? KindOf(options_) : "";
+  if (!options_.split) {
+    if (auto known = FindKind(options_)) {
       measured_ = *std::move(known);
       is_measured_ = true;
     }
@@ -206,8 +240,9 @@ absl::Status ServedModel::LoadNetwork() {
   const int64_t allocated_before = AllocatedBytes();
   absl::Status status = ChooseItsPrecision();
   if (status.ok()) status = LoadAndWarmUp(allocated_before);
-  if (status.ok() && options_.deps.kinds != nullptr && !is_measured_)
-    options_.deps.kinds->Keep(kind, measured_);
+  // If the files have changed meanwhile, it is not known which of them were measured.
+  if (status.ok() && kinds != nullptr && !is_measured_ && KindOf(options_) == kind)
+    kinds->Keep(kind, measured_);
   return status;
 }
 
@@ -218,6 +253,10 @@ absl::Status ServedModel::LoadAndWarmUp(int64_t allocated_before) {
   if (!status.ok() || is_measured_) return status;
   measured_.threads = threads_;
   measured_.instances = static_cast<int>(devices_.size());
+  if (!PrecisionsBySamples(options_).empty()) {
+    measured_.precision = models::PrecisionName(precision_->precision);
+    measured_.precision_reason = precision_->reason;
+  }
   // Requests of other models allocate meanwhile, so the growth is trusted within bounds alone.
   const int64_t weights = WeightsBytes(options_.version);
   measured_.bytes = std::clamp(AllocatedBytes() - allocated_before, weights, kMaxGrowth * weights + kSlack);
@@ -231,11 +270,18 @@ absl::Status ServedModel::ChooseItsPrecision() {
     precision_ = options_.precision;
     return absl::OkStatus();
   }
-  models::UseThreads(options_.threads_per_instance);
-  if (models::IsPrecisionAuto(settings.options)) ReportStep(LoadStep::Kind::kPrecision);
-  auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), options_.native, clock_);
-  if (!choice.ok()) return choice.status();
-  precision_ = *std::move(choice);
+  const auto remembered = is_measured_ ? PrecisionOf(measured_, options_) : std::nullopt;
+  if (remembered) {
+    precision_ = PrecisionChoice{.precision = *remembered,
+                                 .reason = measured_.precision_reason,
+                                 .lacks = LackedPrecisions(settings, OnCpu(options_), options_.native)};
+  } else {
+    models::UseThreads(options_.threads_per_instance);
+    if (models::IsPrecisionAuto(settings.options)) ReportStep(LoadStep::Kind::kPrecision);
+    auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), options_.native, clock_);
+    if (!choice.ok()) return choice.status();
+    precision_ = *std::move(choice);
+  }
   if (!models::IsPrecisionAuto(settings.options)) return absl::OkStatus();
   Log(LogLevel::kInfo, "precision chosen",
       {{"model", name()},

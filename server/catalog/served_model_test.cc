@@ -21,6 +21,7 @@
 #include "server/engine/testing/calls.h"
 #include "server/logging/log.h"
 #include "server/logging/log_once.h"
+#include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
 namespace {
@@ -548,6 +549,134 @@ TEST_F(ServedModelTest, AnotherLoadBesideTheDaemonGivesAnotherNumberOfThreads) {
   alone.Close();
   EXPECT_TRUE(successor.CheckReady().ok());
   successor.Close();
+}
+
+// Models whose kind depends on their files.
+class KindOfFilesOfServedModelTest : public ServedModelTest {
+ protected:
+  ServedModelOptions Graph(const std::string& folder, const std::string& contents) {
+    repository_.Write(folder + "/1/model.onnx", contents);
+    ServedModelOptions options = Options({});
+    options.settings.name = folder;
+    options.settings.backend = Backend::kOnnxruntime;
+    options.settings.instances = 1;
+    options.version.weights_path = (repository_.path() / folder / "1" / "model.onnx").string();
+    options.threads_per_instance = 4;
+    options.fewer_threads = true;
+    options.deps.kinds = &kinds_;
+    options.deps.load_step = [this](const LoadStep& step) { steps_.insert(step.kind); };
+    options.load_engine = [this](const ModelSettings&, const EngineOptions&) {
+      return std::make_unique<DividedEngine>(&clock_, &busy_);
+    };
+    return options;
+  }
+  // A network whose precision its samples choose. Nothing of it can be measured, because it is none of ours.
+  ServedModelOptions WithSamples() {
+    ServedModelOptions options = Graph("chosen", "weights");
+    options.settings.backend = Backend::kSaccade;
+    options.settings.options["precision"] = "auto";
+    options.settings.samples = {options.version.weights_path};
+    options.native = {.bfloat16 = true};
+    return options;
+  }
+  absl::Status Load(ServedModelOptions options) {
+    steps_.clear();
+    DeviceGroup group({.cores = 4}, &clock_);
+    ServedModel model(std::move(options), &group, &clock_, &metrics_);
+    absl::Status loaded = model.Load();
+    if (loaded.ok() && model.precision()) precision_ = *model.precision();
+    return loaded;
+  }
+  bool Tried() const { return steps_.count(LoadStep::Kind::kTrial) > 0; }
+
+  const TestRepository repository_;
+  ModelKinds kinds_;
+  std::set<LoadStep::Kind> steps_;
+  PrecisionChoice precision_;
+  bool busy_ = false;
+};
+
+TEST_F(KindOfFilesOfServedModelTest, AGraphIsMeasuredOnce) {
+  const ServedModelOptions first = Graph("first", "graph");
+  EXPECT_FALSE(FindKind(first));
+  ASSERT_TRUE(Load(first).ok());
+  EXPECT_TRUE(Tried());
+  const auto known = FindKind(first);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->threads, 4);
+  ASSERT_TRUE(Load(first).ok());
+  EXPECT_FALSE(Tried());
+  ASSERT_TRUE(Load(Graph("copy", "graph")).ok());
+  EXPECT_FALSE(Tried());
+  const ServedModelOptions other = Graph("other", "GRAPH");
+  EXPECT_FALSE(FindKind(other)) << "only its size is the same";
+  ASSERT_TRUE(Load(other).ok());
+  EXPECT_TRUE(Tried());
+}
+
+TEST_F(KindOfFilesOfServedModelTest, FilesThatChangeWhileTheyAreMeasuredAreNotRemembered) {
+  ServedModelOptions options = Graph("first", "graph");
+  options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+    repository_.Write("first/1/model.onnx", "a longer graph");
+    return std::make_unique<DividedEngine>(&clock_, &busy_);
+  };
+  ASSERT_TRUE(Load(options).ok());
+  EXPECT_FALSE(FindKind(options));
+  EXPECT_FALSE(FindKind(Graph("second", "graph")));
+}
+
+TEST_F(KindOfFilesOfServedModelTest, AChoiceBySamplesIsRemembered) {
+  const ServedModelOptions options = WithSamples();
+  EXPECT_FALSE(Load(options).ok()) << "it is measured";
+  EXPECT_EQ(steps_.count(LoadStep::Kind::kPrecision), 1u);
+  MeasuredKind measured = {.threads = 2};
+  measured.precision = "bf16";
+  measured.precision_reason = "bf16 changes nothing";
+  kinds_.Keep(KindOf(options), measured);
+  ASSERT_TRUE(Load(options).ok());
+  EXPECT_EQ(steps_.count(LoadStep::Kind::kPrecision), 0u);
+  EXPECT_FALSE(Tried());
+  EXPECT_EQ(precision_.precision, models::Precision::kBFloat16);
+  EXPECT_EQ(precision_.reason, "bf16 changes nothing");
+  ServedModelOptions stricter = options;
+  stricter.settings.max_precision_loss = 0;
+  EXPECT_FALSE(FindKind(stricter));
+  // The same precision with a trial's number of threads.
+  ServedModelOptions successor = options;
+  successor.split = InstanceSplit{.instances = 1, .threads = 3};
+  successor.precision = precision_;
+  ASSERT_TRUE(Load(successor).ok());
+  const auto known = FindKind(options);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->threads, 3);
+  EXPECT_EQ(known->precision, "bf16");
+  repository_.Write("chosen/1/model.onnx", "other weights");
+  EXPECT_FALSE(FindKind(options));
+}
+
+TEST_F(KindOfFilesOfServedModelTest, APrecisionThatSamplesCannotHaveChosenIsMeasuredAgain) {
+  const ServedModelOptions options = WithSamples();
+  for (const char* precision : {"", "int8", "fp16", "none"}) {
+    MeasuredKind measured = {.threads = 2};
+    measured.precision = precision;
+    kinds_.Keep(KindOf(options), measured);
+    EXPECT_FALSE(FindKind(options)) << precision;
+  }
+}
+
+// Of such a network no more counts than of one without samples.
+TEST_F(KindOfFilesOfServedModelTest, SamplesThatChooseNothingAreNoPartOfTheKind) {
+  ServedModelOptions options = WithSamples();
+  options.settings.options["precision"] = "fp32";
+  const std::string kind = KindOf(options);
+  EXPECT_NE(kind, "");
+  options.settings.samples.clear();
+  EXPECT_EQ(KindOf(options), kind);
+  options = WithSamples();
+  options.native = {};
+  const std::string without_instructions = KindOf(options);
+  options.settings.samples.clear();
+  EXPECT_EQ(KindOf(options), without_instructions);
 }
 
 TEST_F(ServedModelTest, APrecisionThatWasChosenEarlierIsKept) {

@@ -127,9 +127,24 @@ std::pair<PrecisionChoice, double> Measure(Comparison& comparison, const ModelSe
 constexpr char kNoBFloat16[] = "this processor has no instructions for bf16 (avx512_bf16)";
 constexpr char kNoInt8[] = "this processor has no instructions for int8 (avx512_vnni or avx_vnni)";
 
-// The fastest precision that qualifies. REQUIRES: `bfloat16` or `int8`, the candidates beside float32.
+// The precisions beside float32 that "auto" may choose, if there are samples.
+struct Candidates {
+  bool bfloat16 = false;
+  bool int8 = false;
+  // Whether the version has quantized weights for the CPU.
+  bool is_quantized = false;
+};
+
+Candidates CandidatesFor(const EngineOptions& options, const NativePrecisions& native) {
+  const bool is_quantized = !options.gpu && !options.version.int8_weights_path.empty();
+  return {.bfloat16 = options.gpu || native.bfloat16,
+          .int8 = is_quantized && native.int8,
+          .is_quantized = is_quantized};
+}
+
+// The fastest precision that qualifies. REQUIRES: there is a candidate.
 absl::StatusOr<PrecisionChoice> Fastest(const ModelSettings& settings, const EngineOptions& options,
-                                        bool bfloat16, bool int8, Clock* clock) {
+                                        const Candidates& candidates, Clock* clock) {
   const auto load = [&](models::Precision precision) {
     return models::Load(settings.architecture, models::WithPrecision(settings.options, precision),
                         WeightsFor(options.version, precision), settings.labels, options.gpu);
@@ -139,9 +154,9 @@ absl::StatusOr<PrecisionChoice> Fastest(const ModelSettings& settings, const Eng
     return Measure(comparison, settings, clock);
   };
   try {
-    if (!int8) return measure(models::Precision::kBFloat16).first;
+    if (!candidates.int8) return measure(models::Precision::kBFloat16).first;
     auto [choice, share] = measure(models::Precision::kInt8);
-    if (!bfloat16) return choice;
+    if (!candidates.bfloat16) return choice;
     auto [other, other_share] = measure(models::Precision::kBFloat16);
     // The reason, which is logged, describes both measurements.
     if (other_share < share) std::swap(choice, other);
@@ -158,6 +173,29 @@ NativePrecisions NativePrecisionsHere() {
   return {.bfloat16 = models::CpuMultipliesBFloat16(), .int8 = models::CpuMultipliesInt8()};
 }
 
+std::vector<models::Precision> ComparedPrecisions(const ModelSettings& settings, const EngineOptions& options,
+                                                  const NativePrecisions& native) {
+  if (!models::IsPrecisionAuto(settings.options) || settings.samples.empty()) return {};
+  const Candidates candidates = CandidatesFor(options, native);
+  if (!candidates.bfloat16 && !candidates.int8) return {};
+  std::vector<models::Precision> compared = {models::Precision::kFloat32};
+  if (candidates.bfloat16) compared.push_back(models::Precision::kBFloat16);
+  if (candidates.int8) compared.push_back(models::Precision::kInt8);
+  return compared;
+}
+
+std::vector<std::string> LackedPrecisions(const ModelSettings& settings, const EngineOptions& options,
+                                          const NativePrecisions& native) {
+  if (!models::IsPrecisionAuto(settings.options)) return {};
+  const Candidates candidates = CandidatesFor(options, native);
+  std::vector<std::string> lacks;
+  if (candidates.is_quantized && !candidates.int8)
+    lacks.push_back(absl::StrCat("quantized weights are not used: ", kNoInt8));
+  if (!candidates.bfloat16 && !candidates.int8)
+    lacks.push_back(absl::StrCat("precision auto stays at fp32: ", kNoBFloat16));
+  return lacks;
+}
+
 absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, const EngineOptions& options,
                                                 const NativePrecisions& native, Clock* clock) {
   const auto set = settings.options.find("precision");
@@ -170,21 +208,16 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
       return absl::InvalidArgumentError(error.what());
     }
   }
-  const bool bfloat16 = options.gpu || native.bfloat16;
-  const bool quantized = !options.gpu && !options.version.int8_weights_path.empty();
-  const bool int8 = quantized && native.int8;
-  std::vector<std::string> lacks;
-  if (quantized && !int8) lacks.push_back(absl::StrCat("quantized weights are not used: ", kNoInt8));
-  if (!bfloat16 && !int8) lacks.push_back(absl::StrCat("precision auto stays at fp32: ", kNoBFloat16));
+  const Candidates candidates = CandidatesFor(options, native);
   absl::StatusOr<PrecisionChoice> choice;
-  if (!bfloat16 && !int8) {
+  if (!candidates.bfloat16 && !candidates.int8) {
     choice = Exact(kNoBFloat16);
   } else if (settings.samples.empty()) {
     choice = Exact("there is nothing to measure with: the model has no folder samples");
   } else {
-    choice = Fastest(settings, options, bfloat16, int8, clock);
+    choice = Fastest(settings, options, candidates, clock);
   }
-  if (choice.ok()) choice->lacks = std::move(lacks);
+  if (choice.ok()) choice->lacks = LackedPrecisions(settings, options, native);
   return choice;
 }
 

@@ -30,6 +30,16 @@ struct PrecisionChoice {
   std::vector<std::string> lacks = {};
 };
 
+// The precisions that ChoosePrecision() compares by the answers to the model's samples, float32 first. Empty
+// if it compares none: if the option `precision` is not "auto", there are no samples, or the processor has
+// instructions for no other precision.
+std::vector<models::Precision> ComparedPrecisions(const ModelSettings& settings, const EngineOptions& options,
+                                                  const NativePrecisions& native);
+
+// PrecisionChoice::lacks of the model. Empty unless its option `precision` is "auto".
+std::vector<std::string> LackedPrecisions(const ModelSettings& settings, const EngineOptions& options,
+                                          const NativePrecisions& native);
+
 // Returns the option `precision`, unless it is "auto". Then compares float32 with bfloat16 and, on the CPU
 // and if the version has quantized weights, with int8, as far as the processor has instructions for them. A
 // precision qualifies if the answers to the model's samples change by at most settings.max_precision_loss in

@@ -65,5 +65,23 @@ TEST_F(PrecisionChoiceTest, APrecisionThatIsSetLacksNothing) {
   EXPECT_THAT(Choose({}).lacks, IsEmpty());
 }
 
+TEST_F(PrecisionChoiceTest, SamplesChooseAmongWhatTheProcessorComputesItself) {
+  using models::Precision;
+  const auto compared = [this](const NativePrecisions& native) {
+    return ComparedPrecisions(settings_, options_, native);
+  };
+  const NativePrecisions both = {.bfloat16 = true, .int8 = true};
+  EXPECT_THAT(compared(both), IsEmpty()) << "there are no samples";
+  settings_.samples = {"picture.jpg"};
+  EXPECT_THAT(compared(both), ElementsAre(Precision::kFloat32, Precision::kBFloat16));
+  EXPECT_THAT(compared({.int8 = true}), IsEmpty()) << "there are no quantized weights";
+  options_.version.int8_weights_path = "weights.int8.safetensors";
+  EXPECT_THAT(compared({.int8 = true}), ElementsAre(Precision::kFloat32, Precision::kInt8));
+  EXPECT_THAT(compared(both), ElementsAre(Precision::kFloat32, Precision::kBFloat16, Precision::kInt8));
+  EXPECT_THAT(compared({}), IsEmpty());
+  settings_.options["precision"] = "bf16";
+  EXPECT_THAT(compared(both), IsEmpty());
+}
+
 }  // namespace
 }  // namespace saccade::server

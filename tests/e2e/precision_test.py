@@ -105,6 +105,30 @@ def test_auto_measures_the_samples_of_each_task(start, tmp_path, source):
     assert daemon.metrics().value("saccade_model_precision_info", model="chosen", version="1", precision=chosen.precision) == 1
 
 
+@needs_bfloat16
+def test_the_next_start_remembers_what_the_samples_chose(start, tmp_path):
+    """Until the weights or the samples change. The reason tells measured times, which would differ."""
+    models, state = tmp_path / "models", f"--state-folder={tmp_path}/state"
+    for name in ("chosen", "copy"):
+        add(models, name, ANY_LOSS, SAMPLES["sanet_shapes"])
+
+    def reasons():
+        daemon = start(models, state).await_ready()
+        found = {name: (model.precision, model.precision_reason) for name, model in listed(daemon).items()}
+        eventually(lambda: re.search(r" I ready$", daemon.log(), re.MULTILINE), "all lines of the loads are written")
+        earlier = re.findall(r"uses earlier measurements.*\bmodel=(\w+)", daemon.log())
+        daemon.close()
+        return found, set(earlier)
+
+    measured, earlier = reasons()
+    assert measured["copy"] == measured["chosen"] and earlier == {"copy"}
+    again, earlier = reasons()
+    assert again == measured and earlier == {"chosen", "copy"}
+    next((models / "copy" / "samples").iterdir()).unlink()
+    changed, earlier = reasons()
+    assert changed["chosen"] == measured["chosen"] and earlier == {"chosen"}
+
+
 def test_auto_without_samples_is_fp32(start, tmp_path):
     for name in ("chosen", "another"):
         add(tmp_path, name, {"precision": "auto"})

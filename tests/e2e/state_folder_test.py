@@ -3,8 +3,11 @@
 import re
 import shutil
 
+import numpy
 import pytest
+import torch
 
+import onnx_files as onnx
 import pictures
 from harness import Daemon, eventually
 from messages import predict_request
@@ -121,3 +124,55 @@ def test_a_model_is_optimized_for_what_it_says(start, tmp_path, goal, instances)
     for word in chosen.split():
         if word.startswith(("instances=", "threads=")):
             assert word in remembered
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return self.factor * x
+
+
+FOUR = "input { name: 'x' data_type: TYPE_FP32 dims: 4 }\noutput { name: 'y' data_type: TYPE_FP32 dims: 4 }\n"
+
+
+def write_program(root, name, factor):
+    (root / name / "1").mkdir(parents=True)
+    torch.jit.script(Scaled(factor)).save(root / name / "1" / "model.pt")
+    (root / name / "config.pbtxt").write_text("backend: 'pytorch' max_batch_size: 4\n" + FOUR)
+
+
+def write_graph(root, name, factor):
+    (root / name / "1").mkdir(parents=True)
+    rows = [onnx.value(tensor, "float32", ["n", 4]) for tensor in "xy"]
+    factors = [onnx.tensor("factor", numpy.full(4, factor, "float32"))]
+    content = onnx.model([onnx.node("Mul", ["x", "factor"], ["y"])], rows[:1], rows[1:], factors)
+    (root / name / "1" / "model.onnx").write_bytes(content)
+    (root / name / "config.pbtxt").write_text("backend: 'onnxruntime' max_batch_size: 4\n" + FOUR)
+
+
+def measured_earlier(daemon):
+    """The models of a daemon that is ready which were not measured now."""
+    daemon.await_ready()
+    eventually(lambda: re.search(r" I ready$", daemon.log(), re.MULTILINE), "all lines of the loads are written")
+    log = daemon.log()
+    daemon.close()
+    return {re.search(r"\bmodel=(\w+)", line)[1] for line in log.splitlines() if EARLIER in line}
+
+
+@pytest.mark.parametrize("write", [write_program, write_graph], ids=["programs", "graphs"])
+def test_what_runs_a_file_is_measured_once_for_its_contents(start, tmp_path, write):
+    if write is write_graph:
+        pytest.importorskip("openvino", reason="./dev setup openvino installs it")
+    models = tmp_path / "models"
+    write(models, "a", 2)
+    shutil.copytree(models / "a", models / "b")
+    write(models, "c", 3)
+    flags = (f"--state-folder={tmp_path}/state", "--allow-executable-models")
+    assert measured_earlier(start(models, *flags)) == {"b"}
+    assert measured_earlier(start(models, *flags)) == {"a", "b", "c"}
+    shutil.rmtree(models / "c")
+    write(models, "c", 4)
+    assert measured_earlier(start(models, *flags)) == {"a", "b"}

@@ -179,8 +179,8 @@ def configs():
         every = {"architecture": architecture, **options}
         lines = [f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in every.items()]
         write("config", architecture, "\n".join(lines) + "\n")
-    measured = "saccade measurements 1\nmachine m\nbuild 1\n"
-    kind = "kind sanet\\n8\\nclasses=10\nthreads 1\ninstances 2\nbytes 700000\npass 0 1 900000\npass 0 8 5000000\n"
+    measured = "saccade measurements 2\nmachine m\nbuild 1\n"
+    kind = "kind sanet\\n8\\nclasses=10\nthreads 1\ninstances 2\nbytes 700000\nuse 3\nprecision bf16 bf16 changes 0 %\npass 0 1 900000\npass 0 8 5000000\n"
     write("kinds", "none", measured + "end 0\n")
     write("kinds", "one", measured + kind + "end 1\n")
     write("labels", "plain", "cat\ndog\n")

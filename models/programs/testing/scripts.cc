@@ -51,6 +51,13 @@ std::string Copy(const std::string& path, const std::string& name) {
   return to;
 }
 
+void SaveScript(const std::string& source, const std::string& path) {
+  torch::jit::Module module("test");
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.define(source);
+  module.save(path);
+}
+
 bool OnThreads(int threads, const std::function<bool()>& check) {
   std::atomic<bool> held = true;
   std::vector<std::thread> all;
@@ -75,11 +82,8 @@ ScriptTest::~ScriptTest() {
 }
 
 std::string ScriptTest::Save(const std::string& source) {
-  torch::jit::Module module("test");
-  module.register_attribute("training", c10::BoolType::get(), true);
-  module.define(source);
-  const std::string path = folder_ + "/model.pt";
-  module.save(path);
+  std::string path = folder_ + "/model.pt";
+  SaveScript(source, path);
   return path;
 }
 

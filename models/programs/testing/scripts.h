@@ -24,6 +24,9 @@ std::string Contents(const std::string& path);
 // Copies a file to `name` in the same folder; returns the copy's path.
 std::string Copy(const std::string& path, const std::string& name);
 
+// Saves a module with the methods in `source`, one or more "def", to the file `path`.
+void SaveScript(const std::string& source, const std::string& path);
+
 // Returns whether `check` always succeeds when called many times on each of `threads` threads at once.
 bool OnThreads(int threads, const std::function<bool()>& check);
 
@@ -32,7 +35,7 @@ class ScriptTest : public ::testing::Test {
   ScriptTest();
   ~ScriptTest() override;
 
-  // Saves a module with the methods in `source`, one or more "def". Returns the file's path.
+  // Like SaveScript(), to a file of the test. Returns its path.
   std::string Save(const std::string& source);
   std::string Write(const std::string& contents, const std::string& name);
 
