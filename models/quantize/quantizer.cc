@@ -58,6 +58,8 @@ class Quantizer {
                                input.labels, calibration_)) {}
 
   QuantizeReport Run() {
+    // First, because labels that do not fit show here.
+    if (input_.figure) MeasureFloat32();
     MeasureRanges();
     TryUnits();
     ChooseUnits();
@@ -73,6 +75,24 @@ class Quantizer {
     TaskResult result = input_.run(model, item);
     if (const auto* failure = std::get_if<Failure>(&result)) throw LoadError(failure->message);
     return result;
+  }
+
+  // Measures the figure of a network. `step` is the progress' name.
+  double Figure(const Model& model, const std::string& step) const {
+    const FigureInput& figure = *input_.figure;
+    return figure.measure(model, [&](size_t done) { Progress(step, done, figure.items); });
+  }
+
+  void MeasureFloat32() {
+    const FigureInput& figure = *input_.figure;
+    FigureReport& report = report_.figure.emplace(
+        FigureReport{.name = figure.name, .is_error = figure.is_error, .items = figure.items});
+    report.float32 = Figure(*model_, figure.name + " in float32");
+    if (report.float32 > 0) return;
+    throw LoadError(figure.name + " is " + FigureText(report.float32) + " in float32 on " +
+                    std::to_string(figure.items) +
+                    " held-out items, so there is nothing to lose a share of; expected the labels of these "
+                    "items, with the model's numbers of the classes: check the labels, or leave them out");
   }
 
   void MeasureRanges() {
@@ -139,14 +159,20 @@ class Quantizer {
     return layers;
   }
 
-  // Measures what the network without the `kept` costliest units changes of the answers.
+  // Measures what the network without the `kept` costliest units changes of the answers, or loses of the
+  // figure.
   double LossWithout(size_t kept) {
     WriteQuantized(input_.weights_path, Without(kept), workplace_.candidate());
     const auto model = Load(input_.architecture, WithPrecision(input_.options, Precision::kInt8),
                             workplace_.candidate(), input_.labels);
+    const std::string step = "the network without " + std::to_string(LayersIn(kept)) + " layers";
+    if (input_.figure) {
+      figures_[kept] = Figure(*model, step);
+      return FigureLoss(input_.figure->is_error, report_.figure->float32, figures_[kept]);
+    }
     double loss = 0;
     for (size_t item = 0; item < input_.items; ++item) {
-      Progress("the network without " + std::to_string(LayersIn(kept)) + " layers", item, input_.items);
+      Progress(step, item, input_.items);
       loss += Disagreement(expected_[item], RunItem(*model, item)) / static_cast<double>(input_.items);
     }
     return loss;
@@ -177,14 +203,22 @@ class Quantizer {
     }
     report_.loss = loss;
     for (size_t i = enough; i < count; ++i) report_.units[by_cost_[i]].quantized = true;
-    WriteQuantized(input_.weights_path, Without(enough), path_);
+    std::map<std::string, std::string> metadata;
+    if (report_.figure) {
+      report_.figure->int8_of_all = figures_.at(0);
+      report_.figure->int8 = figures_.at(enough);
+      metadata = FigureMetadata(*report_.figure);
+    }
+    WriteQuantized(input_.weights_path, Without(enough), path_, metadata);
   }
 
   std::string NothingLeft(double loss) const {
     const bool single = report_.units[by_cost_.back()].layers.size() == 1;
+    const std::string lost =
+        input_.figure ? " % of " + input_.figure->name + " are lost" : " % of the answers change";
     return std::string("even with a single ") + (single ? "layer" : "module") + " in 8 bits " +
-           std::to_string(100 * loss) + " % of the answers change, more than " +
-           std::to_string(100 * options_.max_loss) + " %; allow more, or serve the model in bf16 or fp32";
+           std::to_string(100 * loss) + lost + ", more than " + std::to_string(100 * options_.max_loss) +
+           " %; allow more, or serve the model in bf16 or fp32";
   }
 
   const QuantizeInput& input_;
@@ -194,6 +228,8 @@ class Quantizer {
   Calibration calibration_;
   const std::unique_ptr<Model> model_;
   std::vector<TaskResult> expected_;
+  // Figures of the networks that were measured, by the number of units that were left out.
+  std::map<size_t, double> figures_;
   // Indices of the units that were tried.
   std::vector<size_t> by_cost_;
   QuantizeReport report_;

@@ -1,21 +1,24 @@
 // Quantizes a network's convolutions to int8: measures the ranges of their maps on items that stand for the
-// traffic, and what each unit of layers costs, and leaves those in a higher precision that cost too much.
+// traffic, and what each unit of layers costs, and leaves those in a higher precision that cost too much. The
+// cost is a distance between answers, or if there are labels what the task's figure loses.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/api/model.h"
 #include "models/api/options.h"
 #include "models/layers/value_range.h"
+#include "models/quantize/figure.h"
 
 namespace saccade::models {
 
 struct QuantizeOptions {
   RangeMethod method = RangeMethod::kMse;
-  // Maximum mean Disagreement() with the answers in float32.
+  // Maximum mean Disagreement() with the answers in float32, or FigureLoss() if there is a figure.
   double max_loss = 0.005;
   // Quantizes all layers whatever they cost, without trying each unit.
   bool all_layers = false;
@@ -32,6 +35,9 @@ struct QuantizeInput {
   size_t items = 0;
   // Returns the model's result for an item. May throw.
   std::function<TaskResult(const Model& model, size_t item)> run;
+  // If there are labels. Units are still ordered by the distance of the answers to `items`: the figure of a
+  // few items is too coarse for that.
+  std::optional<FigureInput> figure = std::nullopt;
 };
 
 // Layers that are quantized together or not at all: those of a module that one kernel computes if all of them
@@ -47,9 +53,11 @@ struct UnitCost {
 struct QuantizeReport {
   // In the order of loading. A unit with a layer that no item reached is not quantized.
   std::vector<UnitCost> units;
-  // What changes of the answers if all layers compute in 8 bits, and if those do that are chosen.
+  // What changes of the answers if all layers compute in 8 bits, and if those do that are chosen. If there is
+  // a figure, which share of it is lost.
   double loss_of_all = 0;
   double loss = 0;
+  std::optional<FigureReport> figure = std::nullopt;
 
   size_t layers() const;
   size_t quantized_layers() const;
@@ -61,7 +69,7 @@ void CheckProcessorQuantizes(bool native);
 
 // Writes the quantized weights to `path`, whole or not at all. Blocks for many passes. Throws a LoadError:
 // one of CheckProcessorQuantizes(), before any pass, or of LoadToCalibrate(), if an item cannot be computed,
-// or if max_loss leaves no unit in 8 bits.
+// if the figure in float32 is 0, or if max_loss leaves no unit in 8 bits.
 QuantizeReport Quantize(const QuantizeInput& input, const QuantizeOptions& options, const std::string& path);
 
 }  // namespace saccade::models

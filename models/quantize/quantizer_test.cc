@@ -9,8 +9,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/api/error.h"
@@ -20,6 +23,7 @@
 #include "models/testing/batches.h"
 #include "models/testing/random_weights.h"
 #include "models/weights/format/mapped_file.h"
+#include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
 
 namespace saccade::models {
@@ -47,12 +51,14 @@ class QuantizerTest : public ::testing::Test {
                                  .labels = {},
                                  .weights_path = source_,
                                  .items = static_cast<size_t>(pixels_.size(0)),
-                                 .run = [&](const Model& model, size_t item) {
-                                   if (seen_) seen_(item);
-                                   const auto index = static_cast<int64_t>(item);
-                                   const at::Tensor picture = pixels_.narrow(0, index, 1);
-                                   return model.Run(testing::WholeBatch(picture)).front();
-                                 }};
+                                 .run =
+                                     [&](const Model& model, size_t item) {
+                                       if (seen_) seen_(item);
+                                       const auto index = static_cast<int64_t>(item);
+                                       const at::Tensor picture = pixels_.narrow(0, index, 1);
+                                       return model.Run(testing::WholeBatch(picture)).front();
+                                     },
+                                 .figure = figure_};
     return Quantize(input, options, path_);
   }
 
@@ -70,6 +76,7 @@ class QuantizerTest : public ::testing::Test {
   const std::string source_ = folder_ + "/weights";
   const std::string path_ = folder_ + "/weights.int8.safetensors";
   at::Tensor pixels_;
+  std::optional<FigureInput> figure_;
   // Called with each item that is computed.
   std::function<void(size_t item)> seen_;
 };
@@ -109,6 +116,71 @@ TEST_F(QuantizerTest, UnitsAreTriedWithItemsFromTheWholeSet) {
   std::set<size_t> expected;
   for (size_t item = 0; item < 48; item += 3) expected.insert(item);
   EXPECT_EQ(tried, expected);
+}
+
+// Stands for a figure that needs labels: `values` in the order of the networks, the last one for all others.
+FigureInput Figures(std::vector<double> values, bool is_error) {
+  auto next = std::make_shared<size_t>(0);
+  return {.name = "top-1",
+          .is_error = is_error,
+          .items = 3,
+          .measure = [values = std::move(values), next](const Model&, const auto& done) {
+            for (size_t item = 0; item < 3; ++item) done(item);
+            const double value = values[std::min(*next, values.size() - 1)];
+            ++*next;
+            return value;
+          }};
+}
+
+TEST_F(QuantizerTest, WithLabelsTheFigureDecides) {
+  // In float32, with all layers, without the costliest unit, and without two.
+  figure_ = Figures({0.8, 0.4, 0.6, 0.796}, /*is_error=*/false);
+  const QuantizeReport report = Run({.max_loss = 0.01});
+  EXPECT_EQ(std::count_if(report.units.begin(), report.units.end(),
+                          [](const UnitCost& unit) { return !unit.quantized; }),
+            2);
+  EXPECT_DOUBLE_EQ(report.loss_of_all, 0.5);
+  EXPECT_NEAR(report.loss, 0.005, 1e-9);
+  ASSERT_TRUE(report.figure.has_value());
+  EXPECT_EQ(report.figure->float32, 0.8);
+  EXPECT_EQ(report.figure->int8_of_all, 0.4);
+  EXPECT_EQ(report.figure->int8, 0.796);
+  EXPECT_EQ(report.figure->items, 3U);
+  const auto file = MappedFile::Open(path_, kMaxWeightsFileBytes);
+  EXPECT_EQ(SafetensorsMetadata(file->bytes()).at("saccade_figure_int8"), "0.796");
+  for (const UnitCost& unit : report.units)
+    EXPECT_GT(unit.loss, 0) << "ordered by the distance of the answers";
+}
+
+// However much the answers change.
+TEST_F(QuantizerTest, AFigureThatGetsBetterLosesNothing) {
+  figure_ = Figures({2, 1.5}, /*is_error=*/true);
+  const QuantizeReport report = Run({.max_loss = 0});
+  EXPECT_EQ(report.quantized_layers(), report.layers());
+  EXPECT_DOUBLE_EQ(report.loss, -0.25);
+}
+
+TEST_F(QuantizerTest, AFigureOfZeroHasNoShares) {
+  figure_ = Figures({0}, /*is_error=*/false);
+  try {
+    Run({});
+    FAIL() << "nothing was thrown";
+  } catch (const LoadError& error) {
+    EXPECT_NE(std::string(error.what()).find("top-1 is 0 in float32 on 3 held-out items"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(QuantizerTest, AFigureThatIsAlwaysWorseLeavesNothing) {
+  figure_ = Figures({1, 0.5}, /*is_error=*/false);
+  try {
+    Run({.max_loss = 0.005});
+    FAIL() << "nothing was thrown";
+  } catch (const LoadError& error) {
+    EXPECT_NE(std::string(error.what()).find("% of top-1 are lost"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
 TEST(CheckProcessorQuantizesTest, SaysWhatIsMissing) {

@@ -48,7 +48,7 @@ bool IsQuantized(const std::string& path) {
 }
 
 void WriteQuantized(const std::string& source, const std::map<std::string, QuantizedLayer>& layers,
-                    const std::string& path) {
+                    const std::string& path, const std::map<std::string, std::string>& metadata) {
   const std::shared_ptr<const MappedFile> file = MappedFile::Open(source, kMaxWeightsFileBytes);
   std::vector<TensorToWrite> tensors;
   for (const TensorEntry& entry : ParseWeights(file->bytes())) {
@@ -63,7 +63,7 @@ void WriteQuantized(const std::string& source, const std::map<std::string, Quant
     tensors.push_back(Floats32(base + kScaleSuffix, layer.weight.scale));
     tensors.push_back(GridsOf(layer.grids, base + kGridsSuffix));
   }
-  WriteSafetensors(std::move(tensors), path);
+  WriteSafetensors(std::move(tensors), path, metadata);
 }
 
 }  // namespace saccade::models

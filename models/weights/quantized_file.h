@@ -20,8 +20,9 @@ struct QuantizedLayer {
 bool IsQuantized(const std::string& path);
 
 // Writes the tensors of `source` to `path`, those of `layers` quantized. `layers` has them by their names in
-// the file, which end in ".weight". `path` is written whole or not at all. Throws a LoadError.
+// the file, which end in ".weight". `metadata` is written into the header; the source's is not. `path` is
+// written whole or not at all. Throws a LoadError.
 void WriteQuantized(const std::string& source, const std::map<std::string, QuantizedLayer>& layers,
-                    const std::string& path);
+                    const std::string& path, const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace saccade::models

@@ -11,10 +11,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <string>
 
 #include "models/api/error.h"
 #include "models/testing/random_weights.h"
 #include "models/weights/format/mapped_file.h"
+#include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/format/write_safetensors.h"
 #include "models/weights/weights.h"
@@ -148,6 +151,15 @@ TEST_F(QuantizedFileTest, AFailureLeavesTheOldFileAndNothingElse) {
   std::filesystem::create_directory(folder_ + "/taken");
   EXPECT_THROW(WriteSafetensors({}, folder_ + "/taken"), LoadError);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
+}
+
+TEST_F(QuantizedFileTest, MetadataAreReadBack) {
+  const std::map<std::string, std::string> metadata = {{"figure", "top-1"}, {"a \"key\"", "0.95\n"}};
+  WriteQuantized(source_, {{"a.weight", layer_}}, path_, metadata);
+  EXPECT_EQ(SafetensorsMetadata(MappedFile::Open(path_, kMaxWeightsFileBytes)->bytes()), metadata);
+  EXPECT_TRUE(LoadWeights(path_, kExpected).tensors.at("a.weight").equal(layer_.weight.values));
+  Write();
+  EXPECT_TRUE(SafetensorsMetadata(MappedFile::Open(path_, kMaxWeightsFileBytes)->bytes()).empty());
 }
 
 TEST_F(QuantizedFileTest, NamesAreEscaped) {

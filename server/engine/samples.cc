@@ -54,15 +54,14 @@ absl::StatusOr<std::shared_ptr<const std::string>> ReadFile(const std::string& p
   return text;
 }
 
-// A file that cannot be read is no picture.
+}  // namespace
+
 bool IsPictureFile(const std::string& path) {
   std::array<char, kPictureStartBytes> start = {};
   std::ifstream file(path, std::ios::binary);
   file.read(start.data(), start.size());
   return IsPicture({start.data(), static_cast<size_t>(file.gcount())});
 }
-
-}  // namespace
 
 absl::StatusOr<SampleItems> DivideIntoItems(absl::Span<const std::string> files,
                                             const models::ImageInput& input) {

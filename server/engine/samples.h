@@ -26,6 +26,9 @@ struct SampleItems {
 absl::StatusOr<SampleItems> DivideIntoItems(absl::Span<const std::string> files,
                                             const models::ImageInput& input);
 
+// Whether the file's first bytes are those of a picture; false if it cannot be read. Blocks; thread-safe.
+bool IsPictureFile(const std::string& path);
+
 // Reads one item as a request with these files would have it: one picture, volume or video, or for a stereo
 // model the left and the right picture. INVALID_ARGUMENT names the file. Slow; thread-safe.
 absl::StatusOr<Item> ReadSample(absl::Span<const std::string> files, const models::ImageInput& input,

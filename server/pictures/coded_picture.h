@@ -38,5 +38,8 @@ absl::StatusOr<cv::Mat> DecodeBmp(std::string_view bytes, const StillWanted& wan
 // The values of a grey PNG, 8 or 16 bits each, as they are stored. INVALID_ARGUMENT if the bytes are no grey
 // PNG of this size; RESOURCE_EXHAUSTED if there is no memory. Does not throw.
 absl::StatusOr<cv::Mat> ReadGreyPng(std::string_view bytes, int64_t width, int64_t height);
+// The same for a grey PNG or one with a palette, whose values are the palette's indices. Values of fewer than
+// 8 bits are not scaled: those of 1 bit are 0 and 1.
+absl::StatusOr<cv::Mat> ReadPngNumbers(std::string_view bytes, int64_t width, int64_t height);
 
 }  // namespace saccade::server

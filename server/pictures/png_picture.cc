@@ -47,7 +47,7 @@ int PngOrientation(std::string_view png) {
   return 1;
 }
 
-enum class PngForm { kBgr, kGrey };
+enum class PngForm { kBgr, kGrey, kNumbers };
 
 class PngReader {
  public:
@@ -84,7 +84,7 @@ class PngReader {
     if (png_get_image_width(png, info) != static_cast<png_uint_32>(self.size_.width) ||
         png_get_image_height(png, info) != static_cast<png_uint_32>(self.size_.height))
       OnPngError(png, "its header does not fit its pixels");
-    const int type = self.form_ == PngForm::kGrey ? ConvertToGrey(png, info) : ConvertToBgr(png, info);
+    const int type = self.Convert(png, info);
     self.passes_ = png_set_interlace_handling(png);
     png_read_update_info(png, info);
     self.picture_ = cv::Mat::zeros(self.size_, type);
@@ -93,6 +93,27 @@ class PngReader {
   }
 
   // Each returns OpenCV's type of the pixels.
+  int Convert(png_structp png, png_infop info) const {
+    switch (form_) {
+      case PngForm::kGrey:
+        return ConvertToGrey(png, info);
+      case PngForm::kNumbers:
+        return ConvertToNumbers(png, info);
+      case PngForm::kBgr:
+        break;
+    }
+    return ConvertToBgr(png, info);
+  }
+  static int ConvertToNumbers(png_structp png, png_infop info) {
+    const unsigned colour = png_get_color_type(png, info);
+    if (colour != PNG_COLOR_TYPE_GRAY && colour != PNG_COLOR_TYPE_PALETTE)
+      OnPngError(png, "it is neither grey nor has it a palette");
+    const unsigned depth = png_get_bit_depth(png, info);
+    // A byte for each value.
+    if (depth < 8) png_set_packing(png);
+    if (depth == 16) png_set_swap(png);
+    return depth == 16 ? CV_16UC1 : CV_8UC1;
+  }
   static int ConvertToGrey(png_structp png, png_infop info) {
     if (png_get_color_type(png, info) != PNG_COLOR_TYPE_GRAY) OnPngError(png, "it is not grey");
     const unsigned depth = png_get_bit_depth(png, info);
@@ -135,6 +156,17 @@ class PngReader {
   bool is_complete_ = false;
 };
 
+absl::StatusOr<cv::Mat> ReadOneChannel(std::string_view bytes, int64_t width, int64_t height, PngForm form) {
+  return CatchExceptions("the PNG picture", [&]() -> absl::StatusOr<cv::Mat> {
+    if (!PictureBytes(bytes).tag(0, kPngStart)) return absl::InvalidArgumentError("it is no PNG picture");
+    try {
+      return PngReader(width, height, form).Read(bytes, nullptr);
+    } catch (const DecodingEnded& ended) {
+      return ended.status;
+    }
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<cv::Mat> DecodePng(std::string_view bytes, const PictureHeader& header,
@@ -149,14 +181,11 @@ absl::StatusOr<cv::Mat> DecodePng(std::string_view bytes, const PictureHeader& h
 }
 
 absl::StatusOr<cv::Mat> ReadGreyPng(std::string_view bytes, int64_t width, int64_t height) {
-  return CatchExceptions("the PNG picture", [&]() -> absl::StatusOr<cv::Mat> {
-    if (!PictureBytes(bytes).tag(0, kPngStart)) return absl::InvalidArgumentError("it is no PNG picture");
-    try {
-      return PngReader(width, height, PngForm::kGrey).Read(bytes, nullptr);
-    } catch (const DecodingEnded& ended) {
-      return ended.status;
-    }
-  });
+  return ReadOneChannel(bytes, width, height, PngForm::kGrey);
+}
+
+absl::StatusOr<cv::Mat> ReadPngNumbers(std::string_view bytes, int64_t width, int64_t height) {
+  return ReadOneChannel(bytes, width, height, PngForm::kNumbers);
 }
 
 }  // namespace saccade::server

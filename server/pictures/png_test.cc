@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <numeric>
 #include <opencv2/core.hpp>
@@ -14,6 +15,7 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 cv::Mat ReadByOpenCv(const std::string& png) {
@@ -76,6 +78,49 @@ TEST(PngTest, OnlyGreyPngsOfTheSizeAreRead) {
   EXPECT_FALSE(ReadGreyPng("P5 3 2 255 123456", 3, 2).ok());
   EXPECT_FALSE(ReadGreyPng(grey.substr(0, grey.size() / 2), 3, 2).ok());
   EXPECT_FALSE(ReadGreyPng(*PngOf(SmoothPicture(3, 2)), 3, 2).ok());
+}
+
+// A PNG of one row of pixels, with a palette if there is one.
+std::string OneRow(int depth, int colour, const std::string& palette, const std::string& row) {
+  const auto chunk = [](const std::string& type, const std::string& data) {
+    const std::string both = type + data;
+    const uLong sum = crc32(0, reinterpret_cast<const Bytef*>(both.data()), static_cast<uInt>(both.size()));
+    return Big(data.size(), 4) + both + Big(sum, 4);
+  };
+  const std::string line = std::string(1, '\0') + row;
+  std::string packed(compressBound(static_cast<uLong>(line.size())), '\0');
+  uLongf size = packed.size();
+  EXPECT_EQ(compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                     reinterpret_cast<const Bytef*>(line.data()), static_cast<uLong>(line.size())),
+            Z_OK);
+  packed.resize(size);
+  const auto width = row.size() * 8 / static_cast<size_t>(depth);
+  const std::string header = Big(width, 4) + Big(1, 4) + Little(static_cast<uint64_t>(depth), 1) +
+                             Little(static_cast<uint64_t>(colour), 1) + std::string(3, '\0');
+  return "\x89PNG\r\n\x1A\n" + chunk("IHDR", header) + (palette.empty() ? "" : chunk("PLTE", palette)) +
+         chunk("IDAT", packed) + chunk("IEND", "");
+}
+
+std::vector<int> Numbers(const std::string& png, int64_t width) {
+  const auto read = ReadPngNumbers(png, width, 1);
+  EXPECT_TRUE(read.ok()) << read.status();
+  if (!read.ok()) return {};
+  std::vector<int> numbers;
+  for (int x = 0; x < read->cols; ++x)
+    numbers.push_back(read->elemSize() == 2 ? read->at<uint16_t>(0, x) : read->at<uint8_t>(0, x));
+  return numbers;
+}
+
+// Data sets store the classes of pixels so: Pascal VOC's masks have a palette.
+TEST(PngTest, NumbersAreReadAsTheyAreStored) {
+  constexpr int kPalette = 3;
+  const std::string colours = "\xF0\xF1\xF2\x10\x11\x12\x20\x21\x22";
+  EXPECT_THAT(Numbers(OneRow(8, kPalette, colours, "\x02\x01\x02"), 3), ElementsAre(2, 1, 2));
+  EXPECT_THAT(Numbers(OneRow(4, kPalette, colours, "\x21"), 2), ElementsAre(2, 1));
+  EXPECT_THAT(Numbers(OneRow(1, 0, "", "\xA0"), 8), ElementsAre(1, 0, 1, 0, 0, 0, 0, 0));
+  EXPECT_THAT(Numbers(OneRow(16, 0, "", std::string("\x01\x02\x00\xFF", 4)), 2), ElementsAre(0x102, 0xFF));
+  EXPECT_FALSE(ReadPngNumbers(*PngOf(SmoothPicture(3, 2)), 3, 2).ok());
+  EXPECT_FALSE(ReadPngNumbers(OneRow(8, kPalette, colours, "\x02\x01\x02"), 4, 1).ok());
 }
 
 }  // namespace

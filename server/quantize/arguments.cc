@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kUsage = 2;
 constexpr int kMaxPictures = 4096;
+constexpr int kMaxHeldOut = 100'000;
 constexpr int kMaxThreads = 1024;
 
 const std::map<std::string, models::RangeMethod> kMethods = {
@@ -49,9 +50,17 @@ QuantizeArguments ParseQuantizeArguments(int argc, char** argv) {
          "Folder with at least 8 pictures (videos, volumes) like those that the model will be sent; for a "
          "stereo model, left and right alternate by name")
       ->required();
+  CLI::Option* const labels = app.add_option(
+      "--labels", arguments.labels,
+      "The pictures' labels, by which the task's figure is measured. Classification: a list with a line FILE "
+      "LABEL for each picture (a .csv: FILE,LABEL), or the folder of --pictures itself, if it has a folder "
+      "for each class. Segmentation: a folder of PNG masks, stereo: a folder of disparities (.pfm, or "
+      ".png of 16 bits), with the pictures' names");
   std::string keep_within = "0.5%";
-  app.add_option("--keep-within", keep_within,
-                 "How much of the answers may change; layers that cost too much stay in a higher precision")
+  app.add_option(
+         "--keep-within", keep_within,
+         "How much of the answers may change, or with --labels how much of the figure may be lost; layers "
+         "that cost too much stay in a higher precision")
       ->capture_default_str();
   app.add_option("--method", arguments.method, "How a map's range is chosen")
       ->transform(CLI::CheckedTransformer(kMethods))
@@ -59,8 +68,14 @@ QuantizeArguments ParseQuantizeArguments(int argc, char** argv) {
       ->option_text("mse|percentile|min-max [mse]");
   app.add_option("--version", arguments.version, "Version of the model; the highest by default")
       ->check(CLI::PositiveNumber);
-  app.add_option("--max-pictures", arguments.max_pictures, "Maximum number of pictures used")
+  app.add_option("--max-pictures", arguments.max_pictures,
+                 "Maximum number of pictures on which ranges are measured")
       ->check(CLI::Range(8, kMaxPictures))
+      ->capture_default_str();
+  app.add_option("--max-held-out", arguments.max_held_out,
+                 "Maximum number of other labelled pictures on which the figure is measured")
+      ->check(CLI::Range(8, kMaxHeldOut))
+      ->needs(labels)
       ->capture_default_str();
   app.add_option("--threads", arguments.threads,
                  "Number of cores; by default those that the affinity and the container's CPU limit allow")

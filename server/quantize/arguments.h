@@ -12,11 +12,15 @@ namespace saccade::server {
 struct QuantizeArguments {
   std::string model;     // the model's folder in its repository
   std::string pictures;  // a folder
-  // Maximum share of the answers that may change.
+  // The labels of the pictures: a list, or a folder; empty if there are none.
+  std::string labels;
+  // Maximum share of the answers that may change, or with labels of the task's figure that may be lost.
   double keep_within = 0.005;
   models::RangeMethod method = models::RangeMethod::kMse;
   int64_t version = 0;  // 0: the highest
   int max_pictures = 64;
+  // With labels: of the items that are not calibrated with.
+  int max_held_out = 500;
   int threads = 0;  // 0: all cores that may be used
 };
 

@@ -50,9 +50,12 @@ class CalibrationItemsTest : public ::testing::Test {
   // Returns the widths of the pictures that are read, of pairs the left ones'; empty if there is an error.
   std::vector<int64_t> Widths(size_t max_items = 64) {
     warnings_.str("");
-    const auto items = ReadCalibrationItems(folder_, input_, max_items, warnings_);
-    error_ = std::string(items.status().message());
     std::vector<int64_t> widths;
+    const auto listed = ListItems(folder_, input_, warnings_);
+    error_ = std::string(listed.status().message());
+    if (!listed.ok()) return widths;
+    const auto items = ReadCalibrationItems(folder_, *listed, input_, max_items, warnings_);
+    error_ = std::string(items.status().message());
     if (!items.ok()) return widths;
     for (const Item& item : *items) widths.push_back(item.placement.sent.width);
     return widths;

@@ -9,16 +9,21 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "models/api/error.h"
 #include "models/api/registry.h"
 #include "models/api/target.h"
 #include "models/device/use_threads.h"
+#include "models/quantize/figure.h"
 #include "models/quantize/quantizer.h"
 #include "models/weights/quantized_file.h"
 #include "server/core/usable_cores.h"
@@ -26,7 +31,10 @@
 #include "server/lifecycle/environment.h"
 #include "server/quantize/arguments.h"
 #include "server/quantize/calibration_items.h"
+#include "server/quantize/held_out.h"
+#include "server/quantize/labelled_items.h"
 #include "server/quantize/report.h"
+#include "server/quantize/task_figure.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
@@ -36,9 +44,9 @@ constexpr char kReportName[] = "weights.int8.html";
 
 volatile std::sig_atomic_t interrupted = 0;
 
-template <typename T>
+template <typename T, typename Error = std::runtime_error>
 T ValueOr(absl::StatusOr<T> value) {
-  if (!value.ok()) throw std::runtime_error(std::string(value.status().message()));
+  if (!value.ok()) throw Error(std::string(value.status().message()));
   return *std::move(value);
 }
 
@@ -93,14 +101,53 @@ void WriteReport(const std::filesystem::path& path, const std::string& page) {
   if (!file || error) throw std::runtime_error(absl::StrCat(path.string(), ": cannot be written"));
 }
 
+// What the model is quantized with.
+struct Items {
+  std::vector<Item> calibrating;
+  std::vector<LabelledItem> held_out;  // empty without labels
+};
+
+Items ReadItems(const QuantizeArguments& arguments, const models::Description& description) {
+  const auto max_pictures = static_cast<size_t>(arguments.max_pictures);
+  const auto read = [&](const std::vector<ItemFiles>& files) {
+    return ValueOr(
+        ReadCalibrationItems(arguments.pictures, files, description.input, max_pictures, std::cerr));
+  };
+  if (arguments.labels.empty())
+    return {.calibrating = read(ValueOr(ListItems(arguments.pictures, description.input, std::cerr))),
+            .held_out = {}};
+  if (const absl::Status has = CheckTaskHasLabels(description.task); !has.ok())
+    throw std::runtime_error(std::string(has.message()));
+  DividedItems divided = ValueOr(
+      HoldOut(arguments.pictures,
+              ValueOr(ListLabelledItems(arguments.pictures, arguments.labels, description, std::cerr)),
+              max_pictures, static_cast<size_t>(arguments.max_held_out)));
+  std::cerr << ResolutionWarning(description.task, divided.held_out.size(), arguments.keep_within)
+            << std::flush;
+  return {.calibrating = read(divided.calibrating), .held_out = std::move(divided.held_out)};
+}
+
+std::optional<models::FigureInput> FigureOf(const std::vector<LabelledItem>& held_out,
+                                            const models::Description& description) {
+  if (held_out.empty()) return std::nullopt;
+  const FigureKind kind = FigureKindOf(description.task);
+  return models::FigureInput{
+      .name = kind.name,
+      .is_error = kind.is_error,
+      .items = held_out.size(),
+      .measure = [&](const models::Model& model, const std::function<void(size_t items)>& done) {
+        return ValueOr<double, models::LoadError>(MeasureFigure(model, description, held_out, done));
+      }};
+}
+
 void Run(const QuantizeArguments& arguments) {
   models::CheckProcessorQuantizes(models::CpuMultipliesInt8());
   const ModelEntry entry = ReadEntry(arguments.model);
   const ModelSettings& settings = entry.settings;
   const ModelVersion& version = Chosen(entry, arguments.version);
   const auto description = models::Describe(settings.architecture, settings.options, settings.labels);
-  const std::vector<Item> items = ValueOr(ReadCalibrationItems(
-      arguments.pictures, description.input, static_cast<size_t>(arguments.max_pictures), std::cerr));
+  const Items read = ReadItems(arguments, description);
+  const std::vector<Item>& items = read.calibrating;
   models::UseThreads(QuantizeThreads(arguments.threads, ReadCoreLimits(AllowedProcessors())));
   ProgressLine line;
   const models::QuantizeOptions options = {
@@ -113,9 +160,11 @@ void Run(const QuantizeArguments& arguments) {
       .labels = settings.labels,
       .weights_path = version.weights_path,
       .items = items.size(),
-      .run = [&](const models::Model& model, size_t item) {
-        return ValueOr(Forward(model, {items[item].pixels}, {items[item].placement})).front();
-      }};
+      .run =
+          [&](const models::Model& model, size_t item) {
+            return ValueOr(Forward(model, {items[item].pixels}, {items[item].placement})).front();
+          },
+      .figure = FigureOf(read.held_out, description)};
   const std::filesystem::path folder = std::filesystem::path(version.weights_path).parent_path();
   const std::string path = (folder / models::kInt8WeightsName).string();
   const models::QuantizeReport report = models::Quantize(input, options, path);
@@ -129,8 +178,7 @@ void Run(const QuantizeArguments& arguments) {
   line.Hide();
   std::cout << path << "\n"
             << report.quantized_layers() << " of " << report.layers() << " layers in int8; "
-            << PercentText(report.loss) << " of the answers to " << items.size()
-            << " items change (all layers: " << PercentText(report.loss_of_all) << ")\n"
+            << LossText(report, items.size()) << "\n"
             << "report: " << (folder / kReportName).string() << "\n"
             << "serve it with the parameter precision: int8 in config.pbtxt" << std::endl;
 }

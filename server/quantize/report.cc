@@ -45,12 +45,39 @@ std::string Row(const models::UnitCost& unit, double largest) {
                       width));
 }
 
+// A figure that gets better loses a negative share.
+std::string Lost(double share) {
+  return share < 0 ? PercentText(-share) + " gained" : PercentText(share) + " lost";
+}
+
+std::string Explanation(const models::QuantizeReport& report) {
+  if (!report.figure) {
+    return "The answers are compared with those in fp32 on the same items, in the terms of the task. That "
+           "is a distance, not an accuracy: labels were not used.";
+  }
+  return absl::StrCat("The figure is measured on labelled items that the ranges were not measured on. ",
+                      report.figure->is_error ? "A smaller one is better. " : "",
+                      "Which layers are left out first goes by the distance of the answers, below.");
+}
+
 }  // namespace
 
 std::string PercentText(double share) {
   const double percent = 100 * share;
   if (percent > 0 && percent < kLeastPercent) return absl::StrFormat("< %g %%", kLeastPercent);
   return percent < 1 ? absl::StrFormat("%.2g %%", percent) : absl::StrFormat("%.3g %%", percent);
+}
+
+std::string LossText(const models::QuantizeReport& report, size_t items) {
+  if (!report.figure) {
+    return absl::StrCat(PercentText(report.loss), " of the answers to ", items,
+                        " items change (all layers: ", PercentText(report.loss_of_all), ")");
+  }
+  const models::FigureReport& figure = *report.figure;
+  return absl::StrCat(figure.name, " is ", models::FigureText(figure.int8), " in int8 and ",
+                      models::FigureText(figure.float32), " in float32 on ", figure.items,
+                      " held-out items: ", Lost(report.loss), " (all layers: ", Lost(report.loss_of_all),
+                      ")");
 }
 
 std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeReport& report) {
@@ -63,22 +90,27 @@ std::string QuantizeReportPage(const ReportInput& input, const models::QuantizeR
                    Escaped(input.model), " in int8</h1>\n<p><code>", Escaped(input.architecture),
                    "</code>, from <code>", Escaped(input.weights), "</code>, measured on ", input.items,
                    " items; ranges by ", models::RangeMethodName(input.method), ".</p>\n<table>\n");
-  const auto line = [&](const std::string& what, const std::string& value) {
-    absl::StrAppend(&page, "<tr><td>", what, "</td><td class=\"n\">", Escaped(value), "</td></tr>\n");
+  const auto line = [&](const std::string& name, const std::string& value) {
+    absl::StrAppend(&page, "<tr><td>", name, "</td><td class=\"n\">", Escaped(value), "</td></tr>\n");
   };
   line("layers in int8", absl::StrCat(report.quantized_layers(), " of ", report.layers()));
-  line("answers changed with these layers", PercentText(report.loss));
-  line("answers changed with all layers in int8", PercentText(report.loss_of_all));
+  if (report.figure) {
+    const models::FigureReport& figure = *report.figure;
+    line(figure.name + " in float32", models::FigureText(figure.float32));
+    line(figure.name + " in int8 with these layers", models::FigureText(figure.int8));
+    line(figure.name + " in int8 with all layers", models::FigureText(figure.int8_of_all));
+    line("held-out items with labels", absl::StrCat(figure.items));
+  }
+  const auto cost = [&](double share) { return report.figure ? Lost(share) : PercentText(share); };
+  const std::string what = report.figure ? "share of " + report.figure->name : "answers changed";
+  line(what + " with these layers", cost(report.loss));
+  line(what + " with all layers in int8", cost(report.loss_of_all));
   line("allowed (--keep-within)", PercentText(input.keep_within));
   absl::StrAppend(
-      &page,
-      "</table>\n<p>The answers are compared with those in fp32 on the same items, in the terms of the "
-      "task. That is a distance, not an accuracy: labels were not used.</p>\n<h2>Layers</h2>\n<p>What "
-      "changes of the answers if the weights of a row alone are in int8, the costliest first. The layers of "
-      "a "
-      "module are computed in one pass if all of them are in int8, so they are in int8 together or not at "
-      "all."
-      "</p>\n<table>\n"
+      &page, "</table>\n<p>", Explanation(report),
+      "</p>\n<h2>Layers</h2>\n<p>What changes of the answers if the weights of a row alone are in int8, the "
+      "costliest first. The layers of a module are computed in one pass if all of them are in int8, so they "
+      "are in int8 together or not at all.</p>\n<table>\n"
       "<tr><th>weights</th><th>served in</th><th>answers changed</th><th></th></tr>\n");
   for (const models::UnitCost& unit : units) absl::StrAppend(&page, Row(unit, units.front().loss));
   return absl::StrCat(page, "</table>\n</body></html>\n");

@@ -31,6 +31,36 @@ TEST(QuantizeReportTest, AModuleIsOneRow) {
   EXPECT_LT(page.find(module), page.find(layer)) << "the costliest comes first";
 }
 
+TEST(QuantizeReportTest, WithLabelsTheFigureAndItsItemsAreTold) {
+  models::QuantizeReport report;
+  report.units = {{.module = "", .layers = {"stem"}, .loss = 0.01, .quantized = true}};
+  report.loss = 0.001;
+  report.loss_of_all = 0.03;
+  EXPECT_EQ(LossText(report, 64), "0.1 % of the answers to 64 items change (all layers: 3 %)");
+  EXPECT_THAT(QuantizeReportPage({}, report), HasSubstr("labels were not used"));
+  report.figure = {.name = "top-1",
+                   .is_error = false,
+                   .items = 136,
+                   .float32 = 0.95,
+                   .int8 = 0.949,
+                   .int8_of_all = 0.9215};
+  EXPECT_EQ(
+      LossText(report, 64),
+      "top-1 is 0.949 in int8 and 0.95 in float32 on 136 held-out items: 0.1 % lost (all layers: 3 % lost)");
+  report.loss = -0.02;
+  EXPECT_THAT(LossText(report, 64), HasSubstr("held-out items: 2 % gained (all"));
+  const std::string page = QuantizeReportPage({}, report);
+  EXPECT_THAT(page, Not(HasSubstr("labels were not used")));
+  for (const std::string row :
+       {"<td>top-1 in float32</td><td class=\"n\">0.95</td>",
+        "<td>top-1 in int8 with these layers</td><td class=\"n\">0.949</td>",
+        "<td>top-1 in int8 with all layers</td><td class=\"n\">0.9215</td>",
+        "<td>held-out items with labels</td><td class=\"n\">136</td>",
+        "<td>share of top-1 with these layers</td><td class=\"n\">2 % gained</td>",
+        "<td>share of top-1 with all layers in int8</td><td class=\"n\">3 % lost</td>"})
+    EXPECT_THAT(page, HasSubstr(row));
+}
+
 TEST(QuantizeReportTest, SharesArePercentWithoutExponents) {
   EXPECT_EQ(PercentText(1.0), "100 %");
   EXPECT_EQ(PercentText(0.123), "12.3 %");

@@ -10,10 +10,14 @@ import struct
 import subprocess
 
 import pytest
+from PIL import Image
 
 from harness import DEADLINE_SECONDS, ROOT, binary, eventually
 from messages import message
+from models.reference import sample_files
+from models.reference.scenes import HELD_OUT_SEED
 from models.reference.served import multiplies_int8
+from models.reference.training.recipes import RECIPES
 
 DEMO = ROOT / "models" / "demo"
 PICTURES = DEMO / "pictures"
@@ -34,7 +38,7 @@ def add(repository, name, source="sanet_shapes", **parameters):
 
 
 def command(model, pictures, *flags):
-    return [binary("saccade"), "quantize", "--model", str(model), "--pictures", str(pictures), "--threads", "1", *flags]
+    return [binary("saccade"), "quantize", "--model", str(model), "--pictures", str(pictures), "--threads", "1", *map(str, flags)]
 
 
 def quantize(model, pictures=PICTURES, *flags):
@@ -263,10 +267,111 @@ def test_scales_that_cannot_be_are_told(start, tmp_path, quantized, name, values
     assert tensor in reason and "saccade quantize" in reason
 
 
+def scenes(folder, model, count):
+    """Draws scenes that the demo's model was not trained on, as files with their names; returns them by name."""
+    folder.mkdir(exist_ok=True)
+    drawn = {f"{index:03}": RECIPES[model].task.sample(HELD_OUT_SEED + 3, index) for index in range(count)}
+    for name, scene in drawn.items():
+        sample_files.write(scene, folder, name)
+    return drawn
+
+
+def list_of_labels(drawn, folder):
+    labels = folder.with_name("labels.csv")
+    labels.write_text("file,label\n" + "".join(f"{name}.png,{scene.label}\n" for name, scene in drawn.items()))
+    return labels
+
+
+def masks(drawn, folder):
+    labels = folder.with_name("masks")
+    labels.mkdir()
+    for name, scene in drawn.items():
+        Image.fromarray(scene.label_map.astype("uint8")).save(labels / f"{name}.png")
+    return labels
+
+
+def disparities(drawn, folder):
+    """Writes those of every second pair as a float map, the others as KITTI's."""
+    labels = folder.with_name("disparities")
+    labels.mkdir()
+    for index, (name, pair) in enumerate(drawn.items()):
+        if index % 2:
+            height, width = pair.disparity.shape
+            rows = pair.disparity[::-1].astype("<f4").tobytes()
+            (labels / f"{name}-left.pfm").write_bytes(f"Pf\n{width} {height}\n-1.0\n".encode() + rows)
+        else:
+            Image.fromarray((pair.disparity * 256).round().astype("uint16")).save(labels / f"{name}-left.png")
+    return labels
+
+
+TOLD = r"(\S+) is ([\d.]+) in int8 and ([\d.]+) in float32 on (\d+) held-out items: ([\d.< ]+) % (?:lost|gained) \(all layers: "
+
+
+@pytest.mark.parametrize("model, figure, write, least, most", [
+    ("sanet_shapes", "top-1", list_of_labels, 0.8, 1), ("segmenter", "mIoU", masks, 0.6, 1), ("stereo_matcher", "EPE", disparities, 0.1, 2),
+], ids=["classification", "segmentation", "stereo"])
+def test_labels_decide_by_the_tasks_figure(tmp_path, model, figure, write, least, most):
+    folder = add(tmp_path, "labelled", source=model)
+    drawn = scenes(tmp_path / "scenes", model, 24)
+    ran = quantize(folder, tmp_path / "scenes", "--labels", write(drawn, tmp_path / "scenes"), "--keep-within", "10%")
+    assert ran.returncode == 0, ran.stderr
+    name, int8, float32, items, _ = re.search(TOLD, ran.stdout).groups()
+    # 8 calibrate.
+    assert (name, items) == (figure, "16")
+    assert least < float(float32) <= most
+    loss = (float(float32) - float(int8)) / float(float32)
+    assert (-loss if figure == "EPE" else loss) <= 0.101
+    said = header(folder / "1" / "weights.int8.safetensors")["__metadata__"]
+    assert said == {"saccade_figure": figure, "saccade_figure_float32": float32, "saccade_figure_int8": int8, "saccade_figure_items": "16"}
+    page = (folder / "1" / "weights.int8.html").read_text()
+    assert f"<td>{figure} in float32</td><td class=\"n\">{float32}</td>" in page
+    assert f"<td>{figure} in int8 with these layers</td><td class=\"n\">{int8}</td>" in page
+    assert "labels were not used" not in page
+
+
+def test_a_class_that_stays_the_same_loses_nothing(tmp_path):
+    """Without labels, no layer changes nothing of the answers."""
+    folder = add(tmp_path, "labelled")
+    drawn = scenes(tmp_path / "scenes", "sanet_shapes", 40)
+    # Named as the folders of a data set, the pictures need no list.
+    for name, scene in drawn.items():
+        place = tmp_path / "by_class" / RECIPES["sanet_shapes"].task.labels[scene.label]
+        place.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "scenes" / f"{name}.png").rename(place / f"{name}.png")
+    flags = ("--labels", tmp_path / "by_class", "--keep-within", "0%")
+    ran = quantize(folder, tmp_path / "by_class", *flags)
+    assert ran.returncode == 0, ran.stderr
+    assert int(re.search(r"(\d+) of \d+ layers in int8", ran.stdout)[1]) > 0
+    ran = quantize(folder, tmp_path / "by_class", "--labels", tmp_path / "by_class", "--max-held-out", "8", "--keep-within", "100%")
+    assert "on 8 held-out items" in ran.stdout, ran.stderr
+
+
+def test_labels_that_do_not_fit_are_told_and_leave_nothing(tmp_path):
+    folder = add(tmp_path, "labelled")
+    drawn = scenes(tmp_path / "scenes", "sanet_shapes", 16)
+    labels = list_of_labels(drawn, tmp_path / "scenes")
+    right = labels.read_text()
+    for text, told in ((right.replace("005.png", "five.png"), "labels without a picture: 1, the first is of 'five.png' in line 7"),
+                       (right.replace("005.png,5\n", ""), "pictures without a label: 1, the first is 005.png"),
+                       (right.replace("005.png,5\n", "005.png,10\n"), "line 7: the class 10 is out of range; the model has 10 classes"),
+                       (re.sub(r",(\d)\n", lambda match: f",{(int(match[1]) + 1) % 10}\n", right), "top-1 is 0 in float32")):
+        labels.write_text(text)
+        ran = quantize(folder, tmp_path / "scenes", "--labels", labels)
+        assert ran.returncode == 1 and told in ran.stderr, ran.stderr
+    labels.write_text(right)
+    ran = quantize(folder, tmp_path / "scenes", "--labels", labels, "--keep-within", "1%")
+    assert "8 held-out items measure top-1 in steps of 12 % or more" in ran.stderr and "at least 100 held-out items" in ran.stderr
+    detector = add(tmp_path, "detector", source="detector")
+    ran = quantize(detector, tmp_path / "scenes", "--labels", labels)
+    assert ran.returncode == 1 and "saccade evaluate --dataset coco" in ran.stderr
+    assert [path.name for path in (detector / "1").iterdir()] == ["weights.safetensors"]
+
+
 def test_arguments_are_checked(tmp_path):
     folder = add(tmp_path, "shapes")
     for flags, told in ((("--keep-within", "nan"), "expected a share"), (("--keep-within", "200%"), "expected a share"),
-                        (("--method", "best"), "mse"), (("--max-pictures", "3"), "--max-pictures")):
+                        (("--method", "best"), "mse"), (("--max-pictures", "3"), "--max-pictures"),
+                        (("--max-held-out", "20"), "--labels")):
         ran = quantize(folder, PICTURES, *flags)
         assert ran.returncode == 2 and told in ran.stdout + ran.stderr
     ran = quantize(tmp_path / "none")

@@ -209,6 +209,12 @@ LIMITS = {
         ("pickle.cc", "kMaxPickleBytes", BYTES, "The pickle in a `weights.pt`", "the model is not loaded"),
         ("pickle.cc", "kMaxValues", COUNT, "Values in that pickle", "the model is not loaded"),
     ],
+    "Labels for `saccade quantize`": [
+        ("folder_files.h", "kMaxFolderFiles", COUNT, "Files of a folder of pictures or labels", "the command ends"),
+        ("label_lines.h", "kMaxLabelListBytes", BYTES, "A list of labels", "the command ends"),
+        ("label_lines.h", "kMaxLabelLines", COUNT, "Labels of a list", "the command ends"),
+        ("mask_file.h", "kMaxTruthFileBytes", BYTES, "A mask, or a file of disparities", "the command ends"),
+    ],
     "Tokens and certificates": [
         ("token_file.h", "kMaxTokens", COUNT, "Tokens in `--token-file`", "the file is rejected"),
         ("token_file.h", "kMaxModelsOfToken", COUNT, "Models that a token is limited to", "the file is rejected"),

@@ -32,9 +32,18 @@ std::string JsonText(const std::string& text) {
   return json + "\"";
 }
 
+std::string MetadataJson(const std::map<std::string, std::string>& metadata) {
+  std::string json;
+  for (const auto& [key, value] : metadata)
+    json += (json.empty() ? "" : ",") + JsonText(key) + ":" + JsonText(value);
+  return "\"__metadata__\":{" + json + "}";
+}
+
 // The length of the header, and the header itself, padded so that the data is aligned.
-std::string Header(const std::vector<TensorToWrite>& tensors) {
+std::string Header(const std::vector<TensorToWrite>& tensors,
+                   const std::map<std::string, std::string>& metadata) {
   std::string json = "{";
+  if (!metadata.empty()) json += MetadataJson(metadata);
   size_t begin = 0;
   for (const TensorToWrite& tensor : tensors) {
     const size_t end = begin + tensor.bytes.size();
@@ -96,13 +105,14 @@ class PartialFile {
 
 }  // namespace
 
-void WriteSafetensors(std::vector<TensorToWrite> tensors, const std::string& path) {
+void WriteSafetensors(std::vector<TensorToWrite> tensors, const std::string& path,
+                      const std::map<std::string, std::string>& metadata) {
   // The largest elements first, so that all are aligned.
   std::stable_sort(tensors.begin(), tensors.end(), [](const TensorToWrite& a, const TensorToWrite& b) {
     return Info(a.type).size > Info(b.type).size;
   });
   PartialFile file(path);
-  file.Write(Header(tensors));
+  file.Write(Header(tensors, metadata));
   for (const TensorToWrite& tensor : tensors) file.Write(tensor.bytes);
   file.TakeName();
 }

@@ -1,6 +1,7 @@
 // Writes safetensors files. Does not include LibTorch.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ struct TensorToWrite {
 
 // Writes the file beside `path` first, and gives it the name `path` when all of it is on the disk: `path` is
 // never half written, and a file that was there before stays if this fails. Throws a LoadError with the path.
-void WriteSafetensors(std::vector<TensorToWrite> tensors, const std::string& path);
+// `metadata` becomes the header's __metadata__, which is left out if it is empty.
+void WriteSafetensors(std::vector<TensorToWrite> tensors, const std::string& path,
+                      const std::map<std::string, std::string>& metadata = {});
 
 // Returns the entry's elements, dense, in row-major order.
 std::string DenseBytes(const TensorEntry& entry);
