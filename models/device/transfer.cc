@@ -21,10 +21,15 @@ at::ScalarType TypeOf(const Target& target) {
   return at::kFloat;
 }
 
-at::Tensor Owned(const at::Tensor& weight, const Target& target) {
+void RefuseQuantized(const at::Tensor& weight) {
   if (weight.scalar_type() == at::kChar)
     throw LoadError(
-        "a weight is quantized to int8 that only a convolution could use; quantize the weights again");
+        "a weight is quantized to int8 that is not of a convolution which can use it; quantize the weights "
+        "again");
+}
+
+at::Tensor Owned(const at::Tensor& weight, const Target& target) {
+  RefuseQuantized(weight);
   return weight.to(at::kFloat).clone(at::MemoryFormat::Contiguous).to(DeviceOf(target));
 }
 

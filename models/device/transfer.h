@@ -16,8 +16,12 @@ at::Device DeviceOf(const Target& target);
 // The type of activations and of convolutions' weights.
 at::ScalarType TypeOf(const Target& target);
 
+// Throws a LoadError if the weight is quantized: for layers that would take its numbers without their scales.
+void RefuseQuantized(const at::Tensor& weight);
+
 // A contiguous float32 copy on the target's device: for small weights that operators take at full precision
-// whatever the maps' type. A copy, because the file's weights are only mapped and must not be kept.
+// whatever the maps' type. A copy, because the file's weights are only mapped and must not be kept. Refuses
+// quantized ones.
 at::Tensor Owned(const at::Tensor& weight, const Target& target);
 
 // Moves a batch's pictures or clips, or a map, to the target: channels-last, of the target's type. Does not

@@ -103,6 +103,7 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
                                                                              .floats = type_});
     return;
   }
+  RefuseQuantized(weight);
   if (target.calibration != nullptr && !options.file_name.empty() && CanBeInt8(weight, options)) {
     calibration_ = target.calibration;
     const auto make = [weight, scale = affine.scale, bias = bias_, geometry = geometry_,

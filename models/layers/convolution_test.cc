@@ -66,6 +66,12 @@ TEST(Convolution, AgreesWithConvolutionAndBatchNorm) {
   }
 }
 
+// Its numbers mean nothing without scales and grids.
+TEST(Convolution, RefusesQuantizedWeightsWithoutGrids) {
+  const at::Tensor weight = at::ones({4, 4, 1, 1}, at::kChar);
+  EXPECT_THROW(Convolution(weight, IdentityAffine(4), {}), LoadError);
+}
+
 TEST(Convolution, FusesReluAndSums) {
   const TensorMap tensors = Tensors(16, 24, 3, 1);
   const Affine affine = FoldBatchNorm(tensors, "bn.");

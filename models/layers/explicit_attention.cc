@@ -26,6 +26,7 @@ ExplicitAttention::ExplicitAttention(const TensorMap& tensors, const std::string
     : name_(name), map_(std::move(map)) {
   if (HasRadius(map_)) sigma_ = ExplicitRadius(tensors.at(name + ".sigma"), name + ".sigma", map_);
   // The map's rows sum to one, so the affine map behind it can be folded into the output weights.
+  RefuseQuantized(tensors.at(name + ".out.weight"));
   const at::Tensor out = tensors.at(name + ".out.weight").flatten(1).to(at::kDouble);
   value_weight_ = Owned(tensors.at(name + ".value.weight").flatten(1), tensors.target);
   out_weight_ = Owned(out.mul(affine.scale.unsqueeze(1)), tensors.target);

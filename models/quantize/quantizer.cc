@@ -54,6 +54,7 @@ class Quantizer {
       : input_(input),
         options_(options),
         path_(path),
+        digest_(input.digest ? input.digest() : ""),
         model_(LoadToCalibrate(input.architecture, WithoutPrecision(input.options), input.weights_path,
                                input.labels, calibration_)) {}
 
@@ -106,6 +107,15 @@ class Quantizer {
       }
     }
     calibration_.Measure(Calibration::Phase::kOff);
+    CheckEvidence();
+  }
+
+  // Throws a LoadError if the answers cannot show what a layer changes.
+  void CheckEvidence() const {
+    if (options_.all_layers || std::any_of(expected_.begin(), expected_.end(), HasCertainFinding)) return;
+    throw LoadError(
+        "nothing with a score of 0.5 or more is found on these pictures in float32, so there is nothing to "
+        "compare; expected pictures on which the model finds something");
   }
 
   // Measures each unit in 8 bits, with all others in float32.
@@ -209,7 +219,18 @@ class Quantizer {
       report_.figure->int8 = figures_.at(enough);
       metadata = FigureMetadata(*report_.figure);
     }
-    WriteQuantized(input_.weights_path, Without(enough), path_, metadata);
+    if (!digest_.empty()) metadata[kSourceDigestName] = digest_;
+    // Into the workplace first: the weights are read again for it.
+    WriteQuantized(input_.weights_path, Without(enough), workplace_.candidate(), metadata);
+    CheckSource();
+    WriteQuantized(workplace_.candidate(), {}, path_, metadata);
+  }
+
+  // Throws a LoadError if the weights are no longer those that were measured.
+  void CheckSource() const {
+    if (digest_.empty() || input_.digest() == digest_) return;
+    throw LoadError(input_.weights_path +
+                    ": was replaced while it was quantized; run the command again once the file stays");
   }
 
   std::string NothingLeft(double loss) const {
@@ -224,6 +245,7 @@ class Quantizer {
   const QuantizeInput& input_;
   const QuantizeOptions& options_;
   const std::string path_;
+  const std::string digest_;
   const Workplace workplace_;
   Calibration calibration_;
   const std::unique_ptr<Model> model_;

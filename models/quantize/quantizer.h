@@ -32,6 +32,9 @@ struct QuantizeInput {
   Options options;
   std::vector<std::string> labels;
   std::string weights_path;
+  // Returns the SHA-256 of the weights, which the quantized file tells and which must not change meanwhile.
+  // Null: neither. May throw.
+  std::function<std::string()> digest = nullptr;
   size_t items = 0;
   // Returns the model's result for an item. May throw.
   std::function<TaskResult(const Model& model, size_t item)> run;

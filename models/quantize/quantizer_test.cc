@@ -25,6 +25,7 @@
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
+#include "models/weights/quantized_file.h"
 
 namespace saccade::models {
 namespace {
@@ -50,6 +51,7 @@ class QuantizerTest : public ::testing::Test {
                                  .options = kOptions,
                                  .labels = {},
                                  .weights_path = source_,
+                                 .digest = digest_,
                                  .items = static_cast<size_t>(pixels_.size(0)),
                                  .run =
                                      [&](const Model& model, size_t item) {
@@ -76,10 +78,27 @@ class QuantizerTest : public ::testing::Test {
   const std::string source_ = folder_ + "/weights";
   const std::string path_ = folder_ + "/weights.int8.safetensors";
   at::Tensor pixels_;
+  std::function<std::string()> digest_;
   std::optional<FigureInput> figure_;
   // Called with each item that is computed.
   std::function<void(size_t item)> seen_;
 };
+
+TEST_F(QuantizerTest, TheFileTellsFromWhichWeightsItIs) {
+  digest_ = [] { return "abc"; };
+  Run({.all_layers = true});
+  EXPECT_EQ(SourceDigest(path_), "abc");
+  digest_ = nullptr;
+  Run({.all_layers = true});
+  EXPECT_EQ(SourceDigest(path_), "");
+}
+
+TEST_F(QuantizerTest, WeightsThatAreReplacedMeanwhileAreAnError) {
+  int asked = 0;
+  digest_ = [&] { return asked++ == 0 ? "abc" : "def"; };
+  EXPECT_THROW(Run({.all_layers = true}), LoadError);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
 
 TEST_F(QuantizerTest, AModuleIsOneUnit) {
   const QuantizeReport report = Run({.all_layers = true});

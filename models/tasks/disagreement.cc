@@ -76,10 +76,14 @@ int64_t Lost(const std::vector<Finding>& here, const std::vector<Finding>& there
 }
 
 template <typename Finding>
+bool IsCertain(const Finding& one) {
+  return one.score >= kCertain;
+}
+
+template <typename Finding>
 double Between(const std::vector<Finding>& expected, const std::vector<Finding>& got) {
-  const auto is_certain = [](const Finding& one) { return one.score >= kCertain; };
-  const auto certain = std::count_if(expected.begin(), expected.end(), is_certain) +
-                       std::count_if(got.begin(), got.end(), is_certain);
+  const auto certain = std::count_if(expected.begin(), expected.end(), IsCertain<Finding>) +
+                       std::count_if(got.begin(), got.end(), IsCertain<Finding>);
   const int64_t lost = Lost(expected, got) + Lost(got, expected);
   return Ratio(static_cast<double>(lost), static_cast<double>(certain));
 }
@@ -152,6 +156,15 @@ double Disagreement(const TaskResult& expected, const TaskResult& got) {
         return other == nullptr ? 1.0 : Between(one, *other);
       },
       expected);
+}
+
+bool HasCertainFinding(const TaskResult& result) {
+  const auto any = [](const auto& items) {
+    return std::any_of(items.begin(), items.end(), [](const auto& one) { return IsCertain(one); });
+  };
+  if (const auto* found = std::get_if<Detections>(&result)) return any(found->items);
+  if (const auto* found = std::get_if<Actions>(&result)) return any(found->items);
+  return true;
 }
 
 }  // namespace saccade::models

@@ -16,7 +16,11 @@ namespace saccade::models {
 //   depth           as stereo
 //   embedding       half of 1 minus the cosine of both
 //   restoration     RMS of the difference, relative to the standard deviation of `expected`
+// Between results without a certain finding it is 0, which shows nothing: see HasCertainFinding().
 // 1 if one of them is a Failure or they are of different tasks or sizes; 0 if both are Failures.
 double Disagreement(const TaskResult& expected, const TaskResult& got);
+
+// Whether a result that consists of findings has one with a score of 0.5 or more. True for other results.
+bool HasCertainFinding(const TaskResult& result);
 
 }  // namespace saccade::models

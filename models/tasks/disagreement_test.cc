@@ -49,6 +49,14 @@ TEST(DisagreementTest, DetectionsAreMatchedByClassAndOverlap) {
   EXPECT_EQ(Disagreement(Detections{}, expected), 1);
 }
 
+TEST(DisagreementTest, FindingsThatAreNotCertainAreNoEvidence) {
+  EXPECT_FALSE(HasCertainFinding(Detections{}));
+  EXPECT_FALSE(HasCertainFinding(Detections{.items = {Box(0, 10, 0.49F, 1)}}));
+  EXPECT_TRUE(HasCertainFinding(Detections{.items = {Box(0, 10, 0.1F, 1), Box(0, 10, 0.5F, 1)}}));
+  EXPECT_FALSE(HasCertainFinding(Actions{}));
+  EXPECT_TRUE(HasCertainFinding(Classification{{1, 2}}));
+}
+
 TEST(DisagreementTest, AScoreThatCrossesTheBoundIsNoLoss) {
   const auto of = [](float score) { return Detections{.items = {Box(0, 10, score, 1)}}; };
   EXPECT_EQ(Disagreement(of(0.501F), of(0.499F)), 0);

@@ -10,6 +10,7 @@
 
 #include "models/api/error.h"
 #include "models/weights/format/mapped_file.h"
+#include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/format/write_safetensors.h"
 #include "models/weights/weights.h"
@@ -45,6 +46,13 @@ bool IsQuantized(const std::string& path) {
   return std::any_of(entries.begin(), entries.end(), [](const TensorEntry& entry) {
     return entry.type == ElementType::kI8 && entry.name.ends_with(kSuffix);
   });
+}
+
+std::string SourceDigest(const std::string& path) {
+  const auto file = MappedFile::Open(path, kMaxWeightsFileBytes);
+  const std::map<std::string, std::string> metadata = SafetensorsMetadata(file->bytes());
+  const auto found = metadata.find(kSourceDigestName);
+  return found == metadata.end() ? "" : found->second;
 }
 
 void WriteQuantized(const std::string& source, const std::map<std::string, QuantizedLayer>& layers,

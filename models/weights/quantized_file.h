@@ -11,6 +11,9 @@ namespace saccade::models {
 // The name that such a file has beside the weights from which it was made.
 inline constexpr char kInt8WeightsName[] = "weights.int8.safetensors";
 
+// What the metadata of such a file call the SHA-256 of the weights from which it was made.
+inline constexpr char kSourceDigestName[] = "saccade_source_sha256";
+
 struct QuantizedLayer {
   Int8Weight weight;
   Int8Grids grids;
@@ -18,6 +21,10 @@ struct QuantizedLayer {
 
 // Whether a weight in the file is quantized. Throws a LoadError if the file cannot be read.
 bool IsQuantized(const std::string& path);
+
+// Returns the SHA-256 of the weights from which the file was made, in hexadecimal digits; "" if it does not
+// say. Throws a LoadError if the file cannot be read.
+std::string SourceDigest(const std::string& path);
 
 // Writes the tensors of `source` to `path`, those of `layers` quantized. `layers` has them by their names in
 // the file, which end in ".weight". `metadata` is written into the header; the source's is not. `path` is

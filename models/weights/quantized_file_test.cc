@@ -162,6 +162,13 @@ TEST_F(QuantizedFileTest, MetadataAreReadBack) {
   EXPECT_TRUE(SafetensorsMetadata(MappedFile::Open(path_, kMaxWeightsFileBytes)->bytes()).empty());
 }
 
+TEST_F(QuantizedFileTest, TheSourceIsReadBack) {
+  Write();
+  EXPECT_EQ(SourceDigest(path_), "");
+  WriteQuantized(source_, {{"a.weight", layer_}}, path_, {{kSourceDigestName, "0123"}});
+  EXPECT_EQ(SourceDigest(path_), "0123");
+}
+
 TEST_F(QuantizedFileTest, NamesAreEscaped) {
   const std::string name = "a \"quoted\" \\ name\n";
   WriteSafetensors({{name, ElementType::kF32, {1}, std::string(4, '\0')}}, path_);

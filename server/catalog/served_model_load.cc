@@ -1,5 +1,7 @@
 // How a model is loaded: its files are checked, its precision, threads and instances chosen, its passes
 // warmed up.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <exception>
 #include <optional>
@@ -71,6 +73,18 @@ absl::Status CheckFiles(const ModelSettings& settings, const ModelVersion& versi
                         {version.weights_path, version.int8_weights_path});
 }
 
+// What the file system says of the weights; changes if other files take their places.
+std::string StampWeights(const ModelVersion& version) {
+  std::string stamp;
+  for (const std::string* path : {&version.weights_path, &version.int8_weights_path}) {
+    struct stat file{};
+    if (path->empty() || stat(path->c_str(), &file) != 0) continue;
+    absl::StrAppend(&stamp, file.st_dev, " ", file.st_ino, " ", file.st_size, " ", file.st_mtim.tv_sec, ".",
+                    file.st_mtim.tv_nsec, "\n");
+  }
+  return stamp;
+}
+
 // What drift is compared with, if a file in the version's folder says that; nullopt if there is none.
 absl::StatusOr<std::optional<Distribution>> ReadDriftFile(const ModelSettings& settings, int64_t version) {
   if (settings.repository.empty()) return std::nullopt;
@@ -134,14 +148,23 @@ absl::Status ServedModel::Load() {
   const absl::Time start = load_start_ = clock_->Now();
   ReportStep(LoadStep::Kind::kChecking);
   absl::Status status = CheckAttested(options_.settings, options_.permissions);
+  const std::string files = StampWeights(options_.version);
   if (status.ok()) status = CheckFiles(options_.settings, options_.version, options_.permissions.checksums);
   if (status.ok()) status = ensemble_ != nullptr ? CheckEnsemble() : LoadOnNode();
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
   if (!engines_.empty()) task = models::TaskName(description().task);
   metrics_ = all_metrics_->ForModel(name(), version(), task);
   if (precision_) metrics_->SetPrecision(models::PrecisionName(precision_->precision));
+  ModelIdentity identity;
   if (status.ok()) {
-    identity_ = std::make_shared<const ModelIdentity>(MakeIdentity());
+    identity = MakeIdentity();
+    // Its checksum is of the file that was loaded, if that is still the same.
+    if (StampWeights(options_.version) != files)
+      status = absl::FailedPreconditionError(
+          "the weights were replaced while they were loaded; load the model again");
+  }
+  if (status.ok()) {
+    identity_ = std::make_shared<const ModelIdentity>(std::move(identity));
     OpenCache();
     WatchDrift();
     OpenShadow();

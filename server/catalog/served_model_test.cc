@@ -1,7 +1,11 @@
 #include "server/catalog/served_model.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <barrier>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -429,6 +433,30 @@ TEST_F(ServedModelTest, ALoadTellsItsSteps) {
   ASSERT_TRUE(model.Load().ok());
   EXPECT_THAT(kinds, ElementsAre(Kind::kChecking, Kind::kReading, Kind::kTrial, Kind::kWarmUp));
   EXPECT_THAT(warm, ElementsAre(0, 1, 2));
+}
+
+// Else signed answers would name weights that did not compute them.
+TEST_F(ServedModelTest, WeightsThatAreReplacedMeanwhileAreNotServed) {
+  const std::string path = ::testing::TempDir() + "/replaced." + std::to_string(getpid());
+  const auto write = [](const std::string& file, const std::string& bytes) { std::ofstream(file) << bytes; };
+  for (const bool replaced : {false, true}) {
+    write(path, "one");
+    ServedModelOptions options = Options({});
+    options.settings.instances = 1;
+    options.version.weights_path = path;
+    options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+      write(path + ".new", "two");
+      if (replaced) std::filesystem::rename(path + ".new", path);
+      return std::make_unique<WarmingEngine>();
+    };
+    ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
+    const absl::Status loaded = model.Load();
+    EXPECT_EQ(loaded.ok(), !replaced) << loaded;
+    if (replaced)
+      EXPECT_THAT(std::string(loaded.message()), HasSubstr("were replaced while they were loaded"));
+  }
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".new");
 }
 
 // A pass takes a millisecond with any number of threads.

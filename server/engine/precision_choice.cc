@@ -14,8 +14,10 @@
 #include "models/api/model.h"
 #include "models/api/registry.h"
 #include "models/tasks/disagreement.h"
+#include "models/weights/quantized_file.h"
 #include "server/engine/forward.h"
 #include "server/engine/samples.h"
+#include "server/repository/checksums.h"
 
 namespace saccade::server {
 namespace {
@@ -23,6 +25,9 @@ namespace {
 // Passes that are timed, after one that chooses algorithms. With long passes fewer are timed.
 constexpr int kTimedPasses = 7;
 constexpr absl::Duration kTimeLimit = absl::Seconds(3);
+// Times of the same pass differ by a few percent. Without this margin, replicas of a model would choose
+// differently, and so would a model that is loaded again, and clients would see other answers.
+constexpr double kClearlyFaster = 0.95;
 
 using Results = std::vector<models::TaskResult>;
 
@@ -52,6 +57,8 @@ class Comparison {
   const char* name() const { return models::PrecisionName(precision_); }
   int count() const { return count_; }
   double loss() const { return loss_ / count_; }
+  // False if the samples cannot show a difference.
+  bool has_evidence() const { return has_evidence_; }
 
   absl::Status Add(const Item& item) {
     const auto expected = RunOn(*exact_, item);
@@ -59,6 +66,7 @@ class Comparison {
     const auto got = RunOn(*coarse_, item);
     if (!got.ok()) return got.status();
     loss_ += models::Disagreement(expected->front(), got->front());
+    has_evidence_ |= models::HasCertainFinding(expected->front()) || models::HasCertainFinding(got->front());
     ++count_;
     return absl::OkStatus();
   }
@@ -84,6 +92,7 @@ class Comparison {
   Clock* const clock_;
   double loss_ = 0;
   int count_ = 0;
+  bool has_evidence_ = false;
 };
 
 PrecisionChoice Exact(std::string reason) {
@@ -105,6 +114,9 @@ std::pair<PrecisionChoice, double> Measure(Comparison& comparison, const ModelSe
     if (!added.ok()) return exact_because(absl::StrCat("a sample cannot be computed: ", added.message()));
     if (comparison.count() == 1) first = *std::move(item);
   }
+  if (!comparison.has_evidence())
+    return exact_because(
+        "no sample has a finding with a score of 0.5 or more, so there is nothing to compare");
   const std::string changes = absl::StrCat(comparison.name(), " changes ", Percent(comparison.loss()),
                                            " of the answers to ", comparison.count(), " samples");
   if (comparison.loss() > settings.max_precision_loss) {
@@ -114,8 +126,8 @@ std::pair<PrecisionChoice, double> Measure(Comparison& comparison, const ModelSe
   const auto times = comparison.Time(first);
   if (!times.ok()) return exact_because(std::string(times.status().message()));
   const auto [exact, coarse] = *times;
-  if (coarse >= exact) {
-    return exact_because(absl::StrCat(comparison.name(), " is not faster: ", Milliseconds(coarse),
+  if (!IsClearlyFaster(absl::FDivDuration(coarse, exact), 1)) {
+    return exact_because(absl::StrCat(comparison.name(), " is not clearly faster: ", Milliseconds(coarse),
                                       ", fp32 takes ", Milliseconds(exact)));
   }
   return {{.precision = comparison.precision(),
@@ -159,7 +171,8 @@ absl::StatusOr<PrecisionChoice> Fastest(const ModelSettings& settings, const Eng
     if (!candidates.bfloat16) return choice;
     auto [other, other_share] = measure(models::Precision::kBFloat16);
     // The reason, which is logged, describes both measurements.
-    if (other_share < share) std::swap(choice, other);
+    // bf16 changes less, so int8 has to be clearly faster than it.
+    if (!IsClearlyFaster(share, other_share)) std::swap(choice, other);
     choice.reason = absl::StrCat(choice.reason, "; ", other.reason);
     return choice;
   } catch (const std::exception& error) {
@@ -168,6 +181,25 @@ absl::StatusOr<PrecisionChoice> Fastest(const ModelSettings& settings, const Eng
 }
 
 }  // namespace
+
+bool IsClearlyFaster(double share, double other_share) { return share < kClearlyFaster * other_share; }
+
+absl::Status CheckQuantizedFrom(const ModelVersion& version) {
+  if (version.int8_weights_path.empty() || version.weights_path.empty()) return absl::OkStatus();
+  std::string source;
+  try {
+    source = models::SourceDigest(version.int8_weights_path);
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(models::ErrorText(error));
+  }
+  if (source.empty()) return absl::OkStatus();
+  const auto sum = FileSum(version.weights_path);
+  if (!sum.ok()) return sum.status();
+  if (*sum == source) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(version.int8_weights_path, " was made from other weights than ", version.weights_path,
+                   "; run saccade quantize again, or remove it"));
+}
 
 NativePrecisions NativePrecisionsHere() {
   return {.bfloat16 = models::CpuMultipliesBFloat16(), .int8 = models::CpuMultipliesInt8()};
@@ -202,13 +234,18 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
   if (set == settings.options.end()) return Exact("the configuration sets none");
   if (!models::IsPrecisionAuto(settings.options)) {
     try {
-      return PrecisionChoice{.precision = models::PrecisionOf(settings.options),
-                             .reason = "set in the configuration"};
+      const models::Precision precision = models::PrecisionOf(settings.options);
+      if (precision == models::Precision::kInt8) {
+        if (absl::Status fits = CheckQuantizedFrom(options.version); !fits.ok()) return fits;
+      }
+      return PrecisionChoice{.precision = precision, .reason = "set in the configuration"};
     } catch (const models::LoadError& error) {
       return absl::InvalidArgumentError(error.what());
     }
   }
-  const Candidates candidates = CandidatesFor(options, native);
+  Candidates candidates = CandidatesFor(options, native);
+  const absl::Status fits = candidates.is_quantized ? CheckQuantizedFrom(options.version) : absl::OkStatus();
+  if (!fits.ok()) candidates.int8 = false;
   absl::StatusOr<PrecisionChoice> choice;
   if (!candidates.bfloat16 && !candidates.int8) {
     choice = Exact(kNoBFloat16);
@@ -218,6 +255,8 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
     choice = Fastest(settings, options, candidates, clock);
   }
   if (choice.ok()) choice->lacks = LackedPrecisions(settings, options, native);
+  if (choice.ok() && !fits.ok())
+    choice->reason = absl::StrCat("quantized weights are not used: ", fits.message(), "; ", choice->reason);
   return choice;
 }
 

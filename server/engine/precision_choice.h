@@ -40,13 +40,22 @@ std::vector<models::Precision> ComparedPrecisions(const ModelSettings& settings,
 std::vector<std::string> LackedPrecisions(const ModelSettings& settings, const EngineOptions& options,
                                           const NativePrecisions& native);
 
+// Whether a precision whose passes take `share` of float32's time is chosen rather than one that changes less
+// and takes `other_share`.
+bool IsClearlyFaster(double share, double other_share);
+
+// FAILED_PRECONDITION if the version's quantized weights say that they were made from other weights than the
+// version has. Blocks while it reads both files.
+absl::Status CheckQuantizedFrom(const ModelVersion& version);
+
 // Returns the option `precision`, unless it is "auto". Then compares float32 with bfloat16 and, on the CPU
 // and if the version has quantized weights, with int8, as far as the processor has instructions for them. A
 // precision qualifies if the answers to the model's samples change by at most settings.max_precision_loss in
-// the mean (models/tasks/disagreement.h) and its passes are faster than float32's. Returns the fastest that
-// qualifies; float32 if none does, if there are no samples, or if one cannot be read. Quantized weights that
-// the processor has no int8 instructions for are ignored. Holds the weights twice while it compares, and
-// frees both. Blocks, and computes on this thread. Errors are those of loading the weights.
+// the mean (models/tasks/disagreement.h) and its passes are clearly faster than float32's. Returns the one
+// that qualifies, and of two bfloat16 unless int8 is clearly faster; float32 if none does, if there are no
+// samples, or if one cannot be read. Quantized weights that the processor has no int8 instructions for are
+// ignored. Holds the weights twice while it compares, and frees both. Blocks, and computes on this thread.
+// Errors are those of loading the weights.
 absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, const EngineOptions& options,
                                                 const NativePrecisions& native, Clock* clock);
 

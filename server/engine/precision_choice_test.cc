@@ -2,8 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <string>
 #include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "models/weights/format/write_safetensors.h"
+#include "models/weights/quantized_file.h"
+#include "server/repository/checksums.h"
 
 namespace saccade::server {
 namespace {
@@ -50,6 +58,39 @@ TEST_F(PrecisionChoiceTest, QuantizedWeightsNeedInstructionsOfTheirOwn) {
   // int8 is a choice, so it does not matter that bf16 is none.
   EXPECT_THAT(Choose({.int8 = true}).lacks, IsEmpty());
   EXPECT_THAT(Choose({.bfloat16 = true, .int8 = true}).lacks, IsEmpty());
+}
+
+// Between replicas of a model, and between two loads, times differ by a few percent.
+TEST_F(PrecisionChoiceTest, SmallGainsDecideNothing) {
+  EXPECT_FALSE(IsClearlyFaster(0.97, 1));
+  EXPECT_TRUE(IsClearlyFaster(0.94, 1));
+  EXPECT_FALSE(IsClearlyFaster(0.59, 0.6));
+  EXPECT_TRUE(IsClearlyFaster(0.5, 0.6));
+}
+
+TEST_F(PrecisionChoiceTest, QuantizedWeightsOfOtherWeightsAreNotUsed) {
+  const std::string folder = ::testing::TempDir() + "/precision_choice." + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  const absl::Cleanup remove = [&] { std::filesystem::remove_all(folder); };
+  const std::string weights = folder + "/weights.safetensors";
+  const std::string int8 = folder + "/weights.int8.safetensors";
+  const auto write = [&](const std::string& bytes) {
+    models::WriteSafetensors({{"a.bias", models::ElementType::kF32, {1}, bytes}}, weights);
+  };
+  write("1234");
+  options_.version = {.version = 1, .weights_path = weights, .int8_weights_path = int8};
+  models::WriteQuantized(weights, {}, int8, {{models::kSourceDigestName, FileSum(weights).value()}});
+  EXPECT_TRUE(CheckQuantizedFrom(options_.version).ok());
+  EXPECT_THAT(Choose({.int8 = true}).reason, HasSubstr("no folder samples"));
+  write("4321");
+  EXPECT_THAT(Choose({.int8 = true}).reason, HasSubstr("was made from other weights"));
+  settings_.options["precision"] = "int8";
+  const auto set = ChoosePrecision(settings_, options_, {.int8 = true}, Clock::Real());
+  EXPECT_TRUE(absl::IsFailedPrecondition(set.status()));
+  EXPECT_THAT(std::string(set.status().message()), HasSubstr("run saccade quantize again"));
+  // Files of other programs do not say from which weights they are.
+  models::WriteQuantized(weights, {}, int8);
+  EXPECT_TRUE(CheckQuantizedFrom(options_.version).ok());
 }
 
 TEST_F(PrecisionChoiceTest, AGpuNeedsNoInstructionsOfTheProcessor) {

@@ -35,6 +35,7 @@
 #include "server/quantize/labelled_items.h"
 #include "server/quantize/report.h"
 #include "server/quantize/task_figure.h"
+#include "server/repository/checksums.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
@@ -159,6 +160,7 @@ void Run(const QuantizeArguments& arguments) {
       .options = settings.options,
       .labels = settings.labels,
       .weights_path = version.weights_path,
+      .digest = [&] { return ValueOr<std::string, models::LoadError>(FileSum(version.weights_path)); },
       .items = items.size(),
       .run =
           [&](const models::Model& model, size_t item) {

@@ -18,6 +18,7 @@ std::string KindOf(const DeepLabOptions& options) {
 
 // Multiplies the rows of each head, in a matrix or a bias, by the head's entry of `scale`.
 at::Tensor ScaleHeads(const at::Tensor& rows, const at::Tensor& scale) {
+  RefuseQuantized(rows);
   const at::Tensor each = scale.repeat_interleave(rows.size(0) / scale.size(0));
   return rows.to(at::kDouble).flatten(1).mul(each.unsqueeze(1));
 }

@@ -27,6 +27,7 @@ constexpr int64_t kRegionsAtOnce = 16;
 // therefore a 1x1 convolution to four times the channels. The weight is [inputs, outputs, 2, 2]; outputs are
 // ordered by block row, then block column.
 Convolution MakeUpscale(const TensorMap& tensors) {
+  RefuseQuantized(tensors.at(std::string(kUpscaleName) + ".weight"));
   const at::Tensor weight = tensors.at(std::string(kUpscaleName) + ".weight").to(at::kFloat);
   const at::Tensor bias = tensors.at(std::string(kUpscaleName) + ".bias").to(at::kDouble);
   const int64_t blocks = kMaskUpscaling * kMaskUpscaling;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/nms/nms.h"
+#include "models/device/transfer.h"
 #include "models/networks/mask_rcnn/anchors.h"
 #include "models/networks/mask_rcnn/tensors.h"
 
@@ -17,9 +18,12 @@ constexpr float kMinProposalSide = 1e-3F;
 
 // Concatenates the weights of the two outputs, so that one convolution computes both.
 Convolution Numbers(const TensorMap& tensors) {
-  const auto both = [&](const char* part) {
-    return at::cat({tensors.at(std::string("rpn.head.cls_logits.") + part).to(at::kFloat),
-                    tensors.at(std::string("rpn.head.bbox_pred.") + part).to(at::kFloat)});
+  const auto read = [&](const std::string& name) {
+    RefuseQuantized(tensors.at(name));
+    return tensors.at(name).to(at::kFloat);
+  };
+  const auto both = [&](const std::string& part) {
+    return at::cat({read("rpn.head.cls_logits." + part), read("rpn.head.bbox_pred." + part)});
   };
   TensorMap joined = {{"both.weight", both("weight")}, {"both.bias", both("bias")}};
   joined.target = tensors.target;
