@@ -88,10 +88,15 @@ absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
 }
 
 absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
-  auto parameters = ParseQuery(call.request->query);
-  if (!parameters.ok()) return parameters.status();
   if (absl::Status named = CheckModelIn(*call.request, "model"); !named.ok()) return named;
   call.message.set_model(ValueIn(*call.request, "model"));
+  // The parameters for a model that does not exist are not parsed.
+  if (!call.request->query.empty()) {
+    absl::Status found = options_.catalog->FindReady(call.message.model(), 0).status();
+    if (absl::IsNotFound(found)) return found;
+  }
+  auto parameters = ParseQuery(call.request->query);
+  if (!parameters.ok()) return parameters.status();
   if (absl::Status common = TakeCommonParameters(*parameters, &call.message); !common.ok()) return common;
   const auto version = VersionOf(*options_.catalog, call.message);
   if (!version.ok()) return version.status();
