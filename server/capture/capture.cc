@@ -109,22 +109,27 @@ Capture::Capture(const CaptureOptions& options, Hooks hooks, std::unique_ptr<Cap
       clock_(clock),
       fault_room_(options.max_bytes, options.max_age),
       enabled_(options.choice.enabled),
-      choice_(options.choice) {
+      choice_(std::make_shared<const CaptureChoice>(options.choice)) {
   if (folder_ != nullptr) folder_bytes_ = folder_->bytes();
 }
 
 Capture::~Capture() { Stop(absl::ZeroDuration()); }
 
 CaptureChoice Capture::choice() const {
-  const absl::MutexLock lock(&mutex_);
-  return choice_;
+  std::shared_ptr<const CaptureChoice> kept;
+  {
+    const absl::MutexLock lock(&mutex_);
+    kept = choice_;
+  }
+  return *kept;
 }
 
 absl::Status Capture::Change(CaptureChoice choice) {
   if (absl::Status checked = CheckChoice(choice); !checked.ok()) return checked;
+  auto replaced = std::make_shared<const CaptureChoice>(std::move(choice));
   const absl::MutexLock lock(&mutex_);
-  enabled_.store(choice.enabled, std::memory_order_relaxed);
-  choice_ = std::move(choice);
+  enabled_.store(replaced->enabled, std::memory_order_relaxed);
+  choice_.swap(replaced);
   return absl::OkStatus();
 }
 
@@ -134,8 +139,8 @@ bool Capture::Wants(absl::string_view model, const absl::Status& status) const {
   double rate = 0;
   {
     const absl::MutexLock lock(&mutex_);
-    const auto own = choice_.models.find(std::string_view(model.data(), model.size()));
-    rate = own != choice_.models.end() ? own->second : choice_.rate;
+    const auto own = choice_->models.find(std::string_view(model.data(), model.size()));
+    rate = own != choice_->models.end() ? own->second : choice_->rate;
   }
   return RandomlyTrue(rate);
 }

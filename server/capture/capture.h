@@ -107,7 +107,8 @@ class Capture {
   std::atomic<int64_t> folder_bytes_{0};
 
   mutable absl::Mutex mutex_;
-  CaptureChoice choice_ ABSL_GUARDED_BY(mutex_);
+  // It may name thousands of models, so it is copied and freed outside the lock.
+  std::shared_ptr<const CaptureChoice> choice_ ABSL_GUARDED_BY(mutex_);
   std::deque<CapturedCall> queue_ ABSL_GUARDED_BY(mutex_);
   // The deadline of Stop(); InfiniteFuture() until it is called.
   absl::Time stop_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

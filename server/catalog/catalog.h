@@ -109,6 +109,7 @@ class Catalog final : public ModelFinder {
   }
   std::vector<int64_t> ServedVersions(absl::string_view name) const { return table_.ServedVersions(name); }
   std::vector<ModelSnapshot> List() const { return table_.List(); }
+  uint64_t generation() const { return table_.generation(); }
   std::vector<IndexEntry> Index() const { return table_.Index(); }
 
   // The first model that should have been loaded at start and is not served, or OK. Models that were unloaded

@@ -40,6 +40,50 @@ TEST_F(CatalogOrdersTest, OnRequestWhatIsNamedIsLoaded) {
   EXPECT_EQ(Served("m"), 1);
 }
 
+// Answers that list the models are kept until it does.
+TEST(ModelTableTest, TheGenerationGrowsWithEveryChange) {
+  ModelTable table;
+  uint64_t before = table.generation();
+  const auto grown = [&] {
+    const uint64_t now = table.generation();
+    return std::exchange(before, now) < now;
+  };
+  table.SetModel("m", State::kLoading, "");
+  EXPECT_TRUE(grown());
+  table.SetRetry("m", "; retried in 4 s");
+  EXPECT_TRUE(grown());
+  ModelSnapshot version;
+  version.name = "m";
+  version.version = 1;
+  table.SetVersion(version);
+  EXPECT_TRUE(grown());
+  table.SetLoadStep("m", 1, {});
+  EXPECT_FALSE(grown()) << "the list does not tell it";
+  table.Serve("m", 1, nullptr);
+  EXPECT_TRUE(grown());
+  table.Withdraw("m", 1, State::kUnavailable, "unloaded");
+  EXPECT_TRUE(grown());
+  table.EraseVersion("m", 1);
+  EXPECT_TRUE(grown());
+  table.WithdrawModel("m", "unloaded");
+  EXPECT_TRUE(grown());
+  table.EraseModel("m");
+  EXPECT_TRUE(grown());
+  EXPECT_TRUE(table.List().empty());
+  EXPECT_FALSE(grown());
+}
+
+TEST_F(CatalogOrdersTest, AListThatIsReadAfterAnOrderIsOfALaterGeneration) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  uint64_t before = catalog_->generation();
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_GT(catalog_->generation(), before);
+  before = catalog_->generation();
+  ASSERT_TRUE(Unload("m").ok());
+  EXPECT_GT(catalog_->generation(), before);
+}
+
 TEST_F(CatalogOrdersTest, OrdersAreChecked) {
   Write("m", 1);
   ASSERT_TRUE(Start(ModelControl::kExplicit).ok());

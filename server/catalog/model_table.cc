@@ -156,6 +156,11 @@ std::vector<ModelSnapshot> ModelTable::List() const {
   return list;
 }
 
+uint64_t ModelTable::generation() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return generation_;
+}
+
 std::vector<IndexEntry> ModelTable::Index() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<IndexEntry> index;
@@ -254,11 +259,13 @@ std::vector<std::string> ModelTable::Missing() const {
 
 void ModelTable::Require(const std::string& name) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   models_[name].required = true;
 }
 
 void ModelTable::SetModel(const std::string& name, State state, std::string reason) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   Model& model = models_[name];
   model.state = state;
   // While a version is served, its reason says why a newer load of it failed.
@@ -268,16 +275,19 @@ void ModelTable::SetModel(const std::string& name, State state, std::string reas
 
 void ModelTable::SetOnDemand(const std::string& name, bool on_demand) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   models_[name].on_demand = on_demand;
 }
 
 void ModelTable::SetRetry(const std::string& name, std::string retry) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   if (const auto model = models_.find(name); model != models_.end()) model->second.retry = std::move(retry);
 }
 
 void ModelTable::SetLabels(const std::string& name, std::map<std::string, int64_t> labels) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   models_[name].labels = std::move(labels);
 }
 
@@ -289,11 +299,13 @@ std::map<std::string, int64_t> ModelTable::Labels(const std::string& name) const
 
 void ModelTable::SetAnswering(const std::string& name, const Answering& answering) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   models_[name].answering = answering;
 }
 
 void ModelTable::SetVersion(const ModelSnapshot& snapshot) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   ModelSnapshot& entry = models_[snapshot.name].versions[snapshot.version].snapshot;
   // A version may be loaded ahead of its turn, before it is listed again.
   const LoadStep before = entry.load_step;
@@ -312,6 +324,7 @@ void ModelTable::SetLoadStep(const std::string& name, int64_t version, const Loa
 
 void ModelTable::Serve(const std::string& name, int64_t version, Handle model) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   Version& entry = models_[name].versions[version];
   // The previous reference is released after the lock. If it is the last one, the model is destroyed then.
   entry.serving.swap(model);
@@ -324,6 +337,7 @@ void ModelTable::Withdraw(const std::string& name, int64_t version, State state,
   // Released after the lock. If it is the last reference, the model is destroyed then.
   Handle gone;
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   Model& model = models_[name];
   model.required = false;
   Version& entry = model.versions[version];
@@ -337,6 +351,7 @@ void ModelTable::Withdraw(const std::string& name, int64_t version, State state,
 
 void ModelTable::WithdrawModel(const std::string& name, std::string reason) {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   Model& model = models_[name];
   model.required = false;
   model.state = State::kUnavailable;
@@ -347,6 +362,7 @@ void ModelTable::EraseVersion(const std::string& name, int64_t version) {
   // Released after the lock. If it is the last reference, the model is destroyed then.
   Handle gone;
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   const auto model = models_.find(name);
   if (model == models_.end()) return;
   const auto entry = model->second.versions.find(version);
@@ -359,6 +375,7 @@ void ModelTable::EraseModel(const std::string& name) {
   // Released after the lock. If it has the last reference to a version, that is destroyed then.
   Model gone;
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   const auto model = models_.find(name);
   if (model == models_.end()) return;
   std::swap(model->second, gone);

@@ -50,6 +50,9 @@ class ModelTable {
 
   // Ordered by name and version.
   std::vector<ModelSnapshot> List() const;
+  // Grows whenever the table changes, except for the steps of loads. What served models report themselves,
+  // such as their queues, changes without it.
+  uint64_t generation() const;
   std::vector<IndexEntry> Index() const;
 
   // Parses a request's version: empty (0), decimal digits, or a label of the model. INVALID_ARGUMENT lists
@@ -139,6 +142,7 @@ class ModelTable {
 
   mutable absl::Mutex mutex_;
   Models models_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace saccade::server

@@ -241,7 +241,8 @@ void HttpCall::Handle() {
                               .max_bytes_on_loop = options.max_encoded_on_loop,
                               .pool = options.pool,
                               .short_pool = options.short_pool,
-                              .client = caller_.client})};
+                              .client = caller_.client,
+                              .is_head = exchange_->head().method == "HEAD"})};
   if (!match_.may_block && !work.MayParseMore(options.max_bytes_on_loop)) return work.Run();
   const bool is_large = work.MayParseMore(options.max_short_bytes) && body_->decoded();
   Work::Submit(std::move(work), match_.may_block || is_large);
@@ -312,7 +313,7 @@ void HttpCall::Send(HttpResponse response) {
   HttpHeaders headers;
   for (const auto& [name, value] : kept->headers) headers.emplace_back(absl::AsciiStrToLower(name), value);
   headers.emplace_back("content-type", kept->content_type);
-  headers.emplace_back("content-length", absl::StrCat(body.size()));
+  if (kept->has_length) headers.emplace_back("content-length", absl::StrCat(body.size()));
   headers.emplace_back("x-content-type-options", "nosniff");
   head_sent_ = true;
   exchange_->SendHead(kept->status, std::move(headers));

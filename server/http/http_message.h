@@ -58,6 +58,8 @@ struct HttpResponse {
   std::shared_ptr<const void> kept = nullptr;
   // Whether the handler has charged `body` to the ledger, by `kept`. Otherwise the front does.
   bool is_charged = false;
+  // False: no Content-Length is sent, because the length is not known. Only for HEAD, which gets no content.
+  bool has_length = true;
 };
 
 // Sends the response. Call it exactly once, on any thread. Dropped if the client has gone.

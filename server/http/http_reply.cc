@@ -20,6 +20,11 @@ size_t SizeOf(const HttpResponse& response) {
   return size;
 }
 
+void AddCoding(ContentCoding coding, HttpResponse& response) {
+  response.headers.emplace_back("content-encoding", std::string(NameOf(coding)));
+  response.headers.emplace_back("vary", "Accept-Encoding");
+}
+
 // Leaves the response as it is if there is no memory to compress it.
 void EncodeBody(ContentCoding coding, HttpResponse& response) {
   std::string encoded;
@@ -30,8 +35,7 @@ void EncodeBody(ContentCoding coding, HttpResponse& response) {
   }
   response.body = std::move(encoded);
   response.attached.clear();
-  response.headers.emplace_back("content-encoding", std::string(NameOf(coding)));
-  response.headers.emplace_back("vary", "Accept-Encoding");
+  AddCoding(coding, response);
 }
 
 class Reply {
@@ -61,6 +65,13 @@ class Reply {
   void SendNow(HttpResponse response) {
     const size_t size = SizeOf(response);
     if (coding_.coding == ContentCoding::kIdentity || !response.compressible || size < kMinEncoded) {
+      return ReplyPath::Deliver(path_, std::move(response));
+    }
+    if (coding_.is_head) {
+      response.body.clear();
+      response.attached.clear();
+      response.has_length = false;
+      AddCoding(coding_.coding, response);
       return ReplyPath::Deliver(path_, std::move(response));
     }
     const bool is_large = size > coding_.max_bytes_here;

@@ -55,6 +55,9 @@ struct ReplyCoding {
   WorkPool* short_pool = nullptr;
   // As in Caller.
   std::string client = {};
+  // Whether the request is a HEAD. Its response is not compressed, and says no length where it would be: only
+  // compressing tells that (RFC 9110, 9.3.2).
+  bool is_head = false;
 };
 
 // The reply to one request. Its first call counts; later ones do nothing. If all copies are destroyed without

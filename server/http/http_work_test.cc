@@ -19,6 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class WorkTest : public ::testing::Test {
@@ -121,6 +122,26 @@ TEST_F(WorkTest, AnswersOverAFewKilobytesAreNotCompressedOnTheLoop) {
   go_large.Notify();
   service_.FinishWork();
   EXPECT_THAT(large->TakeOutput(), HasSubstr(kCompressed));
+}
+
+// No pool has room, so that nothing could be compressed there.
+TEST_F(WorkTest, AnswersToHeadAreNotCompressed) {
+  WorkPool full(0, 0);
+  service_.options.pool = service_.options.short_pool = &full;
+  const auto head = [this](size_t bytes, absl::string_view headers) {
+    text_bytes_ = bytes;
+    return service_.Ask(absl::StrCat("HEAD /text HTTP/1.1\r\nHost: test\r\n", headers, "\r\n"));
+  };
+  constexpr char kAccepts[] = "Accept-Encoding: gzip\r\n";
+  for (const size_t bytes : {300u, 5000u, (256u << 10) + 1}) {
+    const std::string coded = head(bytes, kAccepts);
+    EXPECT_THAT(coded, AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\r\nContent-Encoding: gzip\r\n"),
+                             EndsWith("\r\n\r\n")));
+    // The length of the compressed text is not known.
+    EXPECT_THAT(coded, Not(HasSubstr("Content-Length"))) << bytes;
+    EXPECT_THAT(head(bytes, ""), HasSubstr(absl::StrCat("\r\nContent-Length: ", bytes, "\r\n")));
+  }
+  EXPECT_THAT(head(100, kAccepts), HasSubstr("\r\nContent-Length: 100\r\n")) << "too short to be compressed";
 }
 
 TEST_F(WorkTest, WhatIsNotParsedDoesNotMakeABodyLarge) {

@@ -17,6 +17,7 @@
 #include "server/protocols/inference/request.h"
 #include "server/protocols/message_bytes.h"
 #include "server/protocols/rest/members.h"
+#include "server/protocols/rest/query.h"
 #include "server/protocols/rest/request.h"
 #include "server/protocols/testing/allocated.h"
 #include "server/protocols/vision/json.h"
@@ -211,6 +212,22 @@ TEST(ParseMemoryTest, Messages) {
       (void)charge;
     };
     EXPECT_LT(ExpectCharged(what + "_order", kMaxUnchargedBytes, order), 0.5) << what;
+  }
+}
+
+// Each part of such a name took memory, once for each field that the name was compared with.
+TEST(ParseMemoryTest, NamesOfParametersAreNotSplit) {
+  // Protobuf makes the descriptors when they are first asked for.
+  ASSERT_FALSE(CommonParameters().empty());
+  ASSERT_FALSE(OptionsOf(models::Task::kDetection).empty());
+  for (const char* first : {"a", "region", "top_k", "classes"}) {
+    QueryParameters parameters = {{first + Repeated(".a", kMiB), "1"}};
+    v1::PredictRequest request;
+    const PeakMemory memory;
+    EXPECT_TRUE(TakeCommonParameters(parameters, &request).ok()) << first;
+    EXPECT_EQ(parameters.size(), 1u) << first;
+    EXPECT_TRUE(absl::IsInvalidArgument(SetOptions(parameters, models::Task::kDetection, &request))) << first;
+    EXPECT_LT(memory.bytes(), kSlack) << first;
   }
 }
 

@@ -104,6 +104,26 @@ def types_that_errors_repeat(attack):
     attack.wait_for_end()
 
 
+def queries_by_reference(attack):
+    """Requests of 13 bytes with a query of 4 kB: 248 parameters that do not exist, with seven dots each. The model exists, so that
+    they are parsed."""
+    connection = attack.connect(attack.http_port)
+    connection.send(h2.window_update(0, 2**30))
+    query = "&".join(["a.a.a.a.a.a.a.a"] * 248)
+    # POST and http, of the static table, and two fields for which the dynamic table has just enough room.
+    begin = h2.reference(3) + h2.reference(6)
+    head = begin + h2.literal(":authority", "localhost", indexed=True)
+    head += h2.literal(":path", f"/v1/predict/served?{query}", indexed=True)
+    for first in range(1, 512, 64):
+        for stream in range(first, first + 64, 2):
+            connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, stream, head))
+            head = begin + h2.reference(62) + h2.reference(63)
+        for _ in range(32):
+            connection.until(h2.HEADERS)
+        # The tests look at the cost of clients that send few bytes a second.
+        attack.wait(0.01)
+
+
 # Headers that gRPC's servers have ended at (CVE-2023-1428, CVE-2023-32731), or gave a meaning to.
 ODD_FIELDS = [("grpclb_client_stats", "x"), ("te", "x"), ("lb-cost-bin", "AAAA"), ("grpc-server-stats-bin", "AA"),
               ("grpc-tags-bin", "A"), ("grpc-trace-bin", "AA"), ("grpc-timeout", "9" * 30), ("grpc-encoding", "none"),

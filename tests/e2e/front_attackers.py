@@ -53,6 +53,7 @@ ATTACKS = {
     by_messages.stream_of_unread_answers: None,
     by_messages.symbols_of_dots: None,
     by_heads.odd_fields: None,
+    by_heads.queries_by_reference: None,
     by_messages.bomb_for_health: "body_too_large",
     by_messages.bomb_for_inference: "bytes decompressed_too_large",
     by_messages.empty_blocks: None,
@@ -87,8 +88,8 @@ ATTACKS = {
     by_messages.long_ids: None,
 }
 # Seconds of a core that one round may take. Decompression takes some 6 ms a MiB, and a message with tensors may grow to 16 MiB,
-# because tensors of zeros do.
-DEAR = {by_messages.bomb_of_empty_inputs: 0.15}
+# because tensors of zeros do. A round of queries has 256 requests.
+DEAR = {by_messages.bomb_of_empty_inputs: 0.15, by_heads.queries_by_reference: 256 * 0.00018}
 # Those that are ended by a time limit, which the tests set to a second, and those that send megabytes before anything is refused.
 SLOW = {
     by_messages.claims, by_messages.messages_byte_by_byte, by_http1.heads_byte_by_byte, by_heads.half_heads,

@@ -46,6 +46,7 @@ LIMITS = {
     "Requests over HTTP": [
         ("rest/json.cc", "kMaxDepth", COUNT, "Nesting of JSON", "400"),
         ("rest/query.cc", "kMaxQueryParameters", COUNT, "Parameters of a query", "400"),
+        ("rest/query.cc", "kMaxSingleParameters", COUNT, "Those of them that are not lists", "400"),
         ("rest/json.cc", "kMaxTensors", COUNT, "Tensors of a request in JSON", "400"),
         ("rest/json.cc", "kMaxParameters", COUNT, "Parameters of a request or tensor in JSON", "400"),
         ("rest/json.cc", "kMaxAllParameters", COUNT, "Parameters of a request and all its tensors in JSON", "400"),

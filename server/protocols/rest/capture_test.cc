@@ -13,6 +13,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
+// `now` with what the JSON changes.
+absl::StatusOr<CaptureChoice> ChangedChoice(const CaptureChoice& now, absl::string_view text) {
+  auto change = CaptureChangeOf(text);
+  if (!change.ok()) return change.status();
+  return WithChange(now, *std::move(change));
+}
+
 TEST(CaptureHeaders, OnlyThoseThatDescribeTheBodyAreKept) {
   const HttpHeaders headers = {{"Authorization", "Bearer s3cret"},
                                {"Content-Type", "image/jpeg"},
@@ -45,6 +52,24 @@ TEST(CaptureRest, TheBodyChangesWhatItNames) {
   ASSERT_TRUE(others.ok()) << others.status();
   EXPECT_EQ(others->rate, 0);
   EXPECT_THAT(others->models, ElementsAre(Pair("dog", 0.25)));
+}
+
+// The choice may name 4,096 models, and what a request brings may be a mebibyte.
+TEST(CaptureRest, RequestsRunOnThePool) {
+  RetryJitter jitter(1);
+  const auto routes = CaptureRoutes(/*capture=*/nullptr, &jitter);
+  ASSERT_EQ(routes.size(), 2u);
+  for (const HttpRoute& route : routes) EXPECT_TRUE(route.may_block) << route.method;
+}
+
+TEST(CaptureRest, NamesOfModelsAreBounded) {
+  const auto named = [](size_t bytes) {
+    return CaptureChangeOf(absl::StrCat(R"({"models": {")", std::string(bytes, 'm'), R"(": 1}})")).status();
+  };
+  EXPECT_TRUE(named(1024).ok()) << named(1024);
+  EXPECT_TRUE(absl::IsInvalidArgument(named(1025))) << named(1025);
+  EXPECT_THAT(std::string(named(1025).message()),
+              HasSubstr("models: has a name of 1025 bytes; at most 1024 are accepted"));
 }
 
 TEST(CaptureRest, ValuesAreCountedBeforeTheyAreParsed) {

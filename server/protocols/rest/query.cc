@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -39,8 +40,12 @@ constexpr absl::string_view kOfNumbers = "0123456789-+.eE";
 // Every parameter of a query is compared with the names of all fields.
 constexpr int kMaxQueryParameters = 256;
 
+// Those that are no element of a list. No request has half as many.
+constexpr size_t kMaxSingleParameters = 64;
+
 std::optional<std::string> Decoded(absl::string_view text) {
   std::string decoded;
+  decoded.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '+') {
       decoded += ' ';
@@ -80,6 +85,15 @@ void AppendLeaves(const FieldDescriptor& field, const std::string& before,
   for (int i = 0; i < field.message_type()->field_count(); ++i) {
     AppendLeaves(*field.message_type()->field(i), absl::StrCat(name, "."), leaves);
   }
+}
+
+const std::vector<const FieldDescriptor*>& CommonFields() {
+  static const auto* const fields = [] {
+    auto* const made = new std::vector<const FieldDescriptor*>;
+    for (const char* name : kCommon) made->push_back(v1::PredictRequest::descriptor()->FindFieldByName(name));
+    return made;
+  }();
+  return *fields;
 }
 
 // The field with the options of `task`; null if it has none.
@@ -153,20 +167,43 @@ std::string Put(const std::string& text, const FieldDescriptor& field, google::p
   }
 }
 
+using ParameterNames = std::set<std::string, std::less<>>;
+
+// The parameters, of any task, that are lists. Such a parameter is repeated for each element.
+const ParameterNames& ListNames() {
+  static const auto* const names = [] {
+    auto* const made = new ParameterNames;
+    for (int task = 0; task <= static_cast<int>(models::Task::kTensors); ++task) {
+      for (const KnownParameter& one : OptionsOf(static_cast<models::Task>(task))) {
+        if (!one.field->is_repeated()) continue;
+        made->insert(one.name);
+        // In camelCase.
+        made->insert(absl::StrCat(one.name.substr(0, one.name.rfind('.') + 1), one.field->json_name()));
+      }
+    }
+    return made;
+  }();
+  return *names;
+}
+
 // Finds the field of a path such as "region.x"; `inside` becomes the message that it lies in. Null if there
 // is none.
 const FieldDescriptor* FindField(absl::string_view path, const FieldDescriptor& top,
                                  google::protobuf::Message** inside) {
-  const std::vector<absl::string_view> names = absl::StrSplit(path, '.');
   const FieldDescriptor* field = &top;
-  if (!IsNamed(*field, names[0])) return nullptr;
-  for (size_t i = 1; i < names.size(); ++i) {
+  size_t dot = path.find('.');
+  // Most parameters are of another field.
+  if (!IsNamed(*field, path.substr(0, dot))) return nullptr;
+  while (dot != absl::string_view::npos) {
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_repeated()) return nullptr;
     *inside = (*inside)->GetReflection()->MutableMessage(*inside, field);
     const Descriptor& type = *field->message_type();
+    path.remove_prefix(dot + 1);
+    dot = path.find('.');
+    const absl::string_view name = path.substr(0, dot);
     field = nullptr;
-    for (int j = 0; j < type.field_count() && field == nullptr; ++j) {
-      if (IsNamed(*type.field(j), names[i])) field = type.field(j);
+    for (int i = 0; i < type.field_count() && field == nullptr; ++i) {
+      if (IsNamed(*type.field(i), name)) field = type.field(i);
     }
     if (field == nullptr) return nullptr;
   }
@@ -195,6 +232,7 @@ absl::Status SetOnce(const std::pair<std::string, std::string>& parameter, const
 
 absl::StatusOr<QueryParameters> ParseQuery(absl::string_view query) {
   QueryParameters parameters;
+  size_t singles = 0;
   if (const auto count = std::count(query.begin(), query.end(), '&') + 1; count > kMaxQueryParameters) {
     return absl::InvalidArgumentError(
         absl::StrCat("query: has ", count, " parameters; expected at most ", kMaxQueryParameters));
@@ -210,6 +248,12 @@ absl::StatusOr<QueryParameters> ParseQuery(absl::string_view query) {
     }
     if (!models::IsUtf8(*name) || !models::IsUtf8(*value))
       return absl::InvalidArgumentError(absl::StrCat("query: ", Shown(part), " is not UTF-8 when decoded"));
+    if (ListNames().count(*name) == 0 && ++singles > kMaxSingleParameters) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "query: has more than ", kMaxSingleParameters,
+          " parameters that are not lists; give each parameter once, and repeat only those that are lists (",
+          absl::StrJoin(ListNames(), ", "), ")"));
+    }
     parameters.emplace_back(*std::move(name), *std::move(value));
   }
   return parameters;
@@ -217,8 +261,7 @@ absl::StatusOr<QueryParameters> ParseQuery(absl::string_view query) {
 
 std::vector<KnownParameter> CommonParameters() {
   std::vector<KnownParameter> known;
-  for (const char* name : kCommon)
-    AppendLeaves(*v1::PredictRequest::descriptor()->FindFieldByName(name), "", known);
+  for (const FieldDescriptor* field : CommonFields()) AppendLeaves(*field, "", known);
   return known;
 }
 
@@ -236,9 +279,8 @@ absl::Status TakeCommonParameters(QueryParameters& parameters, v1::PredictReques
   for (auto& parameter : parameters) {
     const FieldDescriptor* field = nullptr;
     google::protobuf::Message* inside = message;
-    for (const char* name : kCommon) {
-      if (field == nullptr)
-        field = FindField(parameter.first, *message->GetDescriptor()->FindFieldByName(name), &inside);
+    for (const FieldDescriptor* top : CommonFields()) {
+      if (field == nullptr) field = FindField(parameter.first, *top, &inside);
     }
     if (field == nullptr) {
       others.push_back(std::move(parameter));

@@ -17,7 +17,8 @@ namespace saccade::server {
 using QueryParameters = std::vector<std::pair<std::string, std::string>>;
 
 // Splits "a=1&b=x%20y". '+' is a space, as in forms; a name without '=' has an empty value. INVALID_ARGUMENT
-// if a '%' is not followed by two hexadecimal digits, or if a text is not UTF-8.
+// if a '%' is not followed by two hexadecimal digits, if a text is not UTF-8, or if there are more than 256
+// parameters, or more than 64 that are not lists.
 absl::StatusOr<QueryParameters> ParseQuery(absl::string_view query);
 
 // Sets the fields that requests for all tasks have: "version", "region.x", "explain.layer", ... Removes their

@@ -4,6 +4,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -50,6 +51,29 @@ TEST(RestQueryTest, TheNumberOfParametersIsBounded) {
   EXPECT_THAT(std::string(Read(query(257), Task::kDetection).status().message()),
               HasSubstr("has 257 parameters; expected at most 256"));
   EXPECT_EQ(ParseQuery(std::string(16000, '&')).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(RestQueryTest, FewerParametersThatAreNotListsAreRead) {
+  // In any order; a list's name may be written as any other text is.
+  const auto query = [](int singles) {
+    std::string text;
+    for (int i = 0; i < 128; ++i) absl::StrAppend(&text, i < singles ? "a.b=1&" : "", "%63lasses=1&");
+    return text;
+  };
+  EXPECT_TRUE(ParseQuery(query(64)).ok());
+  const absl::Status refused = ParseQuery(query(65)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(
+      std::string(refused.message()),
+      HasSubstr("has more than 64 parameters that are not lists; give each parameter once, and repeat "
+                "only those that are lists (classes)"));
+  // Each parameter of a task once.
+  for (const Task task : {Task::kDetection, Task::kSegmentation, Task::kActions}) {
+    std::string text;
+    for (const KnownParameter& one : CommonParameters()) absl::StrAppend(&text, one.name, "=1&");
+    for (const KnownParameter& one : OptionsOf(task)) absl::StrAppend(&text, one.name, "=1&");
+    EXPECT_TRUE(ParseQuery(text).ok()) << text;
+  }
 }
 
 struct Good {

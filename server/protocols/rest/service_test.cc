@@ -139,6 +139,15 @@ TEST_F(RestServiceTest, HeadsAreJudgedBeforeTheBodyIsAskedFor) {
   EXPECT_FALSE(judge("/v2/repository/index", "application/json", ""));
 }
 
+TEST_F(RestServiceTest, TheListOfModelsIsTheCatalogs) {
+  const HttpResponse listed = Ask("GET", "/v1/models", "", "");
+  EXPECT_EQ(listed.status, 200);
+  EXPECT_THAT(listed.body, HasSubstr(R"("name":"identity")"));
+  EXPECT_THAT(listed.body, HasSubstr(R"("state":"READY")"));
+  // It is compressed once, and not by the front for each request.
+  EXPECT_FALSE(listed.compressible);
+}
+
 TEST_F(RestServiceTest, FilesAndTensorsAreNotParsed) {
   const HttpHeaders headers = {{"Inference-Header-Content-Length", "20"}};
   const std::string body(1000, 'x');

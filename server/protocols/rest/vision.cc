@@ -88,10 +88,15 @@ absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
 }
 
 absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
-  auto parameters = ParseQuery(call.request->query);
-  if (!parameters.ok()) return parameters.status();
   if (absl::Status named = CheckModelIn(*call.request, "model"); !named.ok()) return named;
   call.message.set_model(ValueIn(*call.request, "model"));
+  // The parameters for a model that does not exist are not parsed.
+  if (!call.request->query.empty()) {
+    absl::Status found = options_.catalog->FindReady(call.message.model(), 0).status();
+    if (absl::IsNotFound(found)) return found;
+  }
+  auto parameters = ParseQuery(call.request->query);
+  if (!parameters.ok()) return parameters.status();
   if (absl::Status common = TakeCommonParameters(*parameters, &call.message); !common.ok()) return common;
   const auto version = VersionOf(*options_.catalog, call.message);
   if (!version.ok()) return version.status();
@@ -187,15 +192,17 @@ void VisionRest::PredictFile(std::shared_ptr<const HttpRequest> request, const H
   if (!options_.catalog->AwaitModel(head, resume)) Predict(call, std::move(read));
 }
 
-HttpResponse VisionRest::Models() const {
-  v1::ListModelsResponse models;
-  for (const ModelSnapshot& model : options_.catalog->List())
-    ToMessage(WithTask(*options_.catalog, model), models.add_models());
-  auto json = ToProtobufJson(models);
-  if (!json.ok()) return ToHttp(json.status(), options_.retry_jitter);
-  HttpResponse response;
-  response.body = *std::move(json);
-  return response;
+HttpResponse VisionRest::Models(const HttpRequest& request) {
+  const auto list = [this] {
+    v1::ListModelsResponse models;
+    for (const ModelSnapshot& model : options_.catalog->List())
+      ToMessage(WithTask(*options_.catalog, model), models.add_models());
+    return ToProtobufJson(models);
+  };
+  // Read before the list: what changes meanwhile has a later generation.
+  const uint64_t generation = options_.catalog->generation();
+  auto response = models_.Get(request, generation, options_.pipeline->deps().clock, list);
+  return response.ok() ? *std::move(response) : ToHttp(response.status(), options_.retry_jitter);
 }
 
 std::vector<HttpRoute> VisionRest::Routes() {
@@ -204,23 +211,23 @@ std::vector<HttpRoute> VisionRest::Routes() {
       (this->*function)(std::move(request), reply);
     };
   };
-  return {
-      {"GET", "/v1/models", Responding([this](const HttpRequest&) { return Models(); }), /*may_block=*/true},
-      {.method = "POST",
-       .path = kPredictJson,
-       .handler = predict(&VisionRest::PredictJson),
-       .check_head = CheckJson},
-      {.method = "POST",
-       .path = kPredictFile,
-       .handler = predict(&VisionRest::PredictFile),
-       // The threads that decode pictures read the file.
-       .bytes_to_parse = [](const HttpHeaders&, absl::string_view) -> size_t { return 0; },
-       .check_head =
-           [check = ModelHeadCheck{options_.pipeline, options_.catalog, options_.retry_jitter}](
-               const HttpRequest& request) {
-             auto refusal = CheckFile(request);
-             return refusal ? refusal : check.Refuse(request, kPredictFile, "model");
-           }}};
+  return {{"GET", "/v1/models", Responding([this](const HttpRequest& request) { return Models(request); }),
+           /*may_block=*/true},
+          {.method = "POST",
+           .path = kPredictJson,
+           .handler = predict(&VisionRest::PredictJson),
+           .check_head = CheckJson},
+          {.method = "POST",
+           .path = kPredictFile,
+           .handler = predict(&VisionRest::PredictFile),
+           // The threads that decode pictures read the file.
+           .bytes_to_parse = [](const HttpHeaders&, absl::string_view) -> size_t { return 0; },
+           .check_head =
+               [check = ModelHeadCheck{options_.pipeline, options_.catalog, options_.retry_jitter}](
+                   const HttpRequest& request) {
+                 auto refusal = CheckFile(request);
+                 return refusal ? refusal : check.Refuse(request, kPredictFile, "model");
+               }}};
 }
 
 }  // namespace saccade::server

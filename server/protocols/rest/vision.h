@@ -12,11 +12,12 @@
 #include "server/engine/pipeline.h"
 #include "server/http/http_message.h"
 #include "server/net/work_pool.h"
+#include "server/protocols/rest/kept_answer.h"
 #include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {
 
-// Thread-safe; no route blocks.
+// Thread-safe; no route blocks, except for GET /v1/models, which runs on the front's pool.
 class VisionRest {
  public:
   // All pointers must outlive this object and every call.
@@ -39,7 +40,7 @@ class VisionRest {
  private:
   struct Call;
 
-  HttpResponse Models() const;
+  HttpResponse Models(const HttpRequest& request);
   void PredictJson(std::shared_ptr<const HttpRequest> request, const HttpReply& reply);
   void PredictFile(std::shared_ptr<const HttpRequest> request, const HttpReply& reply);
 
@@ -56,6 +57,8 @@ class VisionRest {
   HttpResponse Write(const Call& call, const absl::Status& status) const;
 
   const Options options_;
+  // The text of GET /v1/models.
+  KeptAnswer models_;
 };
 
 }  // namespace saccade::server
