@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "models/api/placement.h"
+#include "server/pictures/wanted_rows.h"
 
 namespace saccade::server {
 
@@ -22,17 +24,31 @@ std::vector<Value> OnCanvas(const std::vector<Value>& values, models::Size part,
   return canvas;
 }
 
-// Resizes a map by nearest neighbour: each output pixel gets the input value at its centre.
+// Resizes a map by nearest neighbour: each output pixel gets the input value at its centre. Asks `wanted`
+// before about each 64 Ki pixels, and returns its error. REQUIRES: all sides are positive.
 template <typename Value>
-std::vector<Value> Nearest(const std::vector<Value>& values, models::Size from, models::Size to) {
+absl::StatusOr<std::vector<Value>> Nearest(const std::vector<Value>& values, models::Size from,
+                                           models::Size to, const StillWanted& wanted = nullptr) {
+  // The input column of each output column, so that no pixel needs a division.
+  std::vector<int64_t> columns(static_cast<size_t>(to.width));
+  for (int64_t column = 0; column < to.width; ++column)
+    columns[static_cast<size_t>(column)] = (2 * column + 1) * from.width / (2 * to.width);
   std::vector<Value> out;
+  // Not filled first: all of a large map's memory would be touched before the first question.
   out.reserve(static_cast<size_t>(to.height * to.width));
-  for (int64_t row = 0; row < to.height; ++row) {
-    const int64_t begin = (2 * row + 1) * from.height / (2 * to.height) * from.width;
-    for (int64_t column = 0; column < to.width; ++column) {
-      out.push_back(values[static_cast<size_t>(begin + (2 * column + 1) * from.width / (2 * to.width))]);
+  std::vector<Value> line(columns.size());
+  int64_t row_of_line = -1;
+  absl::Status made = ForWantedRows(to.height, to.width, wanted, [&](int64_t row) {
+    const int64_t from_row = (2 * row + 1) * from.height / (2 * to.height);
+    if (from_row != row_of_line) {
+      const auto begin = values.begin() + from_row * from.width;
+      std::transform(columns.begin(), columns.end(), line.begin(),
+                     [&](int64_t column) { return begin[column]; });
+      row_of_line = from_row;
     }
-  }
+    out.insert(out.end(), line.begin(), line.end());
+  });
+  if (!made.ok()) return made;
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/pictures/png.h"
+#include "server/pictures/wanted_rows.h"
 
 namespace saccade::server {
 namespace {
@@ -15,14 +16,22 @@ absl::Status CheckFilled(const models::Segmentation& result) {
 
 }  // namespace
 
-absl::StatusOr<std::string> LabelMapPng(const models::Segmentation& result) {
+absl::StatusOr<std::string> LabelMapPng(const models::Segmentation& result, const StillWanted& wanted) {
   if (absl::Status filled = CheckFilled(result); !filled.ok()) return filled;
-  return GreyPng(result.labels.data(), result.height, result.width);
+  return GreyPng(result.labels.data(), result.height, result.width, wanted);
 }
 
-absl::StatusOr<std::string> LabelMapBytes(const models::Segmentation& result) {
+absl::StatusOr<std::string> LabelMapBytes(const models::Segmentation& result, const StillWanted& wanted) {
   if (absl::Status filled = CheckFilled(result); !filled.ok()) return filled;
-  return std::string(result.labels.begin(), result.labels.end());
+  const auto* const labels = reinterpret_cast<const char*>(result.labels.data());
+  std::string bytes;
+  bytes.reserve(result.labels.size());
+  const auto append = [&](int64_t begin, int64_t count) {
+    bytes.append(labels + begin, static_cast<size_t>(count));
+  };
+  absl::Status copied = ForWantedPieces(result.height * result.width, wanted, append);
+  if (!copied.ok()) return copied;
+  return bytes;
 }
 
 }  // namespace saccade::server

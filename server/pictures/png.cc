@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/retry_hint.h"
+#include "server/pictures/wanted_rows.h"
 
 namespace saccade::server {
 namespace {
@@ -50,7 +51,7 @@ class PngWriter {
   PngWriter& operator=(const PngWriter&) = delete;
   ~PngWriter() { png_destroy_write_struct(&png_, &info_); }
 
-  std::string Write(const Pixels& pixels) {
+  absl::StatusOr<std::string> Write(const Pixels& pixels, const StillWanted& wanted) {
     if (info_ == nullptr) throw std::bad_alloc();
     png_set_write_fn(png_, &bytes_, Append, nullptr);
     png_set_IHDR(png_, info_, static_cast<png_uint_32>(pixels.width), static_cast<png_uint_32>(pixels.height),
@@ -63,8 +64,10 @@ class PngWriter {
     png_write_info(png_, info_);
     if (pixels.depth == 16) png_set_swap(png_);
     if (pixels.colour == PNG_COLOR_TYPE_RGB) png_set_bgr(png_);
-    for (int64_t y = 0; y < pixels.height; ++y)
+    absl::Status written = ForWantedRows(pixels.height, pixels.width, wanted, [&](int64_t y) {
       png_write_row(png_, pixels.data + static_cast<size_t>(y) * pixels.row_bytes);
+    });
+    if (!written.ok()) return written;
     png_write_end(png_, nullptr);
     return std::move(bytes_);
   }
@@ -79,7 +82,7 @@ class PngWriter {
   png_infop info_;
 };
 
-absl::StatusOr<std::string> Png(const Pixels& pixels) {
+absl::StatusOr<std::string> Png(const Pixels& pixels, const StillWanted& wanted) {
   const std::string size = absl::StrCat(pixels.width, " x ", pixels.height, " pixels");
   const auto failed = [&](absl::string_view why) {
     return absl::InternalError(absl::StrCat(size, " could not be encoded as PNG: ", why));
@@ -90,7 +93,7 @@ absl::StatusOr<std::string> Png(const Pixels& pixels) {
   };
   bool is_memory_short = false;
   try {
-    return PngWriter(&is_memory_short).Write(pixels);
+    return PngWriter(&is_memory_short).Write(pixels, wanted);
   } catch (const PngFailure& failure) {
     return is_memory_short ? out_of_memory() : failed(failure.text);
   } catch (const std::bad_alloc&) {
@@ -102,20 +105,24 @@ absl::StatusOr<std::string> Png(const Pixels& pixels) {
 
 }  // namespace
 
-absl::StatusOr<std::string> GreyPng(const uint8_t* pixels, int64_t height, int64_t width) {
-  return Png({pixels, static_cast<size_t>(width), width, height, 8, PNG_COLOR_TYPE_GRAY});
+absl::StatusOr<std::string> GreyPng(const uint8_t* pixels, int64_t height, int64_t width,
+                                    const StillWanted& wanted) {
+  return Png({pixels, static_cast<size_t>(width), width, height, 8, PNG_COLOR_TYPE_GRAY}, wanted);
 }
 
-absl::StatusOr<std::string> GreyPng(const uint16_t* pixels, int64_t height, int64_t width) {
+absl::StatusOr<std::string> GreyPng(const uint16_t* pixels, int64_t height, int64_t width,
+                                    const StillWanted& wanted) {
   return Png({reinterpret_cast<const uint8_t*>(pixels), 2 * static_cast<size_t>(width), width, height, 16,
-              PNG_COLOR_TYPE_GRAY});
+              PNG_COLOR_TYPE_GRAY},
+             wanted);
 }
 
 absl::StatusOr<std::string> PngOf(const cv::Mat& pixels) {
   if (pixels.type() != CV_8UC3 && pixels.type() != CV_8UC1)
     return absl::InternalError("the pixels for a PNG are neither 8-bit BGR nor 8-bit grey");
   return Png({pixels.data, pixels.step, pixels.cols, pixels.rows, 8,
-              pixels.channels() == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY});
+              pixels.channels() == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY},
+             nullptr);
 }
 
 }  // namespace saccade::server

@@ -11,6 +11,7 @@
 
 #include "server/pictures/coded_picture.h"
 #include "server/pictures/testing/picture_fixtures.h"
+#include "server/pictures/wanted_rows.h"
 
 namespace saccade::server {
 namespace {
@@ -66,6 +67,32 @@ TEST(PngTest, WhatCannotBeWrittenIsAnError) {
   EXPECT_EQ(GreyPng(&pixel, 0, 1).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(GreyPng(&pixel, 0, 1).status().message()), HasSubstr("1 x 0 pixels could not be"));
   EXPECT_EQ(PngOf(cv::Mat(2, 2, CV_8UC4)).status().code(), absl::StatusCode::kInternal);
+}
+
+// Writes rows of `width` pixels, and ends the call at the question `last`. Returns how many were asked.
+template <typename Pixel>
+int64_t QuestionsOfPng(int64_t height, int64_t width, int64_t last, const absl::Status& end) {
+  const std::vector<Pixel> pixels(static_cast<size_t>(height * width), Pixel{1});
+  int64_t asked = 0;
+  const StillWanted wanted = [&] { return ++asked == last ? end : absl::OkStatus(); };
+  const auto png = GreyPng(pixels.data(), height, width, wanted);
+  EXPECT_EQ(png.status(), asked < last ? absl::OkStatus() : end);
+  if (png.ok()) {
+    EXPECT_EQ(*png, *GreyPng(pixels.data(), height, width));
+  }
+  return asked;
+}
+
+TEST(PngTest, APngEndsWithItsCall) {
+  const int64_t width = kValuesBetweenQuestions / 16;
+  const absl::Status end = absl::DeadlineExceededError("late");
+  // 16 rows follow each question; none follows the error.
+  for (const int64_t last : {1, 2, 5}) {
+    EXPECT_EQ(QuestionsOfPng<uint8_t>(80, width, last, end), last);
+    EXPECT_EQ(QuestionsOfPng<uint16_t>(80, width, last, end), last);
+  }
+  EXPECT_EQ(QuestionsOfPng<uint8_t>(80, width, 6, end), 5);
+  EXPECT_EQ(QuestionsOfPng<uint16_t>(80, width, 6, end), 5);
 }
 
 TEST(PngTest, OnlyGreyPngsOfTheSizeAreRead) {

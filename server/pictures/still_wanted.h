@@ -6,8 +6,8 @@
 
 namespace saccade::server {
 
-// Asked while a call's input is decoded: OK while its answer is needed, else the error that ends the call.
-// Called on the thread that decodes. A null one means always.
+// Asked while a call's input is decoded, and while a large answer is encoded: OK while the answer is needed,
+// else the error that ends the call. Called on the thread that decodes or encodes. A null one means always.
 using StillWanted = std::function<absl::Status()>;
 
 }  // namespace saccade::server

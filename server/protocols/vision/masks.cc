@@ -29,10 +29,10 @@ absl::Status SetRle(const models::MaskRegion& region, models::Size whole, float 
   return absl::OkStatus();
 }
 
-absl::Status SetPicture(const MaskBits& bits, v1::MaskPicture* message) {
+absl::Status SetPicture(const MaskBits& bits, const StillWanted& wanted, v1::MaskPicture* message) {
   message->set_area(bits.area);
   if (bits.values.empty()) return absl::OkStatus();
-  auto png = GreyPng(bits.values.data(), bits.height, bits.width);
+  auto png = GreyPng(bits.values.data(), bits.height, bits.width, wanted);
   if (!png.ok()) return png.status();
   message->set_x(static_cast<int32_t>(bits.x));
   message->set_y(static_cast<int32_t>(bits.y));
@@ -57,10 +57,10 @@ absl::Status SetPolygons(const MaskBits& bits, v1::MaskPolygons* message) {
 }  // namespace
 
 absl::Status SetMask(const models::MaskRegion& region, models::Size whole, v1::DetectionOptions::Masks form,
-                     float threshold, v1::Detection* message) {
+                     float threshold, const StillWanted& wanted, v1::Detection* message) {
   switch (form) {
     case v1::DetectionOptions::PNG:
-      return SetPicture(BitsOf(region, threshold), message->mutable_mask_picture());
+      return SetPicture(BitsOf(region, threshold), wanted, message->mutable_mask_picture());
     case v1::DetectionOptions::POLYGONS:
       return SetPolygons(BitsOf(region, threshold), message->mutable_mask_polygons());
     default:

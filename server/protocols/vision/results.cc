@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/tasks/classification.h"
@@ -18,6 +19,7 @@
 #include "server/encode/disparity.h"
 #include "server/encode/label_map.h"
 #include "server/encode/volume.h"
+#include "server/pictures/still_wanted.h"
 #include "server/protocols/answer_size.h"
 #include "server/protocols/vision/errors.h"
 #include "server/protocols/vision/masks.h"
@@ -48,20 +50,20 @@ Part PartOf(const SentItem& sent) {
 }
 
 // A result's map in the requested form: placed on the whole picture if only a part was seen, and in the
-// requested size.
+// requested size. Errors are those of `wanted`.
 template <typename Value, typename Options>
-std::vector<Value> Laid(std::vector<Value> values, models::Size& size, const Part& part, Value beyond,
-                        const Options& options) {
+absl::StatusOr<std::vector<Value>> Laid(std::vector<Value> values, models::Size& size, const Part& part,
+                                        Value beyond, const Options& options, const StillWanted& wanted) {
   if (!part.all) {
     values = OnCanvas(values, size, part.x, part.y, part.whole, beyond);
     size = part.whole;
   }
   if (!options.has_size()) return values;
-  const models::Size wanted =
+  const models::Size asked =
       options.size().network() ? part.scaled : models::Size{options.size().height(), options.size().width()};
-  values = Nearest(values, size, wanted);
-  size = wanted;
-  return values;
+  auto resized = Nearest(values, size, asked, wanted);
+  if (resized.ok()) size = asked;
+  return resized;
 }
 
 // Empty if the model has no class names.
@@ -118,7 +120,7 @@ absl::Status DrawMask(const models::Detection& detection, const models::Detectio
   region.y += part.y;
   const models::Size whole = part.all ? models::Size{all.height, all.width} : part.whole;
   const float threshold = options.has_mask_threshold() ? options.mask_threshold() : kDefaultMaskThreshold;
-  return SetMask(region, whole, options.masks(), threshold, message);
+  return SetMask(region, whole, options.masks(), threshold, response.still_wanted, message);
 }
 
 // The options' filters.
@@ -192,19 +194,20 @@ void SetAreas(const models::Segmentation& result, const models::Description& mod
   }
 }
 
-absl::Status SetSegmentation(const models::Segmentation& result, const models::Description& model,
-                             const Part& part, const v1::SegmentationOptions& options,
-                             v1::Segmentation* message) {
+absl::Status SetSegmentation(const models::Segmentation& result, const Response& response, const Part& part,
+                             const v1::SegmentationOptions& options, v1::Segmentation* message) {
   const v1::SegmentationOptions::Format format =
       options.format() == v1::SegmentationOptions::FORMAT_UNSPECIFIED ? v1::SegmentationOptions::PNG
                                                                       : options.format();
   message->set_format(format);
-  SetAreas(result, model, message);
+  SetAreas(result, *response.description, message);
   models::Size size{result.height, result.width};
   models::Segmentation laid;
   const bool as_it_is = part.all && !options.has_size();
   if (!as_it_is && format != v1::SegmentationOptions::NONE) {
-    laid.labels = Laid(result.labels, size, part, kNoClass, options);
+    auto labels = Laid(result.labels, size, part, kNoClass, options, response.still_wanted);
+    if (!labels.ok()) return labels.status();
+    laid.labels = *std::move(labels);
     laid.height = size.height;
     laid.width = size.width;
   } else if (!part.all) {
@@ -214,14 +217,15 @@ absl::Status SetSegmentation(const models::Segmentation& result, const models::D
   message->set_height(static_cast<int32_t>(size.height));
   if (format == v1::SegmentationOptions::NONE) return absl::OkStatus();
   const models::Segmentation& shown = as_it_is ? result : laid;
-  auto map = format == v1::SegmentationOptions::PNG ? LabelMapPng(shown) : LabelMapBytes(shown);
+  auto map = format == v1::SegmentationOptions::PNG ? LabelMapPng(shown, response.still_wanted)
+                                                    : LabelMapBytes(shown, response.still_wanted);
   if (!map.ok()) return map.status();
   message->set_label_map(*std::move(map));
   return absl::OkStatus();
 }
 
-absl::Status SetDisparity(const models::Disparity& result, const Part& part, const v1::StereoOptions& options,
-                          v1::Disparity* message) {
+absl::Status SetDisparity(const models::Disparity& result, const Response& response, const Part& part,
+                          const v1::StereoOptions& options, v1::Disparity* message) {
   const v1::StereoOptions::Format format = options.format() == v1::StereoOptions::FORMAT_UNSPECIFIED
                                                ? v1::StereoOptions::PNG_16
                                                : options.format();
@@ -229,12 +233,16 @@ absl::Status SetDisparity(const models::Disparity& result, const Part& part, con
   const bool as_it_is = part.all && !options.has_size();
   if (!as_it_is) {
     models::Size size{result.height, result.width};
-    laid.values = Laid(result.values, size, part, std::numeric_limits<float>::quiet_NaN(), options);
+    auto values = Laid(result.values, size, part, std::numeric_limits<float>::quiet_NaN(), options,
+                       response.still_wanted);
+    if (!values.ok()) return values.status();
+    laid.values = *std::move(values);
     laid.height = size.height;
     laid.width = size.width;
   }
   const models::Disparity& shown = as_it_is ? result : laid;
-  auto map = format == v1::StereoOptions::PNG_16 ? DisparityPng(shown) : DisparityFloats(shown);
+  auto map = format == v1::StereoOptions::PNG_16 ? DisparityPng(shown, response.still_wanted)
+                                                 : DisparityFloats(shown, response.still_wanted);
   if (!map.ok()) return map.status();
   message->set_width(static_cast<int32_t>(shown.width));
   message->set_height(static_cast<int32_t>(shown.height));
@@ -298,7 +306,7 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
     return SetDetections(*detections, response, part, request.detection(), message->mutable_detections());
   }
   if (const auto* segmentation = std::get_if<models::Segmentation>(&result)) {
-    return SetSegmentation(*segmentation, model, part, request.segmentation(),
+    return SetSegmentation(*segmentation, response, part, request.segmentation(),
                            message->mutable_segmentation());
   }
   if (const auto* actions = std::get_if<models::Actions>(&result)) {
@@ -317,7 +325,7 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
     message->mutable_embedding()->mutable_values()->Add(embedding->values.begin(), embedding->values.end());
     return absl::OkStatus();
   }
-  return SetDisparity(std::get<models::Disparity>(result), part, request.stereo_options(),
+  return SetDisparity(std::get<models::Disparity>(result), response, part, request.stereo_options(),
                       message->mutable_disparity());
 }
 

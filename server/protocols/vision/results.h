@@ -11,7 +11,7 @@
 namespace saccade::server {
 
 // Sets the answer's result, that of the first item, in the form of `request`'s options. Errors are those of
-// the encoder. REQUIRES: the options fit the model's task.
+// the encoder and of `response.still_wanted`. REQUIRES: the options fit the model's task.
 absl::Status SetResult(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message);
 

@@ -356,6 +356,47 @@ TEST(VisionResultsTest, AMapThatCannotBeEncodedIsAnError) {
   EXPECT_EQ(Set(models::Segmentation{}, model, {}, message).code(), absl::StatusCode::kInternal);
 }
 
+// Makes a map of 1,024 x 1,024 pixels from one pixel, and ends the call at the question `last`. Returns how
+// many were asked.
+int QuestionsOfMap(const models::TaskResult& result, const models::Description& model,
+                   const v1::PredictRequest& request, int last) {
+  const absl::Status end = absl::CancelledError("the client has gone");
+  int asked = 0;
+  Response response;
+  response.description = &model;
+  response.results = {result};
+  response.sent = {SentItem{.width = 1, .height = 1}};
+  response.still_wanted = [&] { return ++asked == last ? end : absl::OkStatus(); };
+  v1::PredictResponse message;
+  EXPECT_EQ(SetResult(response, request, &message), asked < last ? absl::OkStatus() : end);
+  return asked;
+}
+
+TEST(VisionResultsTest, ALargeMapEndsWithItsCall) {
+  // The questions while the map is scaled; as many follow for each step of its encoding.
+  const int parts = 1'024 * 1'024 / (1 << 16);
+  const auto segmenter = Model(models::Task::kSegmentation, {"background"});
+  const models::Segmentation labels{.height = 1, .width = 1, .labels = {0}, .areas = {1}};
+  const auto stereo = Model(models::Task::kStereo, {});
+  const models::Disparity disparity{.height = 1, .width = 1, .values = {1}};
+  v1::PredictRequest label_map;
+  label_map.mutable_segmentation()->mutable_size()->set_width(1'024);
+  label_map.mutable_segmentation()->mutable_size()->set_height(1'024);
+  v1::PredictRequest disparity_map;
+  *disparity_map.mutable_stereo_options()->mutable_size() = label_map.segmentation().size();
+  for (const int last : {1, 2, parts, parts + 1, 2 * parts}) {
+    EXPECT_EQ(QuestionsOfMap(labels, segmenter, label_map, last), last);
+    EXPECT_EQ(QuestionsOfMap(disparity, stereo, disparity_map, last), last);
+  }
+  const int none = 1'000;
+  EXPECT_EQ(QuestionsOfMap(labels, segmenter, label_map, none), 2 * parts);
+  EXPECT_EQ(QuestionsOfMap(disparity, stereo, disparity_map, none), 3 * parts) << "scaled, rounded, written";
+  label_map.mutable_segmentation()->set_format(v1::SegmentationOptions::RAW);
+  disparity_map.mutable_stereo_options()->set_format(v1::StereoOptions::FLOAT);
+  EXPECT_EQ(QuestionsOfMap(labels, segmenter, label_map, none), 2 * parts);
+  EXPECT_EQ(QuestionsOfMap(disparity, stereo, disparity_map, none), 2 * parts);
+}
+
 TEST(VisionResultsTest, TooLargeAnAnswerSaysWhatToAskForInstead) {
   const models::Disparity result{.height = 10, .width = 10, .values = std::vector<float>(100, 1)};
   v1::PredictRequest request;
