@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ class BytePieces {
   // Total number of bytes.
   size_t size() const { return size_; }
   absl::Span<const std::string_view> pieces() const { return pieces_; }
+  // Number of bytes that were sent for these, if they came compressed. Copies have it too.
+  std::optional<size_t> compressed_size() const { return compressed_size_; }
+  void set_compressed_size(std::optional<size_t> size) { compressed_size_ = size; }
   void CopyTo(char* to) const;
   // Returns the same pieces, kept alive by `owner` instead.
   BytePieces KeptBy(std::shared_ptr<const void> owner) const {
@@ -42,6 +46,7 @@ class BytePieces {
   std::shared_ptr<const void> owner_;
   std::vector<std::string_view> pieces_;
   size_t size_ = 0;
+  std::optional<size_t> compressed_size_;
 };
 
 // Reads pieces from front to back. The memory of the pieces must outlive the reader.

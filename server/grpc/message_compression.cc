@@ -151,6 +151,7 @@ BytePieces MessageInflater::Take() {
   state_charge_.Release();
   auto memory = std::make_shared<Memory>(Memory{std::move(chunks_)});
   BytePieces message({}, memory);
+  message.set_compressed_size(compressed_.size());
   for (const Chunk& chunk : memory->chunks) {
     message.Add({chunk.memory.bytes.get(), chunk.size});
   }

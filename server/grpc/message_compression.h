@@ -42,7 +42,7 @@ class MessageInflater {
   static constexpr size_t kStepInputBytes = size_t{64} << 10;
 
   bool done() const { return done_; }
-  // The message. REQUIRES: done.
+  // The message, with its compressed_size(). REQUIRES: done.
   BytePieces Take();
 
  private:

@@ -55,7 +55,8 @@ class MessageReader {
 
   // Decompresses about `max_inflated` bytes at most.
   State Advance(size_t max_inflated = MessageInflater::kStepBytes);
-  // REQUIRES: Advance() has returned kMessage. The message is then no longer asked for.
+  // REQUIRES: Advance() has returned kMessage. The message is then no longer asked for. It has a
+  // compressed_size() if it came compressed.
   BytePieces TakeMessage();
   // Whether the next Advance() returns kFailed, also if no message was asked for.
   bool failed() const { return failure_.has_value(); }

@@ -101,6 +101,7 @@ TEST(MessageReader, ChargesAMessageByItsPrefixUntilItIsDropped) {
   ASSERT_EQ(reader.Advance(), State::kMessage);
   BytePieces message = reader.TakeMessage();
   EXPECT_EQ(message.pieces().size(), 1u);
+  EXPECT_EQ(message.compressed_size(), std::nullopt);
   EXPECT_EQ(ledger.charged(), 1000);
   message = BytePieces();
   EXPECT_EQ(ledger.charged(), 0);
@@ -173,11 +174,14 @@ TEST(Decompression, ReadsBothEncodings) {
     FakeLedger ledger;
     MessageReader reader(OptionsWith(&ledger, gzip ? MessageEncoding::kGzip : MessageEncoding::kDeflate));
     reader.Want();
-    reader.Add(Framed(Compressed(text, gzip), 1));
+    const std::string compressed = Compressed(text, gzip);
+    reader.Add(Framed(compressed, 1));
     // Exactly as large as it may be.
     ASSERT_EQ(AdvanceThrough(reader), State::kMessage);
     BytePieces message = reader.TakeMessage();
     EXPECT_EQ(TextOf(message), text);
+    EXPECT_EQ(message.compressed_size(), compressed.size());
+    EXPECT_EQ(message.KeptBy(nullptr).compressed_size(), compressed.size());
     EXPECT_EQ(ledger.charged(), kMaxMessage);
     message = BytePieces();
     EXPECT_EQ(ledger.charged(), 0);

@@ -3,6 +3,9 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "server/grpc/pieces_stream.h"
 
@@ -26,7 +29,13 @@ constexpr int64_t kSpareFactor = 2;
 
 class Estimate {
  public:
-  explicit Estimate(google::protobuf::io::CodedInputStream* stream) : stream_(stream) {}
+  // `stream` reads `bytes`.
+  Estimate(google::protobuf::io::CodedInputStream* stream, const BytePieces& bytes)
+      : stream_(stream),
+        compressed_size_(bytes.compressed_size()),
+        max_messages_(MaxParts(bytes, kMaxNestedMessages)),
+        max_strings_(MaxParts(bytes, kMaxStrings)),
+        max_fields_(MaxParts(bytes, kMaxFields)) {}
 
   // Reads a message that ends at `end`, and leaves the stream there. False at the first error.
   bool Add(const Descriptor* type, int64_t end, int depth) {
@@ -48,9 +57,9 @@ class Estimate {
 
   // INVALID_ARGUMENT if there are more of something than may be.
   absl::Status CheckCounts(const Descriptor& type) const {
-    if (messages_ > kMaxNestedMessages) return TooMany(type, kMaxNestedMessages, "messages");
-    if (strings_ > kMaxStrings) return TooMany(type, kMaxStrings, "strings and unknown fields");
-    if (fields_ > kMaxFields) return TooMany(type, kMaxFields, "fields");
+    if (messages_ > max_messages_) return TooMany(type, max_messages_, "messages");
+    if (strings_ > max_strings_) return TooMany(type, max_strings_, "strings and unknown fields");
+    if (fields_ > max_fields_) return TooMany(type, max_fields_, "fields");
     return absl::OkStatus();
   }
 
@@ -58,8 +67,8 @@ class Estimate {
   bool AddField(const FieldDescriptor* field, WireFormatLite::WireType wire, int64_t end, int depth) {
     uint64_t number = 0;
     uint32_t number32 = 0;
-    if (++fields_ > kMaxFields) return false;
-    if (field == nullptr && ++strings_ > kMaxStrings) return false;
+    if (++fields_ > max_fields_) return false;
+    if (field == nullptr && ++strings_ > max_strings_) return false;
     bytes_ += field == nullptr ? kUnknownBytes : kSpareFactor * int64_t{sizeof(number)};
     switch (wire) {
       case WireFormatLite::WIRETYPE_VARINT:
@@ -83,7 +92,7 @@ class Estimate {
     const int64_t size = length;
     if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       bytes_ += kMessageBytes;
-      if (++messages_ > kMaxNestedMessages || depth == kMaxDepth) return false;
+      if (++messages_ > max_messages_ || depth == kMaxDepth) return false;
       return Add(field->message_type(), stream_->CurrentPosition() + size, depth + 1);
     }
     // Only numbers are packed. A number that cannot be is an unknown field here.
@@ -91,12 +100,13 @@ class Estimate {
       bytes_ += size * PackedFactor(*field);
     } else {
       bytes_ += kStringBytes + kUnknownBytes + size;
-      if (field != nullptr && ++strings_ > kMaxStrings) return false;
+      if (field != nullptr && ++strings_ > max_strings_) return false;
     }
     return stream_->Skip(static_cast<int>(length));
   }
 
-  static absl::Status TooMany(const Descriptor& type, int64_t max, absl::string_view what) {
+  absl::Status TooMany(const Descriptor& type, int64_t max, absl::string_view what) const {
+    if (compressed_size_) return TooManyCompressedParts(type, *compressed_size_, max, what);
     return absl::InvalidArgumentError(absl::StrCat("the ", type.full_name(), " contains more than ", max, " ",
                                                    what,
                                                    "; send fewer inputs, parameters, elements or pictures"));
@@ -121,6 +131,10 @@ class Estimate {
   }
 
   google::protobuf::io::CodedInputStream* const stream_;
+  const std::optional<size_t> compressed_size_;
+  const int64_t max_messages_;
+  const int64_t max_strings_;
+  const int64_t max_fields_;
   int64_t bytes_ = 0;
   int64_t messages_ = 0;
   // Strings and unknown fields.
@@ -129,6 +143,18 @@ class Estimate {
 };
 
 }  // namespace
+
+int64_t MaxParts(const BytePieces& bytes, int64_t max) {
+  if (!bytes.compressed_size()) return max;
+  return std::min(max, std::max(kMaxCompressedParts, static_cast<int64_t>(*bytes.compressed_size())));
+}
+
+absl::Status TooManyCompressedParts(const Descriptor& type, size_t compressed_size, int64_t max,
+                                    absl::string_view parts) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the ", type.full_name(), " came compressed and contains more ", parts, " than the ", max,
+                   " that ", compressed_size, " compressed bytes may have; send it uncompressed"));
+}
 
 absl::Status NoSuchMessage(const Descriptor& type) {
   return absl::InvalidArgumentError(
@@ -139,7 +165,7 @@ absl::Status NoSuchMessage(const Descriptor& type) {
 absl::StatusOr<int64_t> ParsedSize(const BytePieces& bytes, const Descriptor& type) {
   PiecesStream pieces(bytes);
   google::protobuf::io::CodedInputStream stream(&pieces);
-  Estimate estimate(&stream);
+  Estimate estimate(&stream, bytes);
   const bool is_read = estimate.Add(&type, static_cast<int64_t>(bytes.size()), 0);
   if (absl::Status counts = estimate.CheckCounts(type); !counts.ok()) return counts;
   if (!is_read) return NoSuchMessage(type);

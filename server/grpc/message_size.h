@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/core/byte_pieces.h"
 
 namespace saccade::server {
@@ -22,6 +23,18 @@ inline constexpr int64_t kMaxStrings = 1 << 18;
 // Maximum number of fields of any kind within a message. A packed field is one, so only the elements of
 // tensors that a client does not pack may be so many. It bounds the time to read a message.
 inline constexpr int64_t kMaxFields = 1 << 22;
+
+// A message that came compressed may have as many messages, strings or fields as bytes of it were sent, and
+// in any case so many. Otherwise few bytes would take long: 163 of them may be 65,535 messages.
+inline constexpr int64_t kMaxCompressedParts = 256;
+
+// Maximum number of messages, of strings or of fields in `bytes`: `max`, or fewer if they came compressed.
+int64_t MaxParts(const BytePieces& bytes, int64_t max);
+
+// INVALID_ARGUMENT that says that a message of `type`, for which `compressed_size` bytes were sent, has more
+// than `max` of what `parts` names.
+absl::Status TooManyCompressedParts(const google::protobuf::Descriptor& type, size_t compressed_size,
+                                    int64_t max, absl::string_view parts);
 
 // Maximum length of a model's name in a request. It is copied many times, into logs, errors and counts. A
 // model's has at most 128 bytes; one that is a little too long gets the usual error, NOT_FOUND.

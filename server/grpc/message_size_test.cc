@@ -107,6 +107,51 @@ TEST(MessageSizeTest, TooManyMessagesAreRefused) {
               HasSubstr("inference.ModelInferRequest contains more"));
 }
 
+BytePieces CameCompressed(const std::string& bytes, size_t compressed_size) {
+  BytePieces pieces = InPieces(bytes, 1 << 20);
+  pieces.set_compressed_size(compressed_size);
+  return pieces;
+}
+
+// A kilobyte of nothing but tags compresses to some ten bytes, and takes longer than anything else of its
+// size.
+TEST(MessageSizeTest, CompressedMessagesHaveFewParts) {
+  const auto* const type = inference::ModelInferRequest::descriptor();
+  const auto inputs = [](int count) { return Repeated(std::string("\x2a\x00", 2), count); };
+  EXPECT_TRUE(ParsedSize(InPieces(inputs(10'000), 1 << 20), *type).ok());
+  EXPECT_TRUE(ParsedSize(CameCompressed(inputs(256), 30), *type).ok());
+  EXPECT_TRUE(ParsedSize(CameCompressed(inputs(10'000), 10'000), *type).ok());
+  const auto refused = ParsedSize(CameCompressed(inputs(257), 30), *type);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(refused.status().message()),
+      HasSubstr("inference.ModelInferRequest came compressed and contains more fields than the 256 that 30 "
+                "compressed bytes may have; send it uncompressed"));
+  EXPECT_FALSE(ParsedSize(CameCompressed(Repeated("\xa0\x06\x01", 300), 30), *type).ok())
+      << "unknown numbers";
+  v1::PredictRequest frames;
+  for (int i = 0; i < 300; ++i) frames.mutable_clip()->mutable_frames()->add_pictures();
+  EXPECT_FALSE(
+      ParsedSize(CameCompressed(frames.SerializeAsString(), 30), *v1::PredictRequest::descriptor()).ok());
+  EXPECT_EQ(MaxParts(CameCompressed("", 5000), 1000), 1000) << "other bounds stay";
+}
+
+// Some clients compress all that they send. The elements of a packed field are no parts.
+TEST(MessageSizeTest, TensorsOfZerosMayComeCompressed) {
+  inference::ModelInferRequest request;
+  request.set_model_name("a model");
+  auto* input = request.add_inputs();
+  input->set_name("image");
+  input->set_datatype("FP32");
+  for (const int extent : {1, 3, 224, 224}) input->add_shape(extent);
+  inference::ModelInferRequest raw = request;
+  raw.add_raw_input_contents(std::string(4 * 3 * 224 * 224, '\0'));
+  for (int i = 0; i < 3 * 224 * 224; ++i) input->mutable_contents()->add_fp32_contents(0);
+  const auto* const type = inference::ModelInferRequest::descriptor();
+  for (const auto& message : {raw, request})
+    EXPECT_TRUE(ParsedSize(CameCompressed(message.SerializeAsString(), 700), *type).ok());
+}
+
 // Protobuf's parser would reserve 50 MB for the string: it trusts the lengths of the messages around it.
 TEST(MessageSizeTest, ALengthBeyondTheMessageIsRefused) {
   // In a PredictRequest: explain, which contains an unknown string; both have 800 MB.

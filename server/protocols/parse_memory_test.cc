@@ -177,6 +177,38 @@ TEST(ParseMemoryTest, ParsingEndsWhenTheClientHasGone) {
   EXPECT_LT(ProcessorSeconds() - before, 0.05);
 }
 
+// Each of these is 163 bytes, compressed, and took 6 to 15 ms.
+TEST(ParseMemoryTest, CompressedMessagesOfManyPartsAreRefusedAtOnce) {
+  constexpr int kMessages = 100;
+  constexpr double kSeconds = 0.1;
+  v1::PredictRequest frames;
+  for (int i = 0; i < 65'000; ++i) frames.mutable_clip()->mutable_frames()->add_pictures();
+  BytePieces inputs = InPieces(Repeated(std::string("\x2a\x00", 2), 2 * 65'535), kMiB);
+  BytePieces pictures = InPieces(frames, kMiB);
+  inputs.set_compressed_size(163);
+  pictures.set_compressed_size(163);
+  const double before = ProcessorSeconds();
+  for (int i = 0; i < kMessages; ++i) {
+    InferenceRequest infer;
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadInferenceRequest(inputs, infer)));
+    v1::PredictRequest predict;
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseMessage(pictures, &predict).status()));
+  }
+  EXPECT_LT(ProcessorSeconds() - before, kSeconds);
+}
+
+// 16 kB of zeros, compressed, which were parsed twice and took a second.
+TEST(ParseMemoryTest, CompressedZerosInJsonAreRefusedAtOnce) {
+  const std::string body = absl::StrCat(R"({"inputs":[{"name":"a","data":[)", Listed("0", 2 * 8'388'001),
+                                        R"(],"datatype":"UINT8","shape":[8388001]}]})");
+  FakeLedger ledger(512 * kMiB);
+  RestLimits limits = LimitsOf(ledger);
+  limits.compressed_bytes = 16'000;
+  const double before = ProcessorSeconds();
+  EXPECT_THAT(std::string(ReadRest(body, limits).status().message()), HasSubstr("send it uncompressed"));
+  EXPECT_LT(ProcessorSeconds() - before, 0.3);
+}
+
 // Messages of protobuf. Up to twice their size, parsing is not charged.
 TEST(ParseMemoryTest, Messages) {
   // A clip's frames, of which each is empty.

@@ -32,15 +32,26 @@ def empty_objects_over_http(attack):
 
 def short_json_at_once(attack):
     """Bodies of about 100 bytes of compressed JSON: half of them 32 KiB of empty pictures, which would take 9 ms to parse, half as
-    many as is allowed. Two connections have a network thread each, or more."""
+    many as is allowed."""
     begin, end = b'{"model":"served","clip":{"frames":{"pictures":[{}', b"]}}}"
-    bodies = [gzip.compress(begin + b",{}" * count + end) for count in ((32 << 10) // 3 - 20, 120)]
-    fields = [(":method", "POST"), (":scheme", "http"), (":path", "/v1/predict"), (":authority", "localhost"),
+    bodies_at_once(attack, "/v1/predict", [gzip.compress(begin + b",{}" * count + end) for count in ((32 << 10) // 3 - 20, 120)])
+
+
+def zeros_in_short_json(attack):
+    """Bodies of about 200 bytes of compressed JSON that are a tensor of 65,536 zeros, which stand before its shape, so that they
+    would be parsed twice, in 8 ms."""
+    begin, end = b'{"inputs":[{"name":"x","data":[0', b'],"datatype":"UINT8","shape":[65536]}]}'
+    bodies_at_once(attack, "/v2/models/served/infer", [gzip.compress(begin + b",0" * 65535 + end)])
+
+
+def bodies_at_once(attack, path, bodies):
+    """Sends 64 compressed bodies, these in turn. Two connections have a network thread each, or more."""
+    fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"),
               ("content-type", "application/json"), ("content-encoding", "gzip")]
     streams = range(1, 65, 2)
     opened = [attack.connect(attack.http_port) for _ in range(2)]
     for connection in opened:
-        connection.send(*(h2.head(stream, fields) + h2.data(stream, bodies[stream // 2 % 2]) for stream in streams))
+        connection.send(*(h2.head(stream, fields) + h2.data(stream, bodies[stream // 2 % len(bodies)]) for stream in streams))
     for connection in opened:
         for _ in streams:
             connection.until(h2.HEADERS)

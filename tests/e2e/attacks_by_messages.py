@@ -106,6 +106,13 @@ def bomb_of_empty_inputs(attack):
     one_call(attack, h2.open_grpc(1, MODEL_INFER, GZIP), h2.message(bomb, compressed=True))
 
 
+def short_messages_of_empty_inputs(attack):
+    """A hundred messages on one stream, each of some 70 bytes that are 16,384 inputs without a field. The stream goes on after an
+    item that is wrong."""
+    request = h2.message(gzip.compress(b"\x2a\x00" * (16 << 10)), compressed=True)
+    one_call(attack, h2.open_grpc(1, MODEL_STREAM_INFER, GZIP), request * 100)
+
+
 def empty_inputs(attack):
     """32 MiB of the same, uncompressed."""
     one_call(attack, h2.open_grpc(1, MODEL_INFER), h2.message(b"\x2a\x00" * (16 * MIB)))

@@ -59,6 +59,7 @@ ATTACKS = {
     by_messages.empty_blocks: None,
     by_http1.empty_blocks_over_http: None,
     by_messages.bomb_of_empty_inputs: "decompressed_too_large",
+    by_messages.short_messages_of_empty_inputs: None,
     by_messages.empty_inputs: None,
     by_messages.unknown_fields: None,
     by_http1.empty_objects_over_http: None,
@@ -83,6 +84,7 @@ ATTACKS = {
     by_messages.header_that_is_kept: None,
     by_messages.watches_of_the_metrics_port: None,
     by_http1.short_json_at_once: None,
+    by_http1.zeros_in_short_json: None,
     # Last, because their many small answers leave free memory in pieces, which others cannot use.
     by_messages.descriptions_that_nobody_reads: "bytes",
     by_messages.long_ids: None,

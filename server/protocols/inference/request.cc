@@ -43,14 +43,17 @@ constexpr size_t kMaxVarint32Bytes = 5;
 class Splitter {
  public:
   // Splits `request.received`.
-  explicit Splitter(InferenceRequest& request) : reader_(request.received), request_(request) {}
+  explicit Splitter(InferenceRequest& request) : reader_(request.received), request_(request) {
+    rest_.set_compressed_size(request.received.compressed_size());
+  }
 
-  // An error if there are more than `max_fields` fields. By default the bound is one that no valid request
-  // reaches; reading all that a message may have could take seconds.
+  // An error if there are more than `max_fields` fields, or more than MaxParts() allows. By default the bound
+  // is one that no valid request reaches; reading all that a message may have could take seconds.
   absl::Status Split(int64_t max_fields = kMaxNestedMessages) {
+    max_fields = MaxParts(request_.received, max_fields);
     int64_t fields = 0;
     while (!reader_.done()) {
-      if (++fields > max_fields) return NoMessage(absl::StrCat("it has more than ", max_fields, " fields"));
+      if (++fields > max_fields) return TooManyFields(max_fields);
       const PieceReader field = reader_;
       const auto tag = Tag();
       if (!tag) return NoMessage("a field's tag is invalid");
@@ -61,9 +64,16 @@ class Splitter {
     return absl::OkStatus();
   }
 
+  // The other fields. They have the compressed_size() of the whole message.
   const BytePieces& rest() const { return rest_; }
 
  private:
+  absl::Status TooManyFields(int64_t max) const {
+    if (const auto compressed = request_.received.compressed_size())
+      return TooManyCompressedParts(*Message::descriptor(), *compressed, max, "fields");
+    return NoMessage(absl::StrCat("it has more than ", max, " fields"));
+  }
+
   struct Number {
     uint64_t value = 0;
     size_t bytes = 0;  // length of the encoded number

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -118,7 +119,6 @@ TEST(InferenceRequest, MalformedBytesAreTheClientsMistake) {
   }
 }
 
-// Any bytes give the same result as protobuf's own parser.
 TEST(InferenceRequest, FieldsWithoutEndAreRefusedEarly) {
   // Empty inputs, and empty raw contents.
   for (const char tag : {'\x2a', '\x3a'}) {
@@ -130,6 +130,36 @@ TEST(InferenceRequest, FieldsWithoutEndAreRefusedEarly) {
   }
 }
 
+// A compressed message of a hundred bytes may otherwise keep a thread busy for milliseconds.
+TEST(InferenceRequest, ACompressedMessageHasFewParts) {
+  constexpr size_t kSent = 40;
+  const auto read = [](const std::string& bytes, std::optional<size_t> compressed_size,
+                       InferenceRequest& request) {
+    BytePieces pieces = testing::InPieces(bytes, 100);
+    pieces.set_compressed_size(compressed_size);
+    return ReadInferenceRequest(pieces, request);
+  };
+  const std::string raws = testing::Repeated(std::string("\x3a\x00", 2), 300);
+  // One input with 300 parameters: the fields beside the raw contents are counted too.
+  const std::string parameters = "\x2a\xd8\x04" + testing::Repeated(std::string("\x22\x00", 2), 300);
+  for (const std::string& bytes : {raws, parameters}) {
+    InferenceRequest plain, large, refused;
+    EXPECT_TRUE(read(bytes, std::nullopt, plain).ok());
+    EXPECT_TRUE(read(bytes, 1000, large).ok());
+    const absl::Status why = read(bytes, kSent, refused);
+    EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(
+        std::string(why.message()),
+        HasSubstr("more fields than the 256 that 40 compressed bytes may have; send it uncompressed"));
+  }
+  inference::ModelInferRequest zeros = Example();
+  zeros.add_raw_input_contents(std::string(1 << 20, '\0'));
+  InferenceRequest request;
+  EXPECT_TRUE(read(zeros.SerializeAsString(), kSent, request).ok());
+  EXPECT_EQ(request.raws.at(0).size(), size_t{1} << 20);
+}
+
+// Any bytes give the same result as protobuf's own parser.
 TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
   std::mt19937 random(1);
   inference::ModelInferRequest message = Example();

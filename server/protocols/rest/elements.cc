@@ -177,9 +177,11 @@ absl::Status RestElements::Add(const RestElement& element) {
     return absl::InvalidArgumentError(
         absl::StrCat("data: ", NameOf(type_), " cannot be sent as JSON; send it as binary data"));
   }
-  if (count_ < expected_) {
-    if (absl::Status kept = Keep(element); !kept.ok()) return kept;
+  if (count_ >= expected_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data: has more than the ", expected_, " elements that the shape requires; send as many as it says"));
   }
+  if (absl::Status kept = Keep(element); !kept.ok()) return kept;
   ++count_;
   return absl::OkStatus();
 }

@@ -27,13 +27,12 @@ class RestElements {
 
   void StartArray() { ++open_; }
   void EndArray();
-  // INVALID_ARGUMENT says which element is wrong and why.
+  // INVALID_ARGUMENT says which element is wrong and why, or that there are more than the shape says.
   absl::Status Add(const RestElement& element);
 
   // True if the outermost array has ended.
   bool done() const { return ended_; }
 
-  // Those beyond what the shape says are counted and not kept.
   int64_t count() const { return count_; }
 
   // The elements in the tensor's layout. REQUIRES: done().

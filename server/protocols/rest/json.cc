@@ -51,9 +51,14 @@ absl::Status Expected(const std::string& where, absl::string_view what, absl::st
 class Reader {
  public:
   // `known` is the result of an earlier pass over the same text of `text_bytes` bytes, needed for inputs
-  // whose data precede their type or shape.
-  Reader(size_t text_bytes, const RestLimits& limits, const RestJson* known)
-      : text_bytes_(text_bytes), limits_(limits), known_(known) {}
+  // whose data precede their type or shape. `values` is the number of values and names of that pass, and is
+  // counted on.
+  Reader(size_t text_bytes, const RestLimits& limits, const RestJson* known, size_t* values)
+      : text_bytes_(text_bytes),
+        limits_(limits),
+        max_values_(MaxValues(limits)),
+        known_(known),
+        values_(values) {}
 
   bool null() { return Value(nullptr, "null"); }
   bool boolean(bool value) { return Value(value, "true or false"); }
@@ -70,6 +75,7 @@ class Reader {
   bool start_array(size_t /*size*/) { return Start(false); }
   bool end_array() { return EndArray(); }
   bool key(std::string& name) {
+    if (!Count()) return false;
     if (Skips()) return Skip();
     key_ = name;
     return true;
@@ -111,6 +117,12 @@ class Reader {
 
   // Whether an ignored value is being read.
   bool Skips() const { return !places_.empty() && places_.back() == Place::kSkipped; }
+  static size_t MaxValues(const RestLimits& limits) {
+    if (!limits.compressed_bytes) return std::numeric_limits<size_t>::max();
+    return std::max(kMaxCompressedRestValues, kMaxCompressedRestValuesPerByte * *limits.compressed_bytes);
+  }
+  // Counts a value or name. False if there are too many, or if the client has gone.
+  bool Count();
   // Counts a value or name that is ignored.
   bool Skip();
   // Looks whether the client has gone, now and then.
@@ -132,7 +144,9 @@ class Reader {
 
   const size_t text_bytes_;
   const RestLimits& limits_;
+  const size_t max_values_;
   const RestJson* const known_;
+  size_t* const values_;
   RestJson request_;
   absl::Status status_;
   bool deferred_ = false;
@@ -174,6 +188,14 @@ std::string Reader::Where() {
   }
 }
 
+bool Reader::Count() {
+  if (++*values_ <= max_values_) return Look();
+  return Fail(absl::InvalidArgumentError(
+      absl::StrCat("the request came compressed, and its JSON has more values and names than the ",
+                   max_values_, " that ", *limits_.compressed_bytes,
+                   " compressed bytes may have; send it uncompressed, or tensors as binary data")));
+}
+
 bool Reader::Skip() {
   if (++skipped_ <= kMaxJsonValues) return Look();
   return Fail(absl::InvalidArgumentError(
@@ -201,7 +223,7 @@ bool Reader::Push(Place place, bool object, bool expected_object, absl::string_v
 }
 
 bool Reader::Start(bool object) {
-  if (!Look()) return false;
+  if (!Count()) return false;
   if (places_.size() >= kMaxDepth) {
     return Fail(
         absl::InvalidArgumentError(absl::StrCat("the request nests deeper than ", kMaxDepth, " levels")));
@@ -317,7 +339,7 @@ bool Reader::EndArray() {
 }
 
 bool Reader::Value(const RestElement& value, absl::string_view kind) {
-  if (!Look()) return false;
+  if (!Count()) return false;
   if (places_.empty()) return Unexpected("an object with \"inputs\"", kind);
   switch (places_.back()) {
     case Place::kRequest:
@@ -410,8 +432,8 @@ bool Reader::AddParameter(const RestElement& value, absl::string_view kind) {
 }
 
 absl::StatusOr<RestJson> Read(absl::string_view text, const RestLimits& limits, const RestJson* known,
-                              bool* deferred) {
-  Reader reader(text.size(), limits, known);
+                              bool* deferred, size_t* values) {
+  Reader reader(text.size(), limits, known, values);
   Json::sax_parse(text.begin(), text.end(), &reader);
   if (!reader.status().ok()) return reader.status();
   *deferred = reader.deferred();
@@ -433,11 +455,12 @@ absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, const RestLimits&
   auto charge = ChargeText(*extent, limits);
   if (!charge.ok()) return charge.status();
   bool deferred = false;
-  auto request = Read(text, limits, nullptr, &deferred);
+  size_t values = 0;
+  auto request = Read(text, limits, nullptr, &deferred, &values);
   // Some clients write "data" before the datatype or the shape. After the first pass these are known.
   if (request.ok() && deferred) {
     const RestJson known = *std::move(request);
-    request = Read(text, limits, &known, &deferred);
+    request = Read(text, limits, &known, &deferred, &values);
   }
   if (request.ok()) request->charges.push_back(*std::move(charge));
   return request;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
+#include "server/core/json_text.h"
 
 namespace saccade::server {
 namespace {
@@ -35,6 +36,7 @@ class Members {
   bool binary(Json::binary_t& /*value*/) { return Fail(absl::InternalError("JSON has no binary values")); }
 
   bool start_object(size_t /*size*/) {
+    if (!Count()) return false;
     if (skipped_ > 0 || IsPassedOver()) return ++skipped_ > 0;
     if (depth_ == level_) return Wrong("an object");
     ++depth_;
@@ -42,11 +44,13 @@ class Members {
   }
   bool end_object() { return End(); }
   bool start_array(size_t /*size*/) {
+    if (!Count()) return false;
     if (skipped_ > 0 || IsPassedOver()) return ++skipped_ > 0;
     return Wrong("an array");
   }
   bool end_array() { return End(); }
   bool key(std::string& name) {
+    if (!Count()) return false;
     if (skipped_ == 0) key_ = std::move(name);
     return true;
   }
@@ -65,6 +69,14 @@ class Members {
   // True for members beside "parameters", if only that is wanted.
   bool IsPassedOver() const { return depth_ == 1 && level_ == 2 && key_ != "parameters"; }
 
+  // Counts a value or name, also one that is ignored.
+  bool Count() {
+    if (++values_ <= kMaxJsonValues) return true;
+    return Fail(
+        absl::InvalidArgumentError(absl::StrCat("the request has more than ", kMaxJsonValues,
+                                                " values and names; send only what the protocol names")));
+  }
+
   bool End() {
     --(skipped_ > 0 ? skipped_ : depth_);
     return true;
@@ -82,6 +94,7 @@ class Members {
   }
 
   bool Add(absl::string_view kind, std::optional<RestValue> value) {
+    if (!Count()) return false;
     if (skipped_ > 0 || IsPassedOver()) return true;
     if (depth_ < level_ || !value) return Wrong(kind);
     if (members_.size() >= kMaxMembers) {
@@ -95,6 +108,8 @@ class Members {
   // The number of open objects, and of open objects and arrays that are ignored.
   size_t depth_ = 0;
   size_t skipped_ = 0;
+  // The number of all values and names.
+  size_t values_ = 0;
   std::string key_;
   RestParameters members_;
   absl::Status status_;

@@ -11,7 +11,8 @@
 namespace saccade::server {
 
 // The members of the JSON object `text`; none if `text` is empty. INVALID_ARGUMENT names a member that is not
-// a string, number or boolean, or says that `text` is not JSON, is too long or has too many members.
+// a string, number or boolean, or says that `text` is not JSON, is too long, has too many members, or more
+// than kMaxJsonValues values and names, those of ignored members included.
 absl::StatusOr<RestParameters> ParseMembers(absl::string_view text);
 
 // The members of the object "parameters" in `text`; its other members are ignored. Errors as above.

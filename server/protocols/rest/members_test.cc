@@ -64,8 +64,16 @@ TEST(RestMembers, TheyAreBounded) {
   std::string many = "{";
   for (int i = 0; i < 257; ++i) absl::StrAppend(&many, i > 0 ? "," : "", "\"", i, "\":1");
   EXPECT_THAT(Why(ParseMembers(many + "}")), HasSubstr("more than 256 members"));
-  const std::string deep = absl::StrCat("{\"a\":", std::string(100'000, '['), std::string(100'000, ']'), "}");
+  const std::string deep = absl::StrCat("{\"a\":", std::string(60'000, '['), std::string(60'000, ']'), "}");
   EXPECT_THAT(*ParseParameters(deep), IsEmpty());
+  // 4 MiB of members that nobody reads would take 0.1 s.
+  std::string ignored, repeated;
+  for (int i = 0; i < 66'000; ++i) absl::StrAppend(&ignored, i > 0 ? "," : "", "{}");
+  EXPECT_THAT(Why(ParseParameters(absl::StrCat(R"({"other":[)", ignored, "]}"))),
+              HasSubstr("more than 65536 values and names"));
+  for (int i = 0; i < 33'000; ++i) absl::StrAppend(&repeated, i > 0 ? "," : "", R"("parameters":{})");
+  EXPECT_THAT(Why(ParseParameters(absl::StrCat("{", repeated, "}"))),
+              HasSubstr("more than 65536 values and names"));
   const std::string long_text = "{\"config\":\"" + std::string(4 << 20, 'x') + "\"}";
   EXPECT_THAT(Why(ParseParameters(long_text)), HasSubstr("more than the 4194304 that are allowed"));
 }

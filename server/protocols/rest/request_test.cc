@@ -186,10 +186,12 @@ TEST(RestRequestTest, AnElementThatDoesNotBelongIsNamed) {
       {InputJson("BYTES", "[1]", "[\"\xff\"]"), "the request is not valid JSON"},
       {InputJson("FP16", "[1]", "[1]"), "FP16 cannot be sent as JSON; send it as binary data"},
       {InputJson("BF16", "[1]", "[1]"), "BF16 cannot be sent as JSON"},
-      {InputJson("FP32", "[2]", "[1,2,3]"), "data: has 3 elements, but the shape requires 2"},
+      {InputJson("FP32", "[2]", "[1,2,3]"), "data: has more than the 2 elements that the shape requires"},
+      {InputJson("FP32", "[2]", "[1,2,3,{}]"), "data: has more than the 2 elements that the shape requires"},
+      {InputJson("FP32", "[0]", "[1]"), "data: has more than the 0 elements that the shape requires"},
       {InputJson("FP32", "[2]", "[1]"), "data: has 1 elements, but the shape requires 2"},
       {InputJson("FP32", "[2,2]", "[[1,2]]"), "data: has 2 elements, but the shape requires 4"},
-      {InputJson("FP32", "[1,2]", "[[1,2],3]"), "data: has 3 elements, but the shape requires 2"},
+      {InputJson("FP32", "[1,2]", "[[1,2],3]"), "data: has more than the 2 elements that the shape requires"},
       {InputJson("FP32", "[1]", "[\"nan\"]"), "element 0 is the string 'nan', which is not a valid FP32"},
       {InputJson("FP32", "[1]", "[{}]"), "expected numbers, strings, true or false, got an object"},
       {InputJson("FP64", "[20000]",
@@ -290,6 +292,35 @@ TEST(RestRequestTest, ListsAreBounded) {
               HasSubstr("input 'x': shape: has more than 32 extents"));
   EXPECT_THAT(Why(Read(absl::StrCat(R"({"parameters":{)", Repeated(R"("a":1)", 256, R"("a":1)"), "}}"))),
               HasSubstr("parameters: has more than 256 entries"));
+}
+
+// Zeros compress to a hundredth or less, and take as long to parse as other numbers.
+TEST(RestRequestTest, CompressedJsonHasFewValues) {
+  const auto why = [](const std::string& json, std::optional<size_t> compressed_bytes) {
+    return Why(ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kNoSharing,
+                               {.max_bytes = kMax, .compressed_bytes = compressed_bytes}));
+  };
+  const auto zeros = [](int count) {
+    return InputJson("UINT8", absl::StrCat("[", count, "]"),
+                     absl::StrCat("[", Repeated("0", count - 1, "0"), "]"));
+  };
+  EXPECT_EQ(why(zeros(8100), 60), "it was taken");
+  EXPECT_EQ(why(zeros(9000), std::nullopt), "it was taken");
+  EXPECT_EQ(why(zeros(20'000), 2000), "it was taken");
+  EXPECT_THAT(why(zeros(9000), 60),
+              HasSubstr("more values and names than the 8192 that 60 compressed bytes may have; "
+                        "send it uncompressed"));
+  EXPECT_THAT(why(zeros(20'000), 1000), HasSubstr("the 16000 that 1000 compressed bytes may have"));
+  // Data before the shape are read twice.
+  const auto before = [](int count) {
+    return absl::StrCat(R"({"inputs":[{"name":"x","data":[)", Repeated("0", count - 1, "0"),
+                        R"(],"datatype":"UINT8","shape":[)", count, "]}]}");
+  };
+  EXPECT_EQ(why(before(4000), 60), "it was taken");
+  EXPECT_EQ(why(before(5000), std::nullopt), "it was taken");
+  EXPECT_THAT(why(before(5000), 60), HasSubstr("more values and names than the 8192"));
+  EXPECT_THAT(why(InputJson("FP32", "[1]", absl::StrCat("[", Repeated("[]", 9000, "1"), "]")), 60),
+              HasSubstr("more values and names than the 8192"));
 }
 
 // Clients of newer or other servers send members that this one does not know.

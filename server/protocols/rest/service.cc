@@ -158,7 +158,8 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
                                         {.max_bytes = static_cast<size_t>(options_.max_message_bytes),
                                          .ledger = deps_.pipeline->deps().admission,
                                          .client = request.client,
-                                         .cancellation = request.cancellation.get()});
+                                         .cancellation = request.cancellation.get(),
+                                         .compressed_bytes = request.compressed_bytes});
   if (!read.ok()) return read.status();
   read->call.model = request.path_values.at("model");
   read->call.version = *version;
