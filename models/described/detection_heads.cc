@@ -41,9 +41,9 @@ Detection BoxOf(const float* numbers, BoxFormat format, float score, int64_t lab
   return box;
 }
 
-at::Tensor Activated(const at::Tensor& scores, Activation activation) {
-  if (activation == Activation::kSoftmax) return at::softmax(scores, -1).contiguous();
-  if (activation == Activation::kSigmoid) return at::sigmoid(scores).contiguous();
+at::Tensor Activated(const at::Tensor& scores, ScoreActivation activation) {
+  if (activation == ScoreActivation::kSoftmax) return at::softmax(scores, -1).contiguous();
+  if (activation == ScoreActivation::kSigmoid) return at::sigmoid(scores).contiguous();
   return scores;
 }
 
@@ -69,7 +69,7 @@ std::vector<Detection> SetCandidates(const Head& head, const PictureOutputs& out
   for (int64_t query = 0; query < scores.size(0); ++query) {
     const float* row = values + query * columns;
     const float* box = boxes + 4 * query;
-    if (head.activation == Activation::kSoftmax) {
+    if (head.activation == ScoreActivation::kSoftmax) {
       const Best best = BestOf(row, 0, classes);
       if (best.score > head.score_threshold) found.push_back(BoxOf(box, head.format, best.score, best.label));
       continue;
@@ -165,7 +165,7 @@ std::optional<std::vector<Detection>> GridCandidates(const Head& head, const Pic
     rows = rows.clone();
     if (!DecodeCells(head.strides, input, rows)) return std::nullopt;
   }
-  const bool sigmoid = head.activation == Activation::kSigmoid;
+  const bool sigmoid = head.activation == ScoreActivation::kSigmoid;
   const auto probability = [sigmoid](float value) { return sigmoid ? 1 / (1 + std::exp(-value)) : value; };
   std::vector<Detection> found;
   for (int64_t i = 0; i < rows.size(0); ++i) {

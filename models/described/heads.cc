@@ -135,13 +135,13 @@ int64_t GridClasses(const PictureProgram& program, const PictureOutputs& outputs
   return classes;
 }
 
-LogitFunction FunctionOf(Activation activation) {
+LogitFunction FunctionOf(ScoreActivation activation) {
   switch (activation) {
-    case Activation::kSoftmax:
+    case ScoreActivation::kSoftmax:
       return LogitFunction::kSoftmax;
-    case Activation::kSigmoid:
+    case ScoreActivation::kSigmoid:
       return LogitFunction::kSigmoid;
-    case Activation::kNone:
+    case ScoreActivation::kNone:
       break;
   }
   return LogitFunction::kExp;
@@ -244,7 +244,8 @@ int64_t ClassesOf(const PictureProgram& program, const PictureOutputs& outputs, 
 
 std::string RemarkOn(const PictureProgram& program, const PictureOutputs& outputs, bool labelled) {
   if (program.head.kind == HeadKind::kGrid && !labelled) return RemarkOnOrder(program, outputs);
-  if (program.head.kind != HeadKind::kClasses || program.head.activation != Activation::kSoftmax) return "";
+  if (program.head.kind != HeadKind::kClasses || program.head.activation != ScoreActivation::kSoftmax)
+    return "";
   // In float16, a thousand probabilities sum up to 1 within less.
   constexpr double kRounding = 0.01;
   const at::Tensor flat = outputs[0].reshape({-1});

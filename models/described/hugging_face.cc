@@ -129,14 +129,15 @@ std::vector<std::string> LabelsOf(const JsonValue& config) {
 }
 
 // As transformers' own pipeline has it: the softmax of a single class would always be 1.
-Activation ActivationOfClasses(const JsonValue& config, size_t labels) {
+ScoreActivation ActivationOfClasses(const JsonValue& config, size_t labels) {
   const JsonValue* problem = config.Find("problem_type");
   const std::string text = problem == nullptr ? "" : problem->text;
   if (text == "regression")
     Fail(
         "config.json: problem_type is 'regression', whose outputs are no classes; serve the network as a "
         "program that takes tensors");
-  return text == "multi_label_classification" || labels == 1 ? Activation::kSigmoid : Activation::kSoftmax;
+  return text == "multi_label_classification" || labels == 1 ? ScoreActivation::kSigmoid
+                                                             : ScoreActivation::kSoftmax;
 }
 
 }  // namespace
@@ -177,7 +178,7 @@ PictureProgram ReadHuggingFace(std::string_view config_text, std::string_view pr
   if (found->kind == HeadKind::kDepth) program.head.filter = Interpolation::kBicubic;
   if (found->kind == HeadKind::kSets) {
     const KnownDetector& detector = DetectorOf(architecture);
-    program.head.activation = detector.sigmoid ? Activation::kSigmoid : Activation::kSoftmax;
+    program.head.activation = detector.sigmoid ? ScoreActivation::kSigmoid : ScoreActivation::kSoftmax;
     program.head.no_object = !detector.sigmoid;
     program.head.max_detections = MaxDetectionsOf(detector, config);
     program.head.format = BoxFormat::kCentre;

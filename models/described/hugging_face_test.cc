@@ -280,11 +280,11 @@ TEST(HuggingFace, ScoresAreSigmoidsOrASoftmaxByTheArchitecture) {
     return Read("DeformableDetrImageProcessor", "", architecture + "ForObjectDetection").head;
   };
   for (const char* name : {"ConditionalDetr", "DeformableDetr", "DFine", "LwDetr", "RTDetr", "RTDetrV2"}) {
-    EXPECT_EQ(head(name).activation, Activation::kSigmoid) << name;
+    EXPECT_EQ(head(name).activation, ScoreActivation::kSigmoid) << name;
     EXPECT_FALSE(head(name).no_object) << name;
   }
   for (const char* name : {"Detr", "TableTransformer", "Yolos"}) {
-    EXPECT_EQ(head(name).activation, Activation::kSoftmax) << name;
+    EXPECT_EQ(head(name).activation, ScoreActivation::kSoftmax) << name;
     EXPECT_TRUE(head(name).no_object) << name;
   }
   EXPECT_THAT(ErrorOf("DeformableDetrImageProcessor", "", "DetaForObjectDetection"),
@@ -335,12 +335,12 @@ TEST(HuggingFace, ClassesOfTheirOwnHaveSigmoids) {
                            R"({"image_processor_type": "ViTImageProcessor"})")
         .head.activation;
   };
-  EXPECT_EQ(activation(""), Activation::kSoftmax);
-  EXPECT_EQ(activation(R"(, "problem_type": "single_label_classification")"), Activation::kSoftmax);
-  EXPECT_EQ(activation(R"(, "problem_type": "multi_label_classification")"), Activation::kSigmoid);
+  EXPECT_EQ(activation(""), ScoreActivation::kSoftmax);
+  EXPECT_EQ(activation(R"(, "problem_type": "single_label_classification")"), ScoreActivation::kSoftmax);
+  EXPECT_EQ(activation(R"(, "problem_type": "multi_label_classification")"), ScoreActivation::kSigmoid);
   EXPECT_EQ(activation(R"(, "problem_type": null, "id2label": {"0": "cat", "1": "dog"})"),
-            Activation::kSoftmax);
-  EXPECT_EQ(activation(R"(, "id2label": {"0": "cat"})"), Activation::kSigmoid)
+            ScoreActivation::kSoftmax);
+  EXPECT_EQ(activation(R"(, "id2label": {"0": "cat"})"), ScoreActivation::kSigmoid)
       << "the softmax of one class is always 1";
   EXPECT_THROW(activation(R"(, "problem_type": "regression")"), LoadError);
 }

@@ -44,7 +44,7 @@ enum class HeadKind {
 };
 
 // What the numbers of a class are. kNone: probabilities already.
-enum class Activation { kSoftmax, kSigmoid, kNone };
+enum class ScoreActivation { kSoftmax, kSigmoid, kNone };
 
 // kCorners: x_min, y_min, x_max, y_max. kCentre: centre x, centre y, width, height. kCorner: x_min, y_min,
 // width, height.
@@ -69,7 +69,7 @@ const char* NameOf(Role role);
 
 struct Head {
   HeadKind kind = HeadKind::kClasses;
-  Activation activation = Activation::kSoftmax;
+  ScoreActivation activation = ScoreActivation::kSoftmax;
 
   // For detections.
   BoxFormat format = BoxFormat::kCorners;

@@ -162,12 +162,12 @@ void ReadInput(const JsonValue* value, PictureProgram& program) {
   fields.RefuseOthers();
 }
 
-Activation ReadActivation(JsonFields& fields, const std::string& otherwise,
-                          const std::vector<std::string>& legal) {
+ScoreActivation ReadActivation(JsonFields& fields, const std::string& otherwise,
+                               const std::vector<std::string>& legal) {
   const std::string text = fields.Choice("activation", otherwise, legal);
-  return text == "softmax"   ? Activation::kSoftmax
-         : text == "sigmoid" ? Activation::kSigmoid
-                             : Activation::kNone;
+  return text == "softmax"   ? ScoreActivation::kSoftmax
+         : text == "sigmoid" ? ScoreActivation::kSigmoid
+                             : ScoreActivation::kNone;
 }
 
 void ReadBoxRules(JsonFields& fields, const std::string& format, bool normalized, Head& head) {
@@ -221,7 +221,7 @@ std::vector<Role> ReadHead(const JsonValue* value, const ImageInput& input, Head
     head.kind = HeadKind::kSets;
     head.activation = ReadActivation(fields, "softmax", {"softmax", "sigmoid"});
     ReadBoxRules(fields, "centre", true, head);
-    head.no_object = fields.Flag("no_object", head.activation == Activation::kSoftmax);
+    head.no_object = fields.Flag("no_object", head.activation == ScoreActivation::kSoftmax);
     roles = {Role::kLogits, Role::kBoxes};
   } else if (kind == "boxes") {
     head.kind = HeadKind::kBoxes;
