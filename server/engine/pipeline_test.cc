@@ -34,7 +34,7 @@ class FakeFinder final : public ModelFinder {
   mutable std::vector<std::string> wanted_;
 };
 
-class PipelineTest : public testing::Test {
+class PipelineTest : public ::testing::Test {
  protected:
   static Request RequestFor(const std::string& model) {
     Request request;
