@@ -200,8 +200,8 @@ void Catalog::Run() {
       if (!refusing()) next_idle = UnloadIdle();
       next_attempt = NextRetry();
     });
-    absl::Time wake =
-        std::min({looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(), next_attempt, next_idle});
+    absl::Time wake = std::min({looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline(),
+                                next_attempt, next_idle, next_ ? next_->give_up : absl::InfiniteFuture()});
     if (failed_) wake = clock_->Now() + kPauseAfterError;
     bool decided = false;
     bool contention_changed = false;
@@ -227,7 +227,9 @@ void Catalog::Run() {
     failed_ = false;
     if (refusing()) Try([&] { RejectNext(); });
     if (closed) return AwaitLoads();
-    Try([&] { host_.FreeUnused(); });
+    Try([&] { FreeUnused(); });
+    // The next load waits no longer for memory.
+    if (next_ && clock_->Now() >= next_->give_up) next_waits_ = false;
     EndLoads();
     RunUnloads();
     if (decided && !refusing()) Try([&] { ApplyDecisions(); });

@@ -92,6 +92,7 @@ class Catalog final : public ModelFinder {
 
   // Waits for a model that requests load (LoadQueue::Await).
   bool AwaitModel(const CallHead& call, Resume& resume) const override;
+  void WantModel(const CallHead& call) const override;
 
   // See ModelTable.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view name, int64_t version) const {
@@ -231,6 +232,9 @@ class Catalog final : public ModelFinder {
     // Set when the load begins.
     ReadFiles files = {absl::UnknownError(""), absl::UnknownError("")};
     absl::Time start = absl::InfiniteFuture();
+    // When the load fails if models that were unloaded still hold the memory that it needs. InfiniteFuture
+    // unless it waits for that.
+    absl::Time give_up = absl::InfiniteFuture();
   };
   // A model's name, and its repository.
   using Located = std::pair<std::string, std::string>;
@@ -273,9 +277,12 @@ class Catalog final : public ModelFinder {
   // A model is kept if no request would load it again, or if an ensemble needs it.
   std::vector<LoadedModel> LoadedModels() const;
   // Unloads the least recently used models until `bytes` more fit into max_model_bytes. Never unloads `name`,
-  // which needs them. FAILED_PRECONDITION if that is not possible; nothing is unloaded then.
+  // which needs them. FAILED_PRECONDITION if that is not possible; nothing is unloaded then. Does not wait
+  // for models that are unloaded and still in use.
   absl::Status MakeRoom(const std::string& name, int64_t bytes);
   void UnloadIdle(const std::string& name, absl::string_view why);
+  // Frees models that were unloaded and are no longer in use.
+  void FreeUnused();
   // Unloads models that were not used for idle_unload, and returns when to look again.
   absl::Time UnloadIdle();
   // Keeps what was decided about shadow versions, and makes promoted ones answer.
@@ -303,12 +310,19 @@ class Catalog final : public ModelFinder {
     // kUnknown: that could not be found out.
     enum How { kUnknown, kWaits, kAlone, kBeside, kNothing };
     How how = kUnknown;
-    // For kBeside: the plan, which is an error if there can be no room, and the memory that is expected.
+    // For kBeside and kAlone: the plan, which is an error if there can be no room, and the memory that is
+    // expected. A load that runs alone finds the error itself.
     absl::StatusOr<LoadPlan> plan = LoadPlan();
     int64_t bytes = 0;
   };
   // Also sets the configuration, the files, and whether the model is hosted.
   LoadStart PlanStart(Loading& loading);
+  // Unloads models for a load that may begin. It waits if there is no room yet, and gets an error as its plan
+  // if it has waited for too long.
+  void TakeRoom(Loading& loading, LoadStart& start);
+  // Unloads what the plan says. Returns whether there is room for `bytes` now: models that requests still use
+  // hold their memory until these have ended.
+  bool UnloadFor(const Loading& loading, const LoadPlan& plan, int64_t bytes);
   bool LoadsNothing(const Loading& loading) const;
   // Applies files that need no load, or reports that they cannot be read.
   void EndAtOnce(Loading loading);
@@ -383,7 +397,7 @@ class Catalog final : public ModelFinder {
   std::map<std::string, Loading> loading_;
   // The load that begins next. It may have to wait until others have ended; none begins before it.
   std::optional<Loading> next_;
-  // Whether `next_` has to wait until a load ends.
+  // Whether `next_` has to wait until a load ends, or until memory is freed.
   bool next_waits_ = false;
   // Set when the next turn may follow at once: there may be loads to begin, or orders that had to wait.
   bool again_ = true;

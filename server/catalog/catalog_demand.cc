@@ -20,7 +20,13 @@ std::string Catalog::NotLoaded() const {
 bool Catalog::AwaitModel(const CallHead& call, Resume& resume) const {
   if (!table_.IsCold(call.model)) return false;
   load_queue_->Await(call, std::move(resume));
+  // If the model was loaded meanwhile, those that waited for it may have been resumed before this one.
+  if (!table_.IsCold(call.model)) load_queue_->Loaded(call.model, absl::ZeroDuration());
   return true;
+}
+
+void Catalog::WantModel(const CallHead& call) const {
+  if (table_.IsCold(call.model)) load_queue_->Want(call);
 }
 
 std::vector<LoadedModel> Catalog::LoadedModels() const {
@@ -48,7 +54,7 @@ void Catalog::ResumeServed() {
 absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   const int64_t max = options_.max_model_bytes;
   // At the start, models are loaded ahead that no order or request has asked for.
-  int64_t held = host_.MemoryInUse() + std::max(running_.reserved(), host_.MemoryAhead(name));
+  int64_t held = host_.MemoryHosted() + std::max(running_.reserved(), host_.MemoryAhead(name));
   if (max == 0 || held + bytes <= max) return absl::OkStatus();
   std::vector<LoadedModel> others = LoadedModels();
   std::erase_if(others, [&](const LoadedModel& other) { return other.name == name; });
@@ -56,7 +62,7 @@ absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   if (!plan.ok() && loading_.empty() && host_.MemoryAhead(name) > 0) {
     // Their turn comes after this model's.
     host_.DropAllAhead(name);
-    held = host_.MemoryInUse() + running_.reserved();
+    held = host_.MemoryHosted() + running_.reserved();
     plan = PlanUnloads(std::move(others), held, bytes, max);
   }
   if (!plan.ok()) return plan.status();
@@ -64,11 +70,19 @@ absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   return absl::OkStatus();
 }
 
-// What the model holds no longer counts, although requests that found it may still use it for a moment.
+// What the model holds counts until the requests that found it have ended.
 void Catalog::UnloadIdle(const std::string& name, absl::string_view why) {
   Log(LogLevel::kInfo, "unloading model", {{"model", name}, {"reason", std::string(why)}});
   host_.Dismiss(name, NotLoaded(), absl::InfiniteFuture(), [](const absl::Status&) {});
-  host_.FreeUnused();
+  FreeUnused();
+}
+
+void Catalog::FreeUnused() {
+  if (!host_.FreeUnused()) return;
+  memory_in_use_ = host_.MemoryInUse();
+  // There may be room for the next load now.
+  next_waits_ = false;
+  again_ = again_ || next_.has_value();
 }
 
 absl::Time Catalog::UnloadIdle() {

@@ -19,6 +19,9 @@ namespace {
 // Maximum number of steps that begin loads in one turn of the thread. Orders that end at once could otherwise
 // keep all else waiting.
 constexpr int kMaxSteps = 64;
+// How long a load waits for memory of models that were unloaded and are still in use. A pass that takes
+// minutes, or hangs, would otherwise keep all other loads waiting.
+constexpr absl::Duration kMaxWaitForRoom = absl::Seconds(30);
 
 }  // namespace
 
@@ -113,11 +116,18 @@ void Catalog::Choose(Loading loading) {
 }
 
 Catalog::Begun Catalog::BeginNext() {
-  if (!running_.MayBegin(/*alone=*/false)) return Begun::kWaits;
+  if (!running_.MayBegin(/*alone=*/false)) {
+    next_->give_up = absl::InfiniteFuture();
+    return Begun::kWaits;
+  }
   Loading loading = *std::move(next_);
   next_.reset();
   LoadStart start;
-  Try([&] { start = PlanStart(loading); });
+  Try([&] {
+    LoadStart planned = PlanStart(loading);
+    TakeRoom(loading, planned);
+    start = std::move(planned);
+  });
   switch (start.how) {
     case LoadStart::kWaits:
       next_.emplace(std::move(loading));
@@ -148,16 +158,53 @@ Catalog::LoadStart Catalog::PlanStart(Loading& loading) {
   const auto& [stamp, entry] = loading.files;
   loading.was_hosted = host_.IsHosted(loading.name);
   if (LoadsNothing(loading)) return {.how = LoadStart::kNothing};
-  if (!stamp.ok() || !host_.CanLoadAhead(*entry))
-    return {.how = running_.MayBegin(/*alone=*/true) ? LoadStart::kAlone : LoadStart::kWaits};
-  LoadStart start = {.how = LoadStart::kBeside, .bytes = host_.ExpectedBytes(*entry, *stamp, true)};
+  const bool alone = !stamp.ok() || !host_.CanLoadAhead(*entry);
+  if (alone && !running_.MayBegin(/*alone=*/true)) return {.how = LoadStart::kWaits};
+  LoadStart start = {.how = alone ? LoadStart::kAlone : LoadStart::kBeside};
+  if (!stamp.ok()) return start;
+  start.bytes = host_.ExpectedBytes(*entry, *stamp, IsAnew(loading.name, loading.config_json));
+  if (alone && start.bytes == 0) return start;
   const int64_t max = options_.max_model_bytes;
-  const int64_t held = host_.MemoryInUse();
+  // What is unloaded and still in use is freed soon, so nothing else has to be unloaded for it: see
+  // UnloadFor().
+  const int64_t held = host_.MemoryHosted();
   const bool fits = max == 0 || held + running_.reserved() + start.bytes <= max;
-  start.plan = PlanLoad(running_, fits ? std::vector<LoadedModel>() : LoadedModels(), held, start.bytes, max,
-                        /*alone=*/false);
+  std::vector<LoadedModel> others = fits ? std::vector<LoadedModel>() : LoadedModels();
+  std::erase_if(others, [&](const LoadedModel& other) { return other.name == loading.name; });
+  start.plan = PlanLoad(running_, std::move(others), held, start.bytes, max, alone);
   if (start.plan.ok() && start.plan->waits) start.how = LoadStart::kWaits;
   return start;
+}
+
+void Catalog::TakeRoom(Loading& loading, LoadStart& start) {
+  if (start.how == LoadStart::kWaits) {
+    // A load that runs ends first.
+    loading.give_up = absl::InfiniteFuture();
+    return;
+  }
+  if (start.how != LoadStart::kAlone && start.how != LoadStart::kBeside) return;
+  if (!start.plan.ok() || UnloadFor(loading, *start.plan, start.bytes)) return;
+  const absl::Time now = clock_->Now();
+  loading.give_up = std::min(loading.give_up, now + kMaxWaitForRoom);
+  if (now < loading.give_up) {
+    start.how = LoadStart::kWaits;
+    return;
+  }
+  start.how = LoadStart::kBeside;
+  start.plan = absl::UnavailableError(
+      absl::StrCat("needs about ", start.bytes, " bytes of memory, but ", host_.MemoryLeaving(),
+                   " are still held by models that were unloaded and compute requests; try again later"));
+}
+
+bool Catalog::UnloadFor(const Loading& loading, const LoadPlan& plan, int64_t bytes) {
+  if (!plan.unload.empty()) {
+    const LogCallScope scope(loading.call);
+    for (const std::string& other : plan.unload) UnloadIdle(other, "its memory is needed");
+    ReportChanges();
+  }
+  const int64_t max = options_.max_model_bytes;
+  return max == 0 || bytes == 0 || host_.MemoryLeaving() == 0 ||
+         host_.MemoryInUse() + running_.reserved() + bytes <= max;
 }
 
 bool Catalog::LoadsNothing(const Loading& loading) const {
@@ -188,8 +235,6 @@ void Catalog::BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan,
         absl::Status(plan.status().code(), absl::StrCat("model '", name, "': ", plan.status().message()));
   }
   if (!refused.ok()) return Report(std::move(loading), refused);
-  for (const std::string& other : plan->unload) UnloadIdle(other, "its memory is needed");
-  if (!plan->unload.empty()) ReportChanges();
   // Whatever fails from here on, EndLoad() follows.
   Loading& begun = loading_.insert_or_assign(name, std::move(loading)).first->second;
   begun.start = clock_->Now();

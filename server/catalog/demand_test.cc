@@ -1,5 +1,6 @@
 // Loads that requests cause, loads that are tried again, and unloads of what is not used.
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -273,6 +274,94 @@ TEST_F(DemandTest, TheLeastRecentlyUsedModelsMakeRoom) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("--model-memory-bytes is 104857600"));
   EXPECT_TRUE(Serves("c")) << "what does not fit anyway unloads nothing";
+}
+
+// The models of these tests hold 20 MiB, a load of one is expected to need 40, and 45 are allowed.
+class TightMemoryTest : public DemandTest {
+ protected:
+  void WriteWeights(const std::string& model, const std::string& config = kIdentity) const {
+    Write(model, config);
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", 20 << 20);
+  }
+  // Loads "a" and has it used.
+  std::shared_ptr<ServedModel> Use() {
+    EXPECT_TRUE(StartOnDemand({.max_model_bytes = 45 << 20}).ok());
+    EXPECT_TRUE(Ask("a").ok());
+    auto used = catalog_->FindReady("a", 0);
+    EXPECT_TRUE(used.ok()) << used.status();
+    return used.ok() ? *std::move(used) : nullptr;
+  }
+};
+
+TEST_F(TightMemoryTest, AModelThatIsStillUsedHoldsItsMemory) {
+  WriteWeights("a");
+  WriteWeights("b");
+  // Of another kind, so that it is loaded alone.
+  WriteWeights(
+      "alone",
+      "max_batch_size: 30 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
+  std::shared_ptr<ServedModel> used = Use();
+  for (const char* model : {"b", "alone"}) {
+    Pending request;
+    Request(model, request);
+    AwaitTurn();
+    EXPECT_FALSE(request.ended.HasBeenNotified()) << model;
+    EXPECT_EQ(Line(model).reason, "not loaded; a request loads it");
+    used.reset();
+    EXPECT_TRUE(request.Await().ok()) << request.status;
+    EXPECT_TRUE(Serves(model));
+    auto next = catalog_->FindReady(model, 0);
+    ASSERT_TRUE(next.ok()) << next.status();
+    used = *std::move(next);
+  }
+}
+
+TEST_F(TightMemoryTest, AModelThatIsUsedForLongKeepsLoadsWaitingForThirtySeconds) {
+  WriteWeights("a");
+  WriteWeights("b");
+  Write("small");
+  const std::shared_ptr<ServedModel> used = Use();
+  Pending large;
+  Pending small;
+  Request("b", large);
+  AwaitTurn();
+  Request("small", small);
+  AwaitTurn();
+  clock_.Advance(absl::Seconds(29));
+  AwaitTurn();
+  EXPECT_FALSE(large.ended.HasBeenNotified());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(large.Await().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(large.status.message()), HasSubstr("are still held by models"));
+  EXPECT_TRUE(small.Await().ok()) << small.status;
+}
+
+TEST_F(DemandTest, AModelThatARequestHoldsIsNotIdle) {
+  Write("a");
+  ASSERT_TRUE(StartOnDemand({.idle_unload = absl::Seconds(30)}).ok());
+  ASSERT_TRUE(Ask("a").ok());
+  auto used = catalog_->FindReady("a", 0);
+  ASSERT_TRUE(used.ok()) << used.status();
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(absl::Seconds(20));
+    AwaitTurn();
+  }
+  EXPECT_TRUE(Serves("a"));
+  used->reset();
+  Eventually([&] { return Line("a").reason == "not loaded; a request loads it"; }, absl::Seconds(5));
+}
+
+TEST_F(DemandTest, AModelWhoseUseIsNotedIsNotIdle) {
+  Write("a");
+  ASSERT_TRUE(StartOnDemand({.idle_unload = absl::Seconds(30)}).ok());
+  ASSERT_TRUE(Ask("a").ok());
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(absl::Seconds(20));
+    const auto used = catalog_->FindReady("a", 0);
+    ASSERT_TRUE(used.ok()) << used.status();
+    (*used)->NoteUse();
+    EXPECT_EQ((*used)->last_used(), clock_.Now());
+  }
 }
 
 TEST_F(DemandTest, WaitingRequestsEndWithTheDaemon) {

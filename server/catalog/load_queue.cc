@@ -1,12 +1,14 @@
 #include "server/catalog/load_queue.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/core/inline_passes.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -27,6 +29,24 @@ absl::Status Hinted(absl::Status status, absl::Duration after) {
 
 std::string Milliseconds(absl::Duration time) {
   return absl::StrCat(absl::ToInt64Milliseconds(absl::Ceil(time, absl::Milliseconds(1))), " ms");
+}
+
+// Half of the places, and at least one, so that every client is served.
+size_t HalfOf(size_t places) { return std::max<size_t>(1, places / 2); }
+
+// An exception must end neither the thread nor the wait of the other requests. What the function holds is
+// freed with it, and a call that is freed without an answer fails.
+void ResumeOne(LoadQueue::Resume resume, absl::Status status) {
+  try {
+    std::move(resume)(std::move(status));
+  } catch (const std::exception& error) {
+    try {
+      Log(LogLevel::kError, "a request that waited for its model failed",
+          {{"error", absl::string_view(error.what())}});
+    } catch (const std::exception&) {
+      // There is no memory for the line.
+    }
+  }
 }
 
 }  // namespace
@@ -82,7 +102,7 @@ absl::Duration LoadQueue::Expected(const std::string& model, absl::Time now) con
   return add(load.took, load.alone);
 }
 
-absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
+absl::Status LoadQueue::Note(const CallHead& call, absl::Time now) {
   if (!closed_.ok()) return closed_;
   const auto failure = failures_.find(call.model);
   if (failure != failures_.end() && now < failure->second.not_before) {
@@ -97,7 +117,13 @@ absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
   if (is_new) wanted.number = next_number_++;
   wanted.last_asked = now;
   if (wanted.clients.size() < kMaxCountedClients) wanted.clients.insert(call.client);
-  if (const absl::Duration expected = Expected(call.model, now); now + expected > call.deadline) {
+  return absl::OkStatus();
+}
+
+absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) const {
+  const Wanted& wanted = wanted_.at(call.model);
+  const absl::Duration expected = Expected(call.model, now);
+  if (now + expected > call.deadline) {
     absl::Status late = absl::UnavailableError(
         absl::StrCat("model '", call.model, "' is being loaded, which is expected to take ",
                      Milliseconds(expected), ", longer than the request's deadline allows; try again"));
@@ -109,9 +135,46 @@ absl::Status LoadQueue::Check(const CallHead& call, absl::Time now) {
         absl::StrCat(wanted.waiters.size(), " requests wait for model '", call.model, "' to be loaded, and ",
                      waiting_, " for all models; try again"));
     SetShedReason(full, ShedReason::kQueueFull);
-    return Hinted(std::move(full), Expected(call.model, now));
+    return Hinted(std::move(full), expected);
   }
+  if (absl::Status share = CheckShare(call); !share.ok()) return Hinted(std::move(share), expected);
   return absl::OkStatus();
+}
+
+bool LoadQueue::HasCompany(const Wanted& wanted, const std::string& client) {
+  return wanted.clients.size() > wanted.clients.count(client);
+}
+
+absl::Status LoadQueue::CheckShare(const CallHead& call) const {
+  if (call.client.empty()) return absl::OkStatus();
+  const auto own = [&call](const Wanted& wanted) {
+    return static_cast<size_t>(
+        std::count_if(wanted.waiters.begin(), wanted.waiters.end(),
+                      [&call](const Waiter& waiter) { return waiter.client == call.client; }));
+  };
+  const auto refused = [&call](size_t held, const std::string& models) {
+    absl::Status status = absl::ResourceExhaustedError(
+        absl::StrCat(held, " requests of the client wait for ", models, " to be loaded, half of the places, ",
+                     "because other clients ask for models, too; try again later"));
+    SetShedReason(status, ShedReason::kClientRequests);
+    return status;
+  };
+  // Requests are counted only if so many wait at all.
+  const size_t half_of_model = HalfOf(options_.max_waiting_per_model);
+  const Wanted& wanted = wanted_.at(call.model);
+  if (wanted.waiters.size() >= half_of_model && HasCompany(wanted, call.client)) {
+    const size_t held = own(wanted);
+    if (held >= half_of_model) return refused(held, absl::StrCat("model '", call.model, "'"));
+  }
+  const size_t half = HalfOf(options_.max_waiting);
+  if (waiting_ < half) return absl::OkStatus();
+  size_t held = 0;
+  bool has_company = false;
+  for (const auto& [model, other] : wanted_) {
+    held += own(other);
+    has_company = has_company || HasCompany(other, call.client);
+  }
+  return held >= half && has_company ? refused(held, "models") : absl::OkStatus();
 }
 
 void LoadQueue::Await(const CallHead& call, Resume resume) {
@@ -120,11 +183,13 @@ void LoadQueue::Await(const CallHead& call, Resume resume) {
   {
     absl::MutexLock lock(&mutex_);
     const absl::Time now = clock_->Now();
-    refused = Check(call, now);
+    refused = Note(call, now);
     is_wanted = wanted_.count(call.model) > 0;
+    if (refused.ok()) refused = Check(call, now);
     if (refused.ok()) {
       const absl::Time deadline = std::min(call.deadline, now + options_.max_wait);
-      wanted_[call.model].waiters.push_back({deadline, call.cancellation, std::exchange(resume, nullptr)});
+      wanted_[call.model].waiters.push_back(
+          {call.client, deadline, call.cancellation, std::exchange(resume, nullptr)});
       ++waiting_;
     }
   }
@@ -132,6 +197,14 @@ void LoadQueue::Await(const CallHead& call, Resume resume) {
   // is wanted again after a while, and its requests until then cost the thread that loads nothing.
   if (is_wanted) ordered_();
   if (resume != nullptr) std::move(resume)(std::move(refused));
+}
+
+void LoadQueue::Want(const CallHead& call) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!Note(call, clock_->Now()).ok()) return;
+  }
+  ordered_();
 }
 
 std::optional<std::string> LoadQueue::MostWanted() const {
@@ -204,7 +277,7 @@ void LoadQueue::Loaded(const std::string& model, absl::Duration took) {
   // The resumed requests' passes must not run on this thread: they would delay other requests and the next
   // load.
   const LimitInlinePasses limit(InlinePasses::kNone);
-  for (Waiter& waiter : waiters) std::move(waiter.resume)(absl::OkStatus());
+  for (Waiter& waiter : waiters) ResumeOne(std::move(waiter.resume), absl::OkStatus());
 }
 
 void LoadQueue::Failed(const std::string& model, const absl::Status& why) {
@@ -221,7 +294,7 @@ void LoadQueue::Failed(const std::string& model, const absl::Status& why) {
   const absl::Status failed =
       Hinted(absl::UnavailableError(absl::StrCat("model '", model, "' could not be loaded: ", why.message())),
              pause);
-  for (Waiter& waiter : waiters) std::move(waiter.resume)(failed);
+  for (Waiter& waiter : waiters) ResumeOne(std::move(waiter.resume), failed);
 }
 
 void LoadQueue::Forget(const std::string& model, const absl::Status& why) {
@@ -232,7 +305,7 @@ void LoadQueue::Forget(const std::string& model, const absl::Status& why) {
     last_.erase(model);
     waiters = Take(model);
   }
-  for (Waiter& waiter : waiters) std::move(waiter.resume)(why);
+  for (Waiter& waiter : waiters) ResumeOne(std::move(waiter.resume), why);
 }
 
 void LoadQueue::Sweep() {
@@ -263,7 +336,7 @@ void LoadQueue::Sweep() {
              running_.count(entry.first) == 0;
     });
   }
-  for (auto& [waiter, why] : ended) std::move(waiter.resume)(std::move(why));
+  for (auto& [waiter, why] : ended) ResumeOne(std::move(waiter.resume), std::move(why));
 }
 
 void LoadQueue::Close(const absl::Status& why) {
@@ -277,7 +350,7 @@ void LoadQueue::Close(const absl::Status& why) {
     wanted_.clear();
     waiting_ = 0;
   }
-  for (Waiter& waiter : waiters) std::move(waiter.resume)(why);
+  for (Waiter& waiter : waiters) ResumeOne(std::move(waiter.resume), why);
 }
 
 size_t LoadQueue::waiting() const {

@@ -23,7 +23,8 @@
 namespace saccade::server {
 
 struct LoadQueueOptions {
-  // Maximum number of requests that wait for one model, and for all.
+  // Maximum number of requests that wait for one model, and for all. Beside other clients, one has at most
+  // half of these places.
   size_t max_waiting_per_model = 256;
   size_t max_waiting = 4096;
   // The longest that a request waits, whatever its deadline is.
@@ -32,7 +33,8 @@ struct LoadQueueOptions {
   size_t max_loads = 1;
 };
 
-// Thread-safe. Calls `Resume` without holding the lock.
+// Thread-safe. Calls `Resume` without holding the lock. An exception of a `Resume` is logged, and the others
+// are called all the same.
 class LoadQueue {
  public:
   using Resume = absl::AnyInvocable<void(absl::Status) &&>;
@@ -44,9 +46,11 @@ class LoadQueue {
   // returns: with OK once the model was loaded, or with the error that answers the request:
   //   UNAVAILABLE         with a retry hint: the model's last load failed a moment ago, or the load is not
   //                       expected to end before the request's deadline; the model is loaded nevertheless
-  //   RESOURCE_EXHAUSTED  too many requests wait
+  //   RESOURCE_EXHAUSTED  too many requests wait, or too many of this client while others ask for models
   //   DEADLINE_EXCEEDED, CANCELLED  while it waited
   void Await(const CallHead& call, Resume resume);
+  // Orders the model like Await(), for a request that does not wait for it.
+  void Want(const CallHead& call);
 
   // The model that most clients have asked for since it was ordered, however many requests each has sent; of
   // several such models one that requests wait for, and of these the one that was ordered first. Models whose
@@ -81,6 +85,7 @@ class LoadQueue {
 
  private:
   struct Waiter {
+    std::string client;
     absl::Time deadline;
     std::shared_ptr<Cancellation> cancellation;
     Resume resume;
@@ -113,7 +118,14 @@ class LoadQueue {
     bool alone = false;
   };
 
-  absl::Status Check(const CallHead& call, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Enters the model in `wanted_`. UNAVAILABLE if it is not to be loaded now.
+  absl::Status Note(const CallHead& call, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a request may wait for its model, which is in `wanted_`.
+  absl::Status Check(const CallHead& call, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // RESOURCE_EXHAUSTED if other clients ask for models too, and this one has half of the places.
+  absl::Status CheckShare(const CallHead& call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether another client has asked for the model since it was ordered.
+  static bool HasCompany(const Wanted& wanted, const std::string& client);
   static bool IsBefore(const Wanted& a, const Wanted& b);
   // What the model's load is expected to be: like its last one, or else like those of other models.
   Load ExpectedLoad(const std::string& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,6 +1,7 @@
 #include "server/catalog/load_queue.h"
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,6 +113,75 @@ TEST_F(LoadQueueTest, TheNumberOfRequestsThatWaitIsBounded) {
     EXPECT_TRUE(RetryAfter(refused).has_value());
   }
   EXPECT_EQ(queue_.waiting(), 3);
+}
+
+// Four requests may wait for a model, and six in all.
+TEST_F(LoadQueueTest, BesideOthersAClientHasHalfOfThePlaces) {
+  LoadQueue queue({.max_waiting_per_model = 4, .max_waiting = 6}, &clock_, [] {});
+  const auto ask = [&](const std::string& model, const std::string& client) {
+    const size_t ended = ended_.size();
+    queue.Await(Call(model, absl::InfiniteDuration(), client), Resume());
+    return ended_.size() > ended ? ended_.back().code() : absl::StatusCode::kOk;
+  };
+  EXPECT_EQ(ask("a", "token:1"), absl::StatusCode::kOk);
+  EXPECT_EQ(ask("a", "token:2"), absl::StatusCode::kOk);
+  EXPECT_EQ(ask("a", "token:1"), absl::StatusCode::kOk);
+  EXPECT_EQ(ask("a", "token:1"), absl::StatusCode::kResourceExhausted) << "it has half for this model";
+  EXPECT_THAT(std::string(ended_.back().message()), HasSubstr("2 requests of the client wait for model 'a'"));
+  EXPECT_TRUE(RetryAfter(ended_.back()).has_value());
+  EXPECT_EQ(ask("b", "token:1"), absl::StatusCode::kOk);
+  EXPECT_EQ(ask("c", "token:1"), absl::StatusCode::kResourceExhausted) << "it has half of all";
+  EXPECT_EQ(ask("a", "token:2"), absl::StatusCode::kOk);
+  EXPECT_EQ(queue.waiting(), 5);
+}
+
+TEST_F(LoadQueueTest, AClientThatIsAloneHasAllPlaces) {
+  for (int i = 0; i < 2; ++i) queue_.Await(Call("a"), Resume());
+  queue_.Await(Call("b"), Resume());
+  EXPECT_TRUE(ended_.empty());
+  EXPECT_EQ(queue_.waiting(), 3);
+}
+
+TEST_F(LoadQueueTest, ARequestThatDoesNotWaitTakesNoPlace) {
+  queue_.Want(Call("a"));
+  queue_.Await(Call("b"), Resume());
+  queue_.Want(Call("a", absl::InfiniteDuration(), "ipv4:10.0.0.8"));
+  EXPECT_EQ(queue_.MostWanted(), "a") << "two clients have asked for it";
+  EXPECT_EQ(ordered_, 3);
+  EXPECT_EQ(queue_.waiting(), 1);
+  queue_.Failed("a", absl::InternalError("it failed"));
+  queue_.Want(Call("a"));
+  EXPECT_EQ(queue_.MostWanted(), "b") << "it is not loaded again at once";
+  EXPECT_EQ(ordered_, 3);
+}
+
+// What ends the wait of several requests, one of which throws.
+TEST_F(LoadQueueTest, ARequestThatThrowsKeepsNoOtherWaiting) {
+  LoadQueue queue({}, &clock_, [] {});
+  const auto wait = [&] {
+    ended_.clear();
+    queue.Await(Call("a"), Resume());
+    queue.Await(Call("a"), [](const absl::Status&) { throw std::runtime_error("no memory"); });
+    queue.Await(Call("a"), Resume());
+    ASSERT_EQ(queue.waiting(), 3);
+  };
+  wait();
+  queue.Loaded("a", absl::Seconds(1));
+  EXPECT_EQ(ended_.size(), 2);
+  wait();
+  queue.Failed("a", absl::InternalError("it failed"));
+  EXPECT_EQ(ended_.size(), 2);
+  queue.Forget("a", absl::UnavailableError("unloaded"));
+  wait();
+  queue.Forget("a", absl::UnavailableError("unloaded"));
+  EXPECT_EQ(ended_.size(), 2);
+  wait();
+  clock_.Advance(absl::Minutes(1));
+  queue.Sweep();
+  EXPECT_EQ(ended_.size(), 2);
+  wait();
+  queue.Close(absl::UnavailableError("the end"));
+  EXPECT_EQ(ended_.size(), 2);
 }
 
 TEST_F(LoadQueueTest, ARequestThatWouldBeLateIsRejectedAndItsModelIsLoaded) {

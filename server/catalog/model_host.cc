@@ -21,6 +21,8 @@ using State = ModelSnapshot::State;
 
 // Nesting depth of ensembles down to which their parts' use counts as theirs.
 constexpr int kMaxDepthOfUse = 8;
+// Owners of the handle of a version that no request holds: Held and the table.
+constexpr int64_t kIdleOwners = 2;
 // Passes on a GPU at the same time: the second uses what the first leaves idle. Those of different models
 // are on different streams; those of one model's instances are computed one after the other, but one is
 // prepared while the other is computed.
@@ -445,8 +447,11 @@ absl::Time ModelHost::LastUsed(const std::string& name, int depth) const {
   const auto model = hosted_.find(name);
   if (model == hosted_.end()) return absl::InfinitePast();
   absl::Time last = absl::InfinitePast();
-  for (const auto& [number, version] : model->second.versions)
-    last = std::max(last, version.loaded->model->last_used());
+  for (const auto& [number, version] : model->second.versions) {
+    const Held& loaded = *version.loaded;
+    if (loaded.handle.use_count() > kIdleOwners) loaded.model->NoteUse();
+    last = std::max(last, loaded.model->last_used());
+  }
   // Ensembles that were changed may form a cycle.
   if (depth > kMaxDepthOfUse) return last;
   for (const std::string& part : model->second.parts) last = std::max(last, LastUsed(part, depth + 1));
@@ -470,13 +475,19 @@ absl::Duration ModelHost::LoadTimeOf(const std::string& name) const {
   return time;
 }
 
-int64_t ModelHost::MemoryInUse() const {
+int64_t ModelHost::MemoryHosted() const {
   int64_t bytes = 0;
   for (const auto& [name, model] : hosted_) bytes += MemoryOf(name);
   return bytes;
 }
 
-void ModelHost::FreeUnused() {
+int64_t ModelHost::MemoryLeaving() const {
+  int64_t bytes = 0;
+  for (const Leaving& leaving : leaving_) bytes += leaving.loaded->model->memory_bytes();
+  return bytes;
+}
+
+bool ModelHost::FreeUnused() {
   std::vector<Leaving> unused;
   for (auto it = leaving_.begin(); it != leaving_.end();) {
     if (it->loaded->unused->load()) {
@@ -487,6 +498,7 @@ void ModelHost::FreeUnused() {
     }
   }
   for (Leaving& left : unused) Free(std::move(left));
+  return !unused.empty();
 }
 
 void ModelHost::Free(Leaving left) {

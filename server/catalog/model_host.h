@@ -130,16 +130,22 @@ class ModelHost {
   // table, unavailable for that reason.
   void Dismiss(const std::string& name, std::optional<std::string> listed_as, absl::Time deadline, Done done);
 
-  // When a pass of the model, or for an ensemble of one of its parts, last began.
+  // When the model, or for an ensemble one of its parts, was last used (ServedModel::last_used). A model that
+  // a request holds, because it is decoded, waits or is computed, is used now.
   absl::Time LastUsed(const std::string& name, int depth = 0) const;
   // How long the loads of its versions took, together.
   absl::Duration LoadTimeOf(const std::string& name) const;
-  // Memory that the model holds, and all models together, without those that are dismissed.
+  // Memory that the hosted versions of the model hold.
   int64_t MemoryOf(const std::string& name) const;
-  int64_t MemoryInUse() const;
+  // Memory that all models hold, with MemoryLeaving().
+  int64_t MemoryInUse() const { return MemoryHosted() + MemoryLeaving(); }
+  int64_t MemoryHosted() const;
+  // Memory of versions that were dismissed or replaced and that requests still use. It is freed once these
+  // have ended.
+  int64_t MemoryLeaving() const;
 
-  // Frees dismissed models that are no longer used.
-  void FreeUnused();
+  // Frees dismissed models that are no longer used. Returns whether there were any.
+  bool FreeUnused();
   // Calls `done` of the dismissals whose deadline has passed.
   void ReportLate(absl::Time now);
   // The earliest deadline of a pending dismissal; InfiniteFuture if there is none.

@@ -260,7 +260,7 @@ TEST_F(ModelHostTest, NothingIsLoadedAheadWhileTheDaemonEnds) {
 TEST_F(ModelHostTest, AVersionIsReplacedByOneWithTheThreadsThatAreBetter) {
   Start(0);
   const Files files = Read("first");
-  const auto before = table_.FindReady("first", 0);
+  auto before = table_.FindReady("first", 0);
   ASSERT_TRUE(before.ok());
   ModelHost::ThreadTrial trial = Measured();
   EXPECT_FALSE(host_->TryThreads(files.stamp, &trial)) << "nothing is left to be done";
@@ -271,6 +271,12 @@ TEST_F(ModelHostTest, AVersionIsReplacedByOneWithTheThreadsThatAreBetter) {
   EXPECT_TRUE((*before)->CheckReady().ok()) << "requests that have found it go on";
   EXPECT_EQ((*after)->Timing()->threads, 1);
   EXPECT_EQ((*after)->Timing()->instances, 2);
+  EXPECT_EQ(host_->MemoryHosted(), 20 * kMiB);
+  EXPECT_EQ(host_->MemoryLeaving(), 20 * kMiB);
+  EXPECT_EQ(host_->MemoryInUse(), 40 * kMiB) << "two copies are in memory";
+  EXPECT_FALSE(host_->FreeUnused());
+  before->reset();
+  EXPECT_TRUE(host_->FreeUnused());
   EXPECT_EQ(host_->MemoryInUse(), 20 * kMiB);
   ASSERT_TRUE(Apply(files).ok());
   EXPECT_EQ(*table_.FindReady("first", 0), *after) << "the files are those that it was loaded from";

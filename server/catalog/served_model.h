@@ -254,7 +254,10 @@ class ServedModel final : public ReadyModel {
   // ServedModelOptions::pinned_to.
   const std::shared_ptr<const CoreRange>& pinned_to() const { return options_.pinned_to; }
 
-  // When the last pass began; the time of loading if there was none.
+  // Notes that the model is used now, by a request that needs no pass. Any thread.
+  void NoteUse() { last_used_.store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed); }
+  // When the model was last used: when a pass began or reported progress, or NoteUse() was called; the time
+  // of loading if there was none.
   absl::Time last_used() const { return absl::FromUnixNanos(last_used_.load(std::memory_order_relaxed)); }
   // Empty unless the model is one of our own networks. REQUIRES: Load() returned.
   const std::optional<PrecisionChoice>& precision() const { return precision_; }

@@ -68,8 +68,7 @@ absl::Status Pipeline::CheckAdmission(const Request& request, int64_t bytes) {
   auto model = Find(request);
   if (!model.ok()) {
     // The caller does not wait, but its next attempt finds the model loaded.
-    ModelFinder::Resume ignored = [](const absl::Status&) {};
-    if (absl::IsUnavailable(model.status())) deps_.models->AwaitModel(request, ignored);
+    if (absl::IsUnavailable(model.status())) deps_.models->WantModel(request);
     return model.status();
   }
   absl::Status status = request.accepts ? request.accepts((*model)->description()) : absl::OkStatus();
@@ -97,7 +96,8 @@ void Pipeline::Predict(Request request, PredictDone done) {
     if (!loaded.ok()) return go_on(std::move(loaded));
     go_on(FindAllowed(waiting->request));
   };
-  if (!deps_.models->AwaitModel(waiting->request, resume)) go_on(std::move(found));
+  // The model may have become ready meanwhile.
+  if (!deps_.models->AwaitModel(waiting->request, resume)) go_on(FindAllowed(waiting->request));
 }
 
 void Pipeline::PredictOn(absl::StatusOr<std::shared_ptr<ReadyModel>> found, Request request, PredictDone done,

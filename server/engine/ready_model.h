@@ -90,8 +90,12 @@ class ModelFinder {
   using Resume = absl::AnyInvocable<void(absl::Status) &&>;
   // For a request whose model FindModel() did not find ready: if requests load that model, takes `resume`,
   // calls it once the model was loaded, possibly before this returns, and returns true. Otherwise returns
-  // false: FindModel()'s error is final. Does not block.
+  // false, also if the model has become ready since: FindModel() then finds it, or its error is final. Does
+  // not block.
   virtual bool AwaitModel(const CallHead& /*call*/, Resume& /*resume*/) const { return false; }
+  // For a request whose model FindModel() did not find ready and that does not wait: if requests load that
+  // model, it is loaded for the next ones. Does not block.
+  virtual void WantModel(const CallHead& /*call*/) const {}
 };
 
 }  // namespace saccade::server

@@ -117,6 +117,8 @@ void CachedInference::Try(const std::shared_ptr<Call>& call, bool may_join) {
   call->looked += clock->Now() - start;
   if (cut) {
     if (!cut->ok()) return call->Fail(cut->status());
+    // No pass tells that the model is used.
+    call->model->NoteUse();
     call->model->cache_metrics()->RecordHit(call->looked);
     if (call->joined) call->model->cache_metrics()->RecordJoined();
     kept->outputs = **std::move(cut);

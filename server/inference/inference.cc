@@ -170,7 +170,8 @@ void Inference::Infer(TensorCall call, TensorDone done) {
     if (!loaded.ok()) return go_on(std::move(loaded));
     go_on(find(waiting->first));
   };
-  if (!catalog_->AwaitModel(waiting->first, resume)) go_on(std::move(model));
+  // The model may have become ready meanwhile.
+  if (!catalog_->AwaitModel(waiting->first, resume)) go_on(find(waiting->first));
 }
 
 void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, TensorCall call,

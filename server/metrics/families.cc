@@ -103,8 +103,10 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry, const Buckets& 
       inflight_decoded_bytes(registry, "saccade_inflight_decoded_bytes",
                              "Bytes of the decoded pictures and network inputs of the requests in flight."),
       models(registry, "saccade_models", "Known models, by whether a version of them is served."),
-      model_memory(registry, "saccade_model_memory_bytes",
-                   "Memory that the loaded models hold on the CPU, as measured while they were loaded."),
+      model_memory(
+          registry, "saccade_model_memory_bytes",
+          "Memory that the models hold on the CPU, as measured while they were loaded, also of those "
+          "that were unloaded or replaced and are still in use."),
       load_waiting(registry, "saccade_load_waiting_requests",
                    "Requests that wait for their model to be loaded."),
       loads(registry, "saccade_model_loads_total", "Versions of models that were loaded or failed to load."),

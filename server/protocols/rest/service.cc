@@ -223,7 +223,8 @@ void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpRe
   ModelFinder::Resume resume = [this, call](absl::Status loaded) {
     Infer(call, loaded.ok() ? Read(*call->request) : absl::StatusOr<RestCall>(std::move(loaded)));
   };
-  if (!deps_.pipeline->deps().models->AwaitModel(head, resume)) Infer(call, std::move(read));
+  // The model may have become ready meanwhile.
+  if (!deps_.pipeline->deps().models->AwaitModel(head, resume)) Infer(call, Read(*call->request));
 }
 
 void RestService::Infer(const std::shared_ptr<InferCall>& call, absl::StatusOr<RestCall> read) const {

@@ -189,7 +189,8 @@ void VisionRest::PredictFile(std::shared_ptr<const HttpRequest> request, const H
   };
   if (absl::Status allowed = options_.pipeline->CheckModel(head); !allowed.ok())
     return Predict(call, std::move(allowed));
-  if (!options_.catalog->AwaitModel(head, resume)) Predict(call, std::move(read));
+  // The model may have become ready meanwhile.
+  if (!options_.catalog->AwaitModel(head, resume)) Predict(call, ReadFile(*call));
 }
 
 HttpResponse VisionRest::Models(const HttpRequest& request) {

@@ -524,8 +524,12 @@ void PredictVision(Pipeline* pipeline, const Catalog* catalog, Request request, 
     const FoundModel loaded = catalog->FindReady(waiting->request.model, waiting->request.version);
     PredictOn(pipeline, *catalog, loaded, std::move(waiting->request), call, std::move(waiting->done));
   };
-  // If it was not loaded, the pipeline finds that out, and counts it.
-  ModelFinder::Resume resume = [go_on](const absl::Status&) { go_on(); };
+  ModelFinder::Resume resume = [pipeline, waiting, go_on](const absl::Status& loaded) {
+    if (loaded.ok()) return go_on();
+    // The pipeline would wait for the model once more.
+    pipeline->CountNotFound(waiting->request.protocol, loaded);
+    std::move(waiting->done)(loaded);
+  };
   if (!catalog->AwaitModel(waiting->request, resume)) go_on();
 }
 
