@@ -18,16 +18,6 @@ struct BucketLoad {
   double rate = 0;
 };
 
-// The largest batch that can gather and be computed within the bucket's patience.
-int64_t GatheredInTime(const BucketLoad& load, int64_t max_batch_size) {
-  const LatencyModel& latency = load.bucket->latency;
-  int64_t size = 1;
-  while (size < max_batch_size &&
-         latency.Upper(size + 1) + Nanos(static_cast<double>(size + 1) / load.rate) <= load.bucket->patience)
-    ++size;
-  return size;
-}
-
 }  // namespace
 
 Nanos RateMemory(const Bucket& bucket) {
@@ -69,7 +59,9 @@ int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double sha
     BatchTarget& target = load.bucket->targets[level];
     target.overloaded = load.rate > 0 && needed > kMinOverload * instances;
     if (saturated && load.rate > 0) {
-      target.size = std::max(target.largest, GatheredInTime(load, max_batch_size));
+      const auto upper = [&](int64_t size) { return load.bucket->latency.Upper(size); };
+      target.size =
+          std::max(target.largest, GatheredInTime(upper, load.rate, load.bucket->patience, max_batch_size));
     } else {
       const double size =
           std::sqrt(load.rate * load.bucket->latency.fixed().count()) * starting / std::max(spare, 1e-9);

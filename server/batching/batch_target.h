@@ -6,12 +6,23 @@
 #include <vector>
 
 #include "server/batching/bucket.h"
+#include "server/batching/largest_fitting.h"
 #include "server/batching/nanos.h"
 
 namespace saccade::server {
 
 // Time constant of the bucket's arrival rate.
 Nanos RateMemory(const Bucket& bucket);
+
+// Returns the largest batch, from 1 to `max_batch_size`, that can gather and be computed within `patience`,
+// if `rate` items arrive per nanosecond. `upper` returns the longest time of a pass by its size. REQUIRES:
+// rate > 0, and `upper` never decreases with the size.
+template <typename Upper>
+int64_t GatheredInTime(const Upper& upper, double rate, Nanos patience, int64_t max_batch_size) {
+  return LargestFitting(/*least=*/1, max_batch_size, [&](int64_t size) {
+    return upper(size) + Nanos(static_cast<double>(size) / rate) <= patience;
+  });
+}
 
 // Sets the target of a priority level in every bucket. `share`, 0 to 1, is the share of the load that this
 // level and the levels before it have. `instances` is the number of passes that run concurrently, possibly a

@@ -1,5 +1,6 @@
 #include "server/batching/batch_target.h"
 
+#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -93,6 +94,44 @@ TEST_F(BatchTargetTest, BatchesThatAreSlowOnlyWhenLargeAreKeptSmall) {
   EXPECT_EQ(bucket_.targets[0].largest, 4);
   EXPECT_EQ(bucket_.targets[0].size, 4);
   EXPECT_FALSE(bucket_.targets[0].overloaded);
+}
+
+// Models with plateaus, where larger sizes are quicker, and with doubts.
+TEST(GatheredInTimeTest, IsTheSizeThatTryingOneAfterTheOtherFinds) {
+  std::mt19937_64 random(1);  // NOLINT(bugprone-random-generator-seed)
+  const auto any = [&](int64_t min, int64_t max) {
+    return std::uniform_int_distribution<int64_t>(min, max)(random);
+  };
+  for (int round = 0; round < 300; ++round) {
+    const int64_t max = any(1, 200);
+    LatencyModel model(max);
+    for (int64_t pass = any(1, 30); pass > 0; --pass) {
+      model.Learn(any(1, max), Nanos(static_cast<double>(any(1, 50))));
+      if (any(0, 9) == 0) model.Doubt(Nanos(static_cast<double>(any(1, 50))));
+    }
+    const auto upper = [&](int64_t size) { return model.Upper(size); };
+    const double rate = 1 / static_cast<double>(any(1, 20));
+    const int64_t just = any(1, max);
+    for (const Nanos patience :
+         {Nanos(static_cast<double>(any(0, 4000))), upper(just) + Nanos(static_cast<double>(just) / rate)}) {
+      int64_t size = 1;
+      while (size < max && upper(size + 1) + Nanos(static_cast<double>(size + 1) / rate) <= patience) ++size;
+      EXPECT_EQ(GatheredInTime(upper, rate, patience, max), size) << "in round " << round;
+    }
+  }
+}
+
+TEST(GatheredInTimeTest, TriesFewOfManySizes) {
+  constexpr int64_t kMany = 65536;
+  for (const int64_t fits : {int64_t{1}, int64_t{2}, int64_t{1000}, kMany}) {
+    int64_t tried = 0;
+    const auto upper = [&](int64_t size) {
+      ++tried;
+      return Nanos(size <= fits ? 1 : 1e9);
+    };
+    EXPECT_EQ(GatheredInTime(upper, /*rate=*/1, Nanos(1e6), kMany), fits);
+    EXPECT_LE(tried, 16);
+  }
 }
 
 }  // namespace

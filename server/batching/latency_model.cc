@@ -1,8 +1,11 @@
 #include "server/batching/latency_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
+
+#include "server/batching/largest_fitting.h"
 
 namespace saccade::server {
 namespace {
@@ -26,9 +29,7 @@ constexpr double kMaxSlowdown = 2.5;
 }  // namespace
 
 LatencyModel::LatencyModel(int64_t max_size)
-    : mean_(max_size + 1),
-      relative_variance_(kGuessedDeviation * kGuessedDeviation),
-      margin_(1 + 3 * kGuessedDeviation) {
+    : relative_variance_(kGuessedDeviation * kGuessedDeviation), margin_(1 + 3 * kGuessedDeviation) {
   // The knots: 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
   for (int64_t size = 1; size < max_size; size *= 2) {
     knots_.push_back({.size = size});
@@ -49,7 +50,7 @@ void LatencyModel::Learn(int64_t size, Nanos took) {
 bool LatencyModel::Doubt(Nanos time) {
   // Maximum factor by which a machine can become faster.
   constexpr double kMaxSpeedup = 20;
-  if (mean_[1] / doubt_ > kMaxSpeedup * time) return false;
+  if (Mean(1) / doubt_ > kMaxSpeedup * time) return false;
   constexpr double kMeanFactor = 0.7;
   constexpr double kVarianceFactor = 0.5;
   doubt_ *= kMeanFactor;
@@ -62,7 +63,7 @@ bool LatencyModel::Doubt(Nanos time) {
 
 void LatencyModel::Draw(int64_t size, Nanos took) {
   const Neighbours knots = Around(size);
-  // Uses the knots and not mean_: since mean_ never decreases with the size, a size that is quicker than a
+  // Uses the knots and not Mean(): since Mean() never decreases with the size, a size that is quicker than a
   // smaller one would look wrong forever.
   const double ratio = std::min(took * doubt_ / (knots.mean() * scale_), kMaxSlowdown);
   if (doubt_ < 1) {
@@ -111,7 +112,7 @@ void LatencyModel::Extend(int64_t size, Nanos took) {
         knot.mean = at_from + slope * static_cast<double>(knot.size - from);
     }
   };
-  const auto max = static_cast<int64_t>(mean_.size()) - 1;
+  const int64_t max = knots_.back().size;
   if (first_ == 0) {
     // Until more is known, each additional item costs as much as one of this pass, and smaller batches take
     // as long as this one.
@@ -119,11 +120,11 @@ void LatencyModel::Extend(int64_t size, Nanos took) {
     set(size, max, took, took / static_cast<double>(size));
     first_ = last_ = size;
   } else if (size > last_) {
-    const Nanos last = mean_[last_] / scale_;
+    const Nanos last = Mean(last_) / scale_;
     set(last_, max, last, std::max(Nanos(), took - last) / static_cast<double>(size - last_));
     last_ = size;
   } else {
-    const Nanos first = mean_[first_] / scale_;
+    const Nanos first = Mean(first_) / scale_;
     const Nanos slope = std::max(Nanos(), first - took) / static_cast<double>(first_ - size);
     if (first_ == last_) set(last_, max, first, slope);
     set(1, size, took, Nanos());
@@ -133,28 +134,39 @@ void LatencyModel::Extend(int64_t size, Nanos took) {
 }
 
 void LatencyModel::Fill() {
+  knots_.front().floor = knots_.front().mean * scale_;
   for (size_t i = 0; i + 1 < knots_.size(); ++i) {
-    const Knot& low = knots_[i];
-    const Knot& high = knots_[i + 1];
-    const Nanos step = (high.mean - low.mean) / static_cast<double>(high.size - low.size);
-    for (int64_t size = low.size; size < high.size; ++size)
-      mean_[size] = low.mean + step * static_cast<double>(size - low.size);
+    Knot& low = knots_[i];
+    Knot& high = knots_[i + 1];
+    low.step = (high.mean - low.mean) / static_cast<double>(high.size - low.size);
+    // A larger size never takes less, even if single passes suggest it.
+    high.floor = std::max(high.mean * scale_, Between(low, high.size - 1));
   }
-  mean_[knots_.back().size] = knots_.back().mean;
-  // Make mean_ monotonic: a larger size never takes less, even if single passes suggest it.
-  for (size_t size = 1; size < mean_.size(); ++size)
-    mean_[size] = std::max(mean_[size] * scale_, mean_[size - 1]);
-  const auto max = static_cast<int64_t>(mean_.size()) - 1;
-  each_ = max == 1 ? mean_[1] : std::max(Nanos(), mean_[max] - mean_[1]) / static_cast<double>(max - 1);
-  fixed_ = std::max(Nanos(), mean_[1] - each_);
+  const int64_t max = knots_.back().size;
+  each_ = max == 1 ? Mean(1) : std::max(Nanos(), Mean(max) - Mean(1)) / static_cast<double>(max - 1);
+  fixed_ = std::max(Nanos(), Mean(1) - each_);
 }
+
+const LatencyModel::Knot& LatencyModel::Below(int64_t size) const {
+  if (size >= knots_.back().size) return knots_.back();
+  if (size <= 1) return knots_.front();
+  // Apart from the maximum size, the knots are 1, and the powers of two with their halves more.
+  const size_t power = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(size))) - 1;
+  const bool half_more = ((size >> (power - 1)) & 1) != 0;
+  return knots_[std::min(2 * power - 1 + (half_more ? 1U : 0U), knots_.size() - 1)];
+}
+
+Nanos LatencyModel::Between(const Knot& below, int64_t size) const {
+  return std::max(below.floor, (below.mean + below.step * static_cast<double>(size - below.size)) * scale_);
+}
+
+Nanos LatencyModel::Mean(int64_t size) const { return Between(Below(size), size); }
 
 double LatencyModel::deviation() const { return std::sqrt(relative_variance_); }
 
 int64_t LatencyModel::LargestWithin(Nanos time, int64_t max) const {
   const Nanos mean = time / margin_;
-  const auto end = mean_.begin() + max + 1;
-  return std::upper_bound(mean_.begin() + 1, end, mean) - mean_.begin() - 1;
+  return LargestFitting(/*least=*/0, max, [&](int64_t size) { return Mean(size) <= mean; });
 }
 
 }  // namespace saccade::server

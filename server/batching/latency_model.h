@@ -10,7 +10,8 @@
 namespace saccade::server {
 
 // A piecewise linear function through a few sizes, the knots. Each pass moves the knots next to its size, so
-// it also informs neighbouring sizes, and a single quick pass does not make its size look cheap.
+// it also informs neighbouring sizes, and a single quick pass does not make its size look cheap. Its memory,
+// and the time of each call, grow with the logarithm of the maximum size, because every bucket has a model.
 // Not thread-safe.
 class LatencyModel {
  public:
@@ -31,10 +32,10 @@ class LatencyModel {
   // Standard deviation of a pass's time relative to the mean of its size.
   double deviation() const;
 
-  // 0 while no pass is known.
-  Nanos Mean(int64_t size) const { return mean_[size]; }
+  // Never decreases with the size. 0 while no pass is known. REQUIRES: 1 <= size <= max_size.
+  Nanos Mean(int64_t size) const;
   // An upper bound that few passes exceed: the mean plus three standard deviations.
-  Nanos Upper(int64_t size) const { return mean_[size] * margin_; }
+  Nanos Upper(int64_t size) const { return Mean(size) * margin_; }
 
   // The largest size up to `max` whose Upper is at most `time`; 0 if there is none.
   int64_t LargestWithin(Nanos time, int64_t max) const;
@@ -49,6 +50,10 @@ class LatencyModel {
     Nanos mean = {};
     // Number of measured passes, weighted by how near they were.
     double passes = 0;
+    // What Fill() computes: by how much `mean` grows for each item up to the next knot, and Mean() at this
+    // size.
+    Nanos step = {};
+    Nanos floor = {};
   };
 
   // The knots on both sides of a size (possibly the same knot), and how near the size is to the upper one,
@@ -67,14 +72,17 @@ class LatencyModel {
   void Move(const Neighbours& knots, double factor);
   void Draw(int64_t size, Nanos took);
   void Extend(int64_t size, Nanos took);
+  // Computes everything that depends on the knots and on `scale_`.
   void Fill();
+  // The last knot whose size is at most `size`.
+  const Knot& Below(int64_t size) const;
+  // The mean between `below` and the next knot.
+  Nanos Between(const Knot& below, int64_t size) const;
 
   // Ascending, from size 1 to the maximum size.
   std::vector<Knot> knots_;
   // Current speed of the machine relative to the knots: one factor for all sizes.
   double scale_ = 1;
-  // Mean time by size, including `scale_`; never decreases with the size.
-  std::vector<Nanos> mean_;
   // The smallest and the largest size of a measured pass; 0 if there was none.
   int64_t first_ = 0;
   int64_t last_ = 0;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace saccade::server {
 namespace {
 
@@ -122,6 +125,44 @@ TEST(LatencyModelTest, OtherSizesStayWhereTheyWereHoweverLongOneIsComputed) {
   }
   EXPECT_NEAR(model.Mean(1).count(), 10, 1.5);
   EXPECT_NEAR(model.Mean(8).count(), 24, 3);
+}
+
+TEST(LatencyModelTest, ALargerSizeNeverTakesLess) {
+  std::mt19937_64 random(1);  // NOLINT(bugprone-random-generator-seed)
+  const auto any = [&](int64_t min, int64_t max) {
+    return std::uniform_int_distribution<int64_t>(min, max)(random);
+  };
+  for (int64_t max = 1; max <= 130; ++max) {
+    LatencyModel model(max);
+    for (int pass = 0; pass < 40; ++pass) {
+      model.Learn(any(1, max), Nanos(static_cast<double>(any(1, 50))));
+      if (any(0, 9) == 0) model.Doubt(Nanos(static_cast<double>(any(1, 50))));
+      const Nanos time(static_cast<double>(any(0, 60)));
+      int64_t within = 0;
+      for (int64_t size = 1; size <= max; ++size) {
+        EXPECT_GT(model.Mean(size), Nanos());
+        EXPECT_GE(model.Mean(size), model.Mean(std::max<int64_t>(1, size - 1))) << size << " of " << max;
+        if (model.Upper(size) <= time) within = size;
+      }
+      // LargestWithin() divides, so it may round otherwise than Upper().
+      const int64_t found = model.LargestWithin(time, max);
+      if (found != within) {
+        EXPECT_NEAR(model.Upper(std::max(found, within)).count(), time.count(), 1e-9) << "of " << max;
+      }
+    }
+  }
+}
+
+// All passes take 10 ns for each item, which each size has to show, whichever knots are around it.
+TEST(LatencyModelTest, EachSizeLiesBetweenItsOwnKnots) {
+  for (int64_t max = 1; max <= 130; ++max) {
+    LatencyModel model(max);
+    model.Learn(1, Nanos(10));
+    model.Learn(max, Nanos(10 * static_cast<double>(max)));
+    for (int64_t size = 1; size <= max; ++size) {
+      EXPECT_NEAR(model.Mean(size).count(), 10 * static_cast<double>(size), 1e-9) << size << " of " << max;
+    }
+  }
 }
 
 }  // namespace

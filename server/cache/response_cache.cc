@@ -119,30 +119,52 @@ void CachedAnswers::Keep(const CacheKey& key, const TensorAnswer& answer) {
   std::list<ResponseCache::Entries::iterator> place;
   place.push_front(made.begin());
   made.front().of_model = place.begin();
-  ResponseCache::Entries dropped;
+  for (;;) {
+    // Destroyed without the lock.
+    ResponseCache::Entries dropped;
+    if (TryKeep(made, place, dropped)) return;
+    cache_.BetweenHolds();
+  }
+}
+
+bool CachedAnswers::TryKeep(ResponseCache::Entries& made, std::list<ResponseCache::Entries::iterator>& place,
+                            ResponseCache::Entries& dropped) {
+  const CacheKey& key = made.front().key;
+  const int64_t bytes = made.front().bytes;
   absl::MutexLock lock(&cache_.mutex_);
-  if (closed_) return;
+  if (closed_) return true;
   if (const auto present = by_key_.find(key); present != by_key_.end()) {
     // If equal requests were computed concurrently, the first answer is kept.
-    if (present->second->answer->outputs.size() >= answer.outputs.size()) return;
+    if (present->second->answer->outputs.size() >= made.front().answer->outputs.size()) return true;
     cache_.Drop(present->second, dropped);
   }
-  while (bytes > max_bytes_ - bytes_) cache_.Drop(order_.back(), dropped);
-  while (bytes > cache_.max_bytes_ - cache_.bytes_) {
+  const auto may_drop = [&] { return dropped.size() < ResponseCache::kMaxDrops; };
+  while (bytes > max_bytes_ - bytes_ && may_drop()) cache_.Drop(order_.back(), dropped);
+  while (bytes > cache_.max_bytes_ - cache_.bytes_ && may_drop()) {
     cache_.Drop(std::prev(cache_.entries_.end()), dropped);
   }
+  if (bytes > max_bytes_ - bytes_ || bytes > cache_.max_bytes_ - cache_.bytes_) return false;
   by_key_.emplace(key, made.begin());
   cache_.entries_.splice(cache_.entries_.begin(), made);
   order_.splice(order_.begin(), place);
   bytes_ += bytes;
   cache_.bytes_ += bytes;
+  return true;
 }
 
 void CachedAnswers::Close() {
-  ResponseCache::Entries dropped;
-  absl::MutexLock lock(&cache_.mutex_);
-  closed_ = true;
-  while (!order_.empty()) cache_.Drop(order_.back(), dropped);
+  for (bool more = true; more;) {
+    // Destroyed without the lock.
+    ResponseCache::Entries dropped;
+    {
+      absl::MutexLock lock(&cache_.mutex_);
+      closed_ = true;
+      while (!order_.empty() && dropped.size() < ResponseCache::kMaxDrops)
+        cache_.Drop(order_.back(), dropped);
+      more = !order_.empty();
+    }
+    if (more) cache_.BetweenHolds();
+  }
 }
 
 }  // namespace saccade::server

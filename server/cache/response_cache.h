@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,7 +23,10 @@ class CachedAnswers;
 class ResponseCache {
  public:
   // `max_bytes` bounds all answers together, including an estimate of the bookkeeping per entry.
-  explicit ResponseCache(int64_t max_bytes) : max_bytes_(max_bytes) {}
+  // `between_holds` is for tests. It is called without the lock whenever a thread has released it between two
+  // parts of what it drops.
+  explicit ResponseCache(int64_t max_bytes, std::function<void()> between_holds = nullptr)
+      : max_bytes_(max_bytes), between_holds_(std::move(between_holds)) {}
   // REQUIRES: all CachedAnswers have been destroyed.
   ~ResponseCache() = default;
   ResponseCache(const ResponseCache&) = delete;
@@ -49,11 +54,19 @@ class ResponseCache {
     std::list<Entries::iterator>::iterator of_model;
   };
 
+  // Maximum number of answers that are dropped during one hold of the lock, because the network's threads
+  // wait for it.
+  static constexpr size_t kMaxDrops = 1000;
+
   // Removes the entry from all indexes and moves it to `dropped`, which the caller destroys after releasing
   // the lock.
   void Drop(Entries::iterator entry, Entries& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BetweenHolds() const {
+    if (between_holds_ != nullptr) between_holds_();
+  }
 
   const int64_t max_bytes_;
+  const std::function<void()> between_holds_;
   mutable absl::Mutex mutex_;
   // Most recently used first.
   Entries entries_ ABSL_GUARDED_BY(mutex_);
@@ -77,11 +90,17 @@ class CachedAnswers {
   void Keep(const CacheKey& key, const TensorAnswer& answer);
 
   // Drops all answers; later calls of Keep() do nothing. Called when the version is unloaded. Idempotent.
+  // Releases the lock of the cache between parts of them.
   void Close();
 
  private:
   friend class ResponseCache;
   CachedAnswers(ResponseCache* cache, int64_t max_bytes) : cache_(*cache), max_bytes_(max_bytes) {}
+
+  // Keeps the only entry of `made`, whose place is the only element of `place`, unless Keep() should do
+  // nothing. Returns false if there is no room after kMaxDrops answers were dropped.
+  bool TryKeep(ResponseCache::Entries& made, std::list<ResponseCache::Entries::iterator>& place,
+               ResponseCache::Entries& dropped);
 
   ResponseCache& cache_;
   const int64_t max_bytes_;

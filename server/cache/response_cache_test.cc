@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -154,6 +155,61 @@ TEST_F(ResponseCacheTest, AnotherModelsOldAnswersMakeRoom) {
   other->Keep(Key(1), Answer('b'));
   EXPECT_FALSE(model_->Find(Key(1)).has_value());
   EXPECT_TRUE(other->Find(Key(1)).has_value());
+}
+
+// A cache with many small answers of one model, and one of another. Its hook counts what is dropped during
+// each hold of the lock, while another thread finds the answer of the other model.
+class LargeResponseCacheTest : public ::testing::Test {
+ protected:
+  // The network's threads wait as long as it takes to drop these.
+  static constexpr int64_t kMaxDrops = 1000;
+
+  void Make(int64_t max_bytes, int count) {
+    cache_ = std::make_unique<ResponseCache>(max_bytes, [this] { LookAround(); });
+    model_ = cache_->ForModel(0);
+    other_ = cache_->ForModel(0);
+    const TensorAnswer small = Answer('a', 1);
+    for (int i = 0; i < count; ++i) model_->Keep(Key(i), small);
+    other_->Keep(Key(1), Answer('b'));
+    answers_ = cache_->answers();
+  }
+
+  void LookAround() {
+    ++looks_;
+    std::thread([this] {
+      EXPECT_TRUE(other_->Find(Key(1)).has_value());
+      const int64_t left = cache_->answers();
+      EXPECT_LE(answers_ - left, kMaxDrops);
+      answers_ = left;
+    }).join();
+  }
+
+  int64_t answers_ = 0;
+  int64_t looks_ = 0;
+  std::unique_ptr<ResponseCache> cache_;
+  std::unique_ptr<CachedAnswers> other_;
+  std::unique_ptr<CachedAnswers> model_;
+};
+
+TEST_F(LargeResponseCacheTest, OthersAreAnsweredWhileAVersionIsUnloaded) {
+  constexpr int kAnswers = 100000;
+  Make(int64_t{1} << 30, kAnswers);
+  EXPECT_EQ(answers_, kAnswers + 1);
+  model_->Close();
+  EXPECT_EQ(looks_, kAnswers / kMaxDrops - 1);
+  EXPECT_LE(answers_, kMaxDrops + 1);
+  EXPECT_EQ(cache_->answers(), 1);
+}
+
+TEST_F(LargeResponseCacheTest, OthersAreAnsweredWhileALargeAnswerTakesThePlaceOfMany) {
+  constexpr int64_t kMebibyte = 1 << 20;
+  Make(8 * kMebibyte, 10000);
+  model_->Keep(Key(-1), Answer('c', 6 * kMebibyte));
+  EXPECT_GT(looks_, 3);
+  EXPECT_TRUE(model_->Find(Key(-1)).has_value());
+  EXPECT_LE(cache_->bytes(), 8 * kMebibyte);
+  EXPECT_GT(cache_->answers(), 1);
+  answers_ = cache_->answers();
 }
 
 TEST_F(ResponseCacheTest, ManyThreadsAndModels) {
