@@ -389,7 +389,7 @@ FrontResult World::Run() {
   FrontResult result;
   const absl::Time start = loop_.Now();
   const int64_t grpc_clients = 2 + random_.Below(10);
-  const int64_t http1_clients = random_.Below(8);
+  const int64_t http1_clients = 1 + random_.Below(8);
   const absl::Time drain =
       random_.Chance(0.3) ? start + absl::Milliseconds(random_.Below(5000)) : absl::InfiniteFuture();
   for (int64_t i = 0; i < grpc_clients; ++i) AddGrpcClient();

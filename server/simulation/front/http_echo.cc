@@ -45,7 +45,7 @@ HttpResponse HttpEcho::Echo(const Request& request) {
   if (fault_ == Fault::kMixesAnswers) return {200, kContentType, std::exchange(last_, body)};
   HttpResponse response{200, kContentType};
   // A copy is charged to the ledger, the request's own bytes were.
-  if (body.size() <= kMaxSmallBody || random_.Chance(0.2)) {
+  if (static_cast<int64_t>(body.size()) <= kMaxSmallBody || random_.Chance(0.2)) {
     response.body = body;
   } else {
     response.attached = {BytePieces({request->body.data(), request->body.size()}, request->body_owner)};
