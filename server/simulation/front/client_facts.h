@@ -27,6 +27,6 @@ struct ClientFacts {
 };
 
 // Called with a description of each thing that must not be.
-using Violate = std::function<void(std::string)>;
+using OnViolation = std::function<void(std::string)>;
 
 }  // namespace saccade::server::simulation

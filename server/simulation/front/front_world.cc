@@ -369,7 +369,7 @@ void World::Drain() {
 }
 
 void World::CheckClients(FrontResult& result) {
-  const Violate violate = [this](std::string what) { Violate(std::move(what)); };
+  const OnViolation violate = [this](std::string what) { Violate(std::move(what)); };
   for (const Client& client : clients_) {
     const std::string name = CallerAt(client.address).client;
     const ClientFacts facts{.name = name,

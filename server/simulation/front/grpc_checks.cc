@@ -10,7 +10,7 @@
 namespace saccade::server::simulation {
 
 void CheckGrpc(const ScriptedPeer& peer, const ClientFacts& facts, FrontResult& result,
-               const Violate& violate) {
+               const OnViolation& violate) {
   if (!peer.is_polite()) return;
   const std::string& name = facts.name;
   const bool drained = facts.drain != absl::InfiniteFuture();

@@ -9,6 +9,6 @@ namespace saccade::server::simulation {
 
 // Checks what the client has seen, and adds it to `result`.
 void CheckGrpc(const ScriptedPeer& peer, const ClientFacts& facts, FrontResult& result,
-               const Violate& violate);
+               const OnViolation& violate);
 
 }  // namespace saccade::server::simulation

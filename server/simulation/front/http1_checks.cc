@@ -72,7 +72,8 @@ std::string Describe(const std::optional<Http1Answer>& answer) {
 // Checks one polite client.
 class PoliteChecks {
  public:
-  PoliteChecks(const Http1Peer& peer, const ClientFacts& facts, Http1Counts* counts, const Violate& violate)
+  PoliteChecks(const Http1Peer& peer, const ClientFacts& facts, Http1Counts* counts,
+               const OnViolation& violate)
       : peer_(peer), facts_(facts), counts_(*counts), violate_(violate) {}
 
   void Run() {
@@ -164,7 +165,7 @@ class PoliteChecks {
   const Http1Peer& peer_;
   const ClientFacts& facts_;
   Http1Counts& counts_;
-  const Violate& violate_;
+  const OnViolation& violate_;
   int refused_ = 0;
   int small_refused_ = 0;
   int failed_ = 0;
@@ -172,7 +173,7 @@ class PoliteChecks {
 
 // A connection on which a client stalls is ended in bounded time. Streams of gRPC-web may wait between two
 // messages for as long as they like.
-void CheckStall(const Http1Peer& peer, const ClientFacts& facts, const Violate& violate) {
+void CheckStall(const Http1Peer& peer, const ClientFacts& facts, const OnViolation& violate) {
   const bool stalls =
       peer.behaviour() == Http1Behaviour::kStallsInHead || peer.behaviour() == Http1Behaviour::kStallsInBody;
   if (!stalls || facts.now - peer.stalled_at() <= facts.patience || peer.calls().back().ended) return;
@@ -198,7 +199,7 @@ void Http1Counts::Add(const Http1Counts& more) {
 }
 
 void CheckHttp1(const Http1Peer& peer, const ClientFacts& facts, Http1Counts* counts,
-                const Violate& violate) {
+                const OnViolation& violate) {
   ++counts->clients[static_cast<size_t>(peer.behaviour())];
   for (const std::string& problem : peer.problems()) violate(absl::StrCat(facts.name, ": ", problem));
   if (peer.is_polite()) {

@@ -53,6 +53,7 @@ struct Http1Counts {
 };
 
 // Checks what the client has seen, and adds it to `counts`.
-void CheckHttp1(const Http1Peer& peer, const ClientFacts& facts, Http1Counts* counts, const Violate& violate);
+void CheckHttp1(const Http1Peer& peer, const ClientFacts& facts, Http1Counts* counts,
+                const OnViolation& violate);
 
 }  // namespace saccade::server::simulation
