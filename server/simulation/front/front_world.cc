@@ -1,6 +1,7 @@
 #include "server/simulation/front/front_world.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,8 +13,17 @@
 #include "server/grpc/grpc_handler.h"
 #include "server/grpc/unary.h"
 #include "server/http/caller.h"
+#include "server/http/head_memory.h"
+#include "server/http/http_service.h"
 #include "server/http/http_session.h"
+#include "server/net/work_pool.h"
+#include "server/simulation/front/checked_dispatcher.h"
 #include "server/simulation/front/checked_ledger.h"
+#include "server/simulation/front/client_facts.h"
+#include "server/simulation/front/grpc_checks.h"
+#include "server/simulation/front/http1_checks.h"
+#include "server/simulation/front/http1_peer.h"
+#include "server/simulation/front/http_echo.h"
 #include "server/simulation/front/scripted_peer.h"
 
 namespace saccade::server::simulation {
@@ -24,8 +34,10 @@ constexpr int64_t kMaxMessage = int64_t{320} << 10;
 // Half of the ledger, which is more than the largest message (ClientShares).
 constexpr int64_t kClientBytes = kLedgerBytes / 2;
 constexpr absl::Duration kRun = absl::Seconds(90);
-// A polite client's call takes at most this long.
+// A polite client's request takes at most this long.
 constexpr absl::Duration kPatience = absl::Seconds(40);
+// A body over HTTP must come at the usual rate after this time. GrpcHandler's messages have the same.
+constexpr absl::Duration kBodyGrace = absl::Seconds(1);
 // What the connection below the session does with a client that does not read.
 constexpr absl::Duration kStalledDownload = absl::Seconds(20);
 // Open streams of one connection.
@@ -75,7 +87,11 @@ class CountedHandler final : public CallHandler {
 
 class World {
  public:
-  World(uint64_t seed, FrontFault fault) : fault_(fault), random_(seed), clock_(&loop_) {
+  World(uint64_t seed, FrontFault fault)
+      : fault_(fault),
+        random_(seed),
+        clock_(&loop_),
+        echo_(EchoFaultOf(fault), &random_, [this](Loop::Task task) { Later(std::move(task)); }) {
     // The checks know nothing of the smaller bound.
     const int64_t bytes = fault == FrontFault::kRefusesTooEarly ? kLedgerBytes / 4 : kLedgerBytes;
     admission_ =
@@ -83,7 +99,10 @@ class World {
     ledger_ = std::make_unique<CheckedLedger>(
         admission_.get(), CheckedLedger::Bounds{.bytes = kLedgerBytes, .client_bytes = kClientBytes},
         [this](std::string what) { Violate(std::move(what)); });
-    handler_ = std::make_unique<GrpcHandler>(HandlerOptions(), Methods());
+    grpc_ = std::make_unique<GrpcHandler>(GrpcOptions(), Methods());
+    http_ = HttpService::Create(HttpOptions(), echo_.Routes()).value();
+    dispatcher_ = std::make_unique<CheckedDispatcher>(grpc_.get(), http_.get(),
+                                                      [this](std::string what) { Violate(std::move(what)); });
   }
 
   FrontResult Run();
@@ -138,10 +157,30 @@ class World {
   };
 
   struct Client {
-    std::unique_ptr<SessionPipe> pipe;
-    std::unique_ptr<ScriptedPeer> peer;
+    Peer address;
+    // One of the two.
+    std::unique_ptr<ScriptedPeer> grpc;
+    std::unique_ptr<Http1Peer> http1;
     absl::Time unread_since = absl::InfiniteFuture();
+
+    FrontPeer& peer() const {
+      if (grpc != nullptr) return *grpc;
+      return *http1;
+    }
+    // Null if it has no connection.
+    Session* session() const { return peer().pipe() == nullptr ? nullptr : peer().pipe()->session(); }
   };
+
+  static HttpEcho::Fault EchoFaultOf(FrontFault fault) {
+    switch (fault) {
+      case FrontFault::kKeepsHttpBodies:
+        return HttpEcho::Fault::kKeepsBodies;
+      case FrontFault::kMixesHttpAnswers:
+        return HttpEcho::Fault::kMixesAnswers;
+      default:
+        return HttpEcho::Fault::kNone;
+    }
+  }
 
   void Violate(std::string what) {
     if (violations_.size() < 20) violations_.push_back(std::move(what));
@@ -162,13 +201,21 @@ class World {
       }
     });
   }
-  GrpcHandler::Options HandlerOptions();
+  // Null unless the fault needs one.
+  ArrivalCheck MakeArrivalCheck() const;
+  GrpcHandler::Options GrpcOptions();
+  HttpService::Options HttpOptions();
   std::vector<CallMethod> Methods();
-  void Connect();
+  // A new connection; null if the server accepts no more.
+  std::unique_ptr<SessionPipe> Connect(const Peer& address);
+  void AddGrpcClient();
+  void AddHttp1Client();
+  Peer NextAddress() const { return {absl::StrCat("10.0.0.", clients_.size()), false, false}; }
+  void Drain();
   void Step(absl::Time end);
   void EndStalled(Client& client);
   void CheckLedger();
-  void CheckPolite(const Client& client, FrontResult& result);
+  void CheckClients(FrontResult& result);
 
   const FrontFault fault_;
   std::vector<std::string> violations_;
@@ -178,8 +225,16 @@ class World {
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<CheckedLedger> ledger_;
   const HttpLimits limits_{.max_streams = kMaxStreams, .idle_timeout = absl::Seconds(30)};
-  std::unique_ptr<GrpcHandler> handler_;
+  // Does nothing: all bodies are handled on the loop.
+  WorkPool pool_{1, 16};
+  HttpEcho echo_;
+  std::unique_ptr<GrpcHandler> grpc_;
+  std::unique_ptr<HttpService> http_;
+  std::unique_ptr<CheckedDispatcher> dispatcher_;
   std::vector<Client> clients_;
+  bool accepts_ = true;
+  // InfiniteFuture() until it begins.
+  absl::Time drain_began_ = absl::InfiniteFuture();
   std::multimap<absl::Time, Loop::Task> later_;
   CallCounts counts_;
   // Unary calls of each client that the service has failed.
@@ -188,20 +243,39 @@ class World {
   std::vector<std::shared_ptr<UnaryCall>> kept_;
 };
 
-GrpcHandler::Options World::HandlerOptions() {
+ArrivalCheck World::MakeArrivalCheck() const {
+  if (fault_ != FrontFault::kStarvesPolite) return nullptr;
+  return [this](const RequestHead& /*head*/, const Peer& peer) -> absl::StatusOr<Caller> {
+    for (const Client& client : clients_) {
+      if (client.address.address == peer.address && client.peer().is_polite())
+        return absl::ResourceExhaustedError("starved");
+    }
+    return CallerAt(peer);
+  };
+}
+
+GrpcHandler::Options World::GrpcOptions() {
   GrpcHandler::Options options;
   options.max_message_bytes = kMaxMessage;
   options.ledger = ledger_.get();
   options.clock = &clock_;
-  if (fault_ == FrontFault::kStarvesPolite) {
-    options.check_arrival = [this](const RequestHead& /*head*/, const Peer& peer) -> absl::StatusOr<Caller> {
-      for (const Client& client : clients_) {
-        if (client.pipe->peer().address == peer.address && client.peer->behaviour() == Behaviour::kPolite)
-          return absl::ResourceExhaustedError("starved");
-      }
-      return CallerAt(peer);
-    };
-  }
+  options.check_arrival = MakeArrivalCheck();
+  return options;
+}
+
+HttpService::Options World::HttpOptions() {
+  HttpService::Options options;
+  options.max_body_bytes = static_cast<size_t>(kMaxMessage);
+  // Other threads would make the runs differ.
+  options.max_bytes_on_loop = std::numeric_limits<size_t>::max();
+  options.body_grace = kBodyGrace;
+  options.check_arrival = MakeArrivalCheck();
+  options.ledger = ledger_.get();
+  options.charge_request = ChargeTo(ledger_.get());
+  options.pool = &pool_;
+  options.to_http = [](const absl::Status& status) {
+    return HttpError(absl::IsResourceExhausted(status) ? 429 : 400, status.message());
+  };
   return options;
 }
 
@@ -220,24 +294,42 @@ std::vector<CallMethod> World::Methods() {
   return methods;
 }
 
-void World::Connect() {
-  const auto number = clients_.size();
+std::unique_ptr<SessionPipe> World::Connect(const Peer& address) {
+  if (!accepts_) return nullptr;
+  auto pipe = std::make_unique<SessionPipe>(&loop_, address);
+  pipe->Open(MakeHttpSession(pipe.get(), dispatcher_.get(), &limits_, nullptr));
+  return pipe;
+}
+
+void World::AddGrpcClient() {
   Client client;
-  client.pipe = std::make_unique<SessionPipe>(&loop_, Peer{absl::StrCat("10.0.0.", number), false, false});
-  client.pipe->Open(MakeHttpSession(client.pipe.get(), handler_.get(), &limits_, nullptr));
+  client.address = NextAddress();
   const auto behaviour =
       random_.Chance(0.5) ? Behaviour::kPolite : static_cast<Behaviour>(random_.Below(kBehaviours));
-  client.peer = std::make_unique<ScriptedPeer>(client.pipe.get(), behaviour, &random_, loop_.Now());
+  client.grpc = std::make_unique<ScriptedPeer>(Connect(client.address), behaviour, &random_, loop_.Now());
+  clients_.push_back(std::move(client));
+}
+
+void World::AddHttp1Client() {
+  Client client;
+  client.address = NextAddress();
+  const auto behaviour = random_.Chance(0.5) ? Http1Behaviour::kPolite
+                                             : static_cast<Http1Behaviour>(random_.Below(kHttp1Behaviours));
+  client.http1 = std::make_unique<Http1Peer>([this, address = client.address] { return Connect(address); },
+                                             behaviour, &random_, loop_.Now());
   clients_.push_back(std::move(client));
 }
 
 void World::EndStalled(Client& client) {
-  if (client.pipe->lost() || client.pipe->output().empty()) {
+  SessionPipe* const pipe = client.peer().pipe();
+  if (pipe == nullptr || pipe->lost() || pipe->output().empty()) {
     client.unread_since = absl::InfiniteFuture();
     return;
   }
   client.unread_since = std::min(client.unread_since, loop_.Now());
-  if (loop_.Now() - client.unread_since > kStalledDownload) client.pipe->Break();
+  if (loop_.Now() - client.unread_since <= kStalledDownload) return;
+  pipe->Break();
+  client.unread_since = absl::InfiniteFuture();
 }
 
 void World::CheckLedger() {
@@ -249,7 +341,7 @@ void World::CheckLedger() {
 
 void World::Step(absl::Time end) {
   absl::Time next = end;
-  for (const Client& client : clients_) next = std::min(next, client.peer->next());
+  for (const Client& client : clients_) next = std::min(next, client.peer().next());
   if (!later_.empty()) next = std::min(next, later_.begin()->first);
   loop_.AdvanceTo(std::max(next, loop_.Now()));
   while (!later_.empty() && later_.begin()->first <= loop_.Now()) {
@@ -259,91 +351,71 @@ void World::Step(absl::Time end) {
     loop_.RunUntilIdle();
   }
   for (Client& client : clients_) {
-    if (client.peer->next() <= loop_.Now()) client.peer->Act(loop_.Now());
+    if (client.peer().next() <= loop_.Now()) client.peer().Act(loop_.Now());
     EndStalled(client);
   }
   CheckLedger();
 }
 
-void World::CheckPolite(const Client& client, FrontResult& result) {
-  if (client.peer->behaviour() != Behaviour::kPolite) return;
-  const std::string name = CallerAt(client.pipe->peer()).client;
-  // Calls that were refused with RESOURCE_EXHAUSTED: of one small message, of several, and of large ones.
-  int refused_one = 0, refused_small = 0, refused = 0;
-  int failed = 0;
-  for (const auto& [stream, call] : client.peer->calls()) {
-    const std::string what = absl::StrCat("stream ", stream, " of ", name);
-    if (!call.ended) {
-      if (loop_.Now() - call.begun > kPatience) Violate(absl::StrCat(what, " was not answered"));
-      continue;
-    }
-    // Its message is all that it can be charged for.
-    const bool is_one = call.is_small && !call.streaming;
-    if (is_one) ++result.small_calls;
-    if (call.unprocessed) {
-      ++result.calls_refused;
-      if (!result.drained && call.others_open < kMaxStreams)
-        Violate(absl::StrCat(what, " was not processed, beside ", call.others_open, " others and no drain"));
-    } else if (call.status == 0) {
-      ++result.calls_answered;
-      if (call.received != call.sent) Violate(absl::StrCat(what, " was answered with something else"));
-    } else if (call.status == 8) {  // RESOURCE_EXHAUSTED
-      ++result.calls_refused;
-      ++refused;
-      if (call.is_small) ++refused_small;
-      if (is_one) ++refused_one;
-    } else if (call.status == 14 && result.drained) {  // UNAVAILABLE
-      ++result.calls_refused;
-    } else if (call.status == 13 && !call.streaming) {  // as drawn
-      ++result.calls_answered;
-      ++failed;
-    } else {
-      Violate(absl::StrCat(what, " ended with ", call.status));
-    }
+void World::Drain() {
+  drain_began_ = loop_.Now();
+  accepts_ = false;
+  for (Client& client : clients_) {
+    if (client.http1 != nullptr) client.http1->OnDrain(loop_.Now());
+    const bool forgotten = client.http1 != nullptr && fault_ == FrontFault::kForgetsHttp1InDrain;
+    if (client.session() != nullptr && !forgotten) client.session()->Drain(absl::Seconds(1));
   }
-  result.small_calls_refused += refused_one;
-  // A charge that the ledger refuses ends one call, and CheckedLedger has checked that it did not fit.
-  const auto check = [&](int calls, const char* kind, int64_t max_bytes) {
-    const int charges = ledger_->refusals(name, max_bytes);
-    if (calls <= charges) return;
-    Violate(absl::StrCat(name, " was refused ", calls, " ", kind, ", and the ledger refused it ", charges,
-                         " charges of at most ", max_bytes, " bytes"));
-  };
-  check(refused_one, "calls of a small message", kMaxSmallMessage);
-  // Messages that come before the service asks for them are charged like this.
-  check(refused_small, "calls of small messages", Exchange::kFirstBodyBytes);
-  check(refused, "calls", kLedgerBytes);
-  if (failed > failed_as_drawn_[name])
-    Violate(absl::StrCat(failed, " calls of ", name, " failed, ", failed_as_drawn_[name], " as drawn"));
+  loop_.RunUntilIdle();
+}
+
+void World::CheckClients(FrontResult& result) {
+  const OnViolation violate = [this](std::string what) { Violate(std::move(what)); };
+  for (const Client& client : clients_) {
+    const std::string name = CallerAt(client.address).client;
+    const ClientFacts facts{.name = name,
+                            .ledger = ledger_.get(),
+                            .failed_as_drawn = failed_as_drawn_[name] + echo_.failed(name),
+                            .now = loop_.Now(),
+                            .drain = drain_began_,
+                            .patience = kPatience,
+                            .idle_timeout = limits_.idle_timeout,
+                            .max_streams = kMaxStreams};
+    if (client.grpc != nullptr) CheckGrpc(*client.grpc, facts, result, violate);
+    if (client.http1 != nullptr) CheckHttp1(*client.http1, facts, &result.http1, violate);
+  }
 }
 
 FrontResult World::Run() {
   FrontResult result;
   const absl::Time start = loop_.Now();
-  const int clients = 2 + static_cast<int>(random_.Below(10));
+  const int64_t grpc_clients = 2 + random_.Below(10);
+  const int64_t http1_clients = 1 + random_.Below(8);
   const absl::Time drain =
       random_.Chance(0.3) ? start + absl::Milliseconds(random_.Below(5000)) : absl::InfiniteFuture();
-  for (int i = 0; i < clients; ++i) Connect();
+  for (int64_t i = 0; i < grpc_clients; ++i) AddGrpcClient();
+  for (int64_t i = 0; i < http1_clients; ++i) AddHttp1Client();
   while (loop_.Now() < start + kRun) {
     Step(start + kRun);
-    if (loop_.Now() >= drain && !std::exchange(result.drained, true)) {
-      for (Client& client : clients_)
-        if (client.pipe->session() != nullptr) client.pipe->session()->Drain(absl::Seconds(1));
-      loop_.RunUntilIdle();
-    }
+    if (loop_.Now() >= drain && !std::exchange(result.drained, true)) Drain();
   }
-  for (const Client& client : clients_) CheckPolite(client, result);
-  for (Client& client : clients_) client.pipe->Break();
+  CheckClients(result);
+  accepts_ = false;
+  for (Client& client : clients_) {
+    if (client.peer().pipe() != nullptr) client.peer().pipe()->Break();
+  }
   while (!later_.empty()) Step(later_.begin()->first);
   loop_.Advance(absl::Minutes(1));
   if (counts_.begun != counts_.done)
     Violate(absl::StrCat(counts_.begun, " calls reached a service, ", counts_.done, " ended there"));
+  if (dispatcher_->begun() != dispatcher_->over())
+    Violate(absl::StrCat(dispatcher_->begun(), " requests have begun, ", dispatcher_->over(), " have ended"));
   if (const int64_t held = admission_->inflight().bytes; held != 0)
     Violate(absl::StrCat("the ledger holds ", held, " bytes after the last client has gone"));
   result.calls_begun = counts_.begun;
   result.violations = violations_;
   // Calls that are not finished would not be freed.
   kept_.clear();
+  echo_.Clear();
   loop_.RunUntilIdle();
   return result;
 }

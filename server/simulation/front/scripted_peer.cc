@@ -11,16 +11,11 @@ constexpr uint32_t kSettingInitialWindow = 4;
 
 std::string Prefixed(const std::string& message) { return '\0' + BigEndian(message.size(), 4) + message; }
 
-std::string RandomText(Random& random, int64_t size) {
-  std::string text(static_cast<size_t>(size), ' ');
-  for (char& c : text) c = static_cast<char>(random.Bits());
-  return text;
-}
-
 }  // namespace
 
-ScriptedPeer::ScriptedPeer(SessionPipe* pipe, Behaviour behaviour, Random* random, absl::Time now)
-    : pipe_(pipe), behaviour_(behaviour), random_(*random), next_(now) {
+ScriptedPeer::ScriptedPeer(std::unique_ptr<SessionPipe> pipe, Behaviour behaviour, Random* random,
+                           absl::Time now)
+    : pipe_(std::move(pipe)), behaviour_(behaviour), random_(*random), next_(now) {
   calls_left_ = 1 + static_cast<int>(random_.Below(12));
   outbox_ = std::string(kPreface);
   if (behaviour_ == Behaviour::kTinyWindow) {
@@ -112,12 +107,7 @@ void ScriptedPeer::Deliver() {
   delivered_ += size;
   if (behaviour_ == Behaviour::kGarbage && random_.Chance(0.2))
     bytes[static_cast<size_t>(random_.Below(static_cast<int64_t>(size)))] = static_cast<char>(random_.Bits());
-  // The network splits where it likes.
-  while (!bytes.empty() && !pipe_->lost()) {
-    const size_t part = 1 + static_cast<size_t>(random_.Below(static_cast<int64_t>(bytes.size())));
-    pipe_->Send(bytes.substr(0, part));
-    bytes.erase(0, part);
-  }
+  SendInPieces(*pipe_, bytes, random_);
 }
 
 void ScriptedPeer::TakeAnswers(absl::Time /*now*/) {

@@ -1,4 +1,4 @@
-// A client of the front on virtual time, which behaves well or badly.
+// A client of the front that speaks gRPC over HTTP/2 on virtual time, and behaves well or badly.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "server/http/testing/frames.h"
 #include "server/net/testing/session_pipe.h"
+#include "server/simulation/front/front_peer.h"
 #include "server/simulation/random.h"
 
 namespace saccade::server::simulation {
@@ -49,20 +50,20 @@ struct PeerCall {
   absl::Time begun;
 };
 
-class ScriptedPeer {
+class ScriptedPeer final : public FrontPeer {
  public:
-  // `pipe` must be open and outlive the peer.
-  ScriptedPeer(SessionPipe* pipe, Behaviour behaviour, Random* random, absl::Time now);
-  ~ScriptedPeer();
+  // REQUIRES: `pipe` is open.
+  ScriptedPeer(std::unique_ptr<SessionPipe> pipe, Behaviour behaviour, Random* random, absl::Time now);
+  ~ScriptedPeer() override;
 
   ScriptedPeer(const ScriptedPeer&) = delete;
   ScriptedPeer& operator=(const ScriptedPeer&) = delete;
 
-  // When it wants to act next.
-  absl::Time next() const { return next_; }
-  void Act(absl::Time now);
+  absl::Time next() const override { return next_; }
+  void Act(absl::Time now) override;
+  SessionPipe* pipe() override { return pipe_.get(); }
+  bool is_polite() const override { return behaviour_ == Behaviour::kPolite; }
 
-  Behaviour behaviour() const { return behaviour_; }
   const std::map<uint32_t, PeerCall>& calls() const { return calls_; }
 
  private:
@@ -82,7 +83,7 @@ class ScriptedPeer {
   void EndStream(uint32_t stream);
   void ResetSome();
 
-  SessionPipe* const pipe_;
+  const std::unique_ptr<SessionPipe> pipe_;
   const Behaviour behaviour_;
   Random& random_;
   absl::Time next_;
