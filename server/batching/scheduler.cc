@@ -174,7 +174,10 @@ void Scheduler::Skipped(ModelId id, int index, absl::Time now) {
 }
 
 Scheduler::Changes Scheduler::TakeChanges(ModelId model) {
-  return std::exchange(impl_->models.at(model)->changes, {});
+  Changes& changes = impl_->models.at(model)->changes;
+  Changes taken = std::move(changes);
+  changes.clear();
+  return taken;
 }
 
 int64_t Scheduler::set_aside(ModelId model) const {

@@ -452,8 +452,9 @@ TEST_F(ServedModelTest, WeightsThatAreReplacedMeanwhileAreNotServed) {
     ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
     const absl::Status loaded = model.Load();
     EXPECT_EQ(loaded.ok(), !replaced) << loaded;
-    if (replaced)
+    if (replaced) {
       EXPECT_THAT(std::string(loaded.message()), HasSubstr("were replaced while they were loaded"));
+    }
   }
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".new");
@@ -657,7 +658,8 @@ TEST_F(KindOfFilesOfServedModelTest, AChoiceBySamplesIsRemembered) {
   const ServedModelOptions options = WithSamples();
   EXPECT_FALSE(Load(options).ok()) << "it is measured";
   EXPECT_EQ(steps_.count(LoadStep::Kind::kPrecision), 1u);
-  MeasuredKind measured = {.threads = 2};
+  MeasuredKind measured;
+  measured.threads = 2;
   measured.precision = "bf16";
   measured.precision_reason = "bf16 changes nothing";
   kinds_.Keep(KindOf(options), measured);
@@ -685,7 +687,8 @@ TEST_F(KindOfFilesOfServedModelTest, AChoiceBySamplesIsRemembered) {
 TEST_F(KindOfFilesOfServedModelTest, APrecisionThatSamplesCannotHaveChosenIsMeasuredAgain) {
   const ServedModelOptions options = WithSamples();
   for (const char* precision : {"", "int8", "fp16", "none"}) {
-    MeasuredKind measured = {.threads = 2};
+    MeasuredKind measured;
+    measured.threads = 2;
     measured.precision = precision;
     kinds_.Keep(KindOf(options), measured);
     EXPECT_FALSE(FindKind(options)) << precision;
