@@ -39,9 +39,9 @@ absl::StatusOr<std::vector<std::string>> FoldersIn(const std::string& folder) {
   return EntriesIn(folder, /*folders=*/true);
 }
 
-std::string FileName(absl::string_view path) { return std::filesystem::path(path).filename().string(); }
+std::string FileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-std::string FileStem(absl::string_view path) { return std::filesystem::path(path).stem().string(); }
+std::string FileStem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
 
 std::string LeftOutLine(absl::string_view what, size_t count, absl::string_view first) {
   return absl::StrCat("saccade quantize: left out: ", what, ": ", count, "; the first: ", first, "\n");

@@ -20,8 +20,8 @@ absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder);
 absl::StatusOr<std::vector<std::string>> FoldersIn(const std::string& folder);
 
 // Returns a path's last part, and the same without the extension: "a.png" and "a" of "masks/a.png".
-std::string FileName(absl::string_view path);
-std::string FileStem(absl::string_view path);
+std::string FileName(const std::string& path);
+std::string FileStem(const std::string& path);
 
 // Returns a line about files that are left out, of which `first` is the first one's name or error.
 std::string LeftOutLine(absl::string_view what, size_t count, absl::string_view first);

@@ -73,7 +73,7 @@ absl::StatusOr<LabelLines> ReadLabelLines(const std::string& path) {
     if (line.empty()) continue;
     Cells cells = read.is_csv ? CsvCells(line) : WordAndRest(line);
     if (cells.size() != kWantedCells || cells[0].empty() || cells[1].empty()) {
-      const std::string shown = models::Quote(line);
+      const std::string shown = models::Quote(std::string(line));
       return absl::InvalidArgumentError(
           read.is_csv ? absl::StrCat(path, ", line ", number, ": is ", shown,
                                      "; expected FILE,LABEL, with quotes around a cell that has a comma")
