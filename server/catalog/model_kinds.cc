@@ -16,6 +16,13 @@ namespace saccade::server {
 
 namespace {
 
+// 0 if it cannot be read.
+int64_t SizeOfFile(const std::string& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
 // A graph's weights may be in other files beside it.
 int64_t BytesOfFiles(const std::filesystem::path& folder) {
   int64_t bytes = 0;
@@ -69,11 +76,9 @@ std::string WarmupsText(const std::vector<Warmup>& warmups) {
 }  // namespace
 
 int64_t WeightsBytes(const ModelVersion& version) {
-  std::error_code error;
   const std::filesystem::path file(version.weights_path);
   if (file.extension() == ".onnx" || file.extension() == ".xml") return BytesOfFiles(file.parent_path());
-  const auto bytes = std::filesystem::file_size(version.weights_path, error);
-  return error ? 0 : static_cast<int64_t>(bytes);
+  return SizeOfFile(version.weights_path);
 }
 
 std::string KindOfSettings(const ModelSettings& settings, const ModelVersion& version, int max_threads) {
@@ -86,6 +91,9 @@ std::string KindOfSettings(const ModelSettings& settings, const ModelVersion& ve
   absl::StrAppend(&kind, "\n", settings.batching.max_batch_size, "\n", settings.instances, "\n", max_threads,
                   "\n", WeightsBytes(version));
   if (runs_file) return kind;
+  // Which layers are in 8 bits shows in the file's size.
+  if (!version.int8_weights_path.empty())
+    absl::StrAppend(&kind, "\nint8 ", SizeOfFile(version.int8_weights_path));
   for (const auto& [name, value] : settings.options) absl::StrAppend(&kind, "\n", name, "=", value);
   return kind;
 }

@@ -89,6 +89,17 @@ TEST_F(KindOfFilesTest, WeightsOfOurNetworksCountOnlyIfSamplesChooseThePrecision
   EXPECT_NE(Kind(settings, version, true), kind);
 }
 
+TEST_F(KindOfFilesTest, LayersThatAreQuantizedAnewMakeAnotherKind) {
+  const ModelSettings settings = Of(Backend::kSaccade);
+  ModelVersion version = Write("a/1/weights.safetensors", "weights");
+  const std::string floats = KindOfSettings(settings, version, 2);
+  version.int8_weights_path = Write("a/1/weights.int8.safetensors", "one").weights_path;
+  const std::string one = KindOfSettings(settings, version, 2);
+  EXPECT_NE(one, floats);
+  Write("a/1/weights.int8.safetensors", "more layers");
+  EXPECT_NE(KindOfSettings(settings, version, 2), one);
+}
+
 TEST_F(KindOfFilesTest, FilesOutsideOfTheRepositoryAreNotRead) {
   const TestRepository elsewhere;
   elsewhere.Write("data.bin", "weights");

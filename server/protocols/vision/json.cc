@@ -25,8 +25,8 @@ absl::StatusOr<ByteCharge> Charge(ByteLedger* ledger, absl::string_view client, 
 absl::Status CheckCompressedValues(size_t values, size_t compressed_bytes) {
   const size_t max = std::max(kMaxCompressedJsonValues, compressed_bytes);
   if (values <= max) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the JSON has about ", values, " values, more than the ", max,
-                                                 " that ", compressed_bytes,
+  return absl::InvalidArgumentError(absl::StrCat("the JSON has about ", values, " values, more than the ",
+                                                 max, " that ", compressed_bytes,
                                                  " compressed bytes may have; send it uncompressed"));
 }
 

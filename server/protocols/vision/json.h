@@ -20,8 +20,8 @@ inline constexpr size_t kMaxCompressedJsonValues = 256;
 // the message takes; it has to be kept as long as the message. What parsing takes beside that is charged
 // meanwhile. Without `ledger`, nothing is charged. `compressed_bytes` is the size of the text as it was sent,
 // if it was compressed. INVALID_ARGUMENT says where the text is not a PredictRequest, or that it has too many
-// values (kMaxJsonValues, kMaxCompressedJsonValues); else the errors of `ledger`. REQUIRES: `request` is newly
-// constructed.
+// values (kMaxJsonValues, kMaxCompressedJsonValues); else the errors of `ledger`. REQUIRES: `request` is
+// newly constructed.
 absl::StatusOr<ByteCharge> PredictRequestFromJson(absl::string_view text, v1::PredictRequest* request,
                                                   ByteLedger* ledger = nullptr, absl::string_view client = "",
                                                   std::optional<size_t> compressed_bytes = std::nullopt);
