@@ -47,30 +47,32 @@ DeviceGroup::~DeviceGroup() {
 
 void DeviceGroup::Sweep() {
   Dropped dropped;
-  {
-    absl::MutexLock lock(&mutex_);
-    SweepInto(&dropped);
-  }
-  RejectAll(std::move(dropped));
+  // After the lock, and also if something throws.
+  const absl::Cleanup reject = [&] { RejectAll(std::move(dropped)); };
+  absl::MutexLock lock(&mutex_);
+  SweepInto(&dropped);
 }
 
 // The analysis does not see that the cleanup unlocks.
 void DeviceGroup::TrySweep() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Dropped dropped;
-  {
-    if (!mutex_.TryLock()) return;
-    const absl::Cleanup unlock = [this] {
-      mutex_.AssertHeld();
-      mutex_.Unlock();
-    };
-    SweepInto(&dropped);
-  }
-  RejectAll(std::move(dropped));
+  // After the lock, and also if something throws.
+  const absl::Cleanup reject = [&] { RejectAll(std::move(dropped)); };
+  if (!mutex_.TryLock()) return;
+  const absl::Cleanup unlock = [this] {
+    mutex_.AssertHeld();
+    mutex_.Unlock();
+  };
+  SweepInto(&dropped);
 }
 
 void DeviceGroup::SweepInto(Dropped* dropped) {
+  // Also if something throws, because the last tasks of a closed model may have been dropped.
+  const absl::Cleanup end_drained = [this] {
+    mutex_.AssertHeld();
+    EndDrained();
+  };
   scheduler_.Sweep(clock_->Now(), dropped);
-  EndDrained();
 }
 
 void DeviceGroup::RejectAll(Dropped dropped) const {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
 
 namespace saccade::server {
 
@@ -12,6 +15,8 @@ ModelHandle::ModelHandle(DeviceGroup* group, const BatcherOptions& options, cons
         DeviceGroup::Instances instances(devices.size());
         for (auto& instance : instances) instance = std::make_unique<DeviceGroup::Instance>();
         absl::MutexLock lock(&group->mutex_);
+        // So that Close() needs no memory.
+        group->closing_.reserve(group->instances_.size() + 1);
         const Scheduler::ModelId model = group->scheduler_.AddModel(options, devices);
         group->instances_.emplace(model, std::move(instances));
         return model;
@@ -57,25 +62,21 @@ std::vector<LearnedTiming> ModelHandle::Learned() const {
 absl::Status ModelHandle::Submit(std::unique_ptr<BatchTask>& task,
                                  std::optional<TinyBatch<BatchTask>>* tiny) {
   DeviceGroup::Dropped dropped;
-  absl::Status taken;
-  {
-    absl::MutexLock lock(&group_->mutex_);
-    taken = group_->scheduler_.Push(model_, task, group_->clock_->Now(), &dropped);
-    group_->HandOutSafely(&dropped, model_, tiny);
-  }
-  group_->RejectAll(std::move(dropped));
+  // After the lock, and also if something throws.
+  const absl::Cleanup reject = [&] { group_->RejectAll(std::move(dropped)); };
+  absl::MutexLock lock(&group_->mutex_);
+  absl::Status taken = group_->scheduler_.Push(model_, task, group_->clock_->Now(), &dropped);
+  group_->HandOutSafely(&dropped, model_, tiny);
   return taken;
 }
 
 absl::Status ModelHandle::Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
   DeviceGroup::Dropped dropped;
-  absl::Status said;
-  {
-    absl::MutexLock lock(&group_->mutex_);
-    said = group_->scheduler_.Consider(model_, traits, buckets, group_->clock_->Now(), &dropped);
-    group_->EndDrained();
-  }
-  group_->RejectAll(std::move(dropped));
+  // After the lock, and also if something throws.
+  const absl::Cleanup reject = [&] { group_->RejectAll(std::move(dropped)); };
+  absl::MutexLock lock(&group_->mutex_);
+  absl::Status said = group_->scheduler_.Consider(model_, traits, buckets, group_->clock_->Now(), &dropped);
+  group_->EndDrained();
   return said;
 }
 
@@ -108,6 +109,7 @@ ModelHandle::Changes ModelHandle::EndPass(std::optional<TinyBatch<BatchTask>>* t
   {
     absl::MutexLock lock(&group_->mutex_);
     end(group_->scheduler_, group_->clock_->Now());
+    // Needs no memory, so that nothing is between the end of the pass and the next batches.
     changes = group_->scheduler_.TakeChanges(model_);
     group_->HandOutSafely(&dropped, model_, tiny);
   }

@@ -57,7 +57,7 @@ class ModelHandle {
 
  protected:
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;
-  using Changes = std::vector<Scheduler::InstanceChange>;
+  using Changes = Scheduler::Changes;
 
   // REQUIRES: CheckOptions(options).ok().
   ModelHandle(DeviceGroup* group, const BatcherOptions& options, const Devices& devices);

@@ -209,6 +209,12 @@ std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::ite
   return task;
 }
 
+void ModelQueue::Drop(Bucket& bucket, Bucket::Queue::iterator& it, absl::Status why, Dropped* dropped) {
+  // Room first, so that no task is lost.
+  ReserveOneMore(*dropped);
+  dropped->push_back({Remove(bucket, it), std::move(why)});
+}
+
 bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTime now, Dropped* dropped) {
   const Bucket::Entry& entry = it->second;
   const bool timed_out = now >= entry.timeout;
@@ -241,7 +247,7 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTi
                        " for an instance, longer than its queue timeout of ",
                        absl::FormatDuration(ToDuration(entry.timeout - position.arrival))));
     }
-    dropped->push_back({Remove(bucket, it), std::move(why)});
+    Drop(bucket, it, std::move(why), dropped);
   }
   return false;
 }
@@ -256,7 +262,7 @@ void ModelQueue::Sweep(Bucket& bucket, NanoTime now, Dropped* dropped) {
       ++it;
       continue;
     }
-    dropped->push_back({Remove(bucket, it), TooLate(alone, deadline - now)});
+    Drop(bucket, it, TooLate(alone, deadline - now), dropped);
   }
 }
 
@@ -292,7 +298,7 @@ void ModelQueue::Shed(Bucket& bucket, NanoTime now, Dropped* dropped) {
     const Nanos takes = bucket.latency.Upper(size);
     const Nanos left = head->second.deadline - now;
     if (takes <= left) return;
-    dropped->push_back({Remove(bucket, head), TooLate(takes, left)});
+    Drop(bucket, head, TooLate(takes, left), dropped);
   }
 }
 
@@ -421,6 +427,8 @@ ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, NanoTime now, Dropped* droppe
       std::find_if(preferred.rbegin(), preferred.rend(), [room](int64_t size) { return size <= room; });
   if (max != preferred.rend()) room = *max;
   Tasks batch;
+  // First, so that no task is lost if there is no memory.
+  batch.reserve(std::min(static_cast<size_t>(room), bucket.queue.size()));
   int64_t taken = 0;
   for (auto it = bucket.queue.begin(); it != bucket.queue.end() && taken < room;) {
     if (!KeepWaiting(bucket, it, now, dropped)) continue;

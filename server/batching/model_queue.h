@@ -126,6 +126,8 @@ class ModelQueue {
   void Add(Bucket& bucket, const Bucket::Position& position, Bucket::Entry entry);
   // `it` is advanced to the next entry.
   std::unique_ptr<BatchTask> Remove(Bucket& bucket, Bucket::Queue::iterator& it);
+  // Moves the entry's task to `dropped` and advances `it`. If that throws, the task stays queued.
+  void Drop(Bucket& bucket, Bucket::Queue::iterator& it, absl::Status why, Dropped* dropped);
   // Returns whether the entry may still be computed. If not, drops or delays it and advances `it`.
   bool KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTime now, Dropped* dropped);
   void Sweep(Bucket& bucket, NanoTime now, Dropped* dropped);

@@ -203,7 +203,7 @@ void ModelQueue::EvictLastBehind(int64_t priority_class, Dropped* dropped) {
                    "), and a request of higher priority replaced this one; try again later"));
   SetRetryAfter(why, WhenEmpty(/*ahead=*/Nanos(), /*instances=*/1));
   auto [bucket, latest] = LastBehind(priority_class);
-  dropped->push_back({Remove(*bucket, latest), std::move(why)});
+  Drop(*bucket, latest, std::move(why), dropped);
 }
 
 absl::Status ModelQueue::CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Position& position,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/batching/scheduler_impl.h"
 
 namespace saccade::server {
@@ -30,7 +31,6 @@ Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Devi
   for (const int device : devices) impl_->devices[device].offers.reserve(models.size());
   models[id] = std::make_unique<Impl::Model>(id, options);
   Impl::Model& model = *models[id];
-  model.changes.reserve(Impl::kMaxChanges);
   model.idle = devices.size();
   model.instances.resize(devices.size());
   // Reversed, because Start() takes idle instances from the back: instance 0 computes first.
@@ -94,10 +94,11 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
       if (on_device->used < least) Impl::Use(*on_device, least);
     }
   }
+  // Push() may drop tasks of a full queue, and throw afterwards.
+  const absl::Cleanup track = [&] { impl_->Track(model); };
   absl::Status taken =
       model.queue.Push(task, time, Impl::ExpectedWait(model, time), impl_->UsableInstances(model), dropped);
   impl_->CountDemand(model);
-  impl_->Track(model);
   return taken;
 }
 
@@ -107,11 +108,11 @@ absl::Status Scheduler::Consider(ModelId id, const BatchTask::Traits& traits,
   Impl::Model& model = *impl_->models.at(id);
   if (model.closed) return Closed();
   const NanoTime time(now);
+  // Consider() may drop tasks of a full queue, and throw afterwards.
+  const absl::Cleanup track = [&] { impl_->Track(model); };
   absl::Status said = model.queue.Consider(traits, buckets, time, Impl::ExpectedWait(model, time),
                                            impl_->UsableInstances(model), dropped);
   impl_->CountDemand(model);
-  // Consider() may have dropped tasks of a full queue.
-  impl_->Track(model);
   return said;
 }
 
@@ -122,15 +123,17 @@ std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Drop
   while (Impl::ModelOnDevice* const chosen = impl_->Choose(time, dropped)) {
     Impl::Model& model = *chosen->model;
     Bucket& bucket = *model.due_estimate.due.bucket;
+    // Take() may remove tasks, and throw afterwards. If it finds none, all were cancelled in the meantime.
+    absl::Cleanup track = [&] { impl_->Track(model); };
     ModelQueue::Tasks tasks = model.queue.Take(bucket, time, dropped);
     if (!tasks.empty()) {
+      // Start() does that.
+      std::move(track).Cancel();
       int64_t size = 0;
       for (const auto& task : tasks) size += task->size();
       return impl_->Start(*chosen, chosen->idle.end() - 1, bucket.id, bucket.latency.Mean(size),
                           std::move(tasks), time);
     }
-    // All its tasks were cancelled in the meantime.
-    impl_->Track(model);
   }
   return std::nullopt;
 }
@@ -138,9 +141,9 @@ std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Drop
 void Scheduler::Sweep(absl::Time now, std::vector<Dropped>* dropped) {
   for (const auto& model : impl_->models) {
     if (model == nullptr || (model->queue.empty() && model->retries.empty())) continue;
+    const absl::Cleanup track = [&] { impl_->Track(*model); };
     model->queue.SweepAll(NanoTime(now), dropped);
     impl_->SweepRetries(*model, NanoTime(now), dropped);
-    impl_->Track(*model);
   }
 }
 
@@ -170,12 +173,11 @@ void Scheduler::Skipped(ModelId id, int index, absl::Time now) {
   impl_->Track(model);
 }
 
-std::vector<Scheduler::InstanceChange> Scheduler::TakeChanges(ModelId model) {
-  std::vector<InstanceChange>& changes = impl_->models.at(model)->changes;
-  if (changes.empty()) return {};
-  std::vector<InstanceChange> room;
-  room.reserve(Impl::kMaxChanges);
-  return std::exchange(changes, std::move(room));
+Scheduler::Changes Scheduler::TakeChanges(ModelId model) {
+  Changes& changes = impl_->models.at(model)->changes;
+  Changes taken(changes.begin(), changes.end());
+  changes.clear();
+  return taken;
 }
 
 int64_t Scheduler::set_aside(ModelId model) const {

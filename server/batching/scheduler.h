@@ -3,12 +3,14 @@
 // compute.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -54,6 +56,9 @@ class Scheduler {
     int instance = 0;
     bool set_aside = false;
   };
+  // Maximum number of instances that are set aside, or in service again, when a pass ends.
+  static constexpr size_t kMaxChanges = 2;
+  using Changes = absl::InlinedVector<InstanceChange, kMaxChanges>;
 
   explicit Scheduler(const SchedulerOptions& options);
   ~Scheduler();
@@ -122,8 +127,8 @@ class Scheduler {
   // Marks the instance as idle without a pass: all tasks of its batch were cancelled or late.
   void Skipped(ModelId model, int instance, absl::Time now);
 
-  // Returns the changes since the last call.
-  std::vector<InstanceChange> TakeChanges(ModelId model);
+  // Returns the changes since the last call. If it is called after each pass, no change needs memory.
+  Changes TakeChanges(ModelId model);
 
   // Number of instances that are set aside.
   int64_t set_aside(ModelId model) const;

@@ -171,6 +171,8 @@ void Scheduler::Impl::SweepRetries(Model& model, NanoTime now, std::vector<Dropp
         if (alive.ok() && !has_other)
           alive = absl::UnavailableError("no other instance of the model is in service; try again");
         if (alive.ok()) return false;
+        // Room first, so that no task is lost.
+        if (dropped->size() == dropped->capacity()) dropped->reserve(2 * dropped->size() + 1);
         model.retried -= task->size();
         dropped->push_back({std::move(task), std::move(alive)});
         return true;

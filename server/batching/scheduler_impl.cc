@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace saccade::server {
 namespace {
 
@@ -101,6 +103,8 @@ void Scheduler::Impl::ForgetEstimate(Model& model) {
 }
 
 void Scheduler::Impl::EstimateNow(Model& model, NanoTime now, std::vector<Dropped>* dropped) {
+  // If this throws, the model is estimated again before the next choice.
+  absl::Cleanup estimate_again = [&] { Track(model); };
   if (model.due_estimate.due_at != NanoTime::Never()) waiting.erase({model.due_estimate.due_at, model.id});
   // No batch waits for more items if the model is closed, or if every device with an idle instance has work
   // for other models.
@@ -120,6 +124,7 @@ void Scheduler::Impl::EstimateNow(Model& model, NanoTime now, std::vector<Droppe
     model.age_place = by_estimate_age.insert(by_estimate_age.end(), &model);
   }
   for (const auto& on_device : model.devices) MarkDue(*on_device, estimate);
+  std::move(estimate_again).Cancel();
   // All its tasks may have been dropped.
   TrackIndices(model);
 }
@@ -261,6 +266,8 @@ Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, std::vector<in
   Model& model = *on_device.model;
   Device& device = *on_device.device;
   const int index = *idle;
+  // Also if this throws, because the tasks have left the queue.
+  const absl::Cleanup track = [&] { Track(model); };
   int64_t size = 0;
   for (const auto& task : tasks) size += task->size();
   // First, because it may allocate: if that fails, the instance stays idle.
@@ -280,7 +287,6 @@ Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, std::vector<in
   List(holders, now, instance);
   device.longest = std::max(device.longest * 0.99, cost);
   Contend(device);
-  Track(model);
   return {model.id, index, std::move(tasks), ToDuration(cost)};
 }
 

@@ -108,8 +108,8 @@ struct Scheduler::Impl {
     std::list<Retry> retries;
     // Number of items in `retries`.
     int64_t retried = 0;
-    // What Scheduler::TakeChanges will return. Has room for kMaxChanges.
-    std::vector<InstanceChange> changes;
+    // What Scheduler::TakeChanges will return.
+    Changes changes;
     bool closed = false;
     // Sum over its running passes of their expected ends, each as the span since the epoch.
     Nanos ends;
@@ -157,9 +157,6 @@ struct Scheduler::Impl {
     bool contended = false;
   };
 
-  // Maximum number of instances that are set aside, or in service again, when a pass ends.
-  static constexpr size_t kMaxChanges = 2;
-
   // How far a model may exceed its share to meet a deadline, in multiples of the longest recent pass on the
   // device. Also bounds the credit of a model that was idle.
   static constexpr double kMaxCreditPasses = 2;
@@ -167,7 +164,8 @@ struct Scheduler::Impl {
   explicit Impl(const SchedulerOptions& scheduler_options) : options(scheduler_options) {}
 
   // Updates the indices after the model's queue or instances have changed; its estimate is computed anew
-  // before the next choice. Every change of a model ends with a call of it.
+  // before the next choice. Every change of a model ends with a call of it, also one that throws: otherwise
+  // batches are chosen that no longer exist. Allocates nothing.
   void Track(Model& model);
   // Number of the model's instances that can compute concurrently, given the other models' load; possibly a
   // fraction.
