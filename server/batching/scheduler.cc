@@ -175,7 +175,7 @@ void Scheduler::Skipped(ModelId id, int index, absl::Time now) {
 
 Scheduler::Changes Scheduler::TakeChanges(ModelId model) {
   Changes& changes = impl_->models.at(model)->changes;
-  Changes taken = std::move(changes);
+  Changes taken(changes.begin(), changes.end());
   changes.clear();
   return taken;
 }
