@@ -29,7 +29,7 @@
 namespace saccade::server::simulation {
 namespace {
 
-constexpr int64_t kLedgerBytes = int64_t{700} << 10;
+constexpr int64_t kLedgerBytes = int64_t{900} << 10;
 constexpr int64_t kMaxMessage = int64_t{320} << 10;
 // Half of the ledger, which is more than the largest message (ClientShares).
 constexpr int64_t kClientBytes = kLedgerBytes / 2;

@@ -89,8 +89,8 @@ void Http1Peer::BeginCall(absl::Time now) {
   close_asked_ = call.request.closes;
   Write(call.request);
   calls_.push_back(std::move(call));
-  // Long enough for the server to close the connection, sometimes.
-  if (random_.Chance(0.15)) idle_until_ = now + absl::Milliseconds(random_.Below(3000));
+  if (random_.Chance(0.4)) idle_until_ = now + absl::Milliseconds(random_.Below(3000));
+  // Long enough for the server to close the connection.
   if (random_.Chance(0.03)) idle_until_ = now + absl::Seconds(35);
 }
 
