@@ -629,7 +629,8 @@ TEST_F(KindOfFilesOfServedModelTest, AChoiceBySamplesIsRemembered) {
   const ServedModelOptions options = WithSamples();
   EXPECT_FALSE(Load(options).ok()) << "it is measured";
   EXPECT_EQ(steps_.count(LoadStep::Kind::kPrecision), 1u);
-  MeasuredKind measured = {.threads = 2};
+  MeasuredKind measured;
+  measured.threads = 2;
   measured.precision = "bf16";
   measured.precision_reason = "bf16 changes nothing";
   kinds_.Keep(KindOf(options), measured);
@@ -657,7 +658,8 @@ TEST_F(KindOfFilesOfServedModelTest, AChoiceBySamplesIsRemembered) {
 TEST_F(KindOfFilesOfServedModelTest, APrecisionThatSamplesCannotHaveChosenIsMeasuredAgain) {
   const ServedModelOptions options = WithSamples();
   for (const char* precision : {"", "int8", "fp16", "none"}) {
-    MeasuredKind measured = {.threads = 2};
+    MeasuredKind measured;
+    measured.threads = 2;
     measured.precision = precision;
     kinds_.Keep(KindOf(options), measured);
     EXPECT_FALSE(FindKind(options)) << precision;
