@@ -28,7 +28,7 @@ ALLOWED = {
     "tests/bulk/processes.py": (2, "it looks again after a moment until something has happened"),
     "tests/bulk/stand_in.py": (1, "it stands for a service whose passes take some time"),
     "tests/e2e/attacks_by_frames.py": (2, "an attacker sends at its own pace"),
-    "tests/e2e/attacks_by_heads.py": (1, "an attacker sends at its own pace"),
+    "tests/e2e/attacks_by_heads.py": (2, "an attacker sends at its own pace"),
     "tests/e2e/attacks_by_http1.py": (3, "an attacker sends at its own pace"),
     "tests/e2e/attacks_by_messages.py": (2, "an attacker sends at its own pace"),
     "tests/e2e/front_attack.py": (1, "an attacker begins its next round after a moment"),

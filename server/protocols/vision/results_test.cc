@@ -368,7 +368,8 @@ int QuestionsOfMap(const models::TaskResult& result, const models::Description& 
   response.sent = {SentItem{.width = 1, .height = 1}};
   response.still_wanted = [&] { return ++asked == last ? end : absl::OkStatus(); };
   v1::PredictResponse message;
-  EXPECT_EQ(SetResult(response, request, &message), asked < last ? absl::OkStatus() : end);
+  const absl::Status made = SetResult(response, request, &message);
+  EXPECT_EQ(made, asked < last ? absl::OkStatus() : end);
   return asked;
 }
 
