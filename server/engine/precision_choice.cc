@@ -186,6 +186,8 @@ bool IsClearlyFaster(double share, double other_share) { return share < kClearly
 
 absl::Status CheckQuantizedFrom(const ModelVersion& version) {
   if (version.int8_weights_path.empty() || version.weights_path.empty()) return absl::OkStatus();
+  // The version has no other weights.
+  if (version.int8_weights_path == version.weights_path) return absl::OkStatus();
   std::string source;
   try {
     source = models::SourceDigest(version.int8_weights_path);
