@@ -25,11 +25,15 @@ constexpr double kLinePasses = 2;
 // Upper bound of the ratio of measured to expected time, because a pass that hung says little about the next
 // one.
 constexpr double kMaxSlowdown = 2.5;
+// Largest size whose mean is kept.
+constexpr int64_t kMaxSmall = 64;
 
 }  // namespace
 
 LatencyModel::LatencyModel(int64_t max_size)
-    : relative_variance_(kGuessedDeviation * kGuessedDeviation), margin_(1 + 3 * kGuessedDeviation) {
+    : small_(std::min(max_size, kMaxSmall) + 1),
+      relative_variance_(kGuessedDeviation * kGuessedDeviation),
+      margin_(1 + 3 * kGuessedDeviation) {
   // The knots: 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
   for (int64_t size = 1; size < max_size; size *= 2) {
     knots_.push_back({.size = size});
@@ -142,6 +146,10 @@ void LatencyModel::Fill() {
     // A larger size never takes less, even if single passes suggest it.
     high.floor = std::max(high.mean * scale_, Between(low, high.size - 1));
   }
+  for (size_t size = 1; size < small_.size(); ++size) {
+    const auto wanted = static_cast<int64_t>(size);
+    small_[size] = Between(Below(wanted), wanted);
+  }
   const int64_t max = knots_.back().size;
   each_ = max == 1 ? Mean(1) : std::max(Nanos(), Mean(max) - Mean(1)) / static_cast<double>(max - 1);
   fixed_ = std::max(Nanos(), Mean(1) - each_);
@@ -159,8 +167,6 @@ const LatencyModel::Knot& LatencyModel::Below(int64_t size) const {
 Nanos LatencyModel::Between(const Knot& below, int64_t size) const {
   return std::max(below.floor, (below.mean + below.step * static_cast<double>(size - below.size)) * scale_);
 }
-
-Nanos LatencyModel::Mean(int64_t size) const { return Between(Below(size), size); }
 
 double LatencyModel::deviation() const { return std::sqrt(relative_variance_); }
 

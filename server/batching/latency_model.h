@@ -33,7 +33,9 @@ class LatencyModel {
   double deviation() const;
 
   // Never decreases with the size. 0 while no pass is known. REQUIRES: 1 <= size <= max_size.
-  Nanos Mean(int64_t size) const;
+  Nanos Mean(int64_t size) const {
+    return size < static_cast<int64_t>(small_.size()) ? small_[size] : Between(Below(size), size);
+  }
   // An upper bound that few passes exceed: the mean plus three standard deviations.
   Nanos Upper(int64_t size) const { return Mean(size) * margin_; }
 
@@ -81,6 +83,8 @@ class LatencyModel {
 
   // Ascending, from size 1 to the maximum size.
   std::vector<Knot> knots_;
+  // Mean() of the first sizes, which most batches have.
+  std::vector<Nanos> small_;
   // Current speed of the machine relative to the knots: one factor for all sizes.
   double scale_ = 1;
   // The smallest and the largest size of a measured pass; 0 if there was none.
