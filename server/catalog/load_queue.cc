@@ -152,7 +152,7 @@ absl::Status LoadQueue::CheckShare(const CallHead& call) const {
         std::count_if(wanted.waiters.begin(), wanted.waiters.end(),
                       [&call](const Waiter& waiter) { return waiter.client == call.client; }));
   };
-  const auto refused = [&call](size_t held, const std::string& models) {
+  const auto refused = [](size_t held, const std::string& models) {
     absl::Status status = absl::ResourceExhaustedError(
         absl::StrCat(held, " requests of the client wait for ", models, " to be loaded, half of the places, ",
                      "because other clients ask for models, too; try again later"));
