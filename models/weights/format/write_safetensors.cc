@@ -128,7 +128,11 @@ std::string DenseBytes(const TensorEntry& entry) {
     for (size_t side = 0; side < index.size(); ++side) offset += index[side] * entry.strides[side];
     std::memcpy(bytes.data() + static_cast<size_t>(i) * size, entry.data + static_cast<size_t>(offset) * size,
                 size);
-    for (size_t side = index.size(); side-- > 0 && ++index[side] == entry.shape[side];) index[side] = 0;
+    // The last side counts fastest.
+    for (size_t side = index.size(); side > 0; --side) {
+      if (++index[side - 1] < entry.shape[side - 1]) break;
+      index[side - 1] = 0;
+    }
   }
   return bytes;
 }
