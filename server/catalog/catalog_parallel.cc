@@ -165,8 +165,8 @@ Catalog::LoadStart Catalog::PlanStart(Loading& loading) {
   start.bytes = host_.ExpectedBytes(*entry, *stamp, IsAnew(loading.name, loading.config_json));
   if (alone && start.bytes == 0) return start;
   const int64_t max = options_.max_model_bytes;
-  // What is unloaded and still in use is freed soon, so nothing else has to be unloaded for it: see
-  // UnloadFor().
+  // Models that were unloaded and are still in use are freed soon, so no other is unloaded for their memory:
+  // see UnloadFor().
   const int64_t held = host_.MemoryHosted();
   const bool fits = max == 0 || held + running_.reserved() + start.bytes <= max;
   std::vector<LoadedModel> others = fits ? std::vector<LoadedModel>() : LoadedModels();

@@ -296,7 +296,7 @@ class TightMemoryTest : public DemandTest {
 TEST_F(TightMemoryTest, AModelThatIsStillUsedHoldsItsMemory) {
   WriteWeights("a");
   WriteWeights("b");
-  // Of another kind, so that it is loaded alone.
+  // This model is of another kind, so that it is loaded alone.
   WriteWeights(
       "alone",
       "max_batch_size: 30 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");

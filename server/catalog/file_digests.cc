@@ -11,10 +11,9 @@
 #include "server/repository/checksums.h"
 
 namespace saccade::server {
-namespace {
 
-// Empty if one of them is no regular file. The time of the last change of the inode is part of it, because
-// anybody can set the time of the last change of the contents.
+// The time of the last change of the inode is part of it, because anybody can set the time of the last change
+// of the contents.
 std::string StampOfFiles(const std::vector<std::string>& paths) {
   std::string text;
   for (const std::string& path : paths) {
@@ -26,8 +25,6 @@ std::string StampOfFiles(const std::vector<std::string>& paths) {
   }
   return Sha256Hex(text);
 }
-
-}  // namespace
 
 std::optional<std::string> FileDigests::Of(const std::vector<std::string>& paths) {
   const std::string stamp = StampOfFiles(paths);

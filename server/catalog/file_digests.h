@@ -11,6 +11,10 @@
 
 namespace saccade::server {
 
+// What the file system says of the files: a text that changes if one is changed, or another takes its place.
+// Empty if one of them is no regular file. Blocks on the file system.
+std::string StampOfFiles(const std::vector<std::string>& paths);
+
 // Thread-safe.
 class FileDigests {
  public:

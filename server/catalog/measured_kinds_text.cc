@@ -20,7 +20,7 @@ constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr int64_t kMaxSize = int64_t{1} << 20;
 constexpr int64_t kMaxNanoseconds = int64_t{3600} * 1'000'000'000;
-// Of a precision's name, and of why it was chosen.
+// Maximum length of a precision's name, and of the reason why it was chosen.
 constexpr size_t kMaxPrecisionBytes = 16;
 constexpr size_t kMaxReasonBytes = 4096;
 constexpr int64_t kMaxUse = int64_t{1} << 60;

@@ -1,13 +1,12 @@
 // How a model is loaded: its files are checked, its precision, threads and instances chosen, its passes
 // warmed up.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <exception>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/device/instruction_set.h"
@@ -75,14 +74,9 @@ absl::Status CheckFiles(const ModelSettings& settings, const ModelVersion& versi
 
 // What the file system says of the weights; changes if other files take their places.
 std::string StampWeights(const ModelVersion& version) {
-  std::string stamp;
-  for (const std::string* path : {&version.weights_path, &version.int8_weights_path}) {
-    struct stat file{};
-    if (path->empty() || stat(path->c_str(), &file) != 0) continue;
-    absl::StrAppend(&stamp, file.st_dev, " ", file.st_ino, " ", file.st_size, " ", file.st_mtim.tv_sec, ".",
-                    file.st_mtim.tv_nsec, "\n");
-  }
-  return stamp;
+  std::vector<std::string> paths = {version.weights_path};
+  if (!version.int8_weights_path.empty()) paths.push_back(version.int8_weights_path);
+  return StampOfFiles(paths);
 }
 
 // What drift is compared with, if a file in the version's folder says that; nullopt if there is none.

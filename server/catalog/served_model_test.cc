@@ -695,7 +695,7 @@ TEST_F(KindOfFilesOfServedModelTest, APrecisionThatSamplesCannotHaveChosenIsMeas
   }
 }
 
-// Of such a network no more counts than of one without samples.
+// The kind of such a network depends on no more than that of one without samples.
 TEST_F(KindOfFilesOfServedModelTest, SamplesThatChooseNothingAreNoPartOfTheKind) {
   ServedModelOptions options = WithSamples();
   options.settings.options["precision"] = "fp32";

@@ -14,7 +14,7 @@ struct Http1Counts {
   // Clients, by Http1Behaviour.
   std::array<int, kHttp1Behaviours> clients = {};
 
-  // Of polite clients alone.
+  // The following counts are of polite clients alone.
 
   // Requests that have ended, and how: as one of the following four.
   int requests = 0;
@@ -42,7 +42,7 @@ struct Http1Counts {
   int idle_ends = 0;
   int reconnects = 0;
 
-  // Of the others.
+  // The following counts are of the other clients.
 
   // 408 for clients that stall, 400 for those that send garbage.
   int timed_out = 0;
