@@ -60,6 +60,13 @@ bool Fits(const MeasuredKind& kind, const ServedModelOptions& options) {
          (PrecisionsBySamples(options).empty() || PrecisionOf(kind, options));
 }
 
+// What is known of the model, whose kind is `kind`. REQUIRES: there are kinds.
+std::optional<MeasuredKind> FindKind(const ServedModelOptions& options, const std::string& kind) {
+  if (kind.empty()) return std::nullopt;
+  auto known = options.deps.kinds->Find(kind);
+  return known && Fits(*known, options) ? std::move(known) : std::nullopt;
+}
+
 // Checks the checksums of the model's files. Call it before anything reads the weights.
 absl::Status CheckFiles(const ModelSettings& settings, const ModelVersion& version,
                         const ChecksumRules& rules) {
@@ -132,10 +139,7 @@ std::string KindOf(const ServedModelOptions& options) {
 
 std::optional<MeasuredKind> FindKind(const ServedModelOptions& options) {
   if (options.deps.kinds == nullptr) return std::nullopt;
-  const std::string kind = KindOf(options);
-  if (kind.empty()) return std::nullopt;
-  auto known = options.deps.kinds->Find(kind);
-  return known && Fits(*known, options) ? std::move(known) : std::nullopt;
+  return FindKind(options, KindOf(options));
 }
 
 absl::Status ServedModel::Load() {
@@ -248,8 +252,8 @@ absl::Status ServedModel::LoadOnNode() {
 absl::Status ServedModel::LoadNetwork() {
   ModelKinds* const kinds = options_.deps.kinds;
   const std::string kind = kinds != nullptr ? KindOf(options_) : "";
-  if (!options_.split) {
-    if (auto known = FindKind(options_)) {
+  if (kinds != nullptr && !options_.split) {
+    if (auto known = FindKind(options_, kind)) {
       measured_ = *std::move(known);
       is_measured_ = true;
     }
