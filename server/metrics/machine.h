@@ -26,6 +26,7 @@ class MachineMetrics {
   prometheus::Gauge& memory_used_;
   prometheus::Counter& process_cpu_seconds_;
   prometheus::Gauge& resident_memory_;
+  prometheus::Gauge& allocated_memory_;
   prometheus::Gauge& virtual_memory_;
   prometheus::Gauge& start_time_;
   prometheus::Gauge& open_fds_;

@@ -5,9 +5,13 @@
 
 #include <ctime>
 #include <map>
+#include <memory>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "server/core/free_memory.h"
 
 namespace saccade::server {
 namespace {
@@ -75,13 +79,32 @@ TEST(MachineMetricsTest, TheHelpSaysThatWorkersAreLeftOut) {
   prometheus::Registry registry;
   MachineMetrics machine(registry);
   const std::string text = prometheus::TextSerializer().Serialize(registry.Collect());
-  for (const char* name : {"process_cpu_seconds_total", "process_resident_memory_bytes",
-                           "process_virtual_memory_bytes", "process_open_fds"}) {
+  for (const char* name :
+       {"process_cpu_seconds_total", "process_resident_memory_bytes", "process_virtual_memory_bytes",
+        "process_open_fds", "saccade_memory_allocated_bytes"}) {
     const size_t help = text.find(std::string("# HELP ") + name);
     ASSERT_NE(help, std::string::npos) << name;
     const std::string line = text.substr(help, text.find('\n', help) - help);
     EXPECT_NE(line.find("without its decode workers' processes"), std::string::npos) << line;
   }
+}
+
+TEST(MachineMetricsTest, AnAllocationIsCountedUntilItIsFreed) {
+  prometheus::Registry registry;
+  MachineMetrics machine(registry);
+  const auto allocated = [&] {
+    machine.Update();
+    const std::string text = prometheus::TextSerializer().Serialize(registry.Collect());
+    const std::string name = "\nsaccade_memory_allocated_bytes ";
+    return std::stod(text.substr(text.find(name) + name.size()));
+  };
+  if (AllocatedBytes() == 0) GTEST_SKIP() << "a sanitizer's allocator does not count";
+  constexpr double kBytes = 64 << 20;
+  const double before = allocated();
+  auto block = std::make_unique<std::vector<char>>(64 << 20);
+  EXPECT_NEAR(allocated(), before + kBytes, kBytes / 8);
+  block.reset();
+  EXPECT_NEAR(allocated(), before, kBytes / 8);
 }
 
 TEST(MachineMetricsTest, AnOpenFileIsCounted) {

@@ -45,7 +45,7 @@ class Looks(measure.Looks):
     """Takes one more sample at the end of the block."""
 
     def __init__(self, process, every):
-        super().__init__(process, every, look=look)
+        super().__init__(process, every, look)
 
     def __exit__(self, *_):
         super().__exit__()

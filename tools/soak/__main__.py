@@ -7,6 +7,7 @@ import argparse
 import collections
 import dataclasses
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -19,8 +20,9 @@ import time
 from harness import Daemon
 from tools.markdown import table
 from tools.processor import spent
+from tools.soak.growth import faults_of, grown
 from tools.soak.load import Load
-from tools.soak.measure import Looks, plot, slope
+from tools.soak.measure import Looks, look, plot
 from tools.soak.samples import DEMO, ROOT
 
 CLIENTS = 4
@@ -28,11 +30,6 @@ RELOAD_SECONDS = 2
 LOOK_SECONDS = 5
 # Share of the time that is ignored: threads, caches and the allocator's pools grow in it.
 SETTLED = 1 / 3
-# Maximum growth of the memory over the measured time, as a share of its mean; the same as in reload_soak_test.
-MAX_GROWTH = 0.02
-# Maximum growth of the mean number of descriptors and of threads from the first half to the second. Connections open
-# and close, each with a descriptor.
-MAX_MORE = 2
 
 
 class Reloads:
@@ -63,14 +60,8 @@ class Reloads:
             self.made += 1
 
 
-def grown(looks, name):
-    """Returns (the slope per hour, growth over the measured time as a share of the mean, growth of the mean from the
-    first half to the second)."""
-    times, values = [one.seconds for one in looks], [getattr(one, name) for one in looks]
-    mean, half = sum(values) / len(values), len(values) // 2
-    steep = slope(times, values)
-    more = sum(values[half:]) / len(values[half:]) - sum(values[:half]) / half
-    return steep, steep * (times[-1] - times[0]) / 3600 / mean, more
+def allocated_bytes(daemon):
+    return daemon.metrics().value("saccade_memory_allocated_bytes")
 
 
 def soak(flags, folder):
@@ -89,7 +80,8 @@ def soak(flags, folder):
     with Daemon(repository, *controls, "--log-level=info", log_folder=folder) as daemon:
         daemon.await_ready()
         with Load(daemon, CLIENTS) as load, Reloads(repository, RELOAD_SECONDS) as reloads:
-            with Looks(daemon.process.pid, LOOK_SECONDS, tell) as looks:
+            allocated = functools.partial(allocated_bytes, daemon)
+            with Looks(daemon.process.pid, LOOK_SECONDS, functools.partial(look, allocated=allocated), tell) as looks:
                 begun = spent(daemon.process.pid)
                 end = time.monotonic() + 60 * flags.minutes
                 while time.monotonic() < end and daemon.process.poll() is None:
@@ -112,22 +104,8 @@ def soak(flags, folder):
         "faults": collections.Counter(load.faults).most_common(20),
         "looks": looks.made,
         "settled_after_seconds": settle,
-        "growth": {name: grown(settled, name) for name in ("resident_mib", "threads", "descriptors")},
+        "growth": {name: grown(settled, name) for name in ("resident_mib", "allocated_mib", "threads", "descriptors")},
     }
-
-
-def faults_of(found):
-    faults = [f"{count} x {fault}" for fault, count in found["faults"]]
-    if found["exit_code"] != 0:
-        faults.append(f"the daemon ended with {found['exit_code']}")
-    if found["reloads"] == 0:
-        faults.append("nothing was reloaded")
-    if (share := found["growth"]["resident_mib"][1]) > MAX_GROWTH:
-        faults.append(f"resident memory grew by {share:.1%}, expected at most {MAX_GROWTH:.0%}")
-    for name in ("threads", "descriptors"):
-        if (more := found["growth"][name][2]) > MAX_MORE:
-            faults.append(f"{more:.1f} more {name} in the second half, expected at most {MAX_MORE}")
-    return faults
 
 
 def processor_words(found, requests):
@@ -142,7 +120,8 @@ def report(found):
     total, wrong = sum(found["asked"].values()), sum(count for _, count in found["faults"])
     settled = [one for one in found["looks"] if one.seconds >= found["settled_after_seconds"]]
     rows = []
-    for title, name in (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors")):
+    for title, name in (("resident memory, MiB", "resident_mib"), ("allocated, MiB", "allocated_mib"), ("threads", "threads"),
+                        ("descriptors", "descriptors")):
         values, (steep, share, _) = [getattr(one, name) for one in settled], found["growth"][name]
         rows.append((title, f"{min(values):.4g}", f"{sum(values) / len(values):.4g}", f"{max(values):.4g}", f"{steep:+.2f}",
                      f"{share:+.2%}"))
@@ -152,7 +131,7 @@ def report(found):
         "",
         processor_words(found, total),
         "",
-        f"After the first {found['settled_after_seconds'] / 60:.1f} minutes:",
+        f"After the first {found['settled_after_seconds'] / 60:.1f} minutes, with slopes of the medians of the minutes:",
         "",
         table(("", "least", "mean", "most", "slope an hour", "over the time"), rows),
     ])
@@ -164,8 +143,8 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="file for all measurements")
     parser.add_argument("--markdown", type=pathlib.Path, help="file for the report; its plot is written beside it")
     flags = parser.parse_args()
-    if flags.minutes < 0.5:
-        parser.error("minutes: expected at least 0.5")
+    if flags.minutes < 6:
+        parser.error("minutes: expected at least 6, as growth is that of the minutes' medians after the first third")
     with tempfile.TemporaryDirectory(prefix="saccade-soak-") as folder:
         found = soak(flags, pathlib.Path(folder))
     print(report(found))

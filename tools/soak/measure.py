@@ -1,9 +1,11 @@
 """Samples the daemon's resources periodically and computes their growth."""
 
+import collections
 import dataclasses
 import os
 import pathlib
 import re
+import statistics
 import threading
 import time
 
@@ -12,15 +14,18 @@ import time
 class Look:
     seconds: float
     resident_mib: float
+    allocated_mib: float
     threads: int
     descriptors: int
 
 
-def look(process, begun):
+def look(process, begun, allocated):
+    """Returns what the process holds now. `allocated` returns the bytes that the process has allocated and not freed."""
     status = pathlib.Path(f"/proc/{process}/status").read_text()
     return Look(
         time.monotonic() - begun,
         int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024,
+        allocated() / 2**20,
         int(re.search(r"Threads:\s+(\d+)", status)[1]),
         len(os.listdir(f"/proc/{process}/fd")),
     )
@@ -30,7 +35,7 @@ class Looks:
     """Takes a sample every `every` seconds until the end of the block. `look` gets the process and the time when the
     block began."""
 
-    def __init__(self, process, every, tell=lambda latest: None, look=look):
+    def __init__(self, process, every, look, tell=lambda latest: None):
         self._process, self._every, self._tell, self._look_at = process, every, tell, look
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -55,6 +60,15 @@ class Looks:
             self._stop.wait(self._every)
 
 
+def by_minute(times, values):
+    """Returns the middles and the medians of the minutes. A look that falls into a load sees two versions of a model;
+    it hardly changes the median of its minute."""
+    minutes = collections.defaultdict(list)
+    for moment, value in zip(times, values):
+        minutes[int(moment // 60)].append(value)
+    return [60 * minute + 30 for minute in sorted(minutes)], [statistics.median(minutes[minute]) for minute in sorted(minutes)]
+
+
 def slope(times, values):
     """The slope by least squares, in units per hour."""
     mean_time, mean = sum(times) / len(times), sum(values) / len(values)
@@ -63,9 +77,9 @@ def slope(times, values):
 
 
 def plot(looks, settled, path):
-    """Plots resident memory, threads and descriptors over minutes."""
+    """Plots memory, threads and descriptors over minutes."""
     times = [one.seconds for one in looks]
-    named = (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors"))
+    named = (("resident memory, MiB", "resident_mib"), ("allocated, MiB", "allocated_mib"), ("threads", "threads"), ("descriptors", "descriptors"))
     draw([(title, times, [getattr(one, name) for one in looks]) for title, name in named], settled, path)
 
 
