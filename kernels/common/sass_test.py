@@ -11,19 +11,20 @@ ARCH = "sm_90"
 # Kernels that keep some values in local memory, with the number of instructions that access it.
 SPILLING = {"AttendKernelIfLi4E": 80, "RoiAlignKernelIfE": 4}
 # Kernels whose products must run on the tensor cores for 16-bit maps.
-PRODUCTS = ("AttendKernel", "AttendProductKernel", "EaGatherKernel", "EaApplyKernel", "ExpattDirectKernel", "GsaAxisKernel",
-            "GsaProjectKernel")
+PRODUCTS = ("AttendKernel", "AttendProductKernel", "EaGatherKernel", "EaApplyKernel", "EaWideLogitsKernel",
+            "EaWideGatherKernel", "EaWideApplyKernel", "ExpattDirectKernel", "GsaAxisKernel", "GsaProjectKernel")
 MAX_PER_HMMA = 3
 # The share of a kernel's tensor-core instructions that follow another one of the same product. The products of global
 # self-attention's axes are small, with softmaxes between them.
 MIN_IN_PRODUCTS = {"GsaAxisKernel": 0.5}
 # Kernels that read a map, or their operands, in 16 bytes where its layout and alignment allow it.
 VECTORS = ("AttendKernel", "AttendProductKernel", "EaGatherKernel", "EaApplyKernel", "EaFoldKernel", "EaFloatGatherKernel",
-           "EaFloatApplyKernel", "GsaAxisKernel", "GsaContextKernel", "GsaProjectKernel", "RoiAlignKernel", "SaoApplyKernel",
+           "EaFloatApplyKernel", "EaWideLogitsKernel", "EaWideGatherKernel", "EaWideApplyKernel", "GsaAxisKernel", "GsaContextKernel", "GsaProjectKernel", "RoiAlignKernel", "SaoApplyKernel",
            "SaoReduceKernel")
 # Threads of a block, and the blocks that share a multiprocessor, which has 65,536 registers.
 BLOCKS = {"AttendKernel": (256, 2), "AttendProductKernel": (256, 2), "EaGatherKernel": (128, 2), "EaApplyKernel": (128, 2),
-          "EaFloatGatherKernel": (256, 1), "EaFloatApplyKernel": (256, 1), "ExpattDirectKernel": (256, 2),
+          "EaFloatGatherKernel": (256, 1), "EaFloatApplyKernel": (256, 1),
+          "EaWideLogitsKernel": (128, 2), "EaWideGatherKernel": (128, 2), "EaWideApplyKernel": (128, 2), "ExpattDirectKernel": (256, 2),
           "GsaContextKernel": (256, 2), "GsaProjectKernel": (256, 2)}
 REGISTERS = 65536
 

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
   const DeviceBox box(p.extent, sample);
   const EaMap map = EaMapOf<float>(p.x, sample, box, p.channels);
   const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
-  const auto splits = static_cast<int>(EaTiled::Splits(tile_count));
+  const auto splits = static_cast<int>(run.Splits(tile_count));
   int split = static_cast<int>(blockIdx.x) % blocks;
   if (split >= splits) return;
 
@@ -232,7 +232,8 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatApplyKernel(EaTil
   EaFetchMatrix(run.query_weight, Shared::kWeights, weights);
   EaFetchMatrix(static_cast<const float*>(run.folded) + static_cast<int64_t>(sample) * Shared::kFolded,
                 Shared::kFolded, folded);
-  EaPlaceBiases<float>(p, kChannels, query_bias, out_bias);
+  EaPlaceQueryBiases<float>(p, query_bias);
+  EaPlaceOutBiases<float>(p, 0, kChannels, out_bias);
   const int x = static_cast<int>(threadIdx.x) % kEaSide;
   const int y = static_cast<int>(threadIdx.x) / kEaSide * kEaFour;
   float* const own = coefficients + y * kEaKeyRow<float>;

@@ -21,14 +21,15 @@ MIN_FFMA_PER_LOAD = 4
 def kernels():
     """The opcodes of every tiled kernel in the plugin, by architecture and name."""
     return {(arch, name): opcodes for arch in ARCHS for name, opcodes in sass.opcodes_of_kernels(arch).items()
-            if re.search(r"Ea(Float)?(Gather|Apply|Fold)Kernel", name)}
+            if re.search(r"Ea(Float|Wide)?(Gather|Logits|Apply|Fold)Kernel", name)}
 
 
 def test_every_kernel_is_there(kernels):
-    """Three widths and two layouts of the gather and the apply, and a fold, for each type."""
+    """Three widths and two layouts of the gather and the apply, and a fold, for each type; of wide maps two layouts."""
     names = collections.Counter((arch, re.search(r"Ea(\w+?)Kernel", name)[1]) for arch, name in kernels)
     for arch in ARCHS:
         assert [names[arch, name] for name in ("Gather", "Apply", "FloatGather", "FloatApply", "Fold")] == [12, 12, 6, 6, 3]
+        assert [names[arch, name] for name in ("WideLogits", "WideGather", "WideApply")] == [4, 4, 4]
 
 
 def test_nothing_is_kept_in_local_memory(kernels):
