@@ -10,6 +10,7 @@
 #include "kernels/efficient_attention/efficient_attention_fold.cuh"
 #include "kernels/efficient_attention/efficient_attention_gather.cuh"
 #include "kernels/efficient_attention/efficient_attention_wide.cuh"
+#include "kernels/efficient_attention/efficient_attention_wide_float32.cuh"
 
 namespace saccade::kernels {
 
@@ -25,20 +26,22 @@ constexpr size_t EaTiledSharedBytesOf(Dtype dtype) {
 }
 
 // The same for the kernels of wide maps.
+template <typename T>
 constexpr size_t EaWideSharedBytes() {
-  return std::max({EaWideLogitsShared<uint16_t, false>::kBytes, EaWideLogitsShared<uint16_t, true>::kBytes,
-                   EaWideGatherShared<uint16_t, false>::kBytes, EaWideGatherShared<uint16_t, true>::kBytes,
-                   EaWideApplyShared<uint16_t, false>::kBytes, EaWideApplyShared<uint16_t, true>::kBytes});
+  return std::max({EaWideLogitsShared<T, false>::kBytes, EaWideLogitsShared<T, true>::kBytes,
+                   EaWideGatherShared<T, false>::kBytes, EaWideGatherShared<T, true>::kBytes,
+                   EaWideApplyShared<T, false>::kBytes, EaWideApplyShared<T, true>::kBytes});
 }
 
 // The most dynamic shared memory that a block needs if channels or out_channels are `widest`. For 16-bit maps
 // it lets two blocks share a multiprocessor that has 227 KB. Chips with 99 KB for a block, as L4 and A10,
-// have enough for float32 maps of up to 64 channels and 16-bit maps, but those of 129 to 256 channels.
+// have enough for float32 maps of up to 64 channels and 16-bit maps of up to 128 or more than 256.
 constexpr size_t EaTiledSharedBytes(Dtype dtype, int64_t widest) {
   return widest <= 64               ? EaTiledSharedBytesOf<64>(dtype)
          : widest <= 128            ? EaTiledSharedBytesOf<128>(dtype)
          : widest <= kEaMaxChannels ? EaTiledSharedBytesOf<kEaMaxChannels>(dtype)
-                                    : EaWideSharedBytes();
+         : dtype == Dtype::kFloat32 ? EaWideSharedBytes<float>()
+                                    : EaWideSharedBytes<uint16_t>();
 }
 
 inline bool IsChannelsLast(const EfficientAttentionProblem& p) {
@@ -80,13 +83,24 @@ void RunEaWideAs(const EaTiled& run, const Launch& launch) {
     launch(kernel, static_cast<unsigned>(blocks), 1, kEaThreads<T>, shared, run);
   };
   launch_of(EaWideWeightsKernel<T>, run.Slices() * EaWideWeights<T>::kBlocks, 0);
-  launch_of(EaWideLogitsKernel<T, kChannelsLast>, batch * run.tiles,
-            EaWideLogitsShared<T, kChannelsLast>::kBytes);
-  launch_of(EaWideGatherKernel<T, kChannelsLast>, batch * run.blocks * run.slabs,
-            EaWideGatherShared<T, kChannelsLast>::kBytes);
-  launch(EaFoldKernel<T>, static_cast<unsigned>(run.p.key_channels * batch), 1, kFoldThreads, 0, run);
-  launch_of(EaWideApplyKernel<T, kChannelsLast>, batch * run.out_blocks * run.out_slabs,
-            EaWideApplyShared<T, kChannelsLast>::kBytes);
+  const int64_t logits_blocks = batch * run.tiles;
+  constexpr size_t kLogitsBytes = EaWideLogitsShared<T, kChannelsLast>::kBytes;
+  const int64_t gather_blocks = batch * run.blocks * run.slabs;
+  constexpr size_t kGatherBytes = EaWideGatherShared<T, kChannelsLast>::kBytes;
+  const int64_t apply_blocks = batch * run.out_blocks * run.out_slabs;
+  constexpr size_t kApplyBytes = EaWideApplyShared<T, kChannelsLast>::kBytes;
+  const auto fold_blocks = static_cast<unsigned>(run.p.key_channels * batch);
+  if constexpr (sizeof(T) == 4) {
+    launch_of(EaWideFloatLogitsKernel<kChannelsLast>, logits_blocks, kLogitsBytes);
+    launch_of(EaWideFloatGatherKernel<kChannelsLast>, gather_blocks, kGatherBytes);
+    launch(EaFoldKernel<T>, fold_blocks, 1, kFoldThreads, 0, run);
+    launch_of(EaWideFloatApplyKernel<kChannelsLast>, apply_blocks, kApplyBytes);
+  } else {
+    launch_of(EaWideLogitsKernel<T, kChannelsLast>, logits_blocks, kLogitsBytes);
+    launch_of(EaWideGatherKernel<T, kChannelsLast>, gather_blocks, kGatherBytes);
+    launch(EaFoldKernel<T>, fold_blocks, 1, kFoldThreads, 0, run);
+    launch_of(EaWideApplyKernel<T, kChannelsLast>, apply_blocks, kApplyBytes);
+  }
 }
 
 template <typename T, int kChannels, typename Launch>
@@ -115,9 +129,7 @@ void RunEaTiled(const EaTiled& run, const Launch& launch) {
     launch(AttendClearKernel<T>, p.batch * Attend::Tiles(positions), kBlockThreads, clear);
   }
   if (run.wide) {
-    if constexpr (sizeof(T) == 2) {
-      IsChannelsLast(p) ? RunEaWideAs<T, true>(run, launch) : RunEaWideAs<T, false>(run, launch);
-    }
+    IsChannelsLast(p) ? RunEaWideAs<T, true>(run, launch) : RunEaWideAs<T, false>(run, launch);
   } else if (run.width == 64) {
     RunEaTiledWith<T, 64>(run, launch);
   } else if (run.width == 128) {

@@ -290,6 +290,7 @@ TEST(EaTiledEmulatedTest, AsksForTheSharedMemoryOfItsWidth) {
   EXPECT_LE(EaTiledSharedBytes(Dtype::kBFloat16, 128), kOfL4);
   EXPECT_GT(EaTiledSharedBytes(Dtype::kBFloat16, 256), kOfL4);
   EXPECT_EQ(MostSharedBytesOf<DeviceBFloat16>(512), EaTiledSharedBytes(Dtype::kBFloat16, 512));
+  EXPECT_EQ(MostSharedBytesOf<float>(512), EaTiledSharedBytes(Dtype::kFloat32, 512));
   EXPECT_LE(EaTiledSharedBytes(Dtype::kBFloat16, 2048), kOfL4);
 }
 
@@ -312,10 +313,10 @@ TEST(EaTiledEmulatedTest, TakesWhatFitsItsTiles) {
   EXPECT_TRUE(with([](auto& p) { p.out_channels = 2048; }));
   EXPECT_FALSE(with([](auto& p) { p.channels = 2056; }));
   EXPECT_FALSE(with([](auto& p) { p.out_channels = 2056; }));
-  EXPECT_FALSE(with([](auto& p) {
+  EXPECT_TRUE(with([](auto& p) {
     p.dtype = Dtype::kFloat32;
     p.heads = 1;
-    p.channels = 264;
+    p.channels = 2048;
   }));
   EXPECT_FALSE(with([](auto& p) { p.key_channels = 128; }));
   EXPECT_FALSE(with([](auto& p) { p.heads = 16; }));

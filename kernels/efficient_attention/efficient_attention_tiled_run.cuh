@@ -6,8 +6,8 @@
 //   fold (efficient_attention_fold.cuh)      merges the ranges in their order; steps 2 and 3
 //   apply (efficient_attention_apply.cuh)    step 4
 // For float32 maps efficient_attention_float32.cuh has the gather and the apply, in float32 arithmetic.
-// 16-bit maps of up to 2048 channels are wide (efficient_attention_wide.cuh): the logits of keys and queries
-// are computed first, and the gather and the apply then take slabs of 256 channels.
+// Maps of 257 to 2048 channels are wide (efficient_attention_wide.cuh): the logits of keys and queries are
+// computed first, and the gather and the apply then take slabs of 256 channels.
 // The number of ranges depends only on the sample's valid positions and channels, and the tiles of a range
 // are always the same, so that neither the batch nor the padding changes a sample's bits.
 #pragma once
@@ -28,9 +28,8 @@ struct EaTiled {
   // Most floats of the workspace of a wide map, unless one sample takes more: larger batches are computed in
   // groups of samples one after the other, whose logits then stay in the L2 cache.
   static constexpr int64_t kMaxWideFloats = int64_t{16} << 20;
-  // Floats of the logits of a tile's keys, and of its rounded queries.
+  // Floats of the logits of a tile's keys.
   static constexpr int64_t kTileLogits = kEaKeys * kEaTile;
-  static constexpr int64_t kTileQueries = kEaKeys * kEaTile / 2;
 
   // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised; null only to measure. It must be
   // aligned to 16 bytes.
@@ -45,9 +44,11 @@ struct EaTiled {
     max_splits = kBlocks / slabs;
     tiles = Tiles(PositionsOf(p.extent));
     slots = Splits(tiles);
+    const bool half = p.dtype != Dtype::kFloat32;
+    const int64_t folded_floats = out_width * (half ? kEaKeyRow<uint16_t> / 2 : kEaKeyRow<float>);
+    const int64_t tile_queries = half ? kTileLogits / 2 : kTileLogits;
     if (wide) {
-      const int64_t sample = slots * PartialFloats() + out_width * kEaKeyRow<uint16_t> / 2 +
-                             tiles * (kTileLogits + kTileQueries);
+      const int64_t sample = slots * PartialFloats() + folded_floats + tiles * (kTileLogits + tile_queries);
       const int64_t most = kMaxWideFloats / sample;
       if (group > most) group = most < 1 ? 1 : most;
     }
@@ -63,12 +64,12 @@ struct EaTiled {
       return taken;
     };
     partial = take(group * slots * PartialFloats());
-    const bool half = p.dtype != Dtype::kFloat32;
-    folded = take(half ? group * out_width * kEaKeyRow<uint16_t> / 2 : group * width * kEaKeyRow<float>);
-    const int64_t matrices = wide ? Slices() * 2 * kEaSliceRow<uint16_t> : width + kEaChunk<uint16_t>;
-    query_weight = take(half ? kEaKeys * matrices / 2 : kEaKeys * (width + kEaChunk<float>));
+    folded = take(group * folded_floats);
+    const int64_t row = half ? kEaSliceRow<uint16_t> / 2 : kEaSliceRow<float>;
+    const int64_t narrow_row = half ? (width + kEaChunk<uint16_t>) / 2 : width + kEaChunk<float>;
+    query_weight = take(kEaKeys * (wide ? Slices() * 2 * row : narrow_row));
     logits = take(wide ? group * tiles * kTileLogits : 0);
-    queries = take(wide ? group * tiles * kTileQueries : 0);
+    queries = take(wide ? group * tiles * tile_queries : 0);
     all_floats = next;
   }
 
@@ -108,18 +109,18 @@ struct EaTiled {
   // These are of the map's type, with zeros around them:
   void* folded;        // [group, out_width][kEaKeyRow]: step 3's M, transposed
   void* query_weight;  // [64][width + kEaChunk]; if wide, [Slices()][64 keys, 64 queries][kEaSliceRow]
-  // In the order of the fragments of mma.cuh, for wide maps:
+  // For wide maps, in the order in which threads hold them:
   float* logits;  // [group, tiles] of kTileLogits
-  void* queries;  // [group, tiles] of kTileQueries: coefficients of the map's type
+  void* queries;  // [group, tiles] of kTileLogits coefficients of the map's type
 };
 
 // True if the problem has the form that the tiled kernels compute. It depends neither on the batch nor on the
 // positions.
 inline bool EaTiledFits(const EfficientAttentionProblem& p) {
   const int64_t head_keys = p.key_channels / p.heads;
-  const int64_t most = p.dtype == Dtype::kFloat32 ? kEaMaxChannels : EaTiled::kMaxWideChannels;
-  return IsModule(p) && p.dtype != Dtype::kFloat64 && p.channels <= most && p.out_channels <= most &&
-         p.key_channels <= kEaKeys && (p.heads == 1 || (head_keys % 8 == 0 && p.dtype != Dtype::kFloat32)) &&
+  return IsModule(p) && p.dtype != Dtype::kFloat64 && p.channels <= EaTiled::kMaxWideChannels &&
+         p.out_channels <= EaTiled::kMaxWideChannels && p.key_channels <= kEaKeys &&
+         (p.heads == 1 || (head_keys % 8 == 0 && p.dtype != Dtype::kFloat32)) &&
          p.value_channels / p.heads <= EaTiled::kMaxHeadValues;
 }
 

@@ -1,12 +1,13 @@
 // The tiled kernels of efficient attention (efficient_attention_tiled_run.cuh) for 16-bit maps of more than
-// 256 channels. The sums of a range are too many for a block, and so is a tile of all channels, so
+// 256 channels; efficient_attention_wide_float32.cuh has those of float32 maps. The sums of a range are too
+// many for a block, and so is a tile of all channels, so
 //   weights  rounds the weights of keys and queries, once for all tiles
 //   logits   computes the logits of the keys and the coefficients of the queries of a tile, which are stored
 //            as the fragments that the next kernels use
 //   gather   as for narrow maps, for the slabs of 256 channels one by one, from the stored logits
 //   apply    likewise for the slabs of the result
 // The fold between them is the one of narrow maps. x is read three times, and 384 bytes of logits are stored
-// for a position.
+// for a position (float32: 512).
 #pragma once
 
 #include "kernels/efficient_attention/efficient_attention_apply.cuh"
@@ -26,23 +27,30 @@ struct EaWideWeights {
 // Shared memory: several steps, each with its weights and its slice of the tile.
 template <typename T, bool kChannelsLast>
 struct EaWideLogitsShared {
-  static constexpr int kSteps = 3;
+  // A multiprocessor that has 227 KB then holds two blocks.
+  static constexpr int kSteps = sizeof(T) == 2 ? 3 : 2;
   static constexpr int kStep = EaWideWeights<T>::kElements + EaTile<T, kEaSlice, kChannelsLast>::kElements;
   static constexpr size_t kBytes = sizeof(T) * kSteps * kStep;
 };
 
-// Shared memory: two tiles, one of which arrives while the other is used.
+// Shared memory: two tiles, one of which arrives while the other is used, and a tile's coefficients, which
+// are in registers for 16-bit maps.
 template <typename T, bool kChannelsLast>
 struct EaWideGatherShared {
-  static constexpr size_t kBytes = sizeof(T) * 2 * EaTile<T, kEaMaxChannels, kChannelsLast>::kElements;
+  static constexpr int kTileElements = EaTile<T, kEaMaxChannels, kChannelsLast>::kElements;
+  static constexpr int kCoefficients = sizeof(T) == 2 ? 0 : kEaTile * kEaKeyRow<T>;
+  static constexpr size_t kBytes = sizeof(T) * (2 * kTileElements + kCoefficients);
 };
 
-// Shared memory: the slab's rows of M, a tile, the result's biases.
+// Shared memory: the slab's rows of M, a tile, its coefficients if they are not in registers, the result's
+// biases.
 template <typename T, bool kChannelsLast>
 struct EaWideApplyShared {
   static constexpr int kFolded = kEaMaxChannels * kEaKeyRow<T>;
   static constexpr int kTileElements = EaTile<T, kEaMaxChannels, kChannelsLast>::kElements;
-  static constexpr size_t kBytes = sizeof(T) * (kFolded + kTileElements) + sizeof(float) * kEaMaxChannels;
+  static constexpr int kCoefficients = sizeof(T) == 2 ? 0 : kEaTile * kEaKeyRow<T>;
+  static constexpr size_t kBytes =
+      sizeof(T) * (kFolded + kTileElements + kCoefficients) + sizeof(float) * kEaMaxChannels;
 };
 
 // Launched with one thread for each element.
@@ -127,7 +135,7 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaWideLogitsKernel(EaTiled r
     SACCADE_UNROLL
     for (int n = 0; n < kEaQueryGroups; ++n) {
       Vector16 words;
-      __builtin_memcpy(&words, queries[2 * n], sizeof(words));
+      __builtin_memcpy(&words, &queries[2 * n], sizeof(words));
       static_cast<Vector16*>(run.queries)[EaFragment(at, warp, n, kEaQueryGroups)] = words;
     }
   }
@@ -202,7 +210,7 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaWideApplyKernel(EaTiled ru
       for (int n = 0; n < kEaQueryGroups; ++n) {
         const Vector16 words = static_cast<const Vector16*>(
             run.queries)[EaFragment(sample * run.tiles + number, warp, n, kEaQueryGroups)];
-        __builtin_memcpy(queries[2 * n], &words, sizeof(words));
+        __builtin_memcpy(&queries[2 * n], &words, sizeof(words));
       }
       WaitForCopies<0>();
       __syncthreads();

@@ -32,6 +32,10 @@ struct EaWideKernels {
 using EaWideEmulated = EmulatedTest<EaWideKernels>;
 using EaWideEmulatedSome = EmulatedTest<EaWideKernels>;
 
+// With several heads, float32 maps use the attention core.
+TEST_P(EaWideEmulated, MatchesTheFormulasInFloat32) {
+  if (GetParam().heads == 1) MatchesTheFormulas<float>();
+}
 TEST_P(EaWideEmulated, MatchesTheFormulasInBFloat16) { MatchesTheFormulas<DeviceBFloat16>(); }
 TEST_P(EaWideEmulatedSome, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
 TEST_P(EaWideEmulatedSome, DoesNotDependOnTheOrderOfThreads) {
@@ -73,21 +77,24 @@ std::vector<EaTestConfig> Configs() {
 INSTANTIATE_TEST_SUITE_P(Configs, EaWideEmulated, testing::ValuesIn(Configs()));
 INSTANTIATE_TEST_SUITE_P(Configs, EaWideEmulatedSome, testing::ValuesIn(EveryThirdUnlessLong(Configs())));
 
-TEST(EaWideEmulatedTest, As2048Channels) {
+template <typename T>
+void Has2048Channels() {
   for (const bool channels_last : {false, true}) {
-    EaTestCase<DeviceBFloat16> test({.channels = 2048,
-                                     .keys = 16,
-                                     .values = 8,
-                                     .out = 2048,
-                                     .extent = {6, 16},
-                                     .residual = true,
-                                     .channels_last = channels_last,
-                                     .valid = {5, 15}},
-                                    3);
-    RunEmulated<EaWideKernels, DeviceBFloat16>(test.Problem(), 1);
-    EXPECT_LE(test.Error(), kMaxEmulatedError<DeviceBFloat16>);
+    EaTestCase<T> test({.channels = 2048,
+                        .keys = 16,
+                        .values = 8,
+                        .out = 2048,
+                        .extent = {6, 16},
+                        .residual = true,
+                        .channels_last = channels_last,
+                        .valid = {5, 15}},
+                       3);
+    RunEmulated<EaWideKernels, T>(test.Problem(), 1);
+    EXPECT_LE(test.Error(), kMaxEmulatedError<T>);
   }
 }
+TEST(EaWideEmulatedTest, Has2048ChannelsInFloat32) { Has2048Channels<float>(); }
+TEST(EaWideEmulatedTest, Has2048ChannelsInBFloat16) { Has2048Channels<DeviceBFloat16>(); }
 
 // More tiles than ranges, and blocks of several ranges.
 struct WideFewBlocks : EaWideKernels {
@@ -100,12 +107,15 @@ struct WideFewBlocks : EaWideKernels {
     RunEaTiled<T>(run, launch);
   }
 };
-TEST(EaWideEmulatedTest, BlocksOfSeveralRanges) {
-  EaTestCase<DeviceHalf> test(
+template <typename T>
+void BlocksHaveSeveralRanges() {
+  EaTestCase<T> test(
       {.channels = 260, .keys = 5, .values = 4, .out = 260, .extent = {3, 64}, .residual = true}, 3);
-  RunEmulated<WideFewBlocks, DeviceHalf>(test.Problem(), 2);
-  EXPECT_LE(test.Error(), kMaxEmulatedError<DeviceHalf>);
+  RunEmulated<WideFewBlocks, T>(test.Problem(), 2);
+  EXPECT_LE(test.Error(), kMaxEmulatedError<T>);
 }
+TEST(EaWideEmulatedTest, BlocksOfSeveralRanges) { BlocksHaveSeveralRanges<DeviceHalf>(); }
+TEST(EaWideEmulatedTest, BlocksOfSeveralRangesInFloat32) { BlocksHaveSeveralRanges<float>(); }
 
 // A batch whose workspace would be too large is computed in groups of samples.
 struct OneByOne : EaWideKernels {
@@ -118,7 +128,8 @@ struct OneByOne : EaWideKernels {
 };
 
 // A sample's bits depend neither on its group, its batch nor its padding.
-TEST(EaWideEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAlone) {
+template <typename T>
+void APaddedSampleHasTheBitsItHasAlone() {
   for (const bool channels_last : {false, true}) {
     const EaTestConfig config = {.batch = 3,
                                  .channels = 264,
@@ -129,52 +140,61 @@ TEST(EaWideEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAlone) {
                                  .residual = true,
                                  .channels_last = channels_last,
                                  .valid = {8, 24, 3, 3, 7, 21}};
-    EaTestCase<DeviceHalf> batch(config, 9);
-    RunEmulated<EaWideKernels, DeviceHalf>(batch.Problem(), 1);
-    EXPECT_LE(batch.Error(), kMaxEmulatedError<DeviceHalf>);
-    EaTestCase<DeviceHalf> grouped(config, 9);
-    RunEmulated<OneByOne, DeviceHalf>(grouped.Problem(), 1);
+    EaTestCase<T> batch(config, 9);
+    RunEmulated<EaWideKernels, T>(batch.Problem(), 1);
+    EXPECT_LE(batch.Error(), kMaxEmulatedError<T>);
+    EaTestCase<T> grouped(config, 9);
+    RunEmulated<OneByOne, T>(grouped.Problem(), 1);
     EXPECT_TRUE(SameBits(batch.out(), grouped.out()));
 
-    EaTestCase<DeviceHalf> alone(config, 9);
+    EaTestCase<T> alone(config, 9);
     EfficientAttentionProblem problem = alone.Problem();
     const int64_t before = 2 * problem.x.batch_stride;
     problem.batch = 1;
     problem.extent.valid = nullptr;
     problem.extent.size[1] = 7;
     problem.extent.size[2] = 21;
-    problem.x.data = static_cast<const DeviceHalf*>(problem.x.data) + before;
-    problem.out.data = static_cast<DeviceHalf*>(problem.out.data) + before;
-    RunEmulated<EaWideKernels, DeviceHalf>(problem, 3);
+    problem.x.data = static_cast<const T*>(problem.x.data) + before;
+    problem.out.data = static_cast<T*>(problem.out.data) + before;
+    RunEmulated<EaWideKernels, T>(problem, 3);
     int compared = 0;
     for (size_t i = static_cast<size_t>(before); i < alone.out().size(); ++i) {
       if (std::isnan(static_cast<float>(alone.out()[i]))) continue;
-      EXPECT_EQ(__builtin_memcmp(&alone.out()[i], &batch.out()[i], sizeof(DeviceHalf)), 0);
+      EXPECT_EQ(__builtin_memcmp(&alone.out()[i], &batch.out()[i], sizeof(T)), 0);
       ++compared;
     }
     EXPECT_EQ(compared, 7 * 21 * 264);
   }
 }
+TEST(EaWideEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAlone) {
+  APaddedSampleHasTheBitsItHasAlone<DeviceHalf>();
+}
+TEST(EaWideEmulatedTest, APaddedSampleInABatchHasTheBitsItHasAloneInFloat32) {
+  APaddedSampleHasTheBitsItHasAlone<float>();
+}
 
-TEST(EaWideEmulatedTest, OffsetsHave64Bits) {
+template <typename T>
+void OffsetsHave64Bits() {
   for (const bool channels_last : {false, true}) {
-    EaTestCase<DeviceBFloat16> test({.batch = 2,
-                                     .channels = 264,
-                                     .keys = 3,
-                                     .values = 4,
-                                     .out = 264,
-                                     .extent = {5, 16},
-                                     .residual = true,
-                                     .channels_last = channels_last,
-                                     .valid = {5, 16, 4, 13}},
-                                    5);
-    FarMapsGiveTheSameBits<EaWideKernels, DeviceBFloat16>(
-        test.Problem(), [](FarMaps<DeviceBFloat16>& maps, EfficientAttentionProblem& p) {
-          maps.Move(p.x, p.channels, p.extent);
-          maps.MoveResult(p.out, p.out_channels, p.extent);
-        });
+    EaTestCase<T> test({.batch = 2,
+                        .channels = 264,
+                        .keys = 3,
+                        .values = 4,
+                        .out = 264,
+                        .extent = {5, 16},
+                        .residual = true,
+                        .channels_last = channels_last,
+                        .valid = {5, 16, 4, 13}},
+                       5);
+    FarMapsGiveTheSameBits<EaWideKernels, T>(test.Problem(),
+                                             [](FarMaps<T>& maps, EfficientAttentionProblem& p) {
+                                               maps.Move(p.x, p.channels, p.extent);
+                                               maps.MoveResult(p.out, p.out_channels, p.extent);
+                                             });
   }
 }
+TEST(EaWideEmulatedTest, OffsetsHave64BitsInFloat32) { OffsetsHave64Bits<float>(); }
+TEST(EaWideEmulatedTest, OffsetsHave64BitsInBFloat16) { OffsetsHave64Bits<DeviceBFloat16>(); }
 
 TEST(EaWideEmulatedTest, TheWorkspaceOfLargeBatchesIsBounded) {
   EfficientAttentionProblem p;
