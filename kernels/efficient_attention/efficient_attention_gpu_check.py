@@ -158,7 +158,8 @@ def check_groups(ops, dtype):
 def time_all(ops):
     for dtype in (torch.float32, torch.bfloat16):
         for name, shape in (("fpn1", (1, 256, 224, 320)), ("fpn2", (1, 256, 112, 160)), ("fpn3", (1, 256, 56, 80)),
-                            ("fpn5", (1, 256, 14, 20)), ("res2", (1, 512, 112, 160)), ("res3", (1, 1024, 56, 80)), ("res4", (1, 2048, 28, 40))):
+                            ("fpn5", (1, 256, 14, 20)), ("res2", (1, 512, 112, 160)), ("res3", (1, 1024, 56, 80)),
+                            ("res4", (1, 2048, 28, 40))):
             for batch in (1, 8, 32):
                 time_one(ops, name, (batch, *shape[1:]), 64, dtype)
     # Its samples are computed in groups.
