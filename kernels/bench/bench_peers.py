@@ -170,7 +170,8 @@ def no_weights(_):
 
 TABLE_SIZES = [(8, 8, 14, 14), (8, 8, 28, 28), (8, 8, 56, 56)]
 SAO_SIZES = [(1, 64, 14, 14), (1, 128, 28, 28), (1, 256, 56, 56)]
-EA_SIZES = [(1, 64, 64, 64), (1, 64, 256, 256), (1, 256, 28, 40), (1, 256, 112, 160), (1, 256, 224, 320)]
+EA_SIZES = [(1, 64, 64, 64), (1, 64, 256, 256), (1, 256, 28, 40), (1, 256, 112, 160), (1, 256, 224, 320), (1, 512, 56, 80),
+            (1, 1024, 56, 80), (1, 2048, 28, 40)]
 # op/variant: (weights, eager form, other forms, saccade's form, sizes).
 CASES = {
     "attention/softmax": (no_weights, attention_eager, {"sdpa": attention_sdpa},

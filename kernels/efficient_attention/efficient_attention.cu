@@ -16,7 +16,7 @@ bool UseTiles(const EfficientAttentionProblem& problem) {
          cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
          cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
          major >= 8 &&
-         static_cast<size_t>(shared) >= EaTiledSharedBytes(problem.dtype, EaTiled(problem, nullptr).width);
+         static_cast<size_t>(shared) >= EaTiledSharedBytes(problem.dtype, EaTiled(problem, nullptr).widest);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 //      values are the rows of M, with a softmax per head; the heads' results are added
 // Without an output projection, step 4 has separate heads, whose values are C_h. The bare operator runs steps
 // 1 and 4, with k and q as logits. Kernels of their own (efficient_attention_tiled.cuh) compute the module
-// for 16-bit maps of at most 256 channels.
+// for most maps of up to 2048 channels and 64 key channels.
 #pragma once
 
 #include "kernels/device/attend.cuh"

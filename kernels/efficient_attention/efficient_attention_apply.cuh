@@ -90,17 +90,10 @@ __device__ inline void EaSoftmaxOfAllKeys(float (&logits)[kEaKeys / 8][4]) {
   }
 }
 
-// queries[n] = the coefficients of 16 positions and the key channels 8n to 8n + 7.
+// queries[n] += the products of 16 positions and the key channels 8n to 8n + 7.
 template <typename T, int kChannels, bool kChannelsLast>
-__device__ void EaQueries(const EfficientAttentionProblem& p, const T* weights, const float* bias,
-                          const T* tile, int warp, float (&queries)[kEaKeys / 8][4]) {
+__device__ void EaAddQueries(const T* weights, const T* tile, int warp, float (&queries)[kEaKeys / 8][4]) {
   using Tile = EaTile<T, kChannels, kChannelsLast>;
-  constexpr float kLog2E = 1.4426950408889634f;
-  SACCADE_UNROLL
-  for (int n = 0; n < kEaKeys / 8; ++n) {
-    SACCADE_UNROLL
-    for (int i = 0; i < 4; ++i) queries[n][i] = 0;
-  }
   SACCADE_UNROLL_BY(4)
   for (int channel = 0; channel < kChannels; channel += 16) {
     uint32_t left[4];
@@ -112,6 +105,13 @@ __device__ void EaQueries(const EfficientAttentionProblem& p, const T* weights, 
       MmaPair<T>(queries[n / 8], queries[n / 8 + 1], left, right);
     }
   }
+}
+
+// Turns the products into coefficients, and rounds those of the positions g and g + 8.
+template <typename T>
+__device__ void EaQueryCoefficients(const EfficientAttentionProblem& p, const float* bias,
+                                    float (&queries)[kEaKeys / 8][4], uint32_t (&rounded)[kEaKeys / 8][2]) {
+  constexpr float kLog2E = 1.4426950408889634f;
   const float scale = p.softmax ? kLog2E : 1.0f;
   const int column = static_cast<int>(threadIdx.x) % 4 * 2;
   SACCADE_UNROLL
@@ -119,11 +119,15 @@ __device__ void EaQueries(const EfficientAttentionProblem& p, const T* weights, 
     SACCADE_UNROLL
     for (int i = 0; i < 4; ++i) queries[n][i] = fmaf(queries[n][i], scale, bias[n * 8 + column + i % 2]);
   }
-  if (!p.softmax) return;
-  if (p.heads == 1) {
+  if (p.softmax && p.heads == 1) {
     EaSoftmaxOfAllKeys(queries);
-  } else {
+  } else if (p.softmax) {
     EaSoftmaxOfKeys(static_cast<int>(p.key_channels / p.heads), queries);
+  }
+  SACCADE_UNROLL
+  for (int n = 0; n < kEaKeys / 8; ++n) {
+    SACCADE_UNROLL
+    for (int r = 0; r < 2; ++r) rounded[n][r] = RoundPair(queries[n][2 * r], queries[n][2 * r + 1], T());
   }
 }
 
@@ -141,27 +145,21 @@ __device__ void EaStorePair(float first, float second, bool residual, T* at) {
 }
 
 // Replaces the warp's 16 positions of the tile by their results. All lanes have read them by then: the
-// products are of the whole warp.
+// products are of the whole warp. `queries` are the rounded coefficients of the positions g and g + 8.
 template <typename T, int kChannels, bool kChannelsLast>
-__device__ void EaResults(const float (&queries)[kEaKeys / 8][4], const T* folded, const float* bias,
+__device__ void EaResults(const uint32_t (&queries)[kEaKeys / 8][2], const T* folded, const float* bias,
                           bool residual, int warp, T* tile) {
   using Tile = EaTile<T, kChannels, kChannelsLast>;
   const int g = static_cast<int>(threadIdx.x) % kWarp / 4;
   const int column = static_cast<int>(threadIdx.x) % 4 * 2;
-  uint32_t rounded[kEaKeys / 8][2];  // of the positions g and g + 8
-  SACCADE_UNROLL
-  for (int n = 0; n < kEaKeys / 8; ++n) {
-    SACCADE_UNROLL
-    for (int r = 0; r < 2; ++r) rounded[n][r] = RoundPair(queries[n][2 * r], queries[n][2 * r + 1], T());
-  }
   SACCADE_UNROLL_BY(4)
   for (int channel = 0; channel < kChannels; channel += 16) {
     float first[4] = {};
     float second[4] = {};
     SACCADE_UNROLL
     for (int k = 0; k < kEaKeys; k += 16) {
-      const uint32_t(&low)[2] = rounded[k / 8];
-      const uint32_t(&high)[2] = rounded[k / 8 + 1];
+      const uint32_t(&low)[2] = queries[k / 8];
+      const uint32_t(&high)[2] = queries[k / 8 + 1];
       uint32_t matrix[4];
       if constexpr (kChannelsLast) {
         // Rows are positions, and the two sums are of 8 channels each.
@@ -221,7 +219,8 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaApplyKernel(EaTiled run) {
     EaFetchMatrix(static_cast<const T*>(run.folded) + static_cast<int64_t>(sample) * Shared::kFolded,
                   Shared::kFolded, folded);
     const int thread = static_cast<int>(threadIdx.x);
-    EaPlaceBiases<T>(p, kChannels, query_bias, out_bias);
+    EaPlaceQueryBiases<T>(p, query_bias);
+    EaPlaceOutBiases<T>(p, 0, kChannels, out_bias);
 
     const int warp = thread / kWarp;
     for (; number >= 0; number -= blocks) {
@@ -229,8 +228,11 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaApplyKernel(EaTiled run) {
       CommitCopies();
       WaitForCopies<0>();
       __syncthreads();
-      float queries[kEaKeys / 8][4];
-      EaQueries<T, kChannels, kChannelsLast>(p, weights, query_bias, tile, warp, queries);
+      float products[kEaKeys / 8][4];
+      uint32_t queries[kEaKeys / 8][2];
+      EaClear(products);
+      EaAddQueries<T, kChannels, kChannelsLast>(weights, tile, warp, products);
+      EaQueryCoefficients<T>(p, query_bias, products, queries);
       EaResults<T, kChannels, kChannelsLast>(queries, folded, out_bias, p.residual, warp, tile);
       __syncthreads();
       Tile::Store(out, number * kEaTile, tile);

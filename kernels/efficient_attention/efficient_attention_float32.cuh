@@ -86,36 +86,44 @@ __device__ inline float EaRowSum(float value) {
   return value;
 }
 
-// Launched with EaTiled::blocks x B blocks. Column x has the positions x, x + 16 and so on of channels-last
-// tiles, and 4x to 4x + 3 of the others; the channels likewise, the other way round.
+// Column x has the positions x, x + 16 and so on of channels-last tiles, and 4x to 4x + 3 of the others; the
+// channels likewise, the other way round.
+__device__ inline int EaColumn() { return static_cast<int>(threadIdx.x) % kEaSide; }
+__device__ inline int EaRow() { return static_cast<int>(threadIdx.x) / kEaSide * kEaFour; }
+
+// logits.at[i][j] += the products of the key channels from the row's first on and the column's positions.
 template <int kChannels, bool kChannelsLast>
-__global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTiled run) {
-  using Shared = EaFloatShared<kChannels, kChannelsLast>;
+__device__ void EaFloatAddLogits(const float* weights, const float* tile, EaFours<kEaFour>& logits) {
+  using Tile = EaTile<float, kChannels, kChannelsLast>;
+  constexpr int kWeightStride = kChannels + kEaChunk<float>;
+  const float* const weight = weights + EaRow() * kWeightStride;
+  const int x = EaColumn();
+  SACCADE_UNROLL_BY(2)
+  for (int c = 0; c < kChannels; c += 4) {
+    if constexpr (kChannelsLast) {
+      EaMultiplyFour(weight + c, kWeightStride, tile + Tile::Index(x, c), kEaSide * Tile::kStride, logits);
+    } else {
+      EaMultiplyFourAcross(weight + c, kWeightStride, tile + Tile::Index(x * 4, c), Tile::kStride, 0, logits);
+    }
+  }
+}
+
+// As EaGatherRanges() for 16-bit maps. The two tiles are `tile_step` floats apart.
+template <int kChannels, bool kChannelsLast, typename AddLogits>
+__device__ void EaFloatGatherRanges(const EaTiled& run, const EaMap& map, int sample, int split, int width,
+                                    int first, int tile_step, float* tiles, float* coefficients,
+                                    const AddLogits& add_logits) {
   using Tile = EaTile<float, kChannels, kChannelsLast>;
   constexpr float kLog2E = 1.4426950408889634f;
   constexpr int kOwn = kChannels / kEaSide;  // channels of a thread
-  SACCADE_DYNAMIC_SHARED(float, weights);
-  float* const tiles = weights + Shared::kWeights;
-  float* const coefficients = tiles + Shared::kSecond + Shared::kTileElements;
   const EfficientAttentionProblem& p = run.p;
   const auto blocks = static_cast<int>(run.blocks);
-  const int sample = static_cast<int>(blockIdx.x) / blocks;
-  const DeviceBox box(p.extent, sample);
-  const EaMap map = EaMapOf<float>(p.x, sample, box, p.channels);
   const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
-  const auto splits = static_cast<int>(EaTiled::Splits(tile_count));
-  int split = static_cast<int>(blockIdx.x) % blocks;
-  if (split >= splits) return;
-
-  Tile::Fetch(map, split * kEaTile, tiles);
-  CommitCopies();
+  const auto splits = static_cast<int>(run.Splits(tile_count));
   const auto keys = static_cast<int>(p.key_channels);
-  RoundMatrix(static_cast<const float*>(p.key_weight), keys, map.channels, kEaKeys, Shared::kWeightStride,
-              weights);
-  const int x = static_cast<int>(threadIdx.x) % kEaSide;
-  const int y = static_cast<int>(threadIdx.x) / kEaSide * kEaFour;
+  const int x = EaColumn();
+  const int y = EaRow();
   const auto* const key_bias = static_cast<const float*>(p.key_bias);
-  const float* const weight = weights + y * Shared::kWeightStride;
   float* const own = coefficients + y * kEaKeyRow<float>;
 
   EaFours<kOwn> sums = {};
@@ -130,23 +138,14 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
     const int next = last ? split + blocks : tile + splits;
     WaitForCopies<0>();
     __syncthreads();
-    const float* const current = tiles + buffer * Shared::kSecond;
+    const float* const current = tiles + buffer * tile_step;
     buffer ^= 1;
     // The block's last tile has no copies after it, so that none is under way when the block ends.
-    if (!last || next < splits) Tile::Fetch(map, next * kEaTile, tiles + buffer * Shared::kSecond);
+    if (!last || next < splits) Tile::Fetch(map, next * kEaTile, tiles + buffer * tile_step);
     CommitCopies();
 
     EaFours<kEaFour> logits = {};
-    SACCADE_UNROLL_BY(2)
-    for (int c = 0; c < kChannels; c += 4) {
-      if constexpr (kChannelsLast) {
-        EaMultiplyFour(weight + c, Shared::kWeightStride, current + Tile::Index(x, c),
-                       kEaSide * Tile::kStride, logits);
-      } else {
-        EaMultiplyFourAcross(weight + c, Shared::kWeightStride, current + Tile::Index(x * 4, c),
-                             Tile::kStride, 0, logits);
-      }
-    }
+    add_logits(tile, current, logits);
     const int count = map.count - tile * kEaTile;
     SACCADE_UNROLL
     for (int i = 0; i < kEaFour; ++i) {
@@ -193,12 +192,14 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
       SACCADE_UNROLL
       for (int j = 0; j < kOwn; ++j) {
         const int channel = kChannelsLast ? j / 4 * kEaSide * 4 + x * 4 + j % 4 : x + j * kEaSide;
-        slot[(y + i) * kChannels + channel] = sums.at[i][j];
+        slot[(y + i) * width + first + channel] = sums.at[i][j];
         sums.at[i][j] = 0;
       }
       const float total = EaRowSum(totals[i]);
-      if (x == 0) slot[kEaKeys * kChannels + y + i] = tops[i];
-      if (x == 0) slot[kEaKeys * (kChannels + 1) + y + i] = total;
+      if (x == 0 && first == 0) {
+        slot[kEaKeys * width + y + i] = tops[i];
+        slot[kEaKeys * (width + 1) + y + i] = total;
+      }
       tops[i] = -INFINITY;
       totals[i] = 0;
     }
@@ -206,14 +207,116 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTi
   }
 }
 
-// Launched with EaTiled::blocks x B blocks. Row y has the positions 4y to 4y + 3; column x has the key
-// channels x, x + 16 and so on, and channels of the result alike.
+// Launched with EaTiled::blocks x B blocks.
+template <int kChannels, bool kChannelsLast>
+__global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatGatherKernel(EaTiled run) {
+  using Shared = EaFloatShared<kChannels, kChannelsLast>;
+  SACCADE_DYNAMIC_SHARED(float, weights);
+  float* const tiles = weights + Shared::kWeights;
+  float* const coefficients = tiles + Shared::kSecond + Shared::kTileElements;
+  const EfficientAttentionProblem& p = run.p;
+  const auto blocks = static_cast<int>(run.blocks);
+  const int sample = static_cast<int>(blockIdx.x) / blocks;
+  const DeviceBox box(p.extent, sample);
+  const EaMap map = EaMapOf<float>(p.x, sample, box, p.channels);
+  const int split = static_cast<int>(blockIdx.x) % blocks;
+  if (split >= run.Splits(EaTiled::Tiles(map.count))) return;
+
+  EaTile<float, kChannels, kChannelsLast>::Fetch(map, split * kEaTile, tiles);
+  CommitCopies();
+  RoundMatrix(static_cast<const float*>(p.key_weight), static_cast<int>(p.key_channels), map.channels,
+              kEaKeys, Shared::kWeightStride, weights);
+  EaFloatGatherRanges<kChannels, kChannelsLast>(
+      run, map, sample, split, kChannels, 0, Shared::kSecond, tiles, coefficients,
+      [&](int /*number*/, const float* tile, EaFours<kEaFour>& logits) {
+        EaFloatAddLogits<kChannels, kChannelsLast>(weights, tile, logits);
+      });
+}
+
+// The products of the row's positions 4y to 4y + 3 and the column's key channels x, x + 16 and so on are
+// added to queries.at[j][i] if rows of the tile are channels, else to queries.at[i][j].
+template <int kChannels, bool kChannelsLast>
+__device__ void EaFloatAddQueries(const float* weights, const float* tile, EaFours<kEaFour>& queries) {
+  using Tile = EaTile<float, kChannels, kChannelsLast>;
+  constexpr int kWeightStride = kChannels + kEaChunk<float>;
+  const int x = EaColumn();
+  const int y = EaRow();
+  SACCADE_UNROLL_BY(2)
+  for (int c = 0; c < kChannels; c += 4) {
+    const float* const weight = weights + x * kWeightStride + c;
+    if constexpr (kChannelsLast) {
+      EaMultiplyFour(tile + Tile::Index(y, c), Tile::kStride, weight, kEaSide * kWeightStride, queries);
+    } else {
+      EaMultiplyFourAcross(weight, kEaSide * kWeightStride, tile + Tile::Index(y, c), Tile::kStride, 0,
+                           queries);
+    }
+  }
+}
+
+// Turns the products into coefficients.at[i][j], of position y + i and key channel x + 16 j.
+template <bool kChannelsLast>
+__device__ void EaFloatQueryCoefficients(const EfficientAttentionProblem& p, const float* query_bias,
+                                         const EaFours<kEaFour>& queries, EaFours<kEaFour>& coefficients) {
+  constexpr float kLog2E = 1.4426950408889634f;
+  const float scale = p.softmax ? kLog2E : 1.0f;
+  const int x = EaColumn();
+  SACCADE_UNROLL
+  for (int i = 0; i < kEaFour; ++i) {
+    float values[kEaFour];
+    float top = -INFINITY;
+    SACCADE_UNROLL
+    for (int j = 0; j < kEaFour; ++j) {
+      const float query = kChannelsLast ? queries.at[i][j] : queries.at[j][i];
+      values[j] = query * scale + query_bias[x + j * kEaSide];
+      top = fmaxf(top, values[j]);
+    }
+    float factor = 1;
+    if (p.softmax) {
+      top = EaRowMax(top);
+      float total = 0;
+      SACCADE_UNROLL
+      for (int j = 0; j < kEaFour; ++j) {
+        const float query = kChannelsLast ? queries.at[i][j] : queries.at[j][i];
+        total += values[j] = exp2f(fmaf(query, scale, -top) + query_bias[x + j * kEaSide]);
+      }
+      factor = 1 / EaRowSum(total);
+    }
+    SACCADE_UNROLL
+    for (int j = 0; j < kEaFour; ++j) coefficients.at[i][j] = values[j] * factor;
+  }
+}
+
+// Replaces the thread's part of the tile by its results. `coefficients` are those of the tile's positions, in
+// rows of keys. All threads have read the tile before the last barrier.
+template <int kChannels, bool kChannelsLast>
+__device__ void EaFloatResults(const float* coefficients, const float* folded, const float* out_bias,
+                               bool residual, float* tile) {
+  using Tile = EaTile<float, kChannels, kChannelsLast>;
+  constexpr int kOwn = kChannels / kEaSide;
+  const int x = EaColumn();
+  const int y = EaRow();
+  EaFours<kOwn> results = {};
+  SACCADE_UNROLL_BY(2)
+  for (int k = 0; k < kEaKeys; k += 4) {
+    EaMultiplyFour(coefficients + y * kEaKeyRow<float> + k, kEaKeyRow<float>,
+                   folded + x * kEaKeyRow<float> + k, kEaSide * kEaKeyRow<float>, results);
+  }
+  SACCADE_UNROLL
+  for (int j = 0; j < kOwn; ++j) {
+    const int channel = x + j * kEaSide;
+    SACCADE_UNROLL
+    for (int i = 0; i < kEaFour; ++i) {
+      float* const at = tile + Tile::Index(y + i, channel);
+      *at = results.at[i][j] + out_bias[channel] + (residual ? *at : 0.0f);
+    }
+  }
+}
+
+// Launched with EaTiled::blocks x B blocks.
 template <int kChannels, bool kChannelsLast>
 __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatApplyKernel(EaTiled run) {
   using Shared = EaFloatShared<kChannels, kChannelsLast>;
   using Tile = EaTile<float, kChannels, kChannelsLast>;
-  constexpr float kLog2E = 1.4426950408889634f;
-  constexpr int kOwn = kChannels / kEaSide;
   SACCADE_DYNAMIC_SHARED(float, weights);
   float* const folded = weights + Shared::kWeights;
   float* const tile = folded + Shared::kSecond;
@@ -232,71 +335,26 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaFloatApplyKernel(EaTil
   EaFetchMatrix(run.query_weight, Shared::kWeights, weights);
   EaFetchMatrix(static_cast<const float*>(run.folded) + static_cast<int64_t>(sample) * Shared::kFolded,
                 Shared::kFolded, folded);
-  EaPlaceBiases<float>(p, kChannels, query_bias, out_bias);
-  const int x = static_cast<int>(threadIdx.x) % kEaSide;
-  const int y = static_cast<int>(threadIdx.x) / kEaSide * kEaFour;
-  float* const own = coefficients + y * kEaKeyRow<float>;
-  const float scale = p.softmax ? kLog2E : 1.0f;
+  EaPlaceQueryBiases<float>(p, query_bias);
+  EaPlaceOutBiases<float>(p, 0, kChannels, out_bias);
+  float* const own = coefficients + EaRow() * kEaKeyRow<float> + EaColumn();
 
   for (; number >= 0; number -= blocks) {
     Tile::Fetch(map, number * kEaTile, tile);
     CommitCopies();
     WaitForCopies<0>();
     __syncthreads();
-    // queries.at[j][i]: of key channel x + 16 j and position y + i if rows are channels, else [i][j].
     EaFours<kEaFour> queries = {};
-    SACCADE_UNROLL_BY(2)
-    for (int c = 0; c < kChannels; c += 4) {
-      const float* const weight = weights + x * Shared::kWeightStride + c;
-      if constexpr (kChannelsLast) {
-        EaMultiplyFour(tile + Tile::Index(y, c), Tile::kStride, weight, kEaSide * Shared::kWeightStride,
-                       queries);
-      } else {
-        EaMultiplyFourAcross(weight, kEaSide * Shared::kWeightStride, tile + Tile::Index(y, c), Tile::kStride,
-                             0, queries);
-      }
-    }
+    EaFloatAddQueries<kChannels, kChannelsLast>(weights, tile, queries);
+    EaFours<kEaFour> values;
+    EaFloatQueryCoefficients<kChannelsLast>(p, query_bias, queries, values);
     SACCADE_UNROLL
     for (int i = 0; i < kEaFour; ++i) {
-      float values[kEaFour];
-      float top = -INFINITY;
       SACCADE_UNROLL
-      for (int j = 0; j < kEaFour; ++j) {
-        const float query = kChannelsLast ? queries.at[i][j] : queries.at[j][i];
-        values[j] = query * scale + query_bias[x + j * kEaSide];
-        top = fmaxf(top, values[j]);
-      }
-      float factor = 1;
-      if (p.softmax) {
-        top = EaRowMax(top);
-        float total = 0;
-        SACCADE_UNROLL
-        for (int j = 0; j < kEaFour; ++j) {
-          const float query = kChannelsLast ? queries.at[i][j] : queries.at[j][i];
-          total += values[j] = exp2f(fmaf(query, scale, -top) + query_bias[x + j * kEaSide]);
-        }
-        factor = 1 / EaRowSum(total);
-      }
-      SACCADE_UNROLL
-      for (int j = 0; j < kEaFour; ++j) own[i * kEaKeyRow<float> + x + j * kEaSide] = values[j] * factor;
+      for (int j = 0; j < kEaFour; ++j) own[i * kEaKeyRow<float> + j * kEaSide] = values.at[i][j];
     }
     __syncthreads();
-    EaFours<kOwn> results = {};
-    SACCADE_UNROLL_BY(2)
-    for (int k = 0; k < kEaKeys; k += 4) {
-      EaMultiplyFour(own + k, kEaKeyRow<float>, folded + x * kEaKeyRow<float> + k, kEaSide * kEaKeyRow<float>,
-                     results);
-    }
-    // The thread's part of the tile is replaced by its results; all have read it before the last barrier.
-    SACCADE_UNROLL
-    for (int j = 0; j < kOwn; ++j) {
-      const int channel = x + j * kEaSide;
-      SACCADE_UNROLL
-      for (int i = 0; i < kEaFour; ++i) {
-        float* const at = tile + Tile::Index(y + i, channel);
-        *at = results.at[i][j] + out_bias[channel] + (p.residual ? *at : 0.0f);
-      }
-    }
+    EaFloatResults<kChannels, kChannelsLast>(coefficients, folded, out_bias, p.residual, tile);
     __syncthreads();
     Tile::Store(out, number * kEaTile, tile);
   }

@@ -53,10 +53,11 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
   const int key = static_cast<int>(blockIdx.x) % keys;
   const int sample = static_cast<int>(blockIdx.x) / keys;
   const auto channels = static_cast<int>(p.channels);
-  T* const folded = static_cast<T*>(run.folded) + static_cast<int64_t>(sample) * width * kEaKeyRow<T>;
-  // The zeros around both matrices are shared out among the blocks.
+  const auto out_width = static_cast<int>(run.out_width);
+  T* const folded = static_cast<T*>(run.folded) + static_cast<int64_t>(sample) * out_width * kEaKeyRow<T>;
+  // The zeros around both matrices are shared out among the blocks. A wide map's queries are ready.
   const int stride = width + kEaChunk<T>;
-  for (int row = key; row < kEaKeys && sample == 0; row += keys) {
+  for (int row = key; row < kEaKeys && sample == 0 && !run.wide; row += keys) {
     for (int c = thread; c < stride; c += kFoldThreads) {
       const bool there = row == key && c < channels;
       FromFloat(there ? static_cast<const float*>(p.query_weight)[key * channels + c] : 0.0f,
@@ -64,12 +65,13 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
     }
   }
   for (int column = key + keys; column < kEaKeyRow<T>; column += keys) {
-    for (int c = thread; c < width; c += kFoldThreads) FromFloat(0.0f, folded + c * kEaKeyRow<T> + column);
+    for (int c = thread; c < out_width; c += kFoldThreads)
+      FromFloat(0.0f, folded + c * kEaKeyRow<T> + column);
   }
 
   // The merged row: `width` sums, four for each thread, and groups of threads take turns with the ranges.
   const int positions = DeviceBox(p.extent, sample).Positions();
-  const auto splits = static_cast<int>(EaTiled::Splits(EaTiled::Tiles(positions)));
+  const auto splits = static_cast<int>(run.Splits(EaTiled::Tiles(positions)));
   const int64_t step = run.PartialFloats();
   const float* const slots = run.partial + sample * run.slots * step;
   const float* const tops = slots + kEaKeys * width + key;
@@ -83,16 +85,18 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
   const float* const from = slots + key * width + thread % across * 4;
   Float4 sums = {};
   SACCADE_UNROLL_BY(8)
-  for (int s = thread / across; s < splits; s += groups) {
+  for (int s = thread / across; s < splits && thread < groups * across; s += groups) {
     const Float4 four = *reinterpret_cast<const Float4*>(from + s * step);
     for (int i = 0; i < 4; ++i) sums.at[i] += weights[s] * four.at[i];
   }
   for (int i = 0; i < 4; ++i) rows[thread * 4 + i] = sums.at[i];
   __syncthreads();
-  float merged = 0;
-  for (int g = 0; g < groups && thread < width; ++g) merged += rows[g * width + thread];
-  // No other thread has read the element that is replaced.
-  if (thread < width) rows[thread] = merged * factor;
+  for (int c = thread; c < width; c += kFoldThreads) {
+    float merged = 0;
+    for (int g = 0; g < groups; ++g) merged += rows[g * width + c];
+    // No other thread reads the element that is replaced.
+    rows[c] = merged * factor;
+  }
   __syncthreads();
 
   const auto head_values = static_cast<int>(p.value_channels / p.heads);
@@ -106,7 +110,7 @@ __global__ void __launch_bounds__(kFoldThreads, 1) EaFoldKernel(EaTiled run) {
     if (thread % kWarp == 0) context[v] = sum;
   }
   __syncthreads();
-  for (int c = warp; c < width; c += kFoldWarps) {
+  for (int c = warp; c < out_width; c += kFoldWarps) {
     float sum = 0;
     if (c < p.out_channels && p.out_weight != nullptr) {
       sum = WarpDot(context, static_cast<const float*>(p.out_weight) + c * p.value_channels + first_value,

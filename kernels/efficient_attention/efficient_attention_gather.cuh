@@ -19,11 +19,7 @@ struct EaGatherShared {
 template <int kChannels>
 struct EaRange {
   __device__ void Start() {
-    SACCADE_UNROLL
-    for (int n = 0; n < kChannels / 8; ++n) {
-      SACCADE_UNROLL
-      for (int i = 0; i < 4; ++i) sums[n][i] = 0;
-    }
+    EaClear(sums);
     for (int r = 0; r < 2; ++r) {
       top[r] = -INFINITY;
       total[r] = 0;
@@ -34,15 +30,10 @@ struct EaRange {
   float total[2];  // of the coefficients of the lane's own positions
 };
 
-// logits[n] = the products of 16 key channels and the positions 8n to 8n + 7.
+// logits[n] += the products of 16 key channels and the positions 8n to 8n + 7.
 template <typename T, int kChannels, bool kChannelsLast>
-__device__ void EaLogits(const T* weights, const T* tile, int warp, float (&logits)[kEaTile / 8][4]) {
+__device__ void EaAddLogits(const T* weights, const T* tile, int warp, float (&logits)[kEaTile / 8][4]) {
   using Tile = EaTile<T, kChannels, kChannelsLast>;
-  SACCADE_UNROLL
-  for (int n = 0; n < kEaTile / 8; ++n) {
-    SACCADE_UNROLL
-    for (int i = 0; i < 4; ++i) logits[n][i] = 0;
-  }
   SACCADE_UNROLL_BY(4)
   for (int channel = 0; channel < kChannels; channel += 16) {
     uint32_t left[4];
@@ -130,9 +121,10 @@ __device__ void EaAddTile(const float (&coefficients)[kEaTile / 8][4], const T* 
   }
 }
 
-// Writes a range's part of the workspace.
+// Writes a range's channels from `first` on to its part of the workspace, whose rows have `width` sums. The
+// maxima and the sums of coefficients are written with the first channel.
 template <int kChannels>
-__device__ void EaStoreRange(const EaRange<kChannels>& range, int warp, float* slot) {
+__device__ void EaStoreRange(const EaRange<kChannels>& range, int warp, int width, int first, float* slot) {
   struct alignas(8) Two {
     float at[2];
   };
@@ -140,15 +132,68 @@ __device__ void EaStoreRange(const EaRange<kChannels>& range, int warp, float* s
   SACCADE_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int key = warp * 16 + lane / 4 + r * 8;
-    float* const row = slot + key * kChannels + lane % 4 * 2;
+    float* const row = slot + key * width + first + lane % 4 * 2;
     SACCADE_UNROLL
     for (int n = 0; n < kChannels / 8; ++n) {
       *reinterpret_cast<Two*>(row + n * 8) = {range.sums[n][2 * r], range.sums[n][2 * r + 1]};
     }
     float total = range.total[r];
     for (int lanes = 1; lanes < 4; lanes *= 2) total += __shfl_xor_sync(kWholeWarp, total, lanes);
-    if (lane % 4 == 0) slot[kEaKeys * kChannels + key] = range.top[r];
-    if (lane % 4 == 0) slot[kEaKeys * (kChannels + 1) + key] = total;
+    if (lane % 4 == 0 && first == 0) {
+      slot[kEaKeys * width + key] = range.top[r];
+      slot[kEaKeys * (width + 1) + key] = total;
+    }
+  }
+}
+
+// The biases of a lane's key channels.
+__device__ inline void EaKeyBiases(const EfficientAttentionProblem& p, int warp, float (&bias)[2]) {
+  const int key = warp * 16 + static_cast<int>(threadIdx.x) % kWarp / 4;
+  const auto* const all = static_cast<const float*>(p.key_bias);
+  for (int r = 0; r < 2; ++r) bias[r] = all != nullptr && key + 8 * r < p.key_channels ? all[key + 8 * r] : 0;
+}
+
+// Gathers the ranges `split`, split + run.blocks and so on of a sample, for the channels of `map`, which are
+// the sample's from `first` on. The copies of the first tile have been committed. add_logits(number, tile,
+// logits) adds the logits of a tile to zeros.
+template <typename T, int kChannels, bool kChannelsLast, typename AddLogits>
+__device__ void EaGatherRanges(const EaTiled& run, const EaMap& map, int sample, int split, int width,
+                               int first, T* tiles, const AddLogits& add_logits) {
+  using Tile = EaTile<T, kChannels, kChannelsLast>;
+  const EfficientAttentionProblem& p = run.p;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const auto blocks = static_cast<int>(run.blocks);
+  const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
+  const auto splits = static_cast<int>(run.Splits(tile_count));
+  float bias[2];
+  EaKeyBiases(p, warp, bias);
+  EaRange<kChannels> range;
+  range.Start();
+  int buffer = 0;
+  for (int tile = split; split < splits;) {
+    // The next tile: of this range, or the first one of the block's next range.
+    const bool last = tile + splits >= tile_count;
+    const int next = last ? split + blocks : tile + splits;
+    WaitForCopies<0>();
+    __syncthreads();
+    T* const current = tiles + buffer * Tile::kElements;
+    buffer ^= 1;
+    // The block's last tile has no copies after it, so that none is under way when the block ends.
+    if (!last || next < splits) Tile::Fetch(map, next * kEaTile, tiles + buffer * Tile::kElements);
+    CommitCopies();
+
+    float logits[kEaTile / 8][4];
+    EaClear(logits);
+    add_logits(tile, current, logits);
+    EaCoefficients(p.softmax, bias, map.count - tile * kEaTile, range, logits);
+    EaAddTile<T, kChannels, kChannelsLast>(logits, current, range);
+    tile = next;
+    if (last) {
+      EaStoreRange(range, warp, width, first,
+                   run.partial + (sample * run.slots + split) * run.PartialFloats());
+      range.Start();
+      split += blocks;
+    }
   }
 }
 
@@ -165,49 +210,19 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaGatherKernel(EaTiled run) 
     const int sample = static_cast<int>(blockIdx.x) / blocks;
     const DeviceBox box(p.extent, sample);
     const EaMap map = EaMapOf<T>(p.x, sample, box, p.channels);
-    const auto tile_count = static_cast<int>(EaTiled::Tiles(map.count));
-    const auto splits = static_cast<int>(EaTiled::Splits(tile_count));
-    int split = static_cast<int>(blockIdx.x) % blocks;
-    if (split >= splits) return;
+    const int split = static_cast<int>(blockIdx.x) % blocks;
+    if (split >= run.Splits(EaTiled::Tiles(map.count))) return;
 
     Tile::Fetch(map, split * kEaTile, tiles);
     CommitCopies();
-    const auto keys = static_cast<int>(p.key_channels);
-    RoundMatrix(static_cast<const float*>(p.key_weight), keys, map.channels, kEaKeys, Shared::kWeightStride,
-                weights);
-    const int warp = static_cast<int>(threadIdx.x) / kWarp;
-    const int key = warp * 16 + static_cast<int>(threadIdx.x) % kWarp / 4;
-    const auto* const key_bias = static_cast<const float*>(p.key_bias);
-    float bias[2];
-    for (int r = 0; r < 2; ++r)
-      bias[r] = key_bias != nullptr && key + 8 * r < keys ? key_bias[key + 8 * r] : 0;
-
-    EaRange<kChannels> range;
-    range.Start();
-    int buffer = 0;
-    for (int tile = split; split < splits;) {
-      // The next tile: of this range, or the first one of the block's next range.
-      const bool last = tile + splits >= tile_count;
-      const int next = last ? split + blocks : tile + splits;
-      WaitForCopies<0>();
-      __syncthreads();
-      T* const current = tiles + buffer * Tile::kElements;
-      buffer ^= 1;
-      // The block's last tile has no copies after it, so that none is under way when the block ends.
-      if (!last || next < splits) Tile::Fetch(map, next * kEaTile, tiles + buffer * Tile::kElements);
-      CommitCopies();
-
-      float logits[kEaTile / 8][4];
-      EaLogits<T, kChannels, kChannelsLast>(weights, current, warp, logits);
-      EaCoefficients(p.softmax, bias, map.count - tile * kEaTile, range, logits);
-      EaAddTile<T, kChannels, kChannelsLast>(logits, current, range);
-      tile = next;
-      if (last) {
-        EaStoreRange(range, warp, run.partial + (sample * run.slots + split) * run.PartialFloats());
-        range.Start();
-        split += blocks;
-      }
-    }
+    RoundMatrix(static_cast<const float*>(p.key_weight), static_cast<int>(p.key_channels), map.channels,
+                kEaKeys, Shared::kWeightStride, weights);
+    EaGatherRanges<T, kChannels, kChannelsLast>(
+        run, map, sample, split, kChannels, 0, tiles,
+        [&](int /*number*/, const T* tile, float(&logits)[kEaTile / 8][4]) {
+          EaAddLogits<T, kChannels, kChannelsLast>(weights, tile, static_cast<int>(threadIdx.x) / kWarp,
+                                                   logits);
+        });
   }
 }
 

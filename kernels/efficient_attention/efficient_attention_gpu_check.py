@@ -96,17 +96,17 @@ def check_one(ops, shape, keys, dtype, memory_format, mode):
     print(f"  ok {what} error {error:.1e}")
 
 
-def check_padding(ops, dtype, mode):
+def check_padding(ops, channels, dtype, mode):
     normalization, heads, projected = mode
-    x = (torch.randn(2, 64, 29, 31) + 0.2).to(dtype).cuda()
-    w = {name: t.cuda() for name, t in weights(64, 32, 32 if projected else 64, projected, dtype).items()}
-    padded = torch.full((2, 64, 32, 40), float("nan"), dtype=dtype, device="cuda")
+    x = (torch.randn(2, channels, 29, 31) + 0.2).to(dtype).cuda()
+    w = {name: t.cuda() for name, t in weights(channels, 32, 32 if projected else channels, projected, dtype).items()}
+    padded = torch.full((2, channels, 32, 40), float("nan"), dtype=dtype, device="cuda")
     padded[:, :, :29, :31] = x
     valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
     got = module(ops, padded, w, heads, normalization, valid)
-    gpu_check.expect(torch.equal(got[:, :, :29, :31], module(ops, x, w, heads, normalization)), f"padding changes the result: {dtype} {mode}")
+    gpu_check.expect(torch.equal(got[:, :, :29, :31], module(ops, x, w, heads, normalization)), f"padding changes the result: {channels} {dtype} {mode}")
     gpu_check.expect(got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}")
-    gpu_check.check_capture(f"{dtype} {mode}", lambda: module(ops, padded, w, heads, normalization, valid))
+    gpu_check.check_capture(f"{channels} {dtype} {mode}", lambda: module(ops, padded, w, heads, normalization, valid))
 
 
 def time_one(ops, name, shape, keys, dtype):
@@ -135,22 +135,35 @@ def floor(shape, keys, dtype):
 def check_all(ops, quick):
     shapes = (((2, 32, 7, 9), 16), ((1, 264, 5, 13), 64)) if quick else (
         ((2, 32, 7, 9), 16), ((3, 64, 28, 28), 64), ((1, 256, 56, 80), 64), ((2, 12, 1, 1), 4), ((1, 36, 7, 131), 20),
-        ((1, 1024, 28, 40), 64), ((1, 2048, 7, 10), 64), ((1, 64, 300, 301), 64))
+        ((2, 320, 28, 28), 64), ((3, 512, 28, 40), 64), ((1, 1024, 28, 40), 64), ((1, 2048, 7, 10), 64), ((1, 64, 300, 301), 64))
     for dtype in gpu_check.BOUNDS:
         for shape, keys in shapes:
             for memory_format in (torch.contiguous_format, torch.channels_last):
                 for mode in MODES:
                     check_one(ops, shape, keys, dtype, memory_format, mode)
         for mode in MODES:
-            check_padding(ops, dtype, mode)
+            for channels in (64, 520):
+                check_padding(ops, channels, dtype, mode)
+        if not quick:
+            check_groups(ops, dtype)
+
+
+def check_groups(ops, dtype):
+    """Checks a batch of wide maps that is too large for one workspace, so that its samples are computed in groups."""
+    x = (torch.randn(9, 512, 48, 64) + 0.2).to(dtype).cuda()
+    w = {name: t.cuda() for name, t in weights(512, 64, 64, True, dtype).items()}
+    gpu_check.check_same(f"groups of samples in {dtype}", lambda part: module(ops, part, w), module(ops, x, w), x)
 
 
 def time_all(ops):
     for dtype in (torch.float32, torch.bfloat16):
         for name, shape in (("fpn1", (1, 256, 224, 320)), ("fpn2", (1, 256, 112, 160)), ("fpn3", (1, 256, 56, 80)),
-                            ("fpn5", (1, 256, 14, 20)), ("res3", (1, 1024, 56, 80)), ("res4", (1, 2048, 28, 40))):
+                            ("fpn5", (1, 256, 14, 20)), ("res2", (1, 512, 112, 160)), ("res3", (1, 1024, 56, 80)),
+                            ("res4", (1, 2048, 28, 40))):
             for batch in (1, 8, 32):
                 time_one(ops, name, (batch, *shape[1:]), 64, dtype)
+    # Its samples are computed in groups.
+    time_one(ops, "large", (2, 2048, 256, 256), 64, torch.bfloat16)
 
 
 if __name__ == "__main__":

@@ -289,6 +289,9 @@ TEST(EaTiledEmulatedTest, AsksForTheSharedMemoryOfItsWidth) {
   EXPECT_LE(EaTiledSharedBytes(Dtype::kFloat32, 64), kOfL4);
   EXPECT_LE(EaTiledSharedBytes(Dtype::kBFloat16, 128), kOfL4);
   EXPECT_GT(EaTiledSharedBytes(Dtype::kBFloat16, 256), kOfL4);
+  EXPECT_EQ(MostSharedBytesOf<DeviceBFloat16>(512), EaTiledSharedBytes(Dtype::kBFloat16, 512));
+  EXPECT_EQ(MostSharedBytesOf<float>(512), EaTiledSharedBytes(Dtype::kFloat32, 512));
+  EXPECT_LE(EaTiledSharedBytes(Dtype::kBFloat16, 2048), kOfL4);
 }
 
 TEST(EaTiledEmulatedTest, TakesWhatFitsItsTiles) {
@@ -306,8 +309,15 @@ TEST(EaTiledEmulatedTest, TakesWhatFitsItsTiles) {
     p.dtype = Dtype::kFloat32;
     p.heads = 1;
   }));
-  EXPECT_FALSE(with([](auto& p) { p.channels = 264; }));
-  EXPECT_FALSE(with([](auto& p) { p.out_channels = 264; }));
+  EXPECT_TRUE(with([](auto& p) { p.channels = 2048; }));
+  EXPECT_TRUE(with([](auto& p) { p.out_channels = 2048; }));
+  EXPECT_FALSE(with([](auto& p) { p.channels = 2056; }));
+  EXPECT_FALSE(with([](auto& p) { p.out_channels = 2056; }));
+  EXPECT_TRUE(with([](auto& p) {
+    p.dtype = Dtype::kFloat32;
+    p.heads = 1;
+    p.channels = 2048;
+  }));
   EXPECT_FALSE(with([](auto& p) { p.key_channels = 128; }));
   EXPECT_FALSE(with([](auto& p) { p.heads = 16; }));
   EXPECT_FALSE(with([](auto& p) { p.channels = 0; }));

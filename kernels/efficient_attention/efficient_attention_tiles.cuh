@@ -14,9 +14,9 @@
 
 namespace saccade::kernels {
 
-inline constexpr int kEaTile = 64;  // positions of a tile
-inline constexpr int kEaKeys = 64;  // maximum number of key channels; a block pads to it with zeros
-inline constexpr int kEaMaxChannels = 256;
+inline constexpr int kEaTile = 64;          // positions of a tile
+inline constexpr int kEaKeys = 64;          // maximum number of key channels; a block pads to it with zeros
+inline constexpr int kEaMaxChannels = 256;  // of a tile
 
 // Threads of a block: four warps have enough work with tensor cores.
 template <typename T>
@@ -27,6 +27,10 @@ inline constexpr int kEaChunk = 16 / sizeof(T);
 // Elements of a row of keys.
 template <typename T>
 inline constexpr int kEaKeyRow = kEaKeys + kEaChunk<T>;
+// Channels of a step of a wide map's logits, and elements of a row of them.
+inline constexpr int kEaSlice = 64;
+template <typename T>
+inline constexpr int kEaSliceRow = kEaSlice + kEaChunk<T>;
 
 // A map of one sample, and where its positions lie.
 struct EaMap {
@@ -58,6 +62,15 @@ __device__ EaMap EaMapOf(const BasicFeatureMap<Void>& map, int sample, const Dev
                          int64_t channels) {
   return EaMap(static_cast<const T*>(map.data) + sample * map.batch_stride, map.channel_stride,
                map.spatial_stride, box, box.Positions(), static_cast<int>(channels));
+}
+
+// The part of a map that has the `channels` channels from `first` on, or fewer at its end.
+template <typename T>
+__device__ EaMap EaChannelsOf(const EaMap& map, int first, int channels) {
+  EaMap part = map;
+  part.first = static_cast<const T*>(map.first) + first * map.channel_stride;
+  part.channels = map.channels - first < channels ? map.channels - first : channels;
+  return part;
 }
 
 // A tile of kChannels channels, those beyond the map's being zero.
@@ -226,6 +239,15 @@ template <typename T>
 __device__ void LoadMatrixRight(const T* matrix, int stride, int row, int column, uint32_t (&to)[4]) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   LoadMatrices<false>(matrix + (row + lane / 16 * 8 + lane % 8) * stride + column + lane / 8 % 2 * 8, to);
+}
+
+template <int kGroups>
+__device__ void EaClear(float (&sums)[kGroups][4]) {
+  SACCADE_UNROLL
+  for (int n = 0; n < kGroups; ++n) {
+    SACCADE_UNROLL
+    for (int i = 0; i < 4; ++i) sums[n][i] = 0;
+  }
 }
 
 // sums[0..1] += A B, for the two groups of 8 columns in `right`.

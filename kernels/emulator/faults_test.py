@@ -36,6 +36,14 @@ def test_faults_of_asynchronous_copies_are_noticed(capsys: pytest.CaptureFixture
     assert int(said.splitlines()[-1].split()[0]) >= (18 if LONG else 9) and "(barrier, commit, wait)" in said
 
 
+def test_faults_of_the_kernels_of_wide_maps_are_noticed(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GTEST_FILTER", "*BlocksOfSeveralRanges*")
+    missed = faults.main(["--build", str(TESTS.parent), "--tests", "efficient_attention_wide", *WHICH, "efficient_attention_wide"])
+    said = capsys.readouterr().out
+    assert not missed, said
+    assert int(said.splitlines()[-1].split()[0]) >= (16 if LONG else 6) and "(barrier, commit, wait)" in said
+
+
 def test_one_of_a_kind_is_one_place_of_each_kind_in_each_file():
     places = ["wait kernels/a.cuh:9:1", "barrier kernels/a.cuh:3:1", "barrier kernels/a.cuh:2:1", "barrier kernels/b.cuh:3:1"]
     assert faults.one_of_a_kind(places) == ["barrier kernels/a.cuh:2:1", "barrier kernels/b.cuh:3:1", "wait kernels/a.cuh:9:1"]

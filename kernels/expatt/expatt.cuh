@@ -4,13 +4,13 @@
 //   then, by kind:
 //   mean     constant: one block per sample and channel
 //   direct   the product with the whole map, whose entries are looked up by distance and never stored
-//            (expatt_direct.cuh): 2 N^2 C operations
+//            (expatt_direct.cuh), or, where expatt_map.cuh stored them, are read: 2 N^2 C operations
 //   totals, columns, rows
 //            gaussian and exponential_manhattan, for samples of many positions: the sum of each channel, a
 //            product with Gx, and one with Gy that adds the total and divides: 2 N (h + w) C operations
-// This works for every extent and radius without synchronisation, and keeps nothing between calls. The price
-// is that every call computes the tables (at most H W values per sample or block), and that the direct
-// product is quadratic. Sums are float32, split into parts. No atomics: the order of every sum depends on
+// This works for every extent and radius without synchronisation. The price is that every call without a
+// stored map computes the tables (at most H W values per sample or block), and that the direct product is
+// quadratic. Sums are float32, split into parts. No atomics: the order of every sum depends on
 // positions and channels alone.
 #pragma once
 
@@ -34,10 +34,13 @@ struct ExpattCuda : ExpattBlockSize {
         plane(problem.extent.size[1] * problem.extent.size[2]),
         max_direct(ExpattDirect::MaxPositions(problem.kind, problem.dtype)),
         factors(IsSeparable(problem.kind) && plane > max_direct),
-        direct(problem.kind != ExpattKind::kConstant && (!factors || problem.extent.valid != nullptr)) {
+        direct(problem.kind != ExpattKind::kConstant && (!factors || problem.extent.valid != nullptr)),
+        source(problem.map != nullptr ? ExpattSource::kStoredMap
+               : IsSeparable(problem.kind) || plane <= ExpattDirect::kMaxSharedTable ? ExpattSource::kOwnTable
+                                                                                     : ExpattSource::kTable) {
     const int64_t maps = p.batch * p.map_channels * plane;
-    table_in_blocks = IsSeparable(p.kind) || plane <= ExpattDirect::kMaxSharedTable;
-    table_floats = factors ? 2 * (height + width) : direct && !table_in_blocks ? plane : 0;
+    const bool in_workspace = direct && source == ExpattSource::kTable;
+    table_floats = factors ? 2 * (height + width) : in_workspace ? plane : 0;
     const auto take = [&](int64_t floats) {
       float* const begin = workspace == nullptr ? nullptr : workspace + workspace_floats;
       workspace_floats += floats;
@@ -66,7 +69,7 @@ struct ExpattCuda : ExpattBlockSize {
   // Whether some samples may be too large for the direct product, and whether some may not be. With padding,
   // both kernels are launched, and a sample's valid extent decides which of them does nothing.
   bool factors, direct;
-  bool table_in_blocks;  // every block of the direct product computes its map of distances
+  ExpattSource source;  // of the direct product
   int64_t table_floats;
   // [Tables(), table_floats]. Factors: Gy by distance [H], Gx [W], their row sums [H] and [W]; otherwise G +
   // 1 by distance [H, W], rounded as the maps, or nothing.
@@ -271,15 +274,21 @@ void LaunchExpattProduct(void (*kernel)(ExpattStep), int64_t rows, int64_t colum
 template <typename T, typename In, typename Out, typename Launch>
 void RunExpattDirect(const ExpattStep& step, const Launch& launch) {
   const ExpattCuda& run = step.run;
-  const ExpattDirect direct(run.p, step.from, step.to, step.bias, run.table_in_blocks ? nullptr : run.tables,
-                            sizeof(In) == 2);
+  const ExpattDirect direct(run.p, step.from, step.to, step.bias,
+                            run.source == ExpattSource::kTable ? run.tables : nullptr, sizeof(In) == 2);
   const int64_t blocks = direct.groups * Blocks(direct.rows, ExpattDirect::kRows<T>) * direct.position_blocks;
   int64_t shared = 0;
-  if (run.table_in_blocks) {
+  auto kernel = ExpattDirectKernel<T, In, Out, ExpattSource::kTable>;
+  if (run.source == ExpattSource::kOwnTable) {
+    kernel = ExpattDirectKernel<T, In, Out, ExpattSource::kOwnTable>;
     shared = run.plane < ExpattDirect::kMaxSharedTable ? run.plane : ExpattDirect::kMaxSharedTable;
   }
-  launch(run.table_in_blocks ? ExpattDirectKernel<T, In, Out, true> : ExpattDirectKernel<T, In, Out, false>,
-         static_cast<unsigned>(blocks), 1, ExpattDirect::kThreads,
+  if constexpr (sizeof(T) == 2) {
+    if (run.source == ExpattSource::kStoredMap) {
+      kernel = ExpattDirectKernel<T, In, Out, ExpattSource::kStoredMap>;
+    }
+  }
+  launch(kernel, static_cast<unsigned>(blocks), 1, ExpattDirect::kThreads,
          static_cast<size_t>(shared) * sizeof(float), direct);
 }
 

@@ -10,8 +10,11 @@
 //
 // On the CPU a process-wide cache keeps the tables of a map by kind, extent and sigma, so that calls with the
 // same extent rebuild nothing; expatt_tables.h bounds it. No map of positions by positions is ever built. On
-// CUDA every call evaluates the formulas from extents and sigma in device memory, without synchronisation;
-// expatt.cuh states the cost.
+// CUDA a call evaluates the formulas from extents and sigma in device memory, without synchronisation;
+// expatt.cuh states the cost. For 16-bit maps of up to 3136 positions without `valid`, unless sigma is a
+// tensor that the kind uses or the map has factors that are faster, the second call with the same kind,
+// extent, sigma and type stores the whole map, and later ones read it, with the same result: up to 256 MB of
+// maps are kept on a device (expatt_maps.h). A CUDA graph keeps the maps that it uses.
 //
 // A sample's result depends on that sample alone: not on the rest of the batch, its padding, or the number of
 // threads.

@@ -1,8 +1,9 @@
-// The product with a whole map in one kernel: of maps that are not separable, and of small ones. The map is
-// never stored: an entry depends only on the distance of two positions, so each block computes the map of all
-// distances in shared memory and looks entries up as it multiplies. That costs about as much as to read a
-// stored map from the L2 cache, keeps nothing between calls, and works the same with valid extents and a
-// radius that only the device knows.
+// The product with a whole map in one kernel: of maps that are not separable, and of small ones. An entry
+// depends only on the distance of two positions, so each block computes the map of all distances in shared
+// memory and looks entries up as it multiplies. That keeps nothing between calls, and works the same with
+// valid extents and a radius that only the device knows. For 16-bit maps without padding whose radius the
+// host knows, expatt_map.cuh stores the entries once, rounded and as the fragments that a lane multiplies,
+// and blocks read them: the same entries, added in the same order.
 //
 // A block has 32 positions and up to 64 rows, where a row is a channel of a sample: samples of one extent
 // share the map. Each of its eight warps takes 16 of every 128 keys, and the warps' sums are added in their
@@ -34,6 +35,9 @@ struct ExpattDirect {
   static constexpr int kSimtRows = 32;
   // The largest map of distances that is kept in shared memory; a larger one is in the workspace.
   static constexpr int kMaxSharedTable = 5632;
+  // The most positions of a stored map.
+  static constexpr int kMaxMapPositions = 3136;
+  static constexpr int kMapGroups = kPositions / 16;  // vectors of a lane for its 4 keys
 
   // Returns the most valid positions for which a sample takes this product. Above, the products with the
   // factors of a separable map take less time: on an H200 the limit is between 196 and 784 positions for
@@ -56,10 +60,26 @@ struct ExpattDirect {
     rows = padded ? p.map_channels : p.batch * p.map_channels;
     const int64_t plane = p.extent.size[1] * p.extent.size[2];
     position_blocks = (plane + kPositions - 1) / kPositions;
+    key_steps = (plane + kKeys - 1) / kKeys;
     const auto eights = [](int64_t count) { return count % 8 == 0; };
     vectors = sixteen_bit && !padded && from.spatial_stride[2] == 1 &&
               from.spatial_stride[1] == p.extent.size[2] && eights(plane) && eights(from.channel_stride) &&
               eights(from.batch_stride) && reinterpret_cast<uintptr_t>(from.data) % 16 == 0;
+  }
+
+  // A stored map: the vectors of every block of positions, step of keys, warp and group, and then the sums of
+  // the entries of every position.
+  __host__ __device__ int64_t MapVectors() const {
+    return position_blocks * key_steps * kWarps * kMapGroups * kWarp;
+  }
+  int64_t MapBytes() const {
+    return MapVectors() * 16 + position_blocks * kPositions * static_cast<int64_t>(sizeof(float));
+  }
+  // Returns where a lane's vector of a stored map is, for keys from `first` on.
+  __device__ int64_t MapVector(int64_t position_block, int first, int group) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    return ((position_block * key_steps + first / kKeys) * kWarps + thread / kWarp) * kMapGroups * kWarp +
+           group * kWarp + thread % kWarp;
   }
 
   ExpattProblem p;
@@ -70,6 +90,7 @@ struct ExpattDirect {
   int64_t groups;       // samples, or 1 if all samples have the same extent
   int64_t rows;         // of a group
   int64_t position_blocks;
+  int64_t key_steps;  // of a stored map
   int max_positions;  // samples with more are left to other kernels
   bool vectors;       // eight neighbouring keys can be read at once
 };
@@ -206,9 +227,55 @@ struct ExpattDirectSimt {
   ExpattCoordinates key_at;
 };
 
+// Where the entries of the map come from: the block computes the map of distances, or it is in the workspace,
+// or the whole map is stored.
+enum class ExpattSource { kOwnTable, kTable, kStoredMap };
+
+// The entries for the warp's 16 keys of the step and all positions, as the fragments of mma.cuh; adds them to
+// the lane's sums.
+template <typename T>
+__device__ void ExpattEntries(const ExpattDirectBlock& block, int first,
+                              float (&weight)[ExpattDirect::kPositions / 8],
+                              uint32_t (&right)[ExpattDirect::kPositions / 8][2]) {
+  const int begin = static_cast<int>(threadIdx.x) / kWarp * ExpattDirect::kWarpKeys;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  ExpattCoordinates keys[4];
+  bool exists[4];
+  SACCADE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int key = begin + 2 * (lane % 4) + i / 2 * 8 + i % 2;
+    keys[i] = block.keys[key];
+    exists[i] = first + key < block.Count();
+  }
+  SACCADE_UNROLL
+  for (int n = 0; n < ExpattDirect::kPositions / 8; ++n) {
+    const ExpattCoordinates position = block.positions[n * 8 + lane / 4];
+    T entries[4];
+    SACCADE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float entry = exists[i] ? block.Entry(position, keys[i]) : 0.0f;
+      weight[n] += entry;
+      FromFloat(entry, &entries[i]);
+    }
+    __builtin_memcpy(right[n], entries, sizeof(entries));
+  }
+}
+
+// Stores the sums of the warp's entries by position.
+__device__ inline void ExpattStoreWeights(const float (&weight)[ExpattDirect::kPositions / 8], float* to) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  SACCADE_UNROLL
+  for (int n = 0; n < ExpattDirect::kPositions / 8; ++n) {
+    float sum = weight[n];
+    sum += __shfl_xor_sync(kWholeWarp, sum, 1);
+    sum += __shfl_xor_sync(kWholeWarp, sum, 2);
+    if (lane % 4 == 0) to[n * 8 + lane / 4] = sum;
+  }
+}
+
 // Tensor cores. With g and t as in mma.cuh, a lane has the positions 8 n + g of the map's fragments, and the
 // sums of positions 8 n + 2 t and their right neighbours.
-template <typename T, typename In>
+template <typename T, typename In, bool kStored>
 struct ExpattDirectMma {
   using Size = ExpattDirect;
   static constexpr int kRows = Size::kRows<T>;
@@ -223,6 +290,17 @@ struct ExpattDirectMma {
   __device__ static int InGroup() { return static_cast<int>(threadIdx.x) % 4; }
 
   __device__ void Fetch(const ExpattDirectBlock& block, const ExpattDirect& run, int first) {
+    if constexpr (kStored) {
+      const int begin = static_cast<int>(threadIdx.x) / kWarp * Size::kWarpKeys;
+      SACCADE_UNROLL
+      for (int i = 0; i < Size::kMapGroups; ++i) {
+        next[i] = {};
+        if (first + begin < block.Count()) {
+          next[i] = static_cast<const ExpattVector*>(
+              run.p.map)[run.MapVector(blockIdx.x % run.position_blocks, first, i)];
+        }
+      }
+    }
     if (sizeof(In) != sizeof(T) || !run.vectors) return;
     SACCADE_UNROLL
     for (int i = 0; i < kHeld; ++i) {
@@ -237,7 +315,11 @@ struct ExpattDirectMma {
     }
   }
 
-  __device__ void Put(const ExpattDirectBlock& block, const ExpattDirect& run, int first) const {
+  __device__ void Put(const ExpattDirectBlock& block, const ExpattDirect& run, int first) {
+    if constexpr (kStored) {
+      SACCADE_UNROLL
+      for (int i = 0; i < Size::kMapGroups; ++i) __builtin_memcpy(&right[2 * i], &next[i], sizeof(next[i]));
+    }
     const int key = static_cast<int>(threadIdx.x) % Size::kKeys;
     ExpattCoordinates key_at;
     const int64_t at = ExpattPlaceKey(block, run.from, first + key, &key_at);
@@ -273,27 +355,7 @@ struct ExpattDirectMma {
   __device__ void Multiply(const ExpattDirectBlock& block, int first) {
     const int begin = static_cast<int>(threadIdx.x) / kWarp * Size::kWarpKeys;
     if (first + begin >= block.Count()) return;
-    ExpattCoordinates keys[4];
-    bool exists[4];
-    SACCADE_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int key = begin + 2 * InGroup() + i / 2 * 8 + i % 2;
-      keys[i] = block.keys[key];
-      exists[i] = first + key < block.Count();
-    }
-    uint32_t right[kPositionTiles][2];
-    SACCADE_UNROLL
-    for (int n = 0; n < kPositionTiles; ++n) {
-      const ExpattCoordinates position = block.positions[n * 8 + Group()];
-      T entries[4];
-      SACCADE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const float entry = exists[i] ? block.Entry(position, keys[i]) : 0.0f;
-        weight[n] += entry;
-        FromFloat(entry, &entries[i]);
-      }
-      __builtin_memcpy(right[n], entries, sizeof(entries));
-    }
+    if constexpr (!kStored) ExpattEntries<T>(block, first, weight, right);
     const T* const tile = static_cast<const T*>(block.tile) + Group() * kStride + begin + 2 * InGroup();
     SACCADE_UNROLL
     for (int m = 0; m < kRowTiles; ++m) {
@@ -320,16 +382,12 @@ struct ExpattDirectMma {
     }
   }
   __device__ void StoreWeights(float* to) const {
-    SACCADE_UNROLL
-    for (int n = 0; n < kPositionTiles; ++n) {
-      float sum = weight[n];
-      sum += __shfl_xor_sync(kWholeWarp, sum, 1);
-      sum += __shfl_xor_sync(kWholeWarp, sum, 2);
-      if (InGroup() == 0) to[n * 8 + Group()] = sum;
-    }
+    if constexpr (!kStored) ExpattStoreWeights(weight, to);
   }
 
   ExpattVector held[kHeld];
+  ExpattVector next[Size::kMapGroups];  // of a stored map, for the step that is fetched
+  uint32_t right[kPositionTiles][2];    // the fragments of this step
   float sums[kRowTiles][kPositionTiles][4];
   float weight[kPositionTiles];
 };
@@ -348,13 +406,16 @@ __device__ inline float ExpattSumOfWarps(const float* from, int stride) {
 }
 
 // Launched with one block per group, block of rows and block of positions, padding included, and with dynamic
-// shared memory for the largest map of distances if kSharedTable. T is the type of the problem's maps.
-template <typename T, typename In, typename Out, bool kSharedTable, bool kTensorCores = sizeof(T) == 2>
+// shared memory for the largest map of distances if kSource is kOwnTable. T is the type of the problem's
+// maps.
+template <typename T, typename In, typename Out, ExpattSource kSource, bool kTensorCores = sizeof(T) == 2>
 __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(ExpattDirect run) {
   using Size = ExpattDirect;
   constexpr bool kMma = kTensorCores && kHasMma;
+  // Chips without tensor cores for T have no stored maps, and so no launches with them.
+  constexpr bool kStored = kSource == ExpattSource::kStoredMap && kMma;
   // The type must depend on kMma: below sm_80 there is no Mma().
-  using Math = std::conditional_t<kMma, ExpattDirectMma<T, In>, ExpattDirectSimt<T, In>>;
+  using Math = std::conditional_t<kMma, ExpattDirectMma<T, In, kStored>, ExpattDirectSimt<T, In>>;
   constexpr int kMergeVectors = Size::kWarps * Size::kMergeRows * Size::kPositions / 4;
   constexpr int kVectors = Math::kTileVectors > kMergeVectors ? Math::kTileVectors : kMergeVectors;
   SACCADE_DYNAMIC_SHARED(float, own_table);
@@ -375,13 +436,13 @@ __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(
   if (box.Positions() > run.max_positions) return;
   ExpattDirectBlock block = {
       box, own_table, box.size[2], 0, row_at, coordinates, coordinates + Size::kPositions, tile, weights};
-  if constexpr (kSharedTable) {
+  if constexpr (kSource == ExpattSource::kOwnTable) {
     const float sigma = ExpattSigma(run.p);
     for (int i = thread; i < box.Positions(); i += Size::kThreads) {
       own_table[i] = ExpattRounded<T>(
           1 + ExpattWeight(run.p.kind, i / box.size[2], i % box.size[2], box.size[1], box.size[2], sigma));
     }
-  } else {
+  } else if constexpr (kSource == ExpattSource::kTable) {
     block.table = run.tables + group * plane;
     block.table_width = box.full[2];
   }
@@ -422,7 +483,13 @@ __global__ void __launch_bounds__(ExpattDirect::kThreads, 2) ExpattDirectKernel(
         const int position = first_position + i % Size::kPositions;
         if (row >= block.rows || position >= plane) continue;
         const float sum = ExpattSumOfWarps(merged + i, Size::kMergeRows * Size::kPositions);
-        const float weight = ExpattSumOfWarps(weights + i % Size::kPositions, Size::kPositions);
+        float weight;
+        if constexpr (kStored) {
+          weight = reinterpret_cast<const float*>(static_cast<const ExpattVector*>(run.p.map) +
+                                                  run.MapVectors())[position];
+        } else {
+          weight = ExpattSumOfWarps(weights + i % Size::kPositions, Size::kPositions);
+        }
         const int in_group = static_cast<int>(first_row) + row;
         const int channel = in_group % channels;
         const int y = position / box.full[2];

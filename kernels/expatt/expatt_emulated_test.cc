@@ -8,6 +8,7 @@
 
 #include "kernels/device/testing/emulated_test.h"
 #include "kernels/expatt/expatt.cuh"
+#include "kernels/expatt/expatt_map.cuh"
 #include "kernels/expatt/expatt_testing.h"
 
 namespace saccade::kernels {
@@ -92,9 +93,10 @@ TEST(ExpattEmulatedTest, SixteenBitMapsWithoutTensorCores) {
       {.kind = ExpattKind::kLinear, .batch = 2, .channels = 45, .height = 9, .width = 16}, 8);
   const ExpattProblem p = test.Problem();
   const ExpattDirect direct(p, p.x, p.out, nullptr, nullptr, true);
-  EmulatedLaunch{1}(ExpattDirectKernel<DeviceBFloat16, DeviceBFloat16, DeviceBFloat16, true, false>,
-                    static_cast<unsigned>(direct.position_blocks * 2), 1, ExpattDirect::kThreads,
-                    9 * 16 * sizeof(float), direct);
+  EmulatedLaunch{1}(
+      ExpattDirectKernel<DeviceBFloat16, DeviceBFloat16, DeviceBFloat16, ExpattSource::kOwnTable, false>,
+      static_cast<unsigned>(direct.position_blocks * 2), 1, ExpattDirect::kThreads, 9 * 16 * sizeof(float),
+      direct);
   EXPECT_LE(test.Error(), kMaxEmulatedError<DeviceBFloat16>);
 }
 
@@ -203,6 +205,64 @@ TEST(ExpattEmulatedTest, Factors) {
                                       9);
   RunEmulated<ExpattKernels, DeviceBFloat16>(test.Problem(), 1);
   EXPECT_LE(test.Error(), kMaxEmulatedError<DeviceBFloat16>);
+}
+
+// A stored map holds the entries that a block would compute, and its product adds them in the same order.
+TEST(ExpattEmulatedTest, AStoredMapGivesTheSameBits) {
+  for (const ExpattTestConfig& config :
+       {ExpattTestConfig{.batch = 3, .channels = 33, .height = 16, .width = 17},
+        ExpattTestConfig{.batch = 2, .channels = 40, .height = 16, .width = 18, .channels_last = true},
+        ExpattTestConfig{
+            .channels = 6, .map_channels = 4, .out_channels = 6, .bias = true, .height = 1, .width = 1},
+        ExpattTestConfig{
+            .batch = 2, .channels = 5, .map_channels = 70, .out_channels = 6, .height = 7, .width = 5}}) {
+    for (const ExpattKind kind :
+         {ExpattKind::kLinear, ExpattKind::kExponentialEuclidean, ExpattKind::kGaussian}) {
+      ExpattTestConfig of_kind = config;
+      of_kind.kind = kind;
+      ExpattTestCase<DeviceBFloat16> computed(of_kind, 7);
+      RunEmulated<ExpattKernels, DeviceBFloat16>(computed.Problem(), 1);
+      EXPECT_LE(computed.Error(), kMaxEmulatedError<DeviceBFloat16>) << of_kind;
+
+      ExpattTestCase<DeviceBFloat16> stored(of_kind, 7);
+      ExpattProblem problem = stored.Problem();
+      const int64_t bytes = ExpattMapBytes(problem);
+      ASSERT_GT(bytes, 0) << of_kind;
+      // Memory of whole vectors, with a NaN everywhere.
+      std::vector<ExpattVector> map(static_cast<size_t>(bytes) / sizeof(ExpattVector),
+                                    ExpattVector{{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}});
+      ASSERT_EQ(bytes % static_cast<int64_t>(sizeof(ExpattVector)), 0);
+      RunExpattMapOnDevice<DeviceBFloat16>(problem, map.data(), EmulatedLaunch{2});
+      problem.map = map.data();
+      RunEmulated<ExpattKernels, DeviceBFloat16>(problem, 3);
+      EXPECT_TRUE(SameBits(stored.out(), computed.out())) << of_kind;
+    }
+  }
+}
+
+TEST(ExpattEmulatedTest, StoresMapsThatTheHostKnows) {
+  ExpattTestCase<DeviceHalf> test({.kind = ExpattKind::kExponentialEuclidean, .height = 56, .width = 56}, 1);
+  const ExpattProblem known = test.Problem();
+  EXPECT_EQ(ExpattMapBytes(known), 98 * 25 * 8192 + 98 * 128);
+  const auto bytes_with = [&](auto change) {
+    ExpattProblem p = known;
+    change(p);
+    return ExpattMapBytes(p);
+  };
+  const int64_t valid[2] = {4, 4};
+  const float sigma = 1;
+  EXPECT_EQ(bytes_with([&](auto& p) { p.extent.valid = valid; }), 0);
+  EXPECT_EQ(bytes_with([&](auto& p) { p.device_sigma = &sigma; }), 0);
+  EXPECT_GT(bytes_with([&](auto& p) {
+              p.device_sigma = &sigma;
+              p.kind = ExpattKind::kLinear;
+            }),
+            0);
+  EXPECT_EQ(bytes_with([](auto& p) { p.dtype = Dtype::kFloat32; }), 0);
+  EXPECT_EQ(bytes_with([](auto& p) { p.kind = ExpattKind::kConstant; }), 0);
+  // This one has factors.
+  EXPECT_EQ(bytes_with([](auto& p) { p.kind = ExpattKind::kGaussian; }), 0);
+  EXPECT_EQ(bytes_with([](auto& p) { p.extent.size[1] = 57; }), 0);
 }
 
 TEST(ExpattEmulatedTest, DoesNotDependOnBatchOrPaddingInFloat32) { DoesNotDependOnBatchOrPadding<float>(); }

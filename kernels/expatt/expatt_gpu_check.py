@@ -80,6 +80,42 @@ def check_module(ops, kind, dtype):
         gpu_check.check_error(f"module {kind} {channels}-{dv}-{out} {dtype}", got, expected)
 
 
+def check_stored(ops, kind, dtype):
+    """Checks that a map which is stored at the second call gives the bits of the first, on other streams and in a graph, too,
+    and that the graph keeps it while maps of other radii fill the memory."""
+    channels, size = 24, 56
+    x = (torch.randn(2, channels, size, size) + 0.2).to(dtype).cuda()
+    weight = (torch.randn(16, channels) / channels**0.5).to(dtype).cuda()
+
+    def module(sigma, part=x):
+        return ops.expatt_module(part, weight, None, None, None, kind, sigma)
+
+    radius = 0.61
+    expected = module(radius)
+    for _ in range(3):
+        gpu_check.expect(torch.equal(module(radius), expected), f"{kind} {dtype}: a stored map changes the result")
+    gpu_check.check_same(f"stored {kind} {dtype}", lambda part: module(radius, part), expected, x)
+    if not gpu_check.can_capture():
+        return
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    for i in range(6):
+        streams[i % 2].wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(streams[i % 2]):
+            got = module(0.3)  # The first calls on both streams come while it is filled.
+            torch.cuda.current_stream().synchronize()
+            gpu_check.expect(torch.equal(got, module(0.3)), f"{kind} {dtype}: streams differ")
+    replay, got = gpu_check.captured_result(lambda: module(radius))
+    small = x[:1, :, :7, :7].contiguous()
+    for _ in range(1100):
+        module(0.9, small)
+    for i in range(2 * 15):
+        module(1.0 + i // 2)  # 20 MB each
+    got.fill_(float("nan"))
+    replay()
+    torch.cuda.synchronize()
+    gpu_check.expect(torch.equal(got, expected), f"{kind} {dtype}: a graph has lost its map")
+
+
 def check_padding(ops, kind, dtype):
     v = (torch.randn(2, 24, 29, 31) + 0.2).to(dtype).cuda()
     wide, valid = gpu_check.padded(v)
@@ -122,6 +158,9 @@ def check_all(ops, quick):
                     check_one(ops, kind, shape, dtype, memory_format)
             check_module(ops, kind, dtype)
             check_padding(ops, kind, dtype)
+    for dtype in () if quick else gpu_check.BOUNDS:
+        for kind in ("linear", "exponential_euclidean"):
+            check_stored(ops, kind, dtype)
 
 
 def time_all(ops):

@@ -23,6 +23,12 @@ inline bool IsSeparable(ExpattKind kind) {
   return kind == ExpattKind::kGaussian || kind == ExpattKind::kExponentialManhattan;
 }
 
+// Returns true if the map depends on sigma.
+inline bool HasSigma(ExpattKind kind) {
+  return kind == ExpattKind::kGaussian || kind == ExpattKind::kExponentialEuclidean ||
+         kind == ExpattKind::kExponentialManhattan;
+}
+
 // out = after (P (before x)) + bias, where P is the normalised map over positions, and before and after are
 // matrices over channels. Weights are contiguous and of the accumulation type.
 struct ExpattProblem {
@@ -44,6 +50,9 @@ struct ExpattProblem {
   // Sigma in device memory, which the host cannot read; float32 or x's type.
   const void* device_sigma = nullptr;
   Dtype device_sigma_dtype = Dtype::kFloat32;
+
+  // CUDA only: the whole map as LaunchExpattMap() stored it, or null.
+  const void* map = nullptr;
 };
 
 }  // namespace saccade::kernels
