@@ -26,7 +26,7 @@ class FakeStreams final : public c10::impl::DeviceGuardImplInterface {
   FakeStreams& operator=(const FakeStreams&) = delete;
 
   static c10::Device Gpu() { return {c10::kCUDA, 0}; }
-  static c10::Stream StreamOf(c10::StreamId id) { return {c10::Stream::UNSAFE, Gpu(), id}; }
+  static c10::Stream StreamOf(c10::StreamId id) { return c10::Stream(c10::Stream::UNSAFE, Gpu(), id); }
   c10::StreamId current() const { return current_; }
   // What happened, in order; streams and events by their numbers, events from 1.
   std::vector<std::string>& log() const { return log_; }
