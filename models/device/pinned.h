@@ -1,4 +1,4 @@
-// Page-locked memory of the host, which a GPU reads while the processor does something else.
+// Page-locked memory of the host, which a GPU reads and writes while the processor does something else.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@ at::Tensor InPinned(const at::Tensor& x);
 // there is page-locked memory for it. Returns `x` itself if the device is the CPU.
 at::Tensor SmallSent(const at::Tensor& x, const at::Device& device);
 
-// True if the tensor is in page-locked memory of EmptyPinned(). LibTorch does not reuse it before copies to a
-// GPU that do not block have ended.
+// True if the tensor is in page-locked memory of EmptyPinned(). LibTorch does not reuse it before copies to
+// and from a GPU that do not block have ended.
 bool IsPinned(const at::Tensor& x);
 
 }  // namespace saccade::models
