@@ -35,6 +35,18 @@ at::Tensor EmptyPinned(at::IntArrayRef shape, at::ScalarType type) {
   return at::empty(shape, type);
 }
 
+at::Tensor InPinned(const at::Tensor& x) {
+  at::Tensor copy = EmptyPinned(x.sizes(), x.scalar_type());
+  copy.copy_(x);
+  return copy;
+}
+
+at::Tensor SmallSent(const at::Tensor& x, const at::Device& device) {
+  if (device.is_cpu()) return x;
+  const at::Tensor copy = InPinned(x);
+  return copy.to(device, copy.scalar_type(), /*non_blocking=*/IsPinned(copy));
+}
+
 bool IsPinned(const at::Tensor& x) {
   at::HostAllocator* const allocator = PinnedAllocator();
   return allocator != nullptr && x.has_storage() && x.storage().allocator() == allocator;

@@ -1,4 +1,4 @@
-// Page-locked memory of the host, which a GPU reads while the processor does something else.
+// Page-locked memory of the host, which a GPU reads and writes while the processor does something else.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +9,15 @@ namespace saccade::models {
 // LibTorch keeps for the next such tensor, unless the machine has no CUDA libraries or no more of it.
 at::Tensor EmptyPinned(at::IntArrayRef shape, at::ScalarType type);
 
-// True if the tensor is in page-locked memory of EmptyPinned(). LibTorch does not reuse it before copies to a
-// GPU that do not block have ended.
+// Returns a contiguous copy of `x`, which is on the CPU, in such memory.
+at::Tensor InPinned(const at::Tensor& x);
+
+// Copies a small tensor, such as sizes or regions, from the CPU to `device`. Does not wait for the copy if
+// there is page-locked memory for it. Returns `x` itself if the device is the CPU.
+at::Tensor SmallSent(const at::Tensor& x, const at::Device& device);
+
+// True if the tensor is in page-locked memory of EmptyPinned(). LibTorch does not reuse it before copies to
+// and from a GPU that do not block have ended.
 bool IsPinned(const at::Tensor& x);
 
 }  // namespace saccade::models

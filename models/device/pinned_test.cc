@@ -41,6 +41,16 @@ TEST(PinnedTest, WithoutAGpuOrWithoutSuchMemoryTensorsAreInOrdinaryMemory) {
   EXPECT_FALSE(IsPinned(refused));
 }
 
+TEST(PinnedTest, SmallTensorsAreCopiedThere) {
+  testing::FakeHostAllocator allocator;
+  const at::Tensor sizes = at::empty({2, 2}, at::kLong).fill_(7);
+  const at::Tensor copy = InPinned(sizes);
+  EXPECT_TRUE(IsPinned(copy));
+  EXPECT_TRUE(copy.equal(sizes));
+  EXPECT_TRUE(SmallSent(sizes, at::kCPU).is_same(sizes));
+  EXPECT_EQ(allocator.allocated, 1);
+}
+
 TEST(PinnedTest, PicturesAreSentFromIt) {
   testing::FakeHostAllocator allocator;
   const at::Tensor x = EmptyPinned({1, 3, 2, 2}, at::kFloat);

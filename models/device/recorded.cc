@@ -2,17 +2,23 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/MemoryFormat.h>
 #include <c10/util/Exception.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "models/api/attention_probe.h"
 #include "models/api/error_text.h"
+#include "models/device/fetching.h"
 #include "models/device/out_of_memory.h"
+#include "models/device/pinned.h"
 #include "models/device/stream_lock.h"
 #include "models/device/transfer.h"
+#include "models/tasks/finite.h"
 
 namespace saccade::models {
 namespace {
@@ -49,6 +55,12 @@ Extents Filled(const Extents& extents, int64_t count) {
   return Extents(std::move(sizes));
 }
 
+// The strides of AsMap() for a tensor of this shape.
+std::vector<int64_t> MapStrides(at::IntArrayRef shape) {
+  return shape.size() == 4 ? c10::get_channels_last_strides_2d(shape)
+                           : c10::get_channels_last_strides_3d(shape);
+}
+
 // The same memory as `x`, which may be freed meanwhile: the memory pool of a graph keeps it for the graph.
 at::Tensor Unowned(const at::Tensor& x) {
   return at::for_blob(x.data_ptr(), x.sizes())
@@ -83,24 +95,72 @@ Recorded::Recorded(const Target& target, bool record, Pass pass, MakeGraph make_
 Recorded::~Recorded() = default;
 
 std::vector<FeatureMap> Recorded::operator()(const at::Tensor& pixels, const Extents& extents) const {
-  // A recording does not make attention maps, so a pass with a probe is run directly.
-  if (!record_ || AttentionProbe::Current() != nullptr) return RunDirectly(pixels, extents);
-  try {
-    if (auto maps = FromRecording(pixels, extents)) return *std::move(maps);
-  } catch (const std::exception& error) {
-    if (!IsOutOfMemory(error)) throw;
-    DropRecordings();
-  }
-  return RunDirectly(pixels, extents);
+  at::Tensor sent;
+  WithRoom([&] { sent = SentAsIs(pixels, target_); });
+  std::vector<FeatureMap> maps;
+  Run(std::move(sent), extents, [&](std::vector<FeatureMap> computed, bool shared) {
+    maps = std::move(computed);
+    if (!shared) return;
+    for (FeatureMap& map : maps) map.values = map.values.clone();
+  });
+  return maps;
 }
 
-std::vector<FeatureMap> Recorded::RunDirectly(const at::Tensor& pixels, const Extents& extents) const {
+Recorded::Answer Recorded::Fetch(const at::Tensor& pixels, const Extents& extents) const {
+  at::Tensor sent;
+  std::optional<Fetching> finite;
+  WithRoom([&] {
+    sent = SentAsIs(pixels, target_);
+    if (target_.on_gpu()) finite.emplace(FiniteItems(sent));
+  });
+  Answer answer;
+  std::vector<Fetching> values;
+  Run(std::move(sent), extents, [&](std::vector<FeatureMap> computed, bool shared) {
+    values.clear();
+    for (FeatureMap& map : computed) {
+      // On the CPU nothing is fetched, and the next replay would overwrite the results.
+      if (shared && !target_.on_gpu()) map.values = map.values.clone();
+      values.emplace_back(std::exchange(map.values, {}));
+    }
+    answer.maps = std::move(computed);
+  });
+  for (size_t i = 0; i < values.size(); ++i) answer.maps[i].values = values[i].Wait().to(at::kFloat);
+  if (finite) {
+    const at::Tensor flags = finite->Wait();
+    answer.finite_pixels.assign(flags.const_data_ptr<bool>(), flags.const_data_ptr<bool>() + flags.numel());
+  } else {
+    for (int64_t i = 0; i < pixels.size(0); ++i) answer.finite_pixels.push_back(AllFinite(pixels[i]));
+  }
+  return answer;
+}
+
+void Recorded::Run(at::Tensor sent, const Extents& extents, const Take& take) const {
+  // A recording does not make attention maps, so a pass with a probe is run directly.
+  if (record_ && AttentionProbe::Current() == nullptr) {
+    try {
+      if (RunFromRecording(sent, extents, take)) return;
+    } catch (const std::exception& error) {
+      if (!IsOutOfMemory(error)) throw;
+      DropRecordings();
+    }
+  }
+  RunDirectly(std::move(sent), extents, take);
+}
+
+void Recorded::RunDirectly(at::Tensor sent, const Extents& extents, const Take& take) const {
+  FeatureMap pictures{.values = {}, .extents = extents};
+  WithRoom([&] { pictures.values = AsMap(sent, target_); });
+  sent.reset();
+  WithRoom([&] { take(pass_(pictures), /*shared=*/false); });
+}
+
+void Recorded::WithRoom(const std::function<void()>& work) const {
   try {
-    return pass_({Sent(pixels, target_), extents});
+    return work();
   } catch (const std::exception& error) {
     if (!IsOutOfMemory(error) || !DropRecordings()) throw;
   }
-  return pass_({Sent(pixels, target_), extents});
+  work();
 }
 
 bool Recorded::DropRecordings() const {
@@ -111,24 +171,25 @@ bool Recorded::DropRecordings() const {
   return true;
 }
 
-std::optional<std::vector<FeatureMap>> Recorded::FromRecording(const at::Tensor& pixels,
-                                                               const Extents& extents) const {
-  Shape shape = pixels.sizes().vec();
+bool Recorded::RunFromRecording(const at::Tensor& sent, const Extents& extents, const Take& take) const {
+  Shape shape = sent.sizes().vec();
   shape[0] = RecordedBatch(shape[0]);
   {
     const std::lock_guard lock(mutex_);
     ++passes_;
-    if (const auto found = recordings_.find(shape); found != recordings_.end())
-      return Replay(*found->second, pixels, extents);
-    if (!IsWorthRecording(shape)) return std::nullopt;
+    if (const auto found = recordings_.find(shape); found != recordings_.end()) {
+      Replay(*found->second, sent, extents, take);
+      return true;
+    }
+    if (!IsWorthRecording(shape)) return false;
   }
   const StreamRecording alone;
   const std::lock_guard lock(mutex_);
   // Another thread may have recorded the shape meanwhile, or found memory insufficient for that.
-  if (const auto found = recordings_.find(shape); found != recordings_.end())
-    return Replay(*found->second, pixels, extents);
-  if (IsPutOff(shape)) return std::nullopt;
-  return Replay(Record(shape, pixels, extents), pixels, extents);
+  const auto found = recordings_.find(shape);
+  if (found == recordings_.end() && IsPutOff(shape)) return false;
+  Replay(found == recordings_.end() ? Record(shape, sent, extents) : *found->second, sent, extents, take);
+  return true;
 }
 
 bool Recorded::IsPutOff(const Shape& shape) const {
@@ -161,16 +222,16 @@ Recorded::Recordings::iterator Recorded::LeastRecentlyUsed() const {
   });
 }
 
-Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixels,
+Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& sent,
                                       const Extents& extents) const {
   waiting_.erase(shape);
   while (recordings_.size() >= kMaxRecordings) recordings_.erase(LeastRecentlyUsed());
   auto recording = std::make_unique<Recording>();
   try {
-    const at::Tensor sent = Sent(pixels, target_);
-    const int64_t numbers = sent.numel() / std::max<int64_t>(sent.size(0), 1) * shape[0];
-    if (!inputs_.defined() || inputs_.numel() < numbers) inputs_ = at::empty({numbers}, sent.options());
-    recording->pixels = inputs_.as_strided(shape, sent.strides());
+    const int64_t numbers = c10::multiply_integers(shape);
+    if (!inputs_.defined() || inputs_.numel() < numbers)
+      inputs_ = at::empty({numbers}, sent.options().dtype(TypeOf(target_)));
+    recording->pixels = inputs_.as_strided(shape, MapStrides(shape));
     const Extents filled = Filled(extents, shape[0]);
     recording->valid = filled.AsValid(DeviceOf(target_));
     recording->pixels.narrow(0, 0, sent.size(0)).copy_(sent);
@@ -195,21 +256,23 @@ Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixe
   return *(recordings_[shape] = std::move(recording));
 }
 
-std::vector<FeatureMap> Recorded::Replay(Recording& recording, const at::Tensor& pixels,
-                                         const Extents& extents) const {
-  const int64_t count = pixels.size(0);
+void Recorded::Replay(Recording& recording, const at::Tensor& sent, const Extents& extents,
+                      const Take& take) const {
+  const int64_t count = sent.size(0);
   const int64_t rest = recording.pixels.size(0) - count;
   recording.last_used = passes_;
-  recording.pixels.narrow(0, 0, count).copy_(Sent(pixels, target_));
+  // One kernel casts and changes the layout.
+  recording.pixels.narrow(0, 0, count).copy_(sent);
   if (rest > 0) recording.pixels.narrow(0, count, rest).copy_(recording.pixels.narrow(0, count - 1, 1));
-  recording.valid.copy_(Filled(extents, count + rest).AsValid());
+  const at::Tensor valid = InPinned(Filled(extents, count + rest).AsValid());
+  recording.valid.copy_(valid, /*non_blocking=*/IsPinned(valid));
   recording.graph->Replay();
   std::vector<FeatureMap> maps;
   for (const FeatureMap& map : recording.maps) {
     const at::Tensor values = rest > 0 ? map.values.narrow(0, 0, count) : map.values;
-    maps.push_back({values.clone(), map.extents.Again(extents)});
+    maps.push_back({values, map.extents.Again(extents)});
   }
-  return maps;
+  take(std::move(maps), /*shared=*/true);
 }
 
 }  // namespace saccade::models

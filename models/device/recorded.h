@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "kernels/common/cuda_graph.h"
@@ -55,6 +54,16 @@ class Recorded {
   // shape.
   std::vector<FeatureMap> operator()(const at::Tensor& pixels, const Extents& extents) const;
 
+  // What a pass computed, on the CPU.
+  struct Answer {
+    std::vector<FeatureMap> maps;  // float32
+    // For each item, whether its pixels are finite. Checked on the target.
+    std::vector<bool> finite_pixels;
+  };
+  // As operator(), with results on the CPU. Blocks until they are there, but not for passes that other
+  // threads begin meanwhile.
+  Answer Fetch(const at::Tensor& pixels, const Extents& extents) const;
+
  private:
   struct Recording;
   using Shape = std::vector<int64_t>;
@@ -70,10 +79,18 @@ class Recorded {
     int64_t to_retry = kPassesToRetry;  // passes after which it is tried again
   };
 
-  std::vector<FeatureMap> RunDirectly(const at::Tensor& pixels, const Extents& extents) const;
-  // Nothing if the shape is to be computed without a recording.
-  std::optional<std::vector<FeatureMap>> FromRecording(const at::Tensor& pixels,
-                                                       const Extents& extents) const;
+  // Takes a pass's results when the pass has been enqueued. If `shared`, the next replay overwrites the maps.
+  // May be called with mutex_ locked, so that it should not wait for the GPU, and once more if memory was
+  // insufficient.
+  using Take = std::function<void(std::vector<FeatureMap> maps, bool shared)>;
+
+  // In the following `sent` has the pixels on the target, in float32.
+  void Run(at::Tensor sent, const Extents& extents, const Take& take) const;
+  void RunDirectly(at::Tensor sent, const Extents& extents, const Take& take) const;
+  // Returns false if the shape is to be computed without a recording.
+  bool RunFromRecording(const at::Tensor& sent, const Extents& extents, const Take& take) const;
+  // Runs `work`, and once more without the recordings' memory if memory was insufficient.
+  void WithRoom(const std::function<void()>& work) const;
   // Frees all recordings. Returns false if there were none.
   bool DropRecordings() const;
   // The following require mutex_.
@@ -83,9 +100,8 @@ class Recorded {
   bool IsWorthRecording(const Shape& shape) const;
   Recordings::iterator LeastRecentlyUsed() const;
   // Also requires that nothing else uses the stream.
-  Recording& Record(const Shape& shape, const at::Tensor& pixels, const Extents& extents) const;
-  std::vector<FeatureMap> Replay(Recording& recording, const at::Tensor& pixels,
-                                 const Extents& extents) const;
+  Recording& Record(const Shape& shape, const at::Tensor& sent, const Extents& extents) const;
+  void Replay(Recording& recording, const at::Tensor& sent, const Extents& extents, const Take& take) const;
 
   Target target_;
   bool record_;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <new>
 #include <set>
@@ -18,6 +19,7 @@
 
 #include "models/device/out_of_memory.h"
 #include "models/device/stream_lock.h"
+#include "models/testing/fake_host_allocator.h"
 
 namespace saccade::models {
 namespace {
@@ -193,6 +195,77 @@ TEST(RecordedTest, MoreShapesInTurnThanThereIsRoomForAreNotRecordedEachTime) {
     for (int64_t width = 1; width <= kMax + 4; ++width) ExpectTwice(network, Pictures(1, width));
   }
   EXPECT_EQ(log.recorded, kMax);
+}
+
+TEST(RecordedTest, SizesGoThroughPageLockedMemoryInEachReplay) {
+  testing::FakeHostAllocator page_locked;
+  Log log;
+  at::Tensor valid;
+  const Recorded network(
+      kReplayed, /*record=*/true,
+      [&](const FeatureMap& pictures) {
+        valid = pictures.extents.AsValid().clone();
+        return Twice(pictures);
+      },
+      GraphsOf(&log));
+  ExpectTwice(network, Pictures(2));
+  EXPECT_EQ(page_locked.allocated, 1);
+  network(Pictures(2), Extents({{1, 3}, {1, 4}}));
+  EXPECT_EQ(page_locked.allocated, 2);
+  EXPECT_TRUE(valid.equal(Extents({{1, 3}, {1, 4}}).AsValid()));
+}
+
+TEST(RecordedTest, PicturesAreCastIntoTheChannelsLastInput) {
+  Log log;
+  at::Tensor seen;
+  const Recorded network(
+      {.precision = Precision::kBFloat16, .replay_on_cpu = true}, /*record=*/true,
+      [&](const FeatureMap& pictures) {
+        seen = pictures.values;
+        return Twice(pictures);
+      },
+      GraphsOf(&log));
+  const at::Tensor pictures = Pictures(2).add(0.001);
+  network(pictures, ExtentsOf(pictures));
+  EXPECT_EQ(seen.scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(seen.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(seen.equal(pictures.to(at::kBFloat16)));
+}
+
+TEST(RecordedTest, FetchedResultsAreFloatsOfTheirOwnPass) {
+  for (const bool record : {true, false}) {
+    Log log;
+    const Recorded network({.precision = Precision::kBFloat16, .replay_on_cpu = true}, record, Twice,
+                           GraphsOf(&log));
+    const at::Tensor pictures = Pictures(9);
+    const Recorded::Answer first = network.Fetch(pictures, ExtentsOf(pictures));
+    network.Fetch(pictures.add(1), ExtentsOf(pictures));  // would overwrite the graph's output
+    ASSERT_EQ(first.maps.size(), 1u);
+    EXPECT_EQ(first.maps[0].values.scalar_type(), at::kFloat);
+    EXPECT_TRUE(first.maps[0].values.equal(pictures.to(at::kBFloat16).mul(2).to(at::kFloat)));
+    EXPECT_EQ(first.maps[0].extents.sizes(), ExtentsOf(pictures).sizes());
+    EXPECT_THAT(first.finite_pixels, ::testing::ElementsAreArray(std::vector<bool>(9, true)));
+    EXPECT_EQ(log.replayed, record ? 2 : 0);
+  }
+}
+
+TEST(RecordedTest, FetchedResultsSayWhichPixelsAreNotFinite) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  const at::Tensor pictures = Pictures(3);
+  pictures[1][2][0][3].fill_(std::numeric_limits<float>::infinity());
+  EXPECT_THAT(network.Fetch(pictures, ExtentsOf(pictures)).finite_pixels,
+              ::testing::ElementsAre(true, false, true));
+}
+
+TEST(RecordedTest, FetchingIsTriedAgainWithoutRecordings) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  ExpectTwice(network, Pictures(1));
+  log.on_record = [] { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory."); };
+  const Recorded::Answer answer = network.Fetch(Pictures(2), ExtentsOf(Pictures(2)));
+  EXPECT_TRUE(answer.maps.at(0).values.equal(Pictures(2).mul(2)));
+  EXPECT_EQ(log.alive, 0);
 }
 
 void RunOutOfMemory() { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory."); }

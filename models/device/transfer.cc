@@ -1,6 +1,8 @@
 #include "models/device/transfer.h"
 
 #include "models/api/error.h"
+#include "models/device/copy_stream.h"
+#include "models/device/fetching.h"
 #include "models/device/pinned.h"
 
 namespace saccade::models {
@@ -33,13 +35,23 @@ at::Tensor Owned(const at::Tensor& weight, const Target& target) {
   return weight.to(at::kFloat).clone(at::MemoryFormat::Contiguous).to(DeviceOf(target));
 }
 
-at::Tensor Sent(const at::Tensor& x, const Target& target) {
-  // Transfers before casting: a cast on the CPU would take longer than sending float32.
-  return x.to(DeviceOf(target), x.scalar_type(), /*non_blocking=*/IsPinned(x))
-      .to(TypeOf(target))
-      .contiguous(ChannelsLast(x.dim() - 2));
+at::Tensor SentAsIs(const at::Tensor& x, const Target& target) {
+  const at::Device device = DeviceOf(target);
+  const bool pinned = IsPinned(x);
+  const auto copy = [&] { return x.to(device, x.scalar_type(), /*non_blocking=*/pinned); };
+  return target.on_gpu() && pinned ? CopyStream::Of(device).Run(copy) : copy();
 }
 
-at::Tensor Fetched(const at::Tensor& x) { return x.to(at::kFloat).to(at::kCPU); }
+at::Tensor Sent(const at::Tensor& x, const Target& target) {
+  // Transfers before casting: a cast on the CPU would take longer than sending float32.
+  return AsMap(SentAsIs(x, target), target);
+}
+
+at::Tensor AsMap(const at::Tensor& x, const Target& target) {
+  return x.to(TypeOf(target)).contiguous(ChannelsLast(x.dim() - 2));
+}
+
+// Widens 16 bits on the CPU: half as many bytes are copied, and the numbers are the same.
+at::Tensor Fetched(const at::Tensor& x) { return Fetching(x).Wait().to(at::kFloat); }
 
 }  // namespace saccade::models

@@ -24,9 +24,13 @@ void RefuseQuantized(const at::Tensor& weight);
 // quantized ones.
 at::Tensor Owned(const at::Tensor& weight, const Target& target);
 
-// Moves a batch's pictures or clips, or a map, to the target: channels-last, of the target's type. Does not
-// wait for the copy if it is pinned (EmptyPinned()).
+// Moves a batch's pictures or clips, or a map, to the target's device, with their type. If they are pinned
+// (EmptyPinned()), does not wait for the copy, which runs beside the GPU's passes (CopyStream).
+at::Tensor SentAsIs(const at::Tensor& x, const Target& target);
+// The same, followed by AsMap().
 at::Tensor Sent(const at::Tensor& x, const Target& target);
+// Returns a tensor on the target's device as a map: channels-last, of the target's type.
+at::Tensor AsMap(const at::Tensor& x, const Target& target);
 // Moves a result to the CPU as float32. Blocks until a GPU has computed it.
 at::Tensor Fetched(const at::Tensor& x);
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/where.h>
 
+#include "models/device/pinned.h"
 #include "models/layers/quantized_map.h"
 
 namespace saccade::models {
@@ -63,7 +64,7 @@ at::Tensor Extents::AsValid(const at::Device& device) const {
     *out++ = size.height;
     *out++ = size.width;
   }
-  return valid.to(device);
+  return SmallSent(valid, device);
 }
 
 void Extents::ZeroBeyond(at::Tensor& map) const {

@@ -1,10 +1,14 @@
 #include "models/tasks/finite.h"
 
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
 
 namespace saccade::models {
 
@@ -28,6 +32,13 @@ bool AllFiniteOnDevice(const at::Tensor& values) {
   const at::ScalarType type = values.scalar_type() == at::kHalf ? at::kFloat : values.scalar_type();
   // A sum is finite only if all its terms are. Large finite terms may also overflow.
   return std::isfinite(values.sum(type).item<float>()) || at::isfinite(values).all().item<bool>();
+}
+
+at::Tensor FiniteItems(const at::Tensor& values) {
+  std::vector<int64_t> sides(static_cast<size_t>(values.dim() - 1));
+  std::iota(sides.begin(), sides.end(), int64_t{1});
+  // The largest absolute value, which is NaN if any value is: one reduction, which cannot overflow.
+  return at::isfinite(at::linalg_vector_norm(values, std::numeric_limits<double>::infinity(), sides));
 }
 
 Failure NotFiniteInput() {

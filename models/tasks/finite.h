@@ -18,6 +18,10 @@ bool AllFinite(std::span<const float> values);
 // if they are below about 1e30.
 bool AllFiniteOnDevice(const at::Tensor& values);
 
+// Returns for each item [B, ...] whether its values, float32 in any layout, are finite: bool [B] on their
+// device, for which it does not wait. Reads the values once.
+at::Tensor FiniteItems(const at::Tensor& values);
+
 // The result for a picture whose input is not finite.
 Failure NotFiniteInput();
 // The result for a picture whose input is finite, but not `output` ("a logit", "a box").

@@ -38,5 +38,20 @@ TEST(AllFiniteOnDevice, LargeValuesAreFiniteThoughTheirSumIsNot) {
   EXPECT_TRUE(AllFiniteOnDevice(at::full({1, 100}, 6e4F).to(at::kHalf)));
 }
 
+TEST(FiniteItems, TellsTheItemsOfABatch) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity}) {
+    at::Tensor batch = at::full({4, 3, 5, 7}, -3e38F);
+    batch[1][2][4][6].fill_(bad);
+    batch[3][0][0][0].fill_(bad);
+    for (const at::Tensor& values : {batch, batch.contiguous(at::MemoryFormat::ChannelsLast),
+                                     batch.transpose(1, 2), batch.unsqueeze(2)}) {
+      const at::Tensor finite = FiniteItems(values);
+      ASSERT_EQ(finite.scalar_type(), at::kBool);
+      ASSERT_EQ(finite.numel(), 4);
+      for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(finite[i].item<bool>(), i % 2 == 0) << i << " " << bad;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace saccade::models

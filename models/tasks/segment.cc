@@ -178,7 +178,9 @@ std::vector<TaskResult> Segment(const Description& description, const Batch& bat
     const Size size = maps.extents[index];
     const at::Tensor scores =
         maps.scores[index].narrow(1, 0, size.height).narrow(2, 0, size.width).permute({1, 2, 0}).contiguous();
-    if (!AllFinite(batch.pixels[index])) {
+    const bool finite_pixels =
+        maps.finite_pixels.empty() ? AllFinite(batch.pixels[index]) : maps.finite_pixels[i];
+    if (!finite_pixels) {
       results.emplace_back(NotFiniteInput());
     } else if (!AllFinite(scores)) {
       results.emplace_back(NotFiniteOutput(description.architecture, "a score"));

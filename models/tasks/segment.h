@@ -18,6 +18,8 @@ struct ScoreMaps {
   at::Tensor scores;   // float32 [B, classes, H, W]
   Extents extents;     // the valid positions of each picture
   int64_t stride = 1;  // position i is the score at pixel stride * i of the network's input
+  // For each picture, whether its pixels are finite. Segment() checks them itself if it is empty.
+  std::vector<bool> finite_pixels = {};
 };
 
 // Returns the label map of one picture as it was sent. `scores` are its valid ones, float32 [h, w, classes],

@@ -38,11 +38,13 @@ const char* WholeBatch(const Items& items, size_t item_bytes) {
   return IsAligned(begin) ? begin : nullptr;
 }
 
-// `pinned`: a batch that is gathered is put where GPUs copy from.
+// `pinned`: the batch is put where GPUs copy from, even if it is contiguous: CUDA would copy it by way of
+// such memory too, and the thread would wait for that and for the passes before.
 at::Tensor Gather(const Items& items, const std::vector<models::Placement>& placements,
                   const std::vector<int64_t>& shape, bool pinned) {
   const size_t floats = std::accumulate(shape.begin() + 1, shape.end(), size_t{1}, std::multiplies<size_t>());
-  if (const char* whole = WholeBatch(items, floats * sizeof(float))) {
+  const char* const whole = pinned ? nullptr : WholeBatch(items, floats * sizeof(float));
+  if (whole != nullptr) {
     // The network only reads its input; from_blob has no const form.
     return at::from_blob(const_cast<char*>(whole), shape, at::kFloat);
   }

@@ -16,9 +16,9 @@
 namespace saccade::server {
 
 // Runs `model` over normalised items of one bucket, each with its placement (server/engine/item.h). Items
-// that are contiguous in memory in the network's layout are not copied, others are copied once. Exceptions of
-// the model become the errors of PassFailure. REQUIRES: at least one item. `progress` is
-// models::Batch::progress.
+// that are contiguous in memory in the network's layout are not copied unless the model is on a GPU, others
+// are copied once. Exceptions of the model become the errors of PassFailure. REQUIRES: at least one item.
+// `progress` is models::Batch::progress.
 absl::StatusOr<std::vector<models::TaskResult>> Forward(
     const models::Model& model, const std::vector<BytePieces>& items,
     std::vector<models::Placement> placements,

@@ -252,6 +252,18 @@ TEST_F(ForwardTest, LoneRequestIsNotCopied) {
   EXPECT_EQ(Logit(outcome, 1), 6);
 }
 
+TEST_F(ForwardTest, ALoneRequestForAGpuIsCopiedToWhereItCopiesFrom) {
+  models::testing::FakeHostAllocator page_locked;
+  model_.is_on_gpu = true;
+  std::optional<absl::StatusOr<Response>> outcome;
+  Shares batch;
+  batch.push_back(Share({5, 6}, &outcome));
+  Compute(std::move(batch));
+  EXPECT_TRUE(model_.was_pinned);
+  EXPECT_EQ(Logit(outcome, 0), 5);
+  EXPECT_EQ(Logit(outcome, 1), 6);
+}
+
 TEST_F(ForwardTest, PlacementsAndPaddingGoWithThePictures) {
   std::optional<absl::StatusOr<Response>> one, two;
   Shares batch;

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "models/device/transfer.h"
 #include "models/networks/deeplab/table.h"
 
 namespace saccade::models {
@@ -31,8 +30,9 @@ FeatureMap DeepLabNetwork::Scores(const FeatureMap& pictures) const {
 }
 
 ScoreMaps DeepLabNetwork::operator()(const Batch& batch) const {
-  const std::vector<FeatureMap> maps = scores_(batch.pixels, Extents::Of(batch.placements));
-  return {Fetched(maps.front().values), maps.front().extents, kDeepLabStride};
+  Recorded::Answer answer = scores_.Fetch(batch.pixels, Extents::Of(batch.placements));
+  const FeatureMap& map = answer.maps.front();
+  return {map.values, map.extents, kDeepLabStride, std::move(answer.finite_pixels)};
 }
 
 }  // namespace saccade::models

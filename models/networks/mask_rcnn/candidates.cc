@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/device/fetching.h"
 #include "models/device/transfer.h"
 #include "models/tasks/finite.h"
 
@@ -116,9 +117,12 @@ std::vector<PictureCandidates> AllOnDevice(const std::vector<FeatureMap>& levels
     finite.push_back(chosen.finite);
     counts.push_back(chosen.anchors.size(1));
   }
-  const at::Tensor all_numbers = at::cat(numbers, 1).to(at::kCPU);
-  const at::Tensor all_anchors = at::cat(anchors, 1).to(at::kCPU);
-  const at::Tensor all_finite = at::stack(finite).all(0).to(at::kCPU);
+  const Fetching numbers_on_way(at::cat(numbers, 1));
+  const Fetching anchors_on_way(at::cat(anchors, 1));
+  const Fetching finite_on_way(at::stack(finite).all(0));
+  const at::Tensor all_numbers = numbers_on_way.Wait();
+  const at::Tensor all_anchors = anchors_on_way.Wait();
+  const at::Tensor all_finite = finite_on_way.Wait();
   std::vector<PictureCandidates> pictures(static_cast<size_t>(all_anchors.size(0)));
   for (size_t i = 0; i < pictures.size(); ++i) {
     const auto picture = static_cast<int64_t>(i);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "models/device/pinned.h"
 #include "models/device/transfer.h"
 
 namespace saccade::models {
@@ -57,8 +58,8 @@ float Dot(const float* a, const float* b, int64_t count) {
 at::Tensor DrawOnGpu(const at::Tensor& blocks, const at::Tensor& weights, const at::Tensor& biases,
                      const int64_t* labels) {
   const int64_t count = blocks.size(0);
-  const at::Tensor label =
-      at::tensor(at::ArrayRef<int64_t>(labels, static_cast<size_t>(count)), at::kLong).to(blocks.device());
+  const at::Tensor label = SmallSent(
+      at::tensor(at::ArrayRef<int64_t>(labels, static_cast<size_t>(count)), at::kLong), blocks.device());
   const at::Tensor weight = weights.index_select(0, label).to(blocks.scalar_type());
   const at::Tensor positions = blocks.view({count, -1, weights.size(1)});
   return at::bmm(positions, weight.unsqueeze(2))

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "kernels/roi_align/roi_align.h"
+#include "models/device/pinned.h"
 
 namespace saccade::models {
 namespace {
@@ -23,14 +24,13 @@ RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture
     features.levels.push_back(levels[level].values.narrow(0, picture, 1));
     valid.push_back(Extents({levels[level].extents[picture]}).AsValid());
   }
-  // Each copy to a GPU waits for it.
-  if (exact) features.valid = at::stack(valid).to(features.levels.front().device());
+  if (exact) features.valid = SmallSent(at::stack(valid), features.levels.front().device());
   return features;
 }
 
 at::Tensor Pool(const RegionFeatures& features, const at::Tensor& boxes, int64_t side) {
   const at::Tensor first_sample = at::zeros({boxes.size(0), 1}, boxes.options());
-  const at::Tensor regions = at::cat({first_sample, boxes}, 1).to(features.levels.front().device());
+  const at::Tensor regions = SmallSent(at::cat({first_sample, boxes}, 1), features.levels.front().device());
   const kernels::RoiAlignPyramid pyramid{.levels = features.levels,
                                          .spatial_scales = {kLevelScales.begin(), kLevelScales.end()}};
   return kernels::roi_align_pyramid(pyramid, regions, side, side, kSamplesPerAxis, /*aligned=*/false,

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "models/device/recorded.h"
-#include "models/device/transfer.h"
 #include "models/layers/efficient_attention.h"
 #include "models/networks/psmnet/cost_volume.h"
 #include "models/networks/psmnet/describe.h"
@@ -65,7 +64,7 @@ class Psmnet : public Model {
     // less work.
     const at::Tensor input =
         options_.exact ? pair.narrow(2, 0, valid.height).narrow(3, 0, valid.width) : pair;
-    return Fetched((*pass_)(input, Extents({valid, valid})).front().values);
+    return pass_->Fetch(input, Extents({valid, valid})).maps.front().values;
   }
 
   FeatureMap Match(const FeatureMap& pair) const {

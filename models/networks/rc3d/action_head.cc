@@ -3,14 +3,14 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/softmax.h>
 
-#include "models/device/transfer.h"
+#include "models/device/fetching.h"
 #include "models/networks/rc3d/suppression.h"
 #include "models/networks/rc3d/table.h"
 
 namespace saccade::models {
 namespace {
 
-at::Tensor Rows(const at::Tensor& maps) { return Fetched(maps).flatten(1).contiguous(); }
+at::Tensor Rows(const Fetching& maps) { return maps.Wait().to(at::kFloat).flatten(1).contiguous(); }
 
 }  // namespace
 
@@ -19,7 +19,9 @@ ActionHead::ActionHead(const TensorMap& tensors)
 
 ActionNumbers ActionHead::operator()(const at::Tensor& features) const {
   const at::Tensor means = features.flatten(2).mean(2).view({features.size(0), features.size(1), 1, 1});
-  return {at::softmax(Rows(logits_(means)), 1), Rows(offsets_(means))};
+  const Fetching logits(logits_(means));
+  const Fetching offsets(offsets_(means));
+  return {at::softmax(Rows(logits), 1), Rows(offsets)};
 }
 
 Actions FindActions(const ActionNumbers& numbers, const std::vector<Segment>& proposals, int64_t frames,

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/device/transfer.h"
+#include "models/device/fetching.h"
 #include "models/networks/rc3d/suppression.h"
 #include "models/networks/rc3d/table.h"
 
@@ -17,8 +17,8 @@ constexpr double kMaxOverlap = 0.7;
 constexpr size_t kMaxCandidates = 2000;
 
 // [1, C, T, 1, 1] to [T, C].
-at::Tensor ByStep(const at::Tensor& numbers) {
-  return Fetched(numbers).squeeze(0).flatten(1).transpose(0, 1).contiguous();
+at::Tensor ByStep(const Fetching& numbers) {
+  return numbers.Wait().to(at::kFloat).squeeze(0).flatten(1).transpose(0, 1).contiguous();
 }
 
 // Returns the `max` best, best first; equal scores keep their order.
@@ -42,7 +42,9 @@ TemporalProposalHead::TemporalProposalHead(const TensorMap& tensors)
 
 ProposalNumbers TemporalProposalHead::operator()(const at::Tensor& map) const {
   const at::Tensor steps = hidden_(map).amax({3, 4}, /*keepdim=*/true);
-  return {ByStep(logits_(steps)), ByStep(offsets_(steps))};
+  const Fetching logits(logits_(steps));
+  const Fetching offsets(offsets_(steps));
+  return {ByStep(logits), ByStep(offsets)};
 }
 
 std::vector<Segment> Propose(const ProposalNumbers& numbers, int64_t frames, const Rc3dOptions& options) {
