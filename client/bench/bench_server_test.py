@@ -170,7 +170,7 @@ def test_a_model_is_copied_with_its_precision(tmp_path):
     source = tmp_path / "source"
     (source / "1").mkdir(parents=True)
     (source / "config.pbtxt").write_text('name: "source"\nbackend: "saccade"\n')
-    folder = precision.add_model(tmp_path, "source_bf16", source, "bf16")
+    folder = precision.add_model(tmp_path, "source_bf16", source, {"precision": "bf16"})
     assert (folder / "config.pbtxt").read_text() == (
         'backend: "saccade"\nparameters { key: "precision" value { string_value: "bf16" } }\n')
     assert (folder / "1").is_dir()

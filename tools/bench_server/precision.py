@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import statistics
 import subprocess
+import typing
 
 from tools.bench_server import servers
 from tools.bench_server.bench import tenths, times
@@ -19,11 +20,22 @@ SIZES = ((640, 480), (4000, 3000))
 TITLE = "JPEG in, boxes or labels out"
 HEAD = ["model", "picture", "precision", "decoding ms", "pass ms", "both ms", "pictures/s", "against fp32", "CPU ms a picture",
         "of a batch", "limit", "against the limit"]
-# Each model's folder, or None for a network without training, and the demo's pictures that are sent.
-CASES = {"sanet_shapes": (DEMO / "repository" / "sanet_shapes", "pictures"),
-         "detector": (DEMO / "repository" / "detector", "scenes"),
-         "segmenter": (DEMO / "repository" / "segmenter", "scenes"),
-         "resnet50": (None, "pictures")}
+
+
+class Case(typing.NamedTuple):
+    """A model: its folder, or None for a network without training; the demo's pictures that are sent; further options."""
+
+    source: pathlib.Path | None
+    pictures: str
+    options: dict = {}
+
+
+CASES = {"sanet_shapes": Case(DEMO / "repository" / "sanet_shapes", "pictures"),
+         "detector": Case(DEMO / "repository" / "detector", "scenes"),
+         # Decodes at a reduced size, where decoding is the limit.
+         "detector_reduced": Case(DEMO / "repository" / "detector", "scenes", {"reduced_jpeg": "true"}),
+         "segmenter": Case(DEMO / "repository" / "segmenter", "scenes"),
+         "resnet50": Case(None, "pictures")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,13 +101,13 @@ def write_pictures(source, folder, size):
     return folder
 
 
-def add_model(root, name, source, precision):
-    """Adds a copy of a model with this precision; its name in its configuration becomes the folder's."""
+def add_model(root, name, source, options):
+    """Adds a copy of a model with further options; its name in its configuration becomes the folder's."""
     folder = root / name
     shutil.copytree(source, folder)
     config = folder / "config.pbtxt"
     lines = [line for line in config.read_text().splitlines() if not line.startswith("name:")]
-    lines.append(f'parameters {{ key: "precision" value {{ string_value: "{precision}" }} }}')
+    lines += [f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in options.items()]
     config.write_text("\n".join(lines) + "\n")
     return folder
 
@@ -146,17 +158,17 @@ def by_precision(bench):
     """Measures the whole daemon in each precision, with one core for decoding and one for the network."""
     chosen, rows = precisions(), []
     folders = {(source, size): write_pictures(DEMO / source, bench.folder / f"{source}-{size[0]}", size)
-               for source in sorted({source for _, source in CASES.values()}) for size in SIZES}
-    for name, (source, pictures) in CASES.items():
+               for source in sorted({case.pictures for case in CASES.values()}) for size in SIZES}
+    for name, case in CASES.items():
         root = bench.repository(f"precision-{name}")
-        original = source or untrained(bench, name)
+        original = case.source or untrained(bench, name)
         for precision in chosen:
-            folder = add_model(root, f"{name}_{precision}", original, precision)
+            folder = add_model(root, f"{name}_{precision}", original, {**case.options, "precision": precision})
             if precision == "int8":
-                quantize(bench, folder, folders[pictures, SIZES[0]])
+                quantize(bench, folder, folders[case.pictures, SIZES[0]])
         with servers.daemon(bench.build, root, "--decode-threads", 1, "--threads-per-instance", 1) as daemon:
             for size in SIZES:
-                found = measured(bench, daemon, name, folders[pictures, size], chosen)
+                found = measured(bench, daemon, name, folders[case.pictures, size], chosen)
                 rows += table_rows(name, f"{size[0]} x {size[1]}", found)
     bench.page.table(TITLE, HEAD, rows,
                      f"`decoding` and `pass` are one client's; {CLIENTS} clients give the other columns. Decoding and computing have one "
