@@ -1,5 +1,5 @@
 // Products of blocks in bfloat16 by code that multiplies whole matrices, as AMX does. Such code comes from a
-// library (tile_brgemm.cc); this header depends on none.
+// library (brgemm/brgemm.cc); this header depends on none.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "kernels/tile/tile_brgemm.h"
+#include "kernels/brgemm/brgemm.h"
 
 #include <ATen/native/CPUBlas.h>
 #include <c10/core/ScalarType.h>
