@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tools.bench_server import h2load
+from tools.bench_server import h2load, precision
 from tools.bench_server.load import LoadFailed, Measurement, take_turns
 from tools.processor import TICKS, processor_seconds, spent, with_descendants
 
@@ -129,3 +129,48 @@ def test_processor_time_for_each_call():
     measured.add(Measurement([100] * 10, 1, answered=12, processor_seconds=0.0006))
     assert measured.processor == pytest.approx(50)
     assert measured.rate == pytest.approx(10)
+
+
+def told(decode=2.0, infer=24.0, rate=150.0, batch=4.0, answers=300, failures=None):
+    """What `saccade bench --json` prints."""
+    return {"model": "m", "answers": answers, "answers_per_second": rate, "mean_batch_size": batch, "failures": failures or {},
+            "stages_ms": {"decode": {"p50": decode}, "infer": {"p50": infer}}}
+
+
+def test_a_load_is_counted_for_each_picture():
+    found = precision.Told.of(told(), processor_seconds=3)
+    assert found == precision.Told(decode=2, infer=6, rate=150, batch=4, processor=10)
+
+
+@pytest.mark.parametrize("document", [told(answers=0), told(failures={"INTERNAL": {"requests": 1, "first": "no"}})])
+def test_a_load_that_failed_is_no_measurement(document):
+    with pytest.raises(LoadFailed, match="m: no answer, or requests that failed"):
+        precision.Told.of(document, 1)
+
+
+def test_the_report_says_what_limits_each_precision():
+    def both(infer, rate, processor):
+        return precision.Told(4, infer, 50, 1, 20), precision.Told(9, infer / 2, rate, 8, processor)
+
+    rows = precision.table_rows("detector", "640 x 480", {"fp32": both(20, 95, 14), "int8": both(6, 240, 7)})
+    assert [len(row) for row in rows] == [len(precision.HEAD)] * 2
+    # A pass takes 10 ms a picture in a batch, decoding 4 ms; in int8 it is 3 ms, so that decoding is the limit: 250 pictures a second.
+    assert rows == [
+        ["detector", "640 x 480", "fp32", "4.0", "20.0", "24.0", "95.0", "1.00", "14.0", "8.0", "passes", "0.95"],
+        ["detector", "640 x 480", "int8", "4.0", "6.0", "10.0", "240.0", "2.53", "7.0", "8.0", "decoding", "0.96"],
+    ]
+
+
+def test_figures_are_medians_of_the_rounds():
+    rounds = [precision.Told(1, 5, 100, 8, 3), precision.Told(2, 4, 90, 7, 5), precision.Told(9, 9, 10, 1, 4)]
+    assert precision.median(rounds) == precision.Told(2, 5, 90, 7, 4)
+
+
+def test_a_model_is_copied_with_its_precision(tmp_path):
+    source = tmp_path / "source"
+    (source / "1").mkdir(parents=True)
+    (source / "config.pbtxt").write_text('name: "source"\nbackend: "saccade"\n')
+    folder = precision.add_model(tmp_path, "source_bf16", source, {"precision": "bf16"})
+    assert (folder / "config.pbtxt").read_text() == (
+        'backend: "saccade"\nparameters { key: "precision" value { string_value: "bf16" } }\n')
+    assert (folder / "1").is_dir()

@@ -1,8 +1,10 @@
 #include "kernels/tile/tile.h"
 
+#include <atomic>
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/tile/bfloat16_product.h"
 #include "kernels/tile/tile_tables.h"
 
 namespace saccade::kernels {
@@ -45,14 +47,28 @@ void ForStrips(const Map& map, Dtype dtype, const MapBlock& block, const Visit& 
                     });
 }
 
+std::atomic<BFloat16Product (*)()> product_source = nullptr;
+
+#if defined(__x86_64__)
+const TileCode<float>& BFloat16TileCode() {
+  static const TileCode<float>& code = []() -> const TileCode<float>& {
+    BFloat16Product (*const source)() = product_source.load();
+    const BFloat16Product product = source == nullptr ? nullptr : source();
+    return product == nullptr ? Avx512BFloat16TileCode() : BlockTileCode(product);
+  }();
+  return code;
+}
+#endif
+
 }  // namespace
+
+void SetBFloat16ProductSource(BFloat16Product (*source)()) { product_source.store(source); }
 
 template <>
 const TileCode<float>& TileCodeFor<float>([[maybe_unused]] CpuIsa isa, [[maybe_unused]] Dtype dtype) {
 #if defined(__x86_64__)
   if (isa == CpuIsa::kAvx2) return Avx2TileCode();
-  if (isa == CpuIsa::kAvx512 && dtype == Dtype::kBFloat16 && MultipliesBFloat16())
-    return Avx512BFloat16TileCode();
+  if (isa == CpuIsa::kAvx512 && dtype == Dtype::kBFloat16 && MultipliesBFloat16()) return BFloat16TileCode();
   if (isa == CpuIsa::kAvx512) return Avx512TileCode();
 #endif
   return PortableTileCode();

@@ -83,7 +83,8 @@ struct TileCode {
 
 // Returns the loops for `isa`, which this processor must support, and for maps of `dtype`: products of
 // bfloat16 maps round both operands to bfloat16 where the processor multiplies it itself (with
-// CpuIsa::kAvx512). For double, always returns the portable loops: double is for checking only.
+// CpuIsa::kAvx512), with AMX where brgemm/brgemm.cc finds it. For double, always returns the portable loops:
+// double is for checking only.
 template <typename A>
 const TileCode<A>& TileCodeFor(CpuIsa isa, Dtype dtype = Dtype::kFloat32);
 

@@ -2,6 +2,11 @@
 // to bfloat16, sums are float32. Twice as many multiplications an instruction as in float32.
 #include <immintrin.h>
 
+#include <atomic>
+#include <cstring>
+
+#include "kernels/common/arena.h"
+#include "kernels/tile/bfloat16_product.h"
 #include "kernels/tile/tile_tables.h"
 
 namespace saccade::kernels {
@@ -162,7 +167,98 @@ void ProductInBFloat16(int64_t m, int64_t n, int64_t k, const MatrixView<float>&
   }
 }
 
+// --- The same by blocks that a BFloat16Product multiplies: AMX.
+
+std::atomic<BFloat16Product> block_product = nullptr;
+
+static_assert(kBlockDepth / 2 == kPairs && kBlockSide == kVectors * kLanes && kBlockStep == kLanes);
+// ConvertAdjacentEntries() converts so many terms at a time, with zeros behind the last.
+static_assert(kBlockDepthStep == 2 * kLanes);
+
+// What one thread multiplies at a time, as BFloat16Product wants it.
+struct alignas(64) BlockOperands {
+  uint32_t a[kBlockSide * kPairs];
+  uint32_t b[kPairs * kBlockSide];
+  float c[kBlockSide * kBlockSide];
+  // kLanes rows of a, pair by pair.
+  uint32_t pairs[kPairs * kLanes];
+};
+
+// Converts rows of a that are adjacent, entry by entry, to rows of pairs. `padded` is the number of pairs
+// with the zeros behind the last.
+void ConvertAdjacentRowsToBlock(const float* a, int64_t a_column, int64_t rows, int64_t depth, int64_t padded,
+                                BlockOperands& block) {
+  for (int64_t r = 0; r < rows; r += kLanes) {
+    const __mmask16 lanes = FirstLanes(rows - r);
+    for (int64_t i = 0; i < depth; i += 2) {
+      const float* from = a + i * a_column + r;
+      const __m512 first = _mm512_maskz_loadu_ps(lanes, from);
+      const __m512 second =
+          i + 1 < depth ? _mm512_maskz_loadu_ps(lanes, from + a_column) : _mm512_setzero_ps();
+      _mm512_store_si512(block.pairs + i / 2 * kLanes, Pairs(first, second));
+    }
+    for (int64_t p = (depth + 1) / 2; p < padded; ++p)
+      _mm512_store_si512(block.pairs + p * kLanes, _mm512_setzero_si512());
+    // Moves bits, whatever they mean.
+    Avx512TileCode().transpose(reinterpret_cast<const float*>(block.pairs), padded, kLanes, kLanes,
+                               reinterpret_cast<float*>(block.a + r * kPairs), kPairs);
+  }
+}
+
+// to = sums for `rows` rows and `vectors` vectors of columns, or to += if `accumulate`.
+void AddBlock(const float* sums, int64_t rows, int64_t vectors, float* to, int64_t to_row, bool accumulate) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t v = 0; v < vectors; ++v) {
+      const __m512 sum = _mm512_load_ps(sums + r * kBlockSide + v * kLanes);
+      float* entry = to + r * to_row + v * kLanes;
+      _mm512_storeu_ps(entry, accumulate ? _mm512_add_ps(_mm512_loadu_ps(entry), sum) : sum);
+    }
+  }
+}
+
+void ProductInBlocks(int64_t m, int64_t n, int64_t k, const MatrixView<float>& a, const float* b,
+                     int64_t b_row, float* c, int64_t c_row, bool accumulate) {
+  if (a.row != 1 && a.column != 1) __builtin_trap();  // Programming error, see tile.h.
+  if (k == 0) return ProductInBFloat16(m, n, k, a, b, b_row, c, c_row, accumulate);
+  const BFloat16Product product = block_product.load(std::memory_order_relaxed);
+  BlockOperands block;
+  for (int64_t from = 0; from < k; from += kDepth) {
+    const int64_t depth = k - from < kDepth ? k - from : kDepth;
+    const int64_t padded = RoundUp(depth, kBlockDepthStep) / 2;
+    for (int64_t j = 0; j < n; j += kBlockSide) {
+      const int64_t left = (n - j + kLanes - 1) / kLanes;
+      const int64_t vectors = left < kVectors ? left : kVectors;
+      ConvertColumns(b + from * b_row + j, b_row, depth, vectors, block.b);
+      const int64_t converted = (depth + 1) / 2;
+      std::memset(block.b + converted * kBlockSide, 0, (padded - converted) * kBlockSide * sizeof(uint32_t));
+      for (int64_t r = 0; r < m; r += kBlockSide) {
+        const int64_t rows = m - r < kBlockSide ? m - r : kBlockSide;
+        const int64_t padded_rows = RoundUp(rows, kBlockStep);
+        const float* start = a.data + r * a.row + from * a.column;
+        if (a.row == 1) {
+          ConvertAdjacentRowsToBlock(start, a.column, rows, depth, padded, block);
+        } else {
+          ConvertAdjacentEntries(start, a.row, rows, depth, block.a);
+          std::memset(block.a + rows * kPairs, 0, (padded_rows - rows) * kPairs * sizeof(uint32_t));
+        }
+        product(padded_rows, vectors * kLanes, 2 * padded, block.a, block.b, block.c);
+        AddBlock(block.c, rows, vectors, c + r * c_row + j, c_row, accumulate || from > 0);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+const TileCode<float>& BlockTileCode(BFloat16Product product) {
+  block_product.store(product, std::memory_order_relaxed);
+  static const TileCode<float> code = [] {
+    TileCode<float> made = Avx512TileCode();
+    made.product = &ProductInBlocks;
+    return made;
+  }();
+  return code;
+}
 
 const TileCode<float>& Avx512BFloat16TileCode() {
   static const TileCode<float> code = [] {

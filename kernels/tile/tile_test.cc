@@ -4,15 +4,18 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/common/arena.h"
 #include "kernels/common/bfloat16.h"
 #include "kernels/common/testing/below_tensors.h"
+#include "kernels/tile/bfloat16_product.h"
 
 namespace saccade::kernels {
 namespace {
@@ -51,6 +54,8 @@ class TileCodeTest {
  public:
   explicit TileCodeTest(CpuIsa isa, Dtype dtype = Dtype::kFloat32)
       : code_(TileCodeFor<A>(isa, dtype)), rounds_(dtype == Dtype::kBFloat16) {}
+  // `code` multiplies in bfloat16.
+  explicit TileCodeTest(const TileCode<A>& code) : code_(code), rounds_(true) {}
 
   void Products() {
     for (int round = 0; round < 60; ++round) {
@@ -236,6 +241,54 @@ TEST(TileTest, ProductsOfBFloat16KeepWhatIsNotFinite) {
     EXPECT_FALSE(std::isfinite(c[0])) << bad;
   }
 }
+
+// A product of blocks as AMX computes it, entry by entry.
+void PlainBlocks(int64_t rows, int64_t columns, int64_t depth, const uint32_t* a, const uint32_t* b,
+                 float* c) {
+  EXPECT_TRUE(rows % 16 == 0 && rows <= 64 && columns % 16 == 0 && columns <= 64);
+  EXPECT_TRUE(depth % 32 == 0 && depth > 0 && depth <= 256);
+  const auto half = [](uint32_t pair, int which) {
+    return std::bit_cast<float>(which == 0 ? pair << 16 : pair & 0xFFFF0000U);
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < columns; ++j) {
+      float sum = 0;
+      for (int64_t i = 0; i < depth; ++i) {
+        const int which = static_cast<int>(i % 2);
+        sum += half(a[r * 128 + i / 2], which) * half(b[i / 2 * 64 + j], which);
+      }
+      c[r * 64 + j] = sum;
+    }
+  }
+}
+
+TEST(TileTest, RightBlocksAreToldFromWrongOnes) {
+  EXPECT_TRUE(ComputesBlocks(&PlainBlocks));
+  EXPECT_FALSE(ComputesBlocks(
+      [](int64_t rows, int64_t columns, int64_t depth, const uint32_t* a, const uint32_t* b, float* c) {
+        PlainBlocks(rows, columns, depth, a, b, c);
+        c[rows * 64 - 64 + columns - 1] += 1;
+      }));
+  EXPECT_FALSE(ComputesBlocks([](int64_t, int64_t, int64_t, const uint32_t*, const uint32_t*, float*) {
+    throw std::runtime_error("could not generate a kernel");
+  }));
+}
+
+#if defined(__x86_64__)
+TEST(TileTest, ProductsByBlocks) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16 itself";
+  TileCodeTest<float>(BlockTileCode(&PlainBlocks)).Products();
+}
+
+TEST(TileTest, ProductsByBlocksKeepWhatIsNotFiniteInItsRow) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16 itself";
+  std::vector<float> a = {1, kNan, 1, 1, 1, 1}, b(3 * kRowPadding, 2), c(2 * kRowPadding, 0);
+  BlockTileCode(&PlainBlocks)
+      .product(2, 16, 3, {a.data(), 3, 1}, b.data(), kRowPadding, c.data(), kRowPadding, false);
+  EXPECT_TRUE(std::isnan(c[0]));
+  EXPECT_EQ(c[kRowPadding], 6);
+}
+#endif
 
 TEST(TileTest, Float64) {
   TileCodeTest<double> test(CpuIsa::kPortable);

@@ -110,8 +110,8 @@ struct ImageInput {
   // between the nearest pixels, as torchvision's detectors are trained.
   bool antialias = true;
   Interpolation interpolation = Interpolation::kBilinear;
-  // Whether a JPEG may be shrunk while it is decoded, which is faster and changes the input a little. Only
-  // large JPEGs are shrunk, and none without antialias.
+  // Whether a JPEG may be shrunk while it is decoded, which is faster and changes the input: a little with
+  // antialias, and more without. Only large JPEGs are shrunk.
   bool reduced_jpeg = true;
   Buckets buckets = {};  // only for kKeepRatio
   std::array<float, 3> mean = {0.485F, 0.456F, 0.406F};

@@ -16,7 +16,7 @@
 #include "models/networks/rc3d/rc3d.h"
 #include "models/networks/residual/residual.h"
 #include "models/networks/unet3d/unet3d.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/quantized_file.h"
 
@@ -56,7 +56,7 @@ std::unique_ptr<Model> Make(const std::string& architecture, const Options& opti
 // Lines about tensors that may have been renamed, and about the network that the file is nearer to.
 std::string NearMissText(const std::string& architecture, const Options& options,
                          const std::string& weights_path) {
-  const auto file = MappedFile::Open(weights_path, kMaxWeightsFileBytes);
+  const auto file = ReadWeightsIndex(weights_path);
   const NearestNetwork nearest =
       Nearest(ParseWeights(file->bytes()), architecture, WithoutPrecision(options));
   std::string text;

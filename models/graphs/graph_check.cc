@@ -10,7 +10,7 @@
 #include "models/api/text.h"
 #include "models/graphs/check_process.h"
 #include "models/graphs/onnx_file.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 
 namespace saccade::models {
 namespace {
@@ -37,7 +37,7 @@ uint64_t SizeOf(const fs::path& path, uint64_t max, const char* advice) {
 uint64_t CheckOnnx(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   uint64_t bytes = SizeOf(path, kMaxOnnxBytes, "expected an ONNX model; save larger ones with external data");
-  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxOnnxBytes);
+  const std::shared_ptr<const FileContents> file = FileContents::Read(path, kMaxOnnxBytes);
   const Bytes content = file->bytes();
   const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
   std::set<fs::path> counted;

@@ -22,7 +22,7 @@
 #include "models/networks/mobile/describe.h"
 #include "models/testing/batches.h"
 #include "models/testing/random_weights.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/quantized_file.h"
@@ -67,7 +67,7 @@ class QuantizerTest : public ::testing::Test {
   // The weights in the file that are in 8 bits.
   std::set<std::string> Written() const {
     std::set<std::string> names;
-    const auto file = MappedFile::Open(path_, kMaxWeightsFileBytes);
+    const auto file = FileContents::Read(path_, kMaxWeightsFileBytes);
     for (const TensorEntry& entry : ParseWeights(file->bytes())) {
       if (entry.type == ElementType::kI8) names.insert(entry.name);
     }
@@ -165,7 +165,7 @@ TEST_F(QuantizerTest, WithLabelsTheFigureDecides) {
   EXPECT_EQ(report.figure->int8_of_all, 0.4);
   EXPECT_EQ(report.figure->int8, 0.796);
   EXPECT_EQ(report.figure->items, 3U);
-  const auto file = MappedFile::Open(path_, kMaxWeightsFileBytes);
+  const auto file = FileContents::Read(path_, kMaxWeightsFileBytes);
   EXPECT_EQ(SafetensorsMetadata(file->bytes()).at("saccade_figure_int8"), "0.796");
   for (const UnitCost& unit : report.units)
     EXPECT_GT(unit.loss, 0) << "ordered by the distance of the answers";

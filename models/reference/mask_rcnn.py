@@ -144,10 +144,11 @@ class EaMaskRcnn(MaskRCNN):
 
     def __init__(self, blocks, resnext=False, fpn="paper", attention=",".join(PLACES), operator="efficient",
                  normalization="softmax", heads=1,
-                 key_channels=64, value_channels=64, classes=91, short_side=800, long_side=1333, buckets=None,
+                 key_channels=64, value_channels=64, classes=91, short_side=800, long_side=1333, buckets=None, reduced_jpeg=None,
                  score_threshold=0.05, nms_threshold=0.5, detections=100, proposals=1000, batch_norm_epsilon=1e-5,
                  exact=None, width=1.0):
-        del buckets, exact  # options for the daemon's padding; here pictures are padded to a multiple of 32
+        # Options for how the daemon decodes and pads; here pictures are padded to a multiple of 32.
+        del buckets, exact, reduced_jpeg
         paper = choice("fpn", fpn, ("paper", "torchvision")) == "paper"
         width, classes = float(width), int(classes)
         channels, representation = round(256 * width), round(1024 * width)

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "models/api/text.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/safetensors.h"
 
 namespace saccade::models {
@@ -37,7 +37,7 @@ Placement PlacementOf(const at::Tensor& row) {
 }  // namespace
 
 Batch ReadBatch(const std::string& path) {
-  const auto file = MappedFile::Open(path, kMaxInputBytes);
+  const auto file = FileContents::Read(path, kMaxInputBytes);
   Batch batch;
   at::Tensor placements;
   for (const TensorEntry& entry : ParseSafetensors(file->bytes())) {

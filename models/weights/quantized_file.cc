@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/api/error.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/format/write_safetensors.h"
@@ -41,7 +41,7 @@ TensorToWrite GridsOf(const Int8Grids& grids, std::string name) {
 }  // namespace
 
 bool IsQuantized(const std::string& path) {
-  const auto file = MappedFile::Open(path, kMaxWeightsFileBytes);
+  const auto file = ReadWeightsIndex(path);
   const std::vector<TensorEntry> entries = ParseWeights(file->bytes());
   return std::any_of(entries.begin(), entries.end(), [](const TensorEntry& entry) {
     return entry.type == ElementType::kI8 && entry.name.ends_with(kSuffix);
@@ -49,7 +49,7 @@ bool IsQuantized(const std::string& path) {
 }
 
 std::string SourceDigest(const std::string& path) {
-  const auto file = MappedFile::Open(path, kMaxWeightsFileBytes);
+  const auto file = ReadWeightsIndex(path);
   const std::map<std::string, std::string> metadata = SafetensorsMetadata(file->bytes());
   const auto found = metadata.find(kSourceDigestName);
   return found == metadata.end() ? "" : found->second;
@@ -57,7 +57,7 @@ std::string SourceDigest(const std::string& path) {
 
 void WriteQuantized(const std::string& source, const std::map<std::string, QuantizedLayer>& layers,
                     const std::string& path, const std::map<std::string, std::string>& metadata) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::Open(source, kMaxWeightsFileBytes);
+  const std::shared_ptr<const FileContents> file = FileContents::Read(source, kMaxWeightsFileBytes);
   std::vector<TensorToWrite> tensors;
   for (const TensorEntry& entry : ParseWeights(file->bytes())) {
     const auto found = layers.find(entry.name);

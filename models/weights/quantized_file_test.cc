@@ -16,7 +16,7 @@
 
 #include "models/api/error.h"
 #include "models/testing/random_weights.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/format/write_safetensors.h"
@@ -45,7 +45,7 @@ class QuantizedFileTest : public ::testing::Test {
   // Writes the file again, without the tensor if `values` is undefined.
   void Replace(const std::string& name, const at::Tensor& values) const {
     std::vector<TensorToWrite> tensors;
-    const auto file = MappedFile::Open(path_, kMaxWeightsFileBytes);
+    const auto file = FileContents::Read(path_, kMaxWeightsFileBytes);
     for (const TensorEntry& entry : ParseWeights(file->bytes())) {
       if (entry.name != name) {
         tensors.push_back({entry.name, entry.type, entry.shape, DenseBytes(entry)});
@@ -156,10 +156,10 @@ TEST_F(QuantizedFileTest, AFailureLeavesTheOldFileAndNothingElse) {
 TEST_F(QuantizedFileTest, MetadataAreReadBack) {
   const std::map<std::string, std::string> metadata = {{"figure", "top-1"}, {"a \"key\"", "0.95\n"}};
   WriteQuantized(source_, {{"a.weight", layer_}}, path_, metadata);
-  EXPECT_EQ(SafetensorsMetadata(MappedFile::Open(path_, kMaxWeightsFileBytes)->bytes()), metadata);
+  EXPECT_EQ(SafetensorsMetadata(FileContents::Read(path_, kMaxWeightsFileBytes)->bytes()), metadata);
   EXPECT_TRUE(LoadWeights(path_, kExpected).tensors.at("a.weight").equal(layer_.weight.values));
   Write();
-  EXPECT_TRUE(SafetensorsMetadata(MappedFile::Open(path_, kMaxWeightsFileBytes)->bytes()).empty());
+  EXPECT_TRUE(SafetensorsMetadata(FileContents::Read(path_, kMaxWeightsFileBytes)->bytes()).empty());
 }
 
 TEST_F(QuantizedFileTest, TheSourceIsReadBack) {
@@ -172,7 +172,7 @@ TEST_F(QuantizedFileTest, TheSourceIsReadBack) {
 TEST_F(QuantizedFileTest, NamesAreEscaped) {
   const std::string name = "a \"quoted\" \\ name\n";
   WriteSafetensors({{name, ElementType::kF32, {1}, std::string(4, '\0')}}, path_);
-  const auto file = MappedFile::Open(path_, kMaxWeightsFileBytes);
+  const auto file = FileContents::Read(path_, kMaxWeightsFileBytes);
   EXPECT_EQ(ParseWeights(file->bytes()).at(0).name, name);
 }
 

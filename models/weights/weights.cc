@@ -15,7 +15,7 @@
 
 #include "models/api/error.h"
 #include "models/api/text.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/tensor_entry.h"
 #include "models/weights/format/weights_format.h"
 
@@ -51,23 +51,51 @@ size_t SpanBytes(const TensorEntry& entry) {
   return (static_cast<size_t>(last) + 1) * static_cast<size_t>(Info(entry.type).size);
 }
 
+// The entries of a file that have bytes in common with another, as tensors of a state_dict may.
+using SharedEntries = std::set<const TensorEntry*>;
+
+SharedEntries SharedEntriesOf(const std::vector<TensorEntry>& entries) {
+  std::vector<const TensorEntry*> order;
+  for (const TensorEntry& entry : entries) {
+    if (SpanBytes(entry) > 0) order.push_back(&entry);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const TensorEntry* a, const TensorEntry* b) { return a->data < b->data; });
+  SharedEntries shared;
+  // The entry that reaches farthest of those before the current one.
+  const TensorEntry* farthest = nullptr;
+  const auto end = [](const TensorEntry& entry) { return entry.data + SpanBytes(entry); };
+  for (const TensorEntry* entry : order) {
+    if (farthest != nullptr && entry->data < end(*farthest)) shared.insert({farthest, entry});
+    if (farthest == nullptr || end(*farthest) < end(*entry)) farthest = entry;
+  }
+  return shared;
+}
+
+// A file in memory whose entries become tensors.
+struct WeightsSource {
+  std::shared_ptr<const FileContents> file;
+  SharedEntries shared;
+};
+
 // Makes a tensor over the file's memory. Its pages are released with the tensor, and not only with the file,
 // because the data made from the weights replaces them.
-at::Tensor Alias(const TensorEntry& entry, at::ScalarType type,
-                 const std::shared_ptr<const MappedFile>& file) {
+at::Tensor Alias(const TensorEntry& entry, at::ScalarType type, const WeightsSource& source) {
   // Neither format guarantees alignment, and an unaligned element must not be read in place.
   const auto size = static_cast<size_t>(Info(entry.type).size);
   const size_t bytes = SpanBytes(entry);
   void* data = const_cast<std::byte*>(entry.data);
   if (bytes == 0) return at::from_blob(data, entry.shape, entry.strides, at::TensorOptions(type)).clone();
+  // Bytes that another tensor has as well are released with the file.
+  const Bytes part = source.shared.contains(&entry) ? Bytes() : Bytes(entry.data, bytes);
   if (reinterpret_cast<uintptr_t>(data) % size == 0) {
-    const Bytes part(entry.data, bytes);
     return at::from_blob(
-        data, entry.shape, entry.strides, [file, part](void*) { file->LetGo(part); },
+        data, entry.shape, entry.strides, [file = source.file, part](void*) { file->LetGo(part); },
         at::TensorOptions(type));
   }
   const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
   std::memcpy(copy.get(), entry.data, bytes);
+  source.file->LetGo(part);
   return at::from_blob(copy.get(), entry.shape, entry.strides, [copy](void*) {}, at::TensorOptions(type));
 }
 
@@ -77,8 +105,7 @@ constexpr char kQuantizeAgain[] = "; make the file again with saccade quantize";
 // Takes the F32 tensor `name`, with this shape, that belongs to the quantized weight `weight`. Throws a
 // LoadError.
 at::Tensor TakePart(const std::string& weight, const std::string& name, const std::vector<int64_t>& shape,
-                    std::map<std::string, const TensorEntry*>& left,
-                    const std::shared_ptr<const MappedFile>& file) {
+                    std::map<std::string, const TensorEntry*>& left, const WeightsSource& source) {
   const std::string owner = Quote(weight) + " is quantized (I8), but " + Quote(name);
   const auto found = left.find(name);
   if (found == left.end()) throw LoadError(owner + " is missing" + kQuantizeAgain);
@@ -88,7 +115,7 @@ at::Tensor TakePart(const std::string& weight, const std::string& name, const st
     throw LoadError(owner + " is " + Info(entry.type).safetensors_name + " " + ShapeText(entry.shape) +
                     ", expected F32 " + ShapeText(shape) + kQuantizeAgain);
   }
-  return Alias(entry, at::kFloat, file).contiguous();
+  return Alias(entry, at::kFloat, source).contiguous();
 }
 
 // Throws a LoadError if a quantized weight is not symmetric: a batch norm's negative scale negates its
@@ -101,10 +128,10 @@ void CheckSymmetric(const std::string& name, const at::Tensor& values) {
 
 // Takes and checks what belongs to a quantized weight.
 void TakeScales(const TensorSpec& spec, std::map<std::string, const TensorEntry*>& left,
-                const std::shared_ptr<const MappedFile>& file, TensorMap& tensors) {
+                const WeightsSource& source, TensorMap& tensors) {
   const std::string base = spec.name.substr(0, spec.name.size() - kWeightSuffix.size());
-  const at::Tensor scale = TakePart(spec.name, base + kScaleSuffix, {spec.shape[0]}, left, file);
-  const at::Tensor grids = TakePart(spec.name, base + kGridsSuffix, {4}, left, file);
+  const at::Tensor scale = TakePart(spec.name, base + kScaleSuffix, {spec.shape[0]}, left, source);
+  const at::Tensor grids = TakePart(spec.name, base + kGridsSuffix, {4}, left, source);
   const auto is_scale = [](float value) { return std::isfinite(value) && value > 0; };
   const auto is_zero = [](float value) { return value >= 0 && value <= 255 && value == std::floor(value); };
   const auto* scales = scale.const_data_ptr<float>();
@@ -198,7 +225,8 @@ std::string ClassesText(const std::set<std::pair<int64_t, int64_t>>& shapes) {
 }
 
 LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<TensorSpec>& expected,
-                    const WeightNames& names, const std::shared_ptr<const MappedFile>& file) {
+                    const WeightNames& names, std::shared_ptr<const FileContents> file) {
+  const WeightsSource source{std::move(file), SharedEntriesOf(entries)};
   std::map<std::string, const TensorEntry*> left = ByName(entries, names);
   LoadedWeights loaded{{}, AbsentModules(left, expected)};
   const std::set<std::string> absent(loaded.absent.begin(), loaded.absent.end());
@@ -226,10 +254,10 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
       complaints.Add("wrong type", Quote(names.Written(spec.name)) + " expected F16, BF16, F32 or F64, got " +
                                        Info(entry.type).safetensors_name);
     } else {
-      loaded.tensors[spec.name] = Alias(entry, *type, file);
+      loaded.tensors[spec.name] = Alias(entry, *type, source);
       if (quantized) {
         CheckSymmetric(spec.name, loaded.tensors[spec.name]);
-        TakeScales(spec, left, file, loaded.tensors);
+        TakeScales(spec, left, source, loaded.tensors);
       }
     }
   }
@@ -276,7 +304,7 @@ TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
 
 LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected,
                           const WeightNames& names) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxWeightsFileBytes);
+  const std::shared_ptr<const FileContents> file = FileContents::Read(path, kMaxWeightsFileBytes);
   try {
     return Match(ParseNamed(path, file->bytes()), expected, names, file);
   } catch (const MisfitError& error) {

@@ -40,11 +40,12 @@ struct LoadedWeights {
 };
 
 // Reads the tensors of `expected`, on the CPU, in the floating-point type in which they are stored. They
-// alias the mapped file, which stays mapped while one of them exists, and must not be written to; the memory
-// of a tensor is released with it. What wrappers put before all names ('module.', 'model.', '_orig_mod.') is
-// removed, and batch norms' num_batches_tracked are ignored. Blocks while reading. Throws a LoadError with
-// the path, which lists every tensor that is missing, surplus, or of another shape or type. If a file has
-// only some tensors of an optional module, the others count as missing.
+// alias the file's contents in memory, which stay while one of them exists, and must not be written to; the
+// memory of a tensor is released with it. What happens to the file afterwards does not matter to them. What
+// wrappers put before all names ('module.', 'model.', '_orig_mod.') is removed, and batch norms'
+// num_batches_tracked are ignored. Blocks while reading. Throws a LoadError with the path, which lists every
+// tensor that is missing, surplus, or of another shape or type. If a file has only some tensors of an
+// optional module, the others count as missing.
 LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected,
                           const WeightNames& names = {});
 

@@ -1,6 +1,7 @@
 #include "models/weights/weights.h"
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
@@ -96,6 +97,36 @@ TEST_F(WeightsTest, ManyComplaintsAreCounted) {
 
 TEST_F(WeightsTest, AnotherShapeIsToldWithBoth) {
   EXPECT_THAT(Error({{"stem.weight", {3, 4}}}), HasSubstr("'stem.weight' expected [4, 3], got [3, 4]"));
+}
+
+// A file that its owner cuts short while a network is made from it, which reads the tensors.
+TEST_F(WeightsTest, TensorsStayWhateverHappensToTheFile) {
+  const at::Tensor large = at::randn({1000, 100});
+  testing::SaveSafetensors({{"w", large}}, path_);
+  const LoadedWeights loaded = LoadWeights(path_, {{"w", {1000, 100}}});
+  std::filesystem::resize_file(path_, 0);
+  EXPECT_TRUE(at::equal(loaded.tensors.at("w"), large));
+}
+
+// Two names of one tensor, and a part of it under a third, as models with tied weights are saved.
+TEST_F(WeightsTest, MemoryThatTensorsShareStaysWithTheLastOfThem) {
+  constexpr int kElements = 16'384;
+  const auto tensor = [](int offset, int size) {
+    return testing::PickledTensor("FloatStorage", "0", kElements, offset, {size}, {1});
+  };
+  std::string ones;
+  for (int i = 0; i < kElements; ++i) ones += std::string("\x00\x00\x80\x3F", 4);
+  std::ofstream(path_, std::ios::binary)
+      << testing::Zip({{"w/data.pkl", testing::PickledDict({{"a", tensor(0, kElements)},
+                                                            {"b", tensor(0, kElements)},
+                                                            {"c", tensor(4096, 8192)}})},
+                       {"w/byteorder", "little"},
+                       {"w/data/0", ones}});
+  LoadedWeights loaded = LoadWeights(path_, {{"a", {kElements}}, {"b", {kElements}}, {"c", {8192}}});
+  loaded.tensors.erase("a");
+  EXPECT_TRUE(at::equal(loaded.tensors.at("b"), at::ones({kElements})));
+  loaded.tensors.erase("b");
+  EXPECT_TRUE(at::equal(loaded.tensors.at("c"), at::ones({8192})));
 }
 
 // A file with one tensor 'w' of two elements, 1 and -2.

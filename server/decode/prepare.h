@@ -38,7 +38,8 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
 // Decodes `picture` to 8-bit RGB or BGR. Grey becomes three equal channels, 16 bits become 8, CMYK becomes
 // RGB by its complement; transparency and colour profiles are ignored (a TIFF is blended with black). If
 // `input` allows it (reduced_jpeg), a JPEG at least four times as large as `input` needs is shrunk during
-// decoding, which differs from a full decode by a few 8-bit steps.
+// decoding, which differs from a full decode by a few 8-bit steps; without antialias, one at least twice as
+// large, which differs by as much as pixels differ from their neighbours.
 //
 // With `region`, returns only that part of the upright picture, with exactly the pixels of the whole picture
 // and without shrinking. INVALID_ARGUMENT if the region extends beyond the picture.

@@ -301,6 +301,79 @@ TEST(PrepareTest, AJpegIsReducedOnlyIfTheModelAllowsIt) {
   EXPECT_EQ(PrepareAll(Encoded(jpeg), input).out, whole.out);
 }
 
+// An input as detectors have it.
+models::ImageInput WithoutAntialias(int64_t short_side) {
+  models::ImageInput input = Plain(802, 1203);
+  input.fit = models::Fit::kKeepRatio;
+  input.short_side = short_side;
+  input.long_side = 4 * short_side;
+  input.buckets = {.sizes = {}, .stride = 1};
+  input.antialias = false;
+  return input;
+}
+
+TEST(PrepareTest, WithoutAntialiasAJpegTwiceAsLargeAsNeededIsReduced) {
+  const auto reduction = [](int width, int height, int64_t short_side) {
+    const PictureHeader header{.format = PictureFormat::kJpeg, .width = width, .height = height};
+    return ReductionOf(header, WithoutAntialias(short_side), std::nullopt);
+  };
+  EXPECT_EQ(reduction(4032, 3024, 800), 2);
+  EXPECT_EQ(reduction(3024, 4032, 800), 2);
+  EXPECT_EQ(reduction(1600, 1200, 600), 2);
+  EXPECT_EQ(reduction(1600, 1200, 610), 1);
+  EXPECT_EQ(reduction(1920, 1200, 300), 4);
+  EXPECT_EQ(reduction(1600, 1200, 150), 8);
+  // The longer side decides how large the picture is in the bucket.
+  EXPECT_EQ(reduction(4000, 500, 250), 4);
+
+  const PictureHeader large{.format = PictureFormat::kJpeg, .width = 4032, .height = 3024};
+  EXPECT_EQ(ReductionOf(large, WithoutAntialias(800), Region{.x = 0, .y = 0, .width = 4032, .height = 3024}),
+            1);
+  models::ImageInput input = WithoutAntialias(800);
+  input.reduced_jpeg = false;
+  EXPECT_EQ(ReductionOf(large, input, std::nullopt), 1);
+  PictureHeader png = large;
+  png.format = PictureFormat::kPng;
+  EXPECT_EQ(ReductionOf(png, WithoutAntialias(800), std::nullopt), 1);
+}
+
+// Against a full decode that averages all pixels, a reduced decode is about as good as a full one that passes
+// over some, or better; of a picture without noise all three are nearly the same.
+TEST(PrepareTest, ReducedDecodingWithoutAntialiasIsNotWorse) {
+  const auto decoded_in_three_ways = [](const cv::Mat& picture, int64_t short_side) {
+    const std::string jpeg = Encode(".jpg", picture, {cv::IMWRITE_JPEG_QUALITY, 95});
+    const auto written = [&](bool reduced_jpeg, bool antialias) {
+      models::ImageInput input = WithoutAntialias(short_side);
+      input.reduced_jpeg = reduced_jpeg;
+      input.antialias = antialias;
+      const models::Size bucket = models::PlacementOf(input, {picture.rows, picture.cols}).bucket;
+      std::vector<float> out(3 * bucket.height * bucket.width, std::nanf(""));
+      const auto sent = PrepareInto(Encoded(jpeg), input, {}, absl::MakeSpan(out));
+      EXPECT_TRUE(sent.ok()) << sent.status();
+      EXPECT_EQ(*sent, (models::Size{picture.rows, picture.cols}))
+          << "coordinates are of the picture as sent";
+      return out;
+    };
+    const std::vector<float> averaged = written(false, true);
+    const std::vector<float> reduced = written(true, false);
+    const std::vector<float> whole = written(false, false);
+    EXPECT_NE(reduced, whole);
+    return std::pair(Compare(reduced, averaged), Compare(whole, averaged));
+  };
+  const cv::Mat smooth = SmoothPicture(1203, 802);
+  cv::Mat noisy = smooth.clone();
+  std::mt19937 random(3);
+  for (int i = 0; i < noisy.rows * noisy.cols * 3; ++i) {
+    noisy.data[i] = cv::saturate_cast<uint8_t>(noisy.data[i] + static_cast<int>(random() % 41) - 20);
+  }
+  for (const int64_t side : {100, 190, 400}) {
+    SCOPED_TRACE(side);
+    EXPECT_LE(decoded_in_three_ways(smooth, side).first.mean, 1);
+    const auto [reduced, whole] = decoded_in_three_ways(noisy, side);
+    EXPECT_LE(reduced.mean, whole.mean + 0.5);
+  }
+}
+
 TEST(PrepareTest, BicubicIsSharperAndStaysWithinThePixels) {
   cv::Mat edge(64, 64, CV_8UC3, cv::Scalar(0, 0, 0));
   edge.colRange(32, 64).setTo(cv::Scalar(255, 255, 255));

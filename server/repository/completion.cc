@@ -15,14 +15,16 @@
 #include "models/api/error.h"
 #include "models/api/text.h"
 #include "models/graphs/onnx_ports.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/safetensors.h"
+#include "models/weights/format/weights_format.h"
 #include "server/repository/versions.h"
 
 namespace saccade::server {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{1} << 40;
+// As when the graph is loaded.
+constexpr int64_t kMaxGraphBytes = int64_t{2} << 30;
 constexpr absl::string_view kOption = "saccade.option.";
 
 std::string HighestVersion(const RepositoryPath& model) {
@@ -104,13 +106,14 @@ absl::Status TakePorts(const models::OnnxSummary& graph, inference::ModelConfig*
   return absl::OkStatus();
 }
 
-// Calls `read` with the bytes of a version's file; an error of it names the file.
-absl::Status WithFile(const RepositoryPath& file, const std::function<absl::Status(models::Bytes)>& read) {
+// Calls `read`, which may throw a LoadError, with the path of a version's file; an error of it names the
+// file.
+absl::Status WithFile(const RepositoryPath& file,
+                      const std::function<absl::Status(const std::string&)>& read) {
   const auto resolved = file.Resolve();
   if (!resolved.ok()) return resolved.status();
   try {
-    const auto mapped = models::MappedFile::Open(resolved->string(), kMaxFileBytes);
-    const absl::Status status = read(mapped->bytes());
+    const absl::Status status = read(resolved->string());
     if (status.ok()) return status;
     return absl::InvalidArgumentError(absl::StrCat(file.shown(), ": ", status.message()));
   } catch (const models::LoadError& error) {
@@ -128,7 +131,9 @@ absl::Status CompleteGraph(const RepositoryPath& folder, const std::string& name
   if (!config->input().empty() && !config->output().empty()) return absl::OkStatus();
   const auto graph = ChooseWeights(folder, Backend::kOpenvino, named);
   if (!graph.ok() || !absl::EndsWith(*graph, ".onnx")) return absl::OkStatus();
-  return WithFile(folder / *graph, [&](models::Bytes bytes) {
+  return WithFile(folder / *graph, [&](const std::string& path) {
+    const auto contents = models::FileContents::Read(path, kMaxGraphBytes);
+    const models::Bytes bytes = contents->bytes();
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return TakePorts(models::SummariseOnnx(text), config);
   });
@@ -159,8 +164,8 @@ absl::Status Complete(const RepositoryPath& model, bool pictures, inference::Mod
   if (IsGraph(*config)) return pictures ? absl::OkStatus() : CompleteGraph(folder, named, config);
   const auto weights = ChooseWeights(folder, Backend::kSaccade, named);
   if (!weights.ok() || !absl::EndsWith(*weights, ".safetensors")) return absl::OkStatus();
-  return WithFile(folder / *weights, [&](models::Bytes bytes) {
-    Take(models::SafetensorsMetadata(bytes), config);
+  return WithFile(folder / *weights, [&](const std::string& path) {
+    Take(models::SafetensorsMetadata(models::ReadWeightsIndex(path)->bytes()), config);
     return absl::OkStatus();
   });
 }

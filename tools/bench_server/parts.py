@@ -14,6 +14,7 @@ from tools.bench_server import servers, triton_models
 from tools.bench_server.bench import HEAD, MANY, SIZES, measured, tenths, times, whole
 from tools.bench_server.identity import by_h2load, overhead
 from tools.bench_server.load import Measurement, take_turns
+from tools.bench_server.precision import by_precision
 from tools.bench_server.servers import write_model
 
 DEMO = pathlib.Path("models/demo/repository/sanet_shapes")
@@ -193,4 +194,5 @@ def photograph(path, width, height):
     return path
 
 
-PARTS = {"overhead": overhead, "h2load": by_h2load, "peers": peers, "busy": busy, "jpeg": jpeg}
+PARTS = {"overhead": overhead, "h2load": by_h2load, "peers": peers, "busy": busy, "jpeg": jpeg,
+         "precision": by_precision}

@@ -208,7 +208,7 @@ LIMITS = {
          "DEADLINE_EXCEEDED, 504"),
     ],
     "Weights": [
-        ("mapped_file.h", "kMaxWeightsFileBytes", BYTES, "A weights file", "the model is not loaded"),
+        ("file_contents.h", "kMaxWeightsFileBytes", BYTES, "A weights file", "the model is not loaded"),
         ("graph_check.cc", "kMaxOnnxBytes", BYTES, "`model.onnx`", "the model is not loaded"),
         ("graph_check.cc", "kMaxXmlBytes", BYTES, "`model.xml`", "the model is not loaded"),
         ("graph_check.cc", "kMaxDataBytes", BYTES, "`model.bin`, or `model.onnx` with its external data",

@@ -18,7 +18,6 @@
 #include "models/api/error.h"
 #include "models/api/registry.h"
 #include "models/networks/recognise.h"
-#include "models/weights/format/mapped_file.h"
 #include "models/weights/format/safetensors.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/format/zip_reader.h"
@@ -114,7 +113,7 @@ std::string ReadLabels(const std::string& path, int64_t classes) {
 }
 
 ModelFolder Inspect(const InitCommand& command) {
-  const auto file = models::MappedFile::Open(command.weights, models::kMaxWeightsFileBytes);
+  const auto file = models::ReadWeightsIndex(command.weights);
   try {
     const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
     if (IsOnnx(command.weights, bytes)) return FolderOfOnnx(command.weights, bytes, !command.labels.empty());

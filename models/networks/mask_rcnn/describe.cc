@@ -26,6 +26,7 @@ Description DescribeMaskRcnn(const std::string& architecture, const Options& opt
   description.input.short_side = parsed.short_side;
   description.input.long_side = parsed.long_side;
   description.input.antialias = false;
+  description.input.reduced_jpeg = parsed.reduced_jpeg;
   description.input.buckets = parsed.buckets;
   description.classes = parsed.classes;
   description.labels = labels;

@@ -64,6 +64,7 @@ MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Opti
   parsed.buckets = ParseBuckets(
       architecture, reader.Text("buckets", preset.at("buckets"), "stride:N, or sizes as 800x1344,1344x800"));
   CheckBuckets(architecture, parsed.buckets);
+  parsed.reduced_jpeg = reader.Flag("reduced_jpeg", parsed.reduced_jpeg);
   parsed.score_threshold = reader.Number("score_threshold", parsed.score_threshold, 0, 1);
   parsed.nms_threshold = reader.Number("nms_threshold", parsed.nms_threshold, 0, 1);
   parsed.detections = reader.Integer("detections", parsed.detections, 1, 1000);
@@ -92,6 +93,7 @@ Options AsText(const MaskRcnnOptions& options) {
           {"short_side", std::to_string(options.short_side)},
           {"long_side", std::to_string(options.long_side)},
           {"buckets", AsText(options.buckets)},
+          {"reduced_jpeg", FlagText(options.reduced_jpeg)},
           {"score_threshold", NumberText(options.score_threshold)},
           {"nms_threshold", NumberText(options.nms_threshold)},
           {"detections", std::to_string(options.detections)},

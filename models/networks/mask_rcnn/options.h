@@ -35,6 +35,7 @@ struct MaskRcnnOptions {
   int64_t short_side = 800;          // short_side=32..4096: the shorter side is scaled to this...
   int64_t long_side = 1333;          // long_side=32..8192: ...or less, so that the longer is at most this
   Buckets buckets = {{}, 32};        // buckets=stride:N, or sizes
+  bool reduced_jpeg = false;         // reduced_jpeg=true|false: large JPEGs are shrunk while they are decoded
   double score_threshold = 0.05;     // score_threshold=0..1: minimum score of detections
   double nms_threshold = 0.5;        // nms_threshold=0..1: for detections of one class
   int64_t detections = 100;          // detections=1..1000: maximum per picture

@@ -142,6 +142,8 @@ TEST(MaskRcnnDescription, SaysWhatGoesIn) {
   EXPECT_EQ(placement.scaled, (Size{600, 800}));
   EXPECT_EQ(placement.bucket, (Size{600, 992}));
   EXPECT_FALSE(description.input.antialias);
+  EXPECT_FALSE(description.input.reduced_jpeg);
+  EXPECT_TRUE(DescribeMaskRcnn(kR50, {{"reduced_jpeg", "true"}}, {}).input.reduced_jpeg);
 }
 
 TEST(MaskRcnnOptions, AreReadAndWritten) {
@@ -160,6 +162,7 @@ TEST(MaskRcnnOptions, AreReadAndWritten) {
   EXPECT_EQ(written.at("attention"), "res3,fpn2");
   EXPECT_EQ(written.at("blocks"), "1,1,2,1");
   EXPECT_EQ(written.at("buckets"), "stride:64");
+  EXPECT_EQ(written.at("reduced_jpeg"), "false");
   EXPECT_EQ(written.at("score_threshold"), "0.05");
   EXPECT_EQ(AsText(ParseMaskRcnnOptions(kR50, written)), written);
   EXPECT_EQ(AsText(ParseMaskRcnnOptions("ea_mask_rcnn_x101", {})).at("blocks"), "3,4,23,3");

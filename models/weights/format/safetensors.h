@@ -10,7 +10,8 @@
 namespace saccade::models {
 
 // Checks the whole header against the format's rules and kMaxHeaderBytes before returning. The entries point
-// into `file`, in the order of its header. Throws a LoadError that names the tensor.
+// into `file`, in the order of its header. Looks at no byte behind the header. Throws a LoadError that names
+// the tensor.
 std::vector<TensorEntry> ParseSafetensors(Bytes file);
 
 // Returns the header's __metadata__, or an empty map. Checks the file as ParseSafetensors() does.

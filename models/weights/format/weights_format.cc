@@ -2,12 +2,31 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include "models/weights/format/safetensors.h"
 #include "models/weights/format/state_dict.h"
 
 namespace saccade::models {
+
+namespace {
+
+// The length of a safetensors file up to the end of its header, or the largest number for all other files.
+size_t IndexBytes(Bytes beginning) {
+  constexpr size_t kLengthBytes = 8;
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  if (beginning.size() <= kLengthBytes || beginning[kLengthBytes] != std::byte{'{'}) return kAll;
+  uint64_t length = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(beginning[i]) << (8 * i);
+  return length <= static_cast<uint64_t>(kMaxHeaderBytes) ? kLengthBytes + length : kAll;
+}
+
+}  // namespace
+
+std::shared_ptr<const FileContents> ReadWeightsIndex(const std::string& path) {
+  return FileContents::Read(path, kMaxWeightsFileBytes, &IndexBytes);
+}
 
 std::vector<TensorEntry> ParseWeights(Bytes file) {
   const std::string_view start(reinterpret_cast<const char*>(file.data()), file.size());

@@ -5,13 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "models/api/error.h"
 #include "models/testing/thread_seconds.h"
-#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/file_contents.h"
 #include "models/weights/format/testing/files.h"
 
 namespace saccade::models {
@@ -91,24 +92,24 @@ TEST(ParseWeights, FlippedBytesNeverHarm) {
   }
 }
 
-class MappedFileTest : public ::testing::Test {
+class FileContentsTest : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string folder_ = ::testing::TempDir() + "/mapped_file_test." + std::to_string(getpid());
+  std::string folder_ = ::testing::TempDir() + "/file_contents_test." + std::to_string(getpid());
 };
 
-TEST_F(MappedFileTest, OutlivesTheName) {
+TEST_F(FileContentsTest, OutlivesTheName) {
   const std::string path = folder_ + "/weights";
   std::ofstream(path) << "content";
-  const auto file = MappedFile::Open(path, 7);
+  const auto file = FileContents::Read(path, 7);
   std::filesystem::remove(path);
   EXPECT_EQ(file->bytes().size(), 7U);
   EXPECT_EQ(file->bytes()[0], std::byte{'c'});
 }
 
-TEST_F(MappedFileTest, AFileOfAnotherUserIsToldWithWhoReadsIt) {
+TEST_F(FileContentsTest, AFileOfAnotherUserIsToldWithWhoReadsIt) {
   const std::string path = folder_ + "/private";
   std::ofstream(path) << "content";
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
@@ -118,7 +119,7 @@ TEST_F(MappedFileTest, AFileOfAnotherUserIsToldWithWhoReadsIt) {
   if (is_root && seteuid(kNobody) != 0) GTEST_SKIP() << "this machine's root may not become another user";
   std::string error;
   try {
-    MappedFile::Open(path, 100);
+    FileContents::Read(path, 100);
   } catch (const LoadError& refused) {
     error = refused.what();
   }
@@ -128,25 +129,91 @@ TEST_F(MappedFileTest, AFileOfAnotherUserIsToldWithWhoReadsIt) {
                                       ::testing::HasSubstr("chmod a+r")));
 }
 
-TEST_F(MappedFileTest, WhatIsLetGoIsReadAgainWhenItIsAskedFor) {
+TEST_F(FileContentsTest, LetsGoOfWholePagesAlone) {
   const std::string path = folder_ + "/weights";
   std::ofstream(path) << std::string(1 << 20, 'x');
-  const auto file = MappedFile::Open(path, 1 << 20);
-  file->LetGo(file->bytes());
+  const auto file = FileContents::Read(path, 1 << 20);
   file->LetGo(file->bytes().subspan(1, 7));
-  EXPECT_EQ(file->bytes()[500'000], std::byte{'x'});
+  file->LetGo({});
+  EXPECT_EQ(file->bytes()[1], std::byte{'x'});
+  file->LetGo(file->bytes().subspan(1));
+  EXPECT_EQ(file->bytes()[0], std::byte{'x'});
+  EXPECT_EQ(file->bytes()[500'000], std::byte{0});
 }
 
-TEST_F(MappedFileTest, RefusesWhatIsNotAFileOfItsSize) {
+TEST_F(FileContentsTest, StayWhateverHappensToTheFile) {
   const std::string path = folder_ + "/weights";
-  EXPECT_THROW(MappedFile::Open(path, 100), LoadError);
-  EXPECT_THROW(MappedFile::Open(folder_, 100), LoadError);
+  std::ofstream(path) << std::string(1 << 20, 'x');
+  const auto file = FileContents::Read(path, 1 << 20);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EQ(std::count(file->bytes().begin(), file->bytes().end(), std::byte{'x'}), 1 << 20);
+}
+
+TEST_F(FileContentsTest, OnlyTheWantedBytesAreRead) {
+  const std::string path = folder_ + "/weights";
+  std::ofstream(path) << std::string(1 << 20, 'x');
+  size_t beginning = 0;
+  const auto file = FileContents::Read(path, 1 << 20, [&](Bytes bytes) {
+    beginning = bytes.size();
+    return size_t{5000};
+  });
+  EXPECT_EQ(beginning, FileContents::kBeginningBytes);
+  EXPECT_EQ(file->bytes().size(), size_t{1} << 20);
+  EXPECT_EQ(file->bytes()[4999], std::byte{'x'});
+  EXPECT_EQ(file->bytes()[5000], std::byte{0});
+}
+
+TEST_F(FileContentsTest, AFileThatChangesItsSizeMeanwhileIsRefused) {
+  const std::string path = folder_ + "/weights";
+  const auto error_if_resized = [&](uintmax_t size) -> std::string {
+    std::ofstream(path) << std::string(100'000, 'x');
+    try {
+      FileContents::Read(path, 1 << 20, [&](Bytes) {
+        std::filesystem::resize_file(path, size);
+        return size_t{1} << 20;
+      });
+      return "";
+    } catch (const LoadError& refused) {
+      return refused.what();
+    }
+  };
+  for (const uintmax_t size : {0, 16, 40'000, 99'999}) {
+    EXPECT_THAT(error_if_resized(size),
+                ::testing::AllOf(::testing::HasSubstr(path),
+                                 ::testing::HasSubstr("had 100000 bytes when it was opened and has " +
+                                                      std::to_string(size) + ": it was cut short")));
+  }
+  EXPECT_THAT(error_if_resized(100'001), ::testing::HasSubstr("has 100001: it grew while it was read"));
+  EXPECT_EQ(error_if_resized(100'000), "");
+}
+
+TEST_F(FileContentsTest, TheIndexOfSafetensorsIsReadWithoutItsData) {
+  const std::string path = folder_ + "/weights";
+  const std::string header = R"({"a":{"dtype":"F32","shape":[25000],"data_offsets":[0,100000]}})";
+  std::ofstream(path) << testing::Safetensors(header, std::string(100'000, 'x'));
+  const auto index = ReadWeightsIndex(path);
+  const std::vector<TensorEntry> entries = ParseWeights(index->bytes());
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].shape, std::vector<int64_t>({25'000}));
+  EXPECT_EQ(entries[0].data[0], std::byte{0});
+  for (const std::string& whole : {testing::SmallStateDict(), testing::SmallSavedStream()}) {
+    std::ofstream(path, std::ios::trunc) << whole;
+    EXPECT_EQ(ParseWeights(ReadWeightsIndex(path)->bytes()).size(), 2U);
+  }
+  std::ofstream(path, std::ios::trunc) << "a file";
+  EXPECT_EQ(ReadWeightsIndex(path)->bytes()[5], std::byte{'e'});
+}
+
+TEST_F(FileContentsTest, RefusesWhatIsNotAFileOfItsSize) {
+  const std::string path = folder_ + "/weights";
+  EXPECT_THROW(FileContents::Read(path, 100), LoadError);
+  EXPECT_THROW(FileContents::Read(folder_, 100), LoadError);
   std::ofstream(path) << "content";
-  EXPECT_THROW(MappedFile::Open(path, 6), LoadError);
+  EXPECT_THROW(FileContents::Read(path, 6), LoadError);
   std::ofstream(path, std::ios::trunc).flush();
-  EXPECT_THROW(MappedFile::Open(path, 100), LoadError);
+  EXPECT_THROW(FileContents::Read(path, 100), LoadError);
   ASSERT_EQ(mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
-  EXPECT_THROW(MappedFile::Open(folder_ + "/pipe", 100), LoadError);
+  EXPECT_THROW(FileContents::Read(folder_ + "/pipe", 100), LoadError);
 }
 
 }  // namespace
