@@ -10,6 +10,7 @@
 
 #include "models/api/attention_probe.h"
 #include "models/api/error_text.h"
+#include "models/device/gpu_memory.h"
 #include "models/device/out_of_memory.h"
 #include "models/device/stream_lock.h"
 #include "models/device/transfer.h"
@@ -74,11 +75,14 @@ struct Recorded::Recording {
   int64_t last_used = 0;  // as counted in passes_
 };
 
-Recorded::Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph)
+Recorded::Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph,
+                   const RecordingLimits& limits)
     : target_(target),
       record_(record && (target.on_gpu() || target.replay_on_cpu)),
       pass_(std::move(pass)),
-      make_graph_(make_graph != nullptr ? std::move(make_graph) : GraphsFor(target)) {}
+      make_graph_(make_graph != nullptr ? std::move(make_graph) : GraphsFor(target)),
+      limits_(limits),
+      max_recordings_(limits.recordings) {}
 
 Recorded::~Recorded() = default;
 
@@ -106,9 +110,14 @@ std::vector<FeatureMap> Recorded::RunDirectly(const at::Tensor& pixels, const Ex
 bool Recorded::DropRecordings() const {
   const std::lock_guard lock(mutex_);
   if (recordings_.empty()) return false;
+  Clear();
+  return true;
+}
+
+void Recorded::Clear() const {
   recordings_.clear();
   inputs_.reset();
-  return true;
+  pool_bytes_ = 0;
 }
 
 std::optional<std::vector<FeatureMap>> Recorded::FromRecording(const at::Tensor& pixels,
@@ -122,13 +131,46 @@ std::optional<std::vector<FeatureMap>> Recorded::FromRecording(const at::Tensor&
       return Replay(*found->second, pixels, extents);
     if (!IsWorthRecording(shape)) return std::nullopt;
   }
-  const StreamRecording alone;
-  const std::lock_guard lock(mutex_);
-  // Another thread may have recorded the shape meanwhile, or found memory insufficient for that.
-  if (const auto found = recordings_.find(shape); found != recordings_.end())
-    return Replay(*found->second, pixels, extents);
-  if (IsPutOff(shape)) return std::nullopt;
-  return Replay(Record(shape, pixels, extents), pixels, extents);
+  std::vector<FeatureMap> maps;
+  bool kept = true;
+  {
+    const StreamRecording alone;
+    const std::lock_guard lock(mutex_);
+    // Another thread may have recorded the shape meanwhile, or found memory insufficient for that.
+    if (const auto found = recordings_.find(shape); found != recordings_.end())
+      return Replay(*found->second, pixels, extents);
+    if (IsPutOff(shape)) return std::nullopt;
+    maps = Replay(Record(shape, pixels, extents), pixels, extents);
+    kept = KeepWithinMemory(shape);
+  }
+  // LibTorch keeps the memory of a pool without graphs for nobody until caches are emptied.
+  if (!kept) FreeUnusedGpuMemory();
+  return maps;
+}
+
+bool Recorded::KeepWithinMemory(const Shape& shape) const {
+  const kernels::GraphMemory memory = recordings_.at(shape)->graph->memory();
+  const int64_t bound = memory.gpu_bytes / kPartsOfGpuMemory;
+  const int64_t grown = memory.pool_bytes - pool_bytes_;
+  pool_bytes_ = memory.pool_bytes;
+  if (memory.pool_bytes <= bound) {
+    put_off_.erase(shape);
+    return true;
+  }
+  const size_t count = recordings_.size();
+  if (count == 1 || grown > bound) {
+    PutOffRecording(shape);
+    TORCH_WARN("recording passes over batches of ", at::IntArrayRef(shape), " took ", grown,
+               " bytes of the GPU's memory; expected at most ", bound, ", one part in ", kPartsOfGpuMemory,
+               "; the next ", put_off_[shape].to_retry, " are computed without a recording");
+  } else {
+    max_recordings_ = count - 1;
+    TORCH_WARN(count, " recordings took ", memory.pool_bytes, " bytes of the GPU's memory; expected at most ",
+               bound, ", one part in ", kPartsOfGpuMemory,
+               "; they are freed, and from now on this model has at most ", max_recordings_);
+  }
+  Clear();
+  return false;
 }
 
 bool Recorded::IsPutOff(const Shape& shape) const {
@@ -148,9 +190,11 @@ void Recorded::PutOffRecording(const Shape& shape) const {
 bool Recorded::IsWorthRecording(const Shape& shape) const {
   if (const auto found = put_off_.find(shape); found != put_off_.end()) ++found->second.passes;
   if (IsPutOff(shape)) return false;
-  if (recordings_.size() < kMaxRecordings) return true;
+  const bool has_room = recordings_.size() < max_recordings_;
+  if (has_room && limits_.passes <= 1) return true;
   if (waiting_.size() >= kMaxRemembered) waiting_.clear();
   Waiting& waiting = waiting_[shape];
+  if (has_room) return ++waiting.passes >= limits_.passes;
   if (waiting.passes == 0 || LeastRecentlyUsed()->second->last_used > waiting.since) waiting = {passes_, 0};
   return ++waiting.passes >= kPassesToReplace;
 }
@@ -164,7 +208,17 @@ Recorded::Recordings::iterator Recorded::LeastRecentlyUsed() const {
 Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixels,
                                       const Extents& extents) const {
   waiting_.erase(shape);
-  while (recordings_.size() >= kMaxRecordings) recordings_.erase(LeastRecentlyUsed());
+  while (recordings_.size() >= max_recordings_) {
+    const auto replaced = LeastRecentlyUsed();
+    if (!std::exchange(told_replaced_, true)) {
+      TORCH_WARN("batches come in more shapes than the ", max_recordings_,
+                 " of which this model has recordings: that of ", at::IntArrayRef(shape),
+                 " replaces that of ", at::IntArrayRef(replaced->first),
+                 ", as others will; other shapes are computed without one. Fewer buckets make fewer shapes.");
+    }
+    recordings_.erase(replaced);
+  }
+  if (recordings_.empty()) pool_bytes_ = 0;
   auto recording = std::make_unique<Recording>();
   try {
     const at::Tensor sent = Sent(pixels, target_);
@@ -191,7 +245,6 @@ Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixe
   if (target_.on_gpu()) {
     for (FeatureMap& map : recording->maps) map.values = Unowned(map.values);
   }
-  put_off_.erase(shape);
   return *(recordings_[shape] = std::move(recording));
 }
 
