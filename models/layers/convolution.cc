@@ -2,10 +2,14 @@
 
 #include <ATen/core/List.h>
 #include <ATen/ops/convolution.h>
+#include <ATen/ops/cudnn_convolution_add_relu.h>
+#include <ATen/ops/cudnn_convolution_relu.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -57,6 +61,12 @@ PackedWeight::Geometry GeometryOf(const at::Tensor& weight, const ConvolutionOpt
     geometry.padding.push_back(options.padding.value_or(options.dilation * (kernel / 2)));
   }
   return geometry;
+}
+
+// Waits for the calling thread's stream.
+double SecondsAfterStream(const at::Device& device) {
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 // Only convolutions of pictures are computed in 8 bits.
@@ -122,13 +132,53 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
     return;
   }
   weight_ = folded.to(DeviceOf(target));
+  if (target.on_gpu() && activation_ == Activation::kRelu) {
+    fused_ = std::make_shared<Fused>();
+    fused_->precision = target.precision;
+  }
 }
 
-// The convolution without its activation.
+// The convolution without its activation. cuDNN's benchmark mode is left off, also for shapes that are
+// recorded: LibTorch then allocates the largest workspace that any of the algorithms asks for, up to all free
+// memory of the GPU, which other models need.
 at::Tensor Convolution::Plain(const at::Tensor& x) const {
   const std::vector<int64_t> none(geometry_.padding.size(), 0);
   return at::convolution(x, weight_, bias_, geometry_.stride, geometry_.padding, geometry_.dilation,
                          /*transposed=*/false, none, geometry_.groups);
+}
+
+at::Tensor Convolution::InSteps(const at::Tensor& x, const at::Tensor& other) const {
+  at::Tensor y = Plain(x);
+  if (other.defined()) y.add_(other);
+  Apply(activation_, y);
+  return y;
+}
+
+at::Tensor Convolution::InOneStep(const at::Tensor& x, const at::Tensor& other) const {
+  if (!other.defined()) {
+    return at::cudnn_convolution_relu(x, weight_, bias_, geometry_.stride, geometry_.padding,
+                                      geometry_.dilation, geometry_.groups);
+  }
+  return at::cudnn_convolution_add_relu(x, weight_, other, /*alpha=*/1, bias_, geometry_.stride,
+                                        geometry_.padding, geometry_.dilation, geometry_.groups);
+}
+
+bool Convolution::IsFused(const at::Tensor& x, const at::Tensor& other) const {
+  if (!fused_) return false;
+  FusedChoice& choice = other.defined() ? fused_->with_sum : fused_->alone;
+  const auto run = [&] {
+    const FusedTrial trial{
+        .plain = [this](const at::Tensor& a, const at::Tensor& b) { return InSteps(a, b); },
+        .fused = [this](const at::Tensor& a, const at::Tensor& b) { return InOneStep(a, b); },
+        .now = [&] { return SecondsAfterStream(x.device()); },
+        .tolerance = FusedTolerance(fused_->precision)};
+    return trial.Run(x, other);
+  };
+  return choice.Get(run).fused;
+}
+
+at::Tensor Convolution::Unpacked(const at::Tensor& x, const at::Tensor& other) const {
+  return IsFused(x, other) ? InOneStep(x, other) : InSteps(x, other);
 }
 
 const Int8Convolution* Convolution::Int8() const {
@@ -157,11 +207,7 @@ at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
 }
 
 at::Tensor Convolution::Activated(const at::Tensor& x) const {
-  if (!packed_) {
-    at::Tensor y = Plain(x);
-    Apply(activation_, y);
-    return y;
-  }
+  if (!packed_) return Unpacked(x, {});
   static const auto pointwise = OneDnnOperator<Pointwise>("mkldnn::_convolution_pointwise", "");
   Scalars bounds;
   std::string_view activation = "none";
@@ -176,11 +222,7 @@ at::Tensor Convolution::Activated(const at::Tensor& x) const {
 }
 
 at::Tensor Convolution::Sum(const at::Tensor& x, const at::Tensor& other) const {
-  if (!packed_) {
-    at::Tensor sum = Plain(x).add_(other);
-    Apply(activation_, sum);
-    return sum;
-  }
+  if (!packed_) return Unpacked(x, other);
   // With one position the memory formats cannot be distinguished, and the fused operator throws.
   if (OnePosition(other) || activation_ == Activation::kRelu6) {
     Convolution plain = *this;
@@ -197,6 +239,7 @@ at::Tensor Convolution::Sum(const at::Tensor& x, const at::Tensor& other) const 
 
 at::Tensor Convolution::SumInPlace(at::Tensor other, const at::Tensor& x) const {
   if (!packed_) {
+    if (IsFused(x, other)) return InOneStep(x, other);
     other.add_(Plain(x));
     Apply(activation_, other);
     return other;
