@@ -1,11 +1,11 @@
 #include "models/layers/convolution.h"
 
 #include <ATen/core/List.h>
-#include <ATen/ops/convolution.h>
 #include <ATen/ops/cudnn_convolution_add_relu.h>
 #include <ATen/ops/cudnn_convolution_relu.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "models/api/error.h"
 #include "models/device/transfer.h"
+#include "models/layers/convolution_ways.h"
 #include "models/layers/onednn_operator.h"
 
 namespace saccade::models {
@@ -67,6 +68,14 @@ PackedWeight::Geometry GeometryOf(const at::Tensor& weight, const ConvolutionOpt
 double SecondsAfterStream(const at::Device& device) {
   c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Returns the bytes that LibTorch ever allocated on the GPU for tensors and workspaces.
+int64_t EverAllocated(const at::Device& gpu) {
+  auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(gpu.type()));
+  if (allocator == nullptr) return 0;
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return allocator->getDeviceStats(gpu.index()).allocated_bytes[kAll].allocated;
 }
 
 // Only convolutions of pictures are computed in 8 bits.
@@ -132,19 +141,26 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
     return;
   }
   weight_ = folded.to(DeviceOf(target));
+  // Other precisions compute on tensor cores, whose algorithms take little beside the maps.
+  if (target.on_gpu() && target.precision == Precision::kFloat32)
+    workspace_ = std::make_shared<WorkspaceChoice>();
   if (target.on_gpu() && activation_ == Activation::kRelu) {
     fused_ = std::make_shared<Fused>();
     fused_->precision = target.precision;
   }
 }
 
-// The convolution without its activation. cuDNN's benchmark mode is left off, also for shapes that are
-// recorded: LibTorch then allocates the largest workspace that any of the algorithms asks for, up to all free
-// memory of the GPU, which other models need.
+// The convolution without its activation.
 at::Tensor Convolution::Plain(const at::Tensor& x) const {
-  const std::vector<int64_t> none(geometry_.padding.size(), 0);
-  return at::convolution(x, weight_, bias_, geometry_.stride, geometry_.padding, geometry_.dilation,
-                         /*transposed=*/false, none, geometry_.groups);
+  const auto convolved = [&](ConvolutionWay way) { return Convolved(way, x, weight_, bias_, geometry_); };
+  if (!workspace_) return convolved(ConvolutionWay::kWhole);
+  const size_t way = workspace_->Get(x.sizes(), [&] {
+    std::vector<LayerFunction> ways;
+    for (const ConvolutionWay possible : kConvolutionWays)
+      ways.emplace_back([&convolved, possible] { return convolved(possible); });
+    return WayWithin(kMaxWorkspaceBytes, ways, [&] { return EverAllocated(x.device()); });
+  });
+  return convolved(kConvolutionWays.at(way));
 }
 
 at::Tensor Convolution::InSteps(const at::Tensor& x, const at::Tensor& other) const {

@@ -17,6 +17,7 @@
 #include "models/layers/fused_trial.h"
 #include "models/layers/int8_convolution.h"
 #include "models/layers/packed_weight.h"
+#include "models/layers/workspace_choice.h"
 
 namespace saccade::models {
 
@@ -92,7 +93,8 @@ class Convolution {
   std::shared_ptr<PackedWeight> packed_;
   at::Tensor weight_;  // undefined if packed
   at::ScalarType type_;
-  std::shared_ptr<Fused> fused_;  // null unless the layer is on a GPU and has a ReLU
+  std::shared_ptr<WorkspaceChoice> workspace_;  // null unless the layer is on a GPU and computes in float32
+  std::shared_ptr<Fused> fused_;                // null unless the layer is on a GPU and has a ReLU
   std::shared_ptr<const Int8Convolution> int8_;
   // Null unless the network is being quantized.
   std::shared_ptr<CalibratedLayer> calibrated_;
