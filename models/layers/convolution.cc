@@ -141,10 +141,12 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
     return;
   }
   weight_ = folded.to(DeviceOf(target));
-  // Other precisions compute on tensor cores, whose algorithms take little beside the maps.
-  if (target.on_gpu() && target.precision == Precision::kFloat32)
+  if (!target.on_gpu()) return;
+  if (target.precision == Precision::kFloat32) {
+    // Other precisions compute on tensor cores, whose algorithms take little beside the maps.
     workspace_ = std::make_shared<WorkspaceChoice>();
-  if (target.on_gpu() && activation_ == Activation::kRelu) {
+  } else if (activation_ == Activation::kRelu) {
+    // The workspace of a fused function in float32 would have no bound.
     fused_ = std::make_shared<Fused>();
     fused_->precision = target.precision;
   }

@@ -94,7 +94,7 @@ class Convolution {
   at::Tensor weight_;  // undefined if packed
   at::ScalarType type_;
   std::shared_ptr<WorkspaceChoice> workspace_;  // null unless the layer is on a GPU and computes in float32
-  std::shared_ptr<Fused> fused_;                // null unless the layer is on a GPU and has a ReLU
+  std::shared_ptr<Fused> fused_;  // null unless the layer is on a GPU, has a ReLU and is not in float32
   std::shared_ptr<const Int8Convolution> int8_;
   // Null unless the network is being quantized.
   std::shared_ptr<CalibratedLayer> calibrated_;
