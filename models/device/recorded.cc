@@ -211,10 +211,11 @@ Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& pixe
   while (recordings_.size() >= max_recordings_) {
     const auto replaced = LeastRecentlyUsed();
     if (!std::exchange(told_replaced_, true)) {
-      TORCH_WARN("batches come in more shapes than the ", max_recordings_,
-                 " of which this model has recordings: that of ", at::IntArrayRef(shape),
-                 " replaces that of ", at::IntArrayRef(replaced->first),
-                 ", as others will; other shapes are computed without one. Fewer buckets make fewer shapes.");
+      TORCH_WARN("batches come in more shapes than this model may have recordings, which are ",
+                 max_recordings_, "; that of ", at::IntArrayRef(replaced->first),
+                 " was used least recently, and that of ", at::IntArrayRef(shape),
+                 " replaces it; later replacements are not logged. Configure fewer "
+                 "buckets if passes without a recording take too long");
     }
     recordings_.erase(replaced);
   }
