@@ -1,10 +1,12 @@
 // The plugin's side of cuda_graph.h.
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -75,6 +77,16 @@ class RecordedGraph : public CudaGraph {
   void Replay() override {
     const c10::cuda::CUDAGuard device(gpu_);
     graph_->replay();
+  }
+
+  GraphMemory memory() const override {
+    const auto snapshot = c10::cuda::CUDACachingAllocator::snapshot(pool_, /*include_traces=*/false);
+    int64_t bytes = 0;
+    for (const auto& segment : snapshot.segments) {
+      if (segment.device == gpu_ && segment.owner_private_pool_id == pool_)
+        bytes += static_cast<int64_t>(segment.total_size);
+    }
+    return {bytes, static_cast<int64_t>(at::cuda::getDeviceProperties(gpu_)->totalGlobalMem)};
   }
 
  private:

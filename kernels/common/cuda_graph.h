@@ -1,10 +1,17 @@
 // CUDA graphs, implemented by the plugin: work that was recorded once is replayed with one launch.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 namespace saccade::kernels {
+
+// Bytes of a GPU's memory. Both are 0 if they are not known.
+struct GraphMemory {
+  int64_t pool_bytes = 0;  // reserved for all graphs of a memory pool together
+  int64_t gpu_bytes = 0;   // all memory of the GPU
+};
 
 // A recorded sequence of GPU work. Not thread-safe. Record() and Replay() must run under the same current
 // stream, which must not be the default stream.
@@ -24,6 +31,9 @@ class CudaGraph {
 
   // Enqueues the recorded work. REQUIRES: Record() has returned.
   virtual void Replay() = 0;
+
+  // Returns the memory of the graph's pool. REQUIRES: Record() has returned.
+  virtual GraphMemory memory() const { return {}; }
 };
 
 // If `beside` is not null, it must be recorded and live until Record() of the new graph has returned: both

@@ -14,6 +14,7 @@
 #include "models/api/attention_probe.h"
 #include "models/api/error_text.h"
 #include "models/device/fetching.h"
+#include "models/device/gpu_memory.h"
 #include "models/device/out_of_memory.h"
 #include "models/device/pinned.h"
 #include "models/device/stream_lock.h"
@@ -86,11 +87,14 @@ struct Recorded::Recording {
   int64_t last_used = 0;  // as counted in passes_
 };
 
-Recorded::Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph)
+Recorded::Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph,
+                   const RecordingLimits& limits)
     : target_(target),
       record_(record && (target.on_gpu() || target.replay_on_cpu)),
       pass_(std::move(pass)),
-      make_graph_(make_graph != nullptr ? std::move(make_graph) : GraphsFor(target)) {}
+      make_graph_(make_graph != nullptr ? std::move(make_graph) : GraphsFor(target)),
+      limits_(limits),
+      max_recordings_(limits.recordings) {}
 
 Recorded::~Recorded() = default;
 
@@ -166,9 +170,14 @@ void Recorded::WithRoom(const std::function<void()>& work) const {
 bool Recorded::DropRecordings() const {
   const std::lock_guard lock(mutex_);
   if (recordings_.empty()) return false;
+  Clear();
+  return true;
+}
+
+void Recorded::Clear() const {
   recordings_.clear();
   inputs_.reset();
-  return true;
+  pool_bytes_ = 0;
 }
 
 bool Recorded::RunFromRecording(const at::Tensor& sent, const Extents& extents, const Take& take) const {
@@ -183,13 +192,47 @@ bool Recorded::RunFromRecording(const at::Tensor& sent, const Extents& extents, 
     }
     if (!IsWorthRecording(shape)) return false;
   }
-  const StreamRecording alone;
-  const std::lock_guard lock(mutex_);
-  // Another thread may have recorded the shape meanwhile, or found memory insufficient for that.
-  const auto found = recordings_.find(shape);
-  if (found == recordings_.end() && IsPutOff(shape)) return false;
-  Replay(found == recordings_.end() ? Record(shape, sent, extents) : *found->second, sent, extents, take);
+  bool kept = true;
+  {
+    const StreamRecording alone;
+    const std::lock_guard lock(mutex_);
+    // Another thread may have recorded the shape meanwhile, or found memory insufficient for that.
+    if (const auto found = recordings_.find(shape); found != recordings_.end()) {
+      Replay(*found->second, sent, extents, take);
+      return true;
+    }
+    if (IsPutOff(shape)) return false;
+    Replay(Record(shape, sent, extents), sent, extents, take);
+    kept = KeepWithinMemory(shape);
+  }
+  // LibTorch keeps the memory of a pool without graphs for nobody until caches are emptied.
+  if (!kept) FreeUnusedGpuMemory();
   return true;
+}
+
+bool Recorded::KeepWithinMemory(const Shape& shape) const {
+  const kernels::GraphMemory memory = recordings_.at(shape)->graph->memory();
+  const int64_t bound = memory.gpu_bytes / kPartsOfGpuMemory;
+  const int64_t grown = memory.pool_bytes - pool_bytes_;
+  pool_bytes_ = memory.pool_bytes;
+  if (memory.pool_bytes <= bound) {
+    put_off_.erase(shape);
+    return true;
+  }
+  const size_t count = recordings_.size();
+  if (count == 1 || grown > bound) {
+    PutOffRecording(shape);
+    TORCH_WARN("recording passes over batches of ", at::IntArrayRef(shape), " took ", grown,
+               " bytes of the GPU's memory; expected at most ", bound, ", one part in ", kPartsOfGpuMemory,
+               "; the next ", put_off_[shape].to_retry, " are computed without a recording");
+  } else {
+    max_recordings_ = count - 1;
+    TORCH_WARN(count, " recordings took ", memory.pool_bytes, " bytes of the GPU's memory; expected at most ",
+               bound, ", one part in ", kPartsOfGpuMemory,
+               "; they are freed, and from now on this model has at most ", max_recordings_);
+  }
+  Clear();
+  return false;
 }
 
 bool Recorded::IsPutOff(const Shape& shape) const {
@@ -209,9 +252,11 @@ void Recorded::PutOffRecording(const Shape& shape) const {
 bool Recorded::IsWorthRecording(const Shape& shape) const {
   if (const auto found = put_off_.find(shape); found != put_off_.end()) ++found->second.passes;
   if (IsPutOff(shape)) return false;
-  if (recordings_.size() < kMaxRecordings) return true;
+  const bool has_room = recordings_.size() < max_recordings_;
+  if (has_room && limits_.passes <= 1) return true;
   if (waiting_.size() >= kMaxRemembered) waiting_.clear();
   Waiting& waiting = waiting_[shape];
+  if (has_room) return ++waiting.passes >= limits_.passes;
   if (waiting.passes == 0 || LeastRecentlyUsed()->second->last_used > waiting.since) waiting = {passes_, 0};
   return ++waiting.passes >= kPassesToReplace;
 }
@@ -225,7 +270,18 @@ Recorded::Recordings::iterator Recorded::LeastRecentlyUsed() const {
 Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& sent,
                                       const Extents& extents) const {
   waiting_.erase(shape);
-  while (recordings_.size() >= kMaxRecordings) recordings_.erase(LeastRecentlyUsed());
+  while (recordings_.size() >= max_recordings_) {
+    const auto replaced = LeastRecentlyUsed();
+    if (!std::exchange(told_replaced_, true)) {
+      TORCH_WARN("batches come in more shapes than this model may have recordings, which are ",
+                 max_recordings_, "; that of ", at::IntArrayRef(replaced->first),
+                 " was used least recently, and that of ", at::IntArrayRef(shape),
+                 " replaces it; later replacements are not logged. Configure fewer "
+                 "buckets if passes without a recording take too long");
+    }
+    recordings_.erase(replaced);
+  }
+  if (recordings_.empty()) pool_bytes_ = 0;
   auto recording = std::make_unique<Recording>();
   try {
     const int64_t numbers = c10::multiply_integers(shape);
@@ -252,7 +308,6 @@ Recorded::Recording& Recorded::Record(const Shape& shape, const at::Tensor& sent
   if (target_.on_gpu()) {
     for (FeatureMap& map : recording->maps) map.values = Unowned(map.values);
   }
-  put_off_.erase(shape);
   return *(recordings_[shape] = std::move(recording));
 }
 

@@ -22,6 +22,16 @@ namespace saccade::models {
 // less than a quarter, so that there are four recordings for each doubling. The last item fills the rest.
 int64_t RecordedBatch(int64_t count);
 
+// Which shapes of a network are recorded.
+struct RecordingLimits {
+  // Recordings at once, because each also takes time to make and some memory of its own.
+  size_t recordings = 32;
+  // The pass over a shape at which it is recorded, while there is room for another recording. A recording
+  // costs about three passes, so a network that computes each client's own size waits for sizes that come
+  // again.
+  int passes = 1;
+};
+
 class Recorded {
  public:
   // Computes maps on the target from a batch's pictures on the target. It must derive extents only through
@@ -31,8 +41,7 @@ class Recorded {
   // Makes an empty graph, which may use the memory of `beside`, another recording, if that is not null.
   using MakeGraph = std::function<std::unique_ptr<kernels::CudaGraph>(kernels::CudaGraph* beside)>;
 
-  // Recordings of a network at once, because each also takes time to make and some memory of its own.
-  static constexpr size_t kMaxRecordings = 32;
+  static constexpr size_t kMaxRecordings = RecordingLimits().recordings;
   // Another shape replaces the recording that was used least recently if it came so often since that use: a
   // recording takes as long as some passes, and more shapes in turn than there is room for would be recorded
   // each time.
@@ -42,16 +51,22 @@ class Recorded {
   // again takes up to 3 * kMaxRecordings passes.
   static constexpr int64_t kPassesToRetry = 1024;
   static constexpr int64_t kMaxPassesToRetry = 16384;
+  // The recordings of a network may take one part in so many of the GPU's memory. Their pool keeps its memory
+  // until all of them are gone.
+  static constexpr int64_t kPartsOfGpuMemory = 4;
 
   // If `record` is false, on the CPU, or if the calling thread has an AttentionProbe, the pass is run
   // directly. `make_graph` is for tests; by default graphs are CUDA's, and on the CPU run the pass again.
-  Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph = nullptr);
+  Recorded(const Target& target, bool record, Pass pass, MakeGraph make_graph = nullptr,
+           const RecordingLimits& limits = {});
   ~Recorded();
 
   // `pixels` is float32 on the CPU. The caller owns the results. Thread-safe; replays run one at a time, and
   // recordings wait for the stream's other passes (StreamRecording). If memory is insufficient for a
   // recording, frees all of them and runs the pass directly, as the next kPassesToRetry passes over this
-  // shape.
+  // shape. If recordings take more than their part of the GPU's memory, frees all of them too. If the last
+  // one alone took too much, its shape is put off in the same way; otherwise there are fewer recordings from
+  // then on.
   std::vector<FeatureMap> operator()(const at::Tensor& pixels, const Extents& extents) const;
 
   // What a pass computed, on the CPU.
@@ -94,8 +109,12 @@ class Recorded {
   // Frees all recordings. Returns false if there were none.
   bool DropRecordings() const;
   // The following require mutex_.
+  void Clear() const;
   bool IsPutOff(const Shape& shape) const;
   void PutOffRecording(const Shape& shape) const;
+  // Returns true if the recordings keep to their part of the GPU's memory. Otherwise frees them and returns
+  // false. `shape` is that of the last recording.
+  bool KeepWithinMemory(const Shape& shape) const;
   // Counts the pass over the shape.
   bool IsWorthRecording(const Shape& shape) const;
   Recordings::iterator LeastRecentlyUsed() const;
@@ -107,13 +126,17 @@ class Recorded {
   bool record_;
   Pass pass_;
   MakeGraph make_graph_;
+  RecordingLimits limits_;
   // Guards what follows, and the recordings' contents; held while recording and replaying. Locked after the
   // stream.
   mutable std::mutex mutex_;
   // The input of all recordings, as large as the largest needs. A smaller one that it replaced lives as long
   // as the recordings that read it.
   mutable at::Tensor inputs_;
-  mutable Recordings recordings_;  // by the shape of the pictures, with the recorded batch size
+  mutable Recordings recordings_;       // by the shape of the pictures, with the recorded batch size
+  mutable size_t max_recordings_;       // at most limits_.recordings
+  mutable int64_t pool_bytes_ = 0;      // of all recordings, after the last one was made
+  mutable bool told_replaced_ = false;  // whether the log says that recordings replace others
   mutable int64_t passes_ = 0;
   mutable std::map<Shape, Waiting> waiting_;
   mutable std::map<Shape, PutOff> put_off_;

@@ -36,6 +36,9 @@ struct Log {
   std::vector<kernels::CudaGraph*> beside;
   // Called by Record().
   std::function<void()> on_record = [] {};
+  // Bytes that each recording adds to the pool, and those of the GPU; 0 as on the CPU.
+  int64_t bytes_of_recording = 0;
+  int64_t gpu_bytes = 0;
 };
 
 class FakeGraph : public kernels::CudaGraph {
@@ -52,6 +55,9 @@ class FakeGraph : public kernels::CudaGraph {
   void Replay() override {
     ++log_->replayed;
     work_();
+  }
+  kernels::GraphMemory memory() const override {
+    return {log_->alive * log_->bytes_of_recording, log_->gpu_bytes};
   }
 
  private:
@@ -399,6 +405,62 @@ TEST(RecordedTest, OtherErrorsOfARecordingAreErrorsAndTriedAgain) {
   log.on_record = [] {};
   ExpectTwice(network, Pictures(1));
   EXPECT_EQ(log.recorded, 2);
+}
+
+TEST(RecordedTest, ShapesThatShouldComeAgainAreRecordedOnlyThen) {
+  Log log;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log), {.recordings = 2, .passes = 3});
+  RunPasses(network, Pictures(1, 4), 2);
+  for (int64_t width = 5; width < 50; ++width) ExpectTwice(network, Pictures(1, width));
+  EXPECT_EQ(log.recorded, 0);
+  ExpectTwice(network, Pictures(1, 4));
+  EXPECT_EQ(log.recorded, 1);
+  ExpectTwice(network, Pictures(1, 4).add(0.5));
+  EXPECT_EQ(log.replayed, 2);
+  RunPasses(network, Pictures(1, 5), 2);
+  EXPECT_EQ(log.alive, 2);
+  // There is no room for more, as with other limits.
+  RunPasses(network, Pictures(1, 6), Recorded::kPassesToReplace - 1);
+  EXPECT_EQ(log.recorded, 2);
+  ExpectTwice(network, Pictures(1, 6));
+  EXPECT_EQ(log.recorded, 3);
+  EXPECT_EQ(log.alive, 2);
+}
+
+TEST(RecordedTest, ARecordingThatAloneTakesTooMuchMemoryIsNotKept) {
+  Log log;
+  log.gpu_bytes = Recorded::kPartsOfGpuMemory * 1000;
+  log.bytes_of_recording = 1001;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  ExpectTwice(network, Pictures(8));
+  EXPECT_EQ(log.recorded, 1);
+  EXPECT_EQ(log.alive, 0);
+  RunPasses(network, Pictures(8), Recorded::kPassesToRetry - 1);
+  EXPECT_EQ(log.recorded, 1);
+  // Other shapes are recorded, in a pool of their own.
+  log.bytes_of_recording = 1000;
+  ExpectTwice(network, Pictures(1));
+  EXPECT_EQ(log.alive, 1);
+  EXPECT_EQ(log.beside.back(), nullptr);
+}
+
+TEST(RecordedTest, RecordingsThatTogetherTakeTooMuchMemoryAreFreedAndThenFewer) {
+  Log log;
+  log.gpu_bytes = Recorded::kPartsOfGpuMemory * 1000;
+  log.bytes_of_recording = 300;
+  const Recorded network(kReplayed, /*record=*/true, Twice, GraphsOf(&log));
+  for (int64_t count = 1; count <= 3; ++count) ExpectTwice(network, Pictures(count));
+  EXPECT_EQ(log.alive, 3);
+  ExpectTwice(network, Pictures(4));
+  EXPECT_EQ(log.recorded, 4);
+  EXPECT_EQ(log.alive, 0);
+  // From now on there is room for three, and a fourth shape waits as for any room.
+  for (int64_t count = 4; count >= 1; --count) ExpectTwice(network, Pictures(count));
+  EXPECT_EQ(log.recorded, 7);
+  EXPECT_EQ(log.alive, 3);
+  RunPasses(network, Pictures(1), Recorded::kPassesToReplace - 1);
+  EXPECT_EQ(log.recorded, 8);
+  EXPECT_EQ(log.alive, 3);
 }
 
 void Await(const std::function<bool()>& met) {

@@ -1,16 +1,21 @@
 #include "models/layers/convolution.h"
 
 #include <ATen/core/List.h>
-#include <ATen/ops/convolution.h>
+#include <ATen/ops/cudnn_convolution_add_relu.h>
+#include <ATen/ops/cudnn_convolution_relu.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
 #include "models/api/error.h"
 #include "models/device/transfer.h"
+#include "models/layers/convolution_ways.h"
 #include "models/layers/onednn_operator.h"
 
 namespace saccade::models {
@@ -57,6 +62,20 @@ PackedWeight::Geometry GeometryOf(const at::Tensor& weight, const ConvolutionOpt
     geometry.padding.push_back(options.padding.value_or(options.dilation * (kernel / 2)));
   }
   return geometry;
+}
+
+// Waits for the calling thread's stream.
+double SecondsAfterStream(const at::Device& device) {
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Returns the bytes that LibTorch ever allocated on the GPU for tensors and workspaces.
+int64_t EverAllocated(const at::Device& gpu) {
+  auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(gpu.type()));
+  if (allocator == nullptr) return 0;
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return allocator->getDeviceStats(gpu.index()).allocated_bytes[kAll].allocated;
 }
 
 // Only convolutions of pictures are computed in 8 bits.
@@ -122,13 +141,62 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
     return;
   }
   weight_ = folded.to(DeviceOf(target));
+  if (!target.on_gpu()) return;
+  if (target.precision == Precision::kFloat32) {
+    // Other precisions compute on tensor cores, whose algorithms take little beside the maps.
+    workspace_ = std::make_shared<WorkspaceChoice>();
+  } else if (activation_ == Activation::kRelu) {
+    // The workspace of a fused function in float32 would have no bound.
+    fused_ = std::make_shared<Fused>();
+    fused_->precision = target.precision;
+  }
 }
 
 // The convolution without its activation.
 at::Tensor Convolution::Plain(const at::Tensor& x) const {
-  const std::vector<int64_t> none(geometry_.padding.size(), 0);
-  return at::convolution(x, weight_, bias_, geometry_.stride, geometry_.padding, geometry_.dilation,
-                         /*transposed=*/false, none, geometry_.groups);
+  const auto convolved = [&](ConvolutionWay way) { return Convolved(way, x, weight_, bias_, geometry_); };
+  if (!workspace_) return convolved(ConvolutionWay::kWhole);
+  const size_t way = workspace_->Get(x.sizes(), [&] {
+    std::vector<LayerFunction> ways;
+    for (const ConvolutionWay possible : kConvolutionWays)
+      ways.emplace_back([&convolved, possible] { return convolved(possible); });
+    return WayWithin(kMaxWorkspaceBytes, ways, [&] { return EverAllocated(x.device()); });
+  });
+  return convolved(kConvolutionWays.at(way));
+}
+
+at::Tensor Convolution::InSteps(const at::Tensor& x, const at::Tensor& other) const {
+  at::Tensor y = Plain(x);
+  if (other.defined()) y.add_(other);
+  Apply(activation_, y);
+  return y;
+}
+
+at::Tensor Convolution::InOneStep(const at::Tensor& x, const at::Tensor& other) const {
+  if (!other.defined()) {
+    return at::cudnn_convolution_relu(x, weight_, bias_, geometry_.stride, geometry_.padding,
+                                      geometry_.dilation, geometry_.groups);
+  }
+  return at::cudnn_convolution_add_relu(x, weight_, other, /*alpha=*/1, bias_, geometry_.stride,
+                                        geometry_.padding, geometry_.dilation, geometry_.groups);
+}
+
+bool Convolution::IsFused(const at::Tensor& x, const at::Tensor& other) const {
+  if (!fused_) return false;
+  FusedChoice& choice = other.defined() ? fused_->with_sum : fused_->alone;
+  const auto run = [&] {
+    const FusedTrial trial{
+        .plain = [this](const at::Tensor& a, const at::Tensor& b) { return InSteps(a, b); },
+        .fused = [this](const at::Tensor& a, const at::Tensor& b) { return InOneStep(a, b); },
+        .now = [&] { return SecondsAfterStream(x.device()); },
+        .tolerance = FusedTolerance(fused_->precision)};
+    return trial.Run(x, other);
+  };
+  return choice.Get(run).fused;
+}
+
+at::Tensor Convolution::Unpacked(const at::Tensor& x, const at::Tensor& other) const {
+  return IsFused(x, other) ? InOneStep(x, other) : InSteps(x, other);
 }
 
 const Int8Convolution* Convolution::Int8() const {
@@ -157,11 +225,7 @@ at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
 }
 
 at::Tensor Convolution::Activated(const at::Tensor& x) const {
-  if (!packed_) {
-    at::Tensor y = Plain(x);
-    Apply(activation_, y);
-    return y;
-  }
+  if (!packed_) return Unpacked(x, {});
   static const auto pointwise = OneDnnOperator<Pointwise>("mkldnn::_convolution_pointwise", "");
   Scalars bounds;
   std::string_view activation = "none";
@@ -176,11 +240,7 @@ at::Tensor Convolution::Activated(const at::Tensor& x) const {
 }
 
 at::Tensor Convolution::Sum(const at::Tensor& x, const at::Tensor& other) const {
-  if (!packed_) {
-    at::Tensor sum = Plain(x).add_(other);
-    Apply(activation_, sum);
-    return sum;
-  }
+  if (!packed_) return Unpacked(x, other);
   // With one position the memory formats cannot be distinguished, and the fused operator throws.
   if (OnePosition(other) || activation_ == Activation::kRelu6) {
     Convolution plain = *this;
@@ -197,6 +257,7 @@ at::Tensor Convolution::Sum(const at::Tensor& x, const at::Tensor& other) const 
 
 at::Tensor Convolution::SumInPlace(at::Tensor other, const at::Tensor& x) const {
   if (!packed_) {
+    if (IsFused(x, other)) return InOneStep(x, other);
     other.add_(Plain(x));
     Apply(activation_, other);
     return other;

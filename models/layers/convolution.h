@@ -1,5 +1,6 @@
 // A convolution for serving, with the batch norm folded in. On the CPU the weights are packed once and the
-// activation or addition is fused; on a GPU it is cuDNN's, called through ATen.
+// activation or addition is fused; on a GPU it is cuDNN's, called through ATen, which fuses a ReLU where a
+// trial on the device is in favour of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +14,10 @@
 #include "models/layers/activation.h"
 #include "models/layers/batch_norm.h"
 #include "models/layers/calibration.h"
+#include "models/layers/fused_trial.h"
 #include "models/layers/int8_convolution.h"
 #include "models/layers/packed_weight.h"
+#include "models/layers/workspace_choice.h"
 
 namespace saccade::models {
 
@@ -56,12 +59,26 @@ class Convolution {
   at::Tensor operator()(const at::Tensor& x) const;
   // Returns activation(convolution + other); `other` has the result's shape.
   at::Tensor WithSum(const at::Tensor& x, const at::Tensor& other) const;
-  // Like WithSum(), but writes the result to the memory of `other`. REQUIRES: `other` is not used elsewhere,
-  // and is dense in channels-last.
+  // Like WithSum(), but may write the result to the memory of `other`, and does so on the CPU. REQUIRES:
+  // `other` is not used elsewhere, and is dense in channels-last.
   at::Tensor AddedTo(at::Tensor other, const at::Tensor& x) const;
 
  private:
+  // What cuDNN's fused functions have to be faster than: each is tried once, with the first map that the
+  // layer gets, and then used or not for all maps.
+  struct Fused {
+    Precision precision;
+    FusedChoice alone;
+    FusedChoice with_sum;
+  };
+
   at::Tensor Plain(const at::Tensor& x) const;
+  // The following compute activation(convolution + other) without packed weights; `other` may be undefined.
+  at::Tensor Unpacked(const at::Tensor& x, const at::Tensor& other) const;
+  at::Tensor InSteps(const at::Tensor& x, const at::Tensor& other) const;
+  at::Tensor InOneStep(const at::Tensor& x, const at::Tensor& other) const;
+  // Returns whether InOneStep() is used. Tries it in the first call.
+  bool IsFused(const at::Tensor& x, const at::Tensor& other) const;
   // The following compute with the target's type.
   at::Tensor Activated(const at::Tensor& x) const;
   at::Tensor Sum(const at::Tensor& x, const at::Tensor& other) const;
@@ -76,6 +93,8 @@ class Convolution {
   std::shared_ptr<PackedWeight> packed_;
   at::Tensor weight_;  // undefined if packed
   at::ScalarType type_;
+  std::shared_ptr<WorkspaceChoice> workspace_;  // null unless the layer is on a GPU and computes in float32
+  std::shared_ptr<Fused> fused_;  // null unless the layer is on a GPU, has a ReLU and is not in float32
   std::shared_ptr<const Int8Convolution> int8_;
   // Null unless the network is being quantized.
   std::shared_ptr<CalibratedLayer> calibrated_;

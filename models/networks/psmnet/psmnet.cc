@@ -21,6 +21,10 @@ namespace {
 
 constexpr int64_t kFeatureStride = 4;  // pictures to features
 
+// With `exact` each pair is computed at its own size. The whole bucket with the size passed on would be one
+// recording, but another answer: the pooling pyramid's windows and enlargements depend on the computed size.
+constexpr RecordingLimits kExactLimits = {.recordings = 8, .passes = 3};
+
 Convolution NormedConvolution3d(const TensorMap& tensors, const std::string& name, Activation activation) {
   return NormedConvolution(tensors, name + ".0", name + ".1", {.activation = activation});
 }
@@ -41,8 +45,10 @@ class Psmnet : public Model {
     if (options.attention && weights.absent.empty()) {
       attention_.emplace(weights.tensors, kPsmnetAttention, options.heads, options.normalization);
     }
-    pass_.emplace(weights.tensors.target, /*record=*/true,
-                  [this](const FeatureMap& pair) { return std::vector<FeatureMap>{Match(pair)}; });
+    pass_.emplace(
+        weights.tensors.target, /*record=*/true,
+        [this](const FeatureMap& pair) { return std::vector<FeatureMap>{Match(pair)}; },
+        /*make_graph=*/nullptr, options.exact ? kExactLimits : RecordingLimits());
   }
 
   const Description& description() const override { return description_; }

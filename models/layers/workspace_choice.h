@@ -1,0 +1,44 @@
+// Keeps a layer on a GPU from taking a large part of its memory as workspace: LibTorch lets cuDNN choose
+// algorithms that take any amount, which in float32 can be many times the maps.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace saccade::models {
+
+// Computes a layer's result in a certain way.
+using LayerFunction = std::function<at::Tensor()>;
+
+// Maximum bytes that a layer may allocate beside its result.
+inline constexpr int64_t kMaxWorkspaceBytes = int64_t{4} << 30;
+
+// Returns the index of the first of `ways` that allocates at most `bound` bytes beside its result, or else of
+// the one that allocates least. Calls each until then three times, because the first call of a library tries
+// several algorithms, and because other threads allocate meanwhile: the smaller figure of the other two
+// counts. A way that throws is not chosen, unless all do: then the first one is. `allocated` returns the
+// bytes that were ever allocated on the device.
+size_t WayWithin(int64_t bound, const std::vector<LayerFunction>& ways,
+                 const std::function<int64_t()>& allocated);
+
+// The ways that one layer has chosen, by the shape of its input. Thread-safe.
+class WorkspaceChoice {
+ public:
+  // Returns what `choose` returned for the shape in the first call.
+  size_t Get(at::IntArrayRef shape, const std::function<size_t()>& choose);
+
+ private:
+  // Shapes that are remembered; all are forgotten if there are more.
+  static constexpr size_t kMaxShapes = 256;
+
+  std::mutex mutex_;
+  std::map<std::vector<int64_t>, size_t> ways_;  // guarded by mutex_
+};
+
+}  // namespace saccade::models
