@@ -7,11 +7,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/catalog/catalog.h"
 #include "server/catalog/load_plan.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
+namespace {
+
+// How long loads wait for the memory of models that were unloaded and are still in use, counted from when the
+// last of these was unloaded. Many loads thus wait for a pass that hangs no longer than one does.
+constexpr absl::Duration kMaxWaitForRoom = absl::Seconds(30);
+
+}  // namespace
 
 std::string Catalog::NotLoaded() const {
   return options_.load_on_demand ? "not loaded; a request loads it" : "not loaded";
@@ -67,6 +75,49 @@ absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   }
   if (!plan.ok()) return plan.status();
   for (const std::string& other : *plan) UnloadIdle(other, "its memory is needed");
+  return absl::OkStatus();
+}
+
+bool Catalog::HasRoom(const std::string& name, int64_t bytes) const {
+  const int64_t max = options_.max_model_bytes;
+  if (max == 0 || bytes == 0 || host_.MemoryLeaving() == 0) return true;
+  const int64_t reserved = std::max(running_.reserved(), host_.MemoryAhead(name));
+  return host_.MemoryInUse() + reserved + bytes <= max;
+}
+
+absl::Time Catalog::RoomDeadline() const { return host_.LastLeft() + kMaxWaitForRoom; }
+
+absl::Status Catalog::StillHeld(int64_t bytes) const {
+  return absl::UnavailableError(
+      absl::StrCat("needs about ", bytes, " bytes of memory, but ", host_.MemoryLeaving(),
+                   " are still held by models that were unloaded and compute requests; try again later"));
+}
+
+absl::Status Catalog::AwaitRoom(const std::string& name, int64_t bytes) {
+  while (!HasRoom(name, bytes)) {
+    if (refusing()) return Closing();
+    const absl::Time give_up = RoomDeadline();
+    if (clock_->Now() >= give_up) {
+      if (!loading_.empty() || host_.MemoryAhead(name) == 0) return StillHeld(bytes);
+      // Their turn comes after this model's.
+      host_.DropAllAhead(name);
+      continue;
+    }
+    ReportChanges();
+    {
+      absl::MutexLock lock(&orders_->mutex);
+      Orders* const orders = orders_.get();
+      const auto may_go_on = [orders] {
+        orders->mutex.AssertHeld();
+        return orders->released || orders->refusing;
+      };
+      clock_->AwaitUntil(&orders_->mutex, absl::Condition(&may_go_on),
+                         std::min(give_up, host_.NextDeadline()));
+      orders_->released = false;
+    }
+    FreeUnused();
+    host_.ReportLate(clock_->Now());
+  }
   return absl::OkStatus();
 }
 
