@@ -6,11 +6,13 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/catalog/testing/demand_fixture.h"
+#include "server/ensembles/ensemble_plan.h"
 
 namespace saccade::server {
 namespace {
@@ -192,30 +194,37 @@ TEST_F(LeavingMemoryTest, APartWaitsNoLongerWhenTheDaemonEnds) {
   EXPECT_THAT(std::string(request.Await().message()), HasSubstr("shutting down"));
 }
 
-// The ensemble does not load, so that its part makes room for z, which is also to be loaded at the start.
+// The ensemble e does not load, so that its part makes room for what else is to be loaded at the start.
 class LeavingAtStartTest : public LeavingMemoryTest {
  protected:
-  // Calls `meanwhile` when the catalog's thread waits for the first time, while the part is used.
-  absl::Status StartAnd(const std::function<void()>& meanwhile) {
-    WriteWeights("part");
-    WriteWeights("z");
+  LeavingAtStartTest() {
+    for (const char* model : {"part", "z"}) WriteWeights(model);
     Write("e", kEnsemble);
+  }
+  // Calls `meanwhile` when the catalog's thread waits for the first time, while the part is used.
+  absl::Status StartAnd(const std::function<void()>& meanwhile, std::vector<std::string> models = {"e", "z"},
+                        int64_t max_bytes = kMaxBytes) {
     std::thread watcher([&] {
       EXPECT_TRUE(gate_.AwaitRest(0));
       meanwhile();
     });
-    const auto check = [this](const Ensemble& /*ensemble*/, const Catalog& catalog) {
-      if (++checks_ == 1) part_ = catalog.FindReady("part", 0).value();
+    const auto check = [this](const Ensemble& ensemble, const Catalog& catalog) -> absl::Status {
+      if (ensemble.settings.name != "e") return absl::OkStatus();
+      // Only the first time, since the test gives it back.
+      if (!std::exchange(held_, true)) part_ = catalog.FindReady("part", 0).value();
       return absl::UnavailableError("it does not fit");
     };
-    absl::Status started =
-        StartOnDemand({.load_at_start = {"e", "z"}, .max_model_bytes = kMaxBytes, .check_ensemble = check});
+    absl::Status started = StartOnDemand(
+        {.load_at_start = std::move(models), .max_model_bytes = max_bytes, .check_ensemble = check});
     watcher.join();
     return started;
   }
 
-  int checks_ = 0;
   std::shared_ptr<ServedModel> part_;
+
+ private:
+  // The catalog's thread alone uses it.
+  bool held_ = false;
 };
 
 TEST_F(LeavingAtStartTest, ALoadWaitsForMemory) {
@@ -235,6 +244,19 @@ TEST_F(LeavingAtStartTest, ALoadWaitsForThirtySecondsAndIsTriedAgain) {
   EXPECT_FALSE(Serves("z"));
   part_.reset();
   Eventually([&] { return Serves("z"); }, absl::Seconds(1));
+}
+
+// z is loaded ahead when it is not known yet that f needs memory for another model. With what z and the first
+// part hold there is none.
+TEST_F(LeavingAtStartTest, WhatIsLoadedAheadMakesRoomInTheEnd) {
+  std::string other = kEnsemble;
+  other.replace(other.find("\"part\""), 6, "\"other\"");
+  Write("f", other);
+  WriteWeights("other");
+  const absl::Status started =
+      StartAnd([&] { clock_.Advance(absl::Seconds(30)); }, {"e", "f", "z"}, 85 << 20);
+  EXPECT_THAT(std::string(started.message()), HasSubstr("it does not fit"));
+  for (const char* model : {"f", "other", "z"}) EXPECT_TRUE(Serves(model)) << model;
 }
 
 // The version that serves gives its memory back only when it has been replaced, so nothing waits for that.
