@@ -151,7 +151,9 @@ void Catalog::PlanRetry(const std::string& repository, const std::string& name, 
   Retry& retry = retries_[name];
   retry.repository = repository;
   const absl::Duration pause = retry.backoff.Next();
-  if (retry.backoff.is_spent()) {
+  // While models that were unloaded hold memory, the load may fail because of them.
+  const bool may_lack_room = options_.max_model_bytes > 0 && host_.MemoryLeaving() > 0;
+  if (retry.backoff.is_spent() && !may_lack_room) {
     table_.SetRetry(name, absl::StrCat("; given up after ", retry.backoff.failures(), " attempts"));
     Log(LogLevel::kError, "gives up loading the model",
         {{"model", name},
@@ -161,8 +163,10 @@ void Catalog::PlanRetry(const std::string& repository, const std::string& name, 
     return;
   }
   retry.at = clock_->Now() + pause;
-  table_.SetRetry(name, absl::StrCat("; attempt ", retry.backoff.failures() + 1, " of ",
-                                     Backoff::kMaxAttempts, " follows within ", absl::FormatDuration(pause)));
+  const std::string next = retry.backoff.is_spent() ? "another attempt"
+                                                    : absl::StrCat("attempt ", retry.backoff.failures() + 1,
+                                                                   " of ", Backoff::kMaxAttempts);
+  table_.SetRetry(name, absl::StrCat("; ", next, " follows within ", absl::FormatDuration(pause)));
   Log(LogLevel::kWarning, "the model will be loaded again",
       {{"model", name}, {"attempt", retry.backoff.failures() + 1}, {"after", pause}});
 }

@@ -246,6 +246,19 @@ TEST_F(LeavingAtStartTest, ALoadWaitsForThirtySecondsAndIsTriedAgain) {
   Eventually([&] { return Serves("z"); }, absl::Seconds(1));
 }
 
+TEST_F(LeavingAtStartTest, ALoadIsNotGivenUpWhileMemoryIsHeld) {
+  EXPECT_FALSE(StartAnd([&] { clock_.Advance(absl::Seconds(30)); }).ok());
+  ASSERT_TRUE(gate_.AwaitRest(1));
+  for (int i = 0; i < 2 * Backoff::kMaxAttempts; ++i) {
+    const int64_t rests = gate_.rests();
+    clock_.Advance(absl::Minutes(2));
+    ASSERT_TRUE(gate_.AwaitRest(rests));
+  }
+  EXPECT_THAT(Line("z").reason, HasSubstr("another attempt follows within 2m"));
+  part_.reset();
+  Eventually([&] { return Serves("z"); }, absl::Seconds(30));
+}
+
 // z is loaded ahead when it is not known yet that f needs memory for another model. With what z and the first
 // part hold there is none.
 TEST_F(LeavingAtStartTest, WhatIsLoadedAheadMakesRoomInTheEnd) {
