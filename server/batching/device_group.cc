@@ -46,24 +46,20 @@ DeviceGroup::~DeviceGroup() {
 }
 
 void DeviceGroup::Sweep() {
-  Dropped dropped;
-  // After the lock, and also if something throws.
-  const absl::Cleanup reject = [&] { RejectAll(std::move(dropped)); };
+  RejectedAtEnd dropped(this);
   absl::MutexLock lock(&mutex_);
-  SweepInto(&dropped);
+  SweepInto(&dropped.tasks);
 }
 
 // The analysis does not see that the cleanup unlocks.
 void DeviceGroup::TrySweep() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  Dropped dropped;
-  // After the lock, and also if something throws.
-  const absl::Cleanup reject = [&] { RejectAll(std::move(dropped)); };
+  RejectedAtEnd dropped(this);
   if (!mutex_.TryLock()) return;
   const absl::Cleanup unlock = [this] {
     mutex_.AssertHeld();
     mutex_.Unlock();
   };
-  SweepInto(&dropped);
+  SweepInto(&dropped.tasks);
 }
 
 void DeviceGroup::SweepInto(Dropped* dropped) {
@@ -163,9 +159,7 @@ void DeviceGroup::RunTimer() {
 }
 
 std::optional<absl::Time> DeviceGroup::HandOutDue() {
-  Dropped dropped;
-  // After the lock, and also if something throws.
-  const absl::Cleanup reject = [&] { RejectAll(std::move(dropped)); };
+  RejectedAtEnd dropped(this);
   absl::Time next;
   {
     absl::MutexLock lock(&mutex_);
@@ -173,7 +167,7 @@ std::optional<absl::Time> DeviceGroup::HandOutDue() {
     if (unfinished_ || clock_->Now() >= scheduler_.wake_at()) {
       // Stays true if this throws.
       unfinished_ = true;
-      HandOut(&dropped);
+      HandOut(&dropped.tasks);
       unfinished_ = false;
     }
     next = timer_at_ = scheduler_.wake_at();

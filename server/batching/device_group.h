@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -89,6 +90,17 @@ class DeviceGroup {
   void SweepInto(Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A task whose Reject() throws is destroyed; the others are rejected all the same.
   void RejectAll(Dropped dropped) const;
+  // Holds the tasks that are dropped under the lock. The destructor rejects them, also if something throws.
+  // Declare it before the lock is taken, so that the lock is free then.
+  struct RejectedAtEnd {
+    explicit RejectedAtEnd(const DeviceGroup* of) : group(of) {}
+    ~RejectedAtEnd() { group->RejectAll(std::move(tasks)); }
+    RejectedAtEnd(const RejectedAtEnd&) = delete;
+    RejectedAtEnd& operator=(const RejectedAtEnd&) = delete;
+
+    const DeviceGroup* const group;
+    Dropped tasks;
+  };
   void Tell(const char* error) const {
     if (report_ != nullptr) report_(error);
   }

@@ -5,8 +5,6 @@
 #include <exception>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
-
 namespace saccade::server {
 
 ModelHandle::ModelHandle(DeviceGroup* group, const BatcherOptions& options, const Devices& devices)
@@ -61,21 +59,18 @@ std::vector<LearnedTiming> ModelHandle::Learned() const {
 
 absl::Status ModelHandle::Submit(std::unique_ptr<BatchTask>& task,
                                  std::optional<TinyBatch<BatchTask>>* tiny) {
-  DeviceGroup::Dropped dropped;
-  // After the lock, and also if something throws.
-  const absl::Cleanup reject = [&] { group_->RejectAll(std::move(dropped)); };
+  DeviceGroup::RejectedAtEnd dropped(group_);
   absl::MutexLock lock(&group_->mutex_);
-  absl::Status taken = group_->scheduler_.Push(model_, task, group_->clock_->Now(), &dropped);
-  group_->HandOutSafely(&dropped, model_, tiny);
+  absl::Status taken = group_->scheduler_.Push(model_, task, group_->clock_->Now(), &dropped.tasks);
+  group_->HandOutSafely(&dropped.tasks, model_, tiny);
   return taken;
 }
 
 absl::Status ModelHandle::Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
-  DeviceGroup::Dropped dropped;
-  // After the lock, and also if something throws.
-  const absl::Cleanup reject = [&] { group_->RejectAll(std::move(dropped)); };
+  DeviceGroup::RejectedAtEnd dropped(group_);
   absl::MutexLock lock(&group_->mutex_);
-  absl::Status said = group_->scheduler_.Consider(model_, traits, buckets, group_->clock_->Now(), &dropped);
+  absl::Status said =
+      group_->scheduler_.Consider(model_, traits, buckets, group_->clock_->Now(), &dropped.tasks);
   group_->EndDrained();
   return said;
 }

@@ -280,6 +280,16 @@ class Catalog final : public ModelFinder {
   // which needs them. FAILED_PRECONDITION if that is not possible; nothing is unloaded then. Does not wait
   // for models that are unloaded and still in use.
   absl::Status MakeRoom(const std::string& name, int64_t bytes);
+  // Whether the model, which is expected to hold `bytes`, fits also while the models that were unloaded and
+  // that requests still use hold their memory.
+  bool HasRoom(const std::string& name, int64_t bytes) const;
+  // Waits for such memory, after MakeRoom(). The thread frees what is no longer used and answers late unloads
+  // meanwhile, and does nothing else. UNAVAILABLE (StillHeld) at RoomDeadline(), and when the daemon ends.
+  absl::Status AwaitRoom(const std::string& name, int64_t bytes);
+  // When loads cease to wait for such memory. A pass that takes minutes, or hangs, would otherwise keep all
+  // other loads waiting. REQUIRES: HasRoom() returned false.
+  absl::Time RoomDeadline() const;
+  absl::Status StillHeld(int64_t bytes) const;
   void UnloadIdle(const std::string& name, absl::string_view why);
   // Frees models that were unloaded and are no longer in use.
   void FreeUnused();
@@ -320,9 +330,8 @@ class Catalog final : public ModelFinder {
   // Unloads models for a load that may begin. It waits if there is no room yet, and gets an error as its plan
   // if it has waited for too long.
   void TakeRoom(Loading& loading, LoadStart& start);
-  // Unloads what the plan says. Returns whether there is room for `bytes` now: models that requests still use
-  // hold their memory until these have ended.
-  bool UnloadFor(const Loading& loading, const LoadPlan& plan, int64_t bytes);
+  // Unloads what the plan says.
+  void UnloadFor(const Loading& loading, const LoadPlan& plan);
   bool LoadsNothing(const Loading& loading) const;
   // Applies files that need no load, or reports that they cannot be read.
   void EndAtOnce(Loading loading);

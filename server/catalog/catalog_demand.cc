@@ -7,11 +7,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/catalog/catalog.h"
 #include "server/catalog/load_plan.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
+namespace {
+
+// How long loads wait for the memory of models that were unloaded and are still in use, counted from when the
+// last of these was unloaded. Many loads thus wait for a pass that hangs no longer than one does.
+constexpr absl::Duration kMaxWaitForRoom = absl::Seconds(30);
+
+}  // namespace
 
 std::string Catalog::NotLoaded() const {
   return options_.load_on_demand ? "not loaded; a request loads it" : "not loaded";
@@ -70,6 +78,49 @@ absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   return absl::OkStatus();
 }
 
+bool Catalog::HasRoom(const std::string& name, int64_t bytes) const {
+  const int64_t max = options_.max_model_bytes;
+  if (max == 0 || bytes == 0 || host_.MemoryLeaving() == 0) return true;
+  const int64_t reserved = std::max(running_.reserved(), host_.MemoryAhead(name));
+  return host_.MemoryInUse() + reserved + bytes <= max;
+}
+
+absl::Time Catalog::RoomDeadline() const { return host_.LastLeft() + kMaxWaitForRoom; }
+
+absl::Status Catalog::StillHeld(int64_t bytes) const {
+  return absl::UnavailableError(
+      absl::StrCat("needs about ", bytes, " bytes of memory, but ", host_.MemoryLeaving(),
+                   " are still held by models that were unloaded and compute requests; try again later"));
+}
+
+absl::Status Catalog::AwaitRoom(const std::string& name, int64_t bytes) {
+  while (!HasRoom(name, bytes)) {
+    if (refusing()) return Closing();
+    const absl::Time give_up = RoomDeadline();
+    if (clock_->Now() >= give_up) {
+      if (!loading_.empty() || host_.MemoryAhead(name) == 0) return StillHeld(bytes);
+      // Their turn comes after this model's.
+      host_.DropAllAhead(name);
+      continue;
+    }
+    ReportChanges();
+    {
+      absl::MutexLock lock(&orders_->mutex);
+      Orders* const orders = orders_.get();
+      const auto may_go_on = [orders] {
+        orders->mutex.AssertHeld();
+        return orders->released || orders->refusing;
+      };
+      clock_->AwaitUntil(&orders_->mutex, absl::Condition(&may_go_on),
+                         std::min(give_up, host_.NextDeadline()));
+      orders_->released = false;
+    }
+    FreeUnused();
+    host_.ReportLate(clock_->Now());
+  }
+  return absl::OkStatus();
+}
+
 // What the model holds counts until the requests that found it have ended.
 void Catalog::UnloadIdle(const std::string& name, absl::string_view why) {
   Log(LogLevel::kInfo, "unloading model", {{"model", name}, {"reason", std::string(why)}});
@@ -100,7 +151,9 @@ void Catalog::PlanRetry(const std::string& repository, const std::string& name, 
   Retry& retry = retries_[name];
   retry.repository = repository;
   const absl::Duration pause = retry.backoff.Next();
-  if (retry.backoff.is_spent()) {
+  // While models that were unloaded hold memory, the load may fail because of them.
+  const bool may_lack_room = options_.max_model_bytes > 0 && host_.MemoryLeaving() > 0;
+  if (retry.backoff.is_spent() && !may_lack_room) {
     table_.SetRetry(name, absl::StrCat("; given up after ", retry.backoff.failures(), " attempts"));
     Log(LogLevel::kError, "gives up loading the model",
         {{"model", name},
@@ -110,8 +163,10 @@ void Catalog::PlanRetry(const std::string& repository, const std::string& name, 
     return;
   }
   retry.at = clock_->Now() + pause;
-  table_.SetRetry(name, absl::StrCat("; attempt ", retry.backoff.failures() + 1, " of ",
-                                     Backoff::kMaxAttempts, " follows within ", absl::FormatDuration(pause)));
+  const std::string next = retry.backoff.is_spent() ? "another attempt"
+                                                    : absl::StrCat("attempt ", retry.backoff.failures() + 1,
+                                                                   " of ", Backoff::kMaxAttempts);
+  table_.SetRetry(name, absl::StrCat("; ", next, " follows within ", absl::FormatDuration(pause)));
   Log(LogLevel::kWarning, "the model will be loaded again",
       {{"model", name}, {"attempt", retry.backoff.failures() + 1}, {"after", pause}});
 }

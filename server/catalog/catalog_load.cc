@@ -61,9 +61,15 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
     return parts;
   }
   const ModelStamp stamp = files.stamp.ok() ? *files.stamp : ModelStamp();
-  const int64_t bytes = host_.ExpectedBytes(*files.entry, stamp, IsAnew(name, config_json));
-  if (absl::Status room = MakeRoom(name, bytes); !room.ok()) {
+  const bool anew = IsAnew(name, config_json);
+  const int64_t bytes = host_.ExpectedBytes(*files.entry, stamp, anew);
+  absl::Status room = MakeRoom(name, bytes);
+  if (room.ok()) room = AwaitRoom(name, bytes);
+  if (!room.ok()) {
+    if (refusing()) return room;
     ReportUnavailable(name, room);
+    // What serves goes on.
+    if (host_.IsHosted(name)) host_.NoteFailures(*files.entry, stamp, anew, room);
     return absl::Status(room.code(), absl::StrCat("model '", name, "': ", room.message()));
   }
   return Host(name, std::move(files), config_json, progress);

@@ -19,9 +19,6 @@ namespace {
 // Maximum number of steps that begin loads in one turn of the thread. Orders that end at once could otherwise
 // keep all else waiting.
 constexpr int kMaxSteps = 64;
-// How long a load waits for memory of models that were unloaded and are still in use. A pass that takes
-// minutes, or hangs, would otherwise keep all other loads waiting.
-constexpr absl::Duration kMaxWaitForRoom = absl::Seconds(30);
 
 }  // namespace
 
@@ -166,7 +163,7 @@ Catalog::LoadStart Catalog::PlanStart(Loading& loading) {
   if (alone && start.bytes == 0) return start;
   const int64_t max = options_.max_model_bytes;
   // Models that were unloaded and are still in use are freed soon, so no other is unloaded for their memory:
-  // see UnloadFor().
+  // see HasRoom().
   const int64_t held = host_.MemoryHosted();
   const bool fits = max == 0 || held + running_.reserved() + start.bytes <= max;
   std::vector<LoadedModel> others = fits ? std::vector<LoadedModel>() : LoadedModels();
@@ -183,28 +180,23 @@ void Catalog::TakeRoom(Loading& loading, LoadStart& start) {
     return;
   }
   if (start.how != LoadStart::kAlone && start.how != LoadStart::kBeside) return;
-  if (!start.plan.ok() || UnloadFor(loading, *start.plan, start.bytes)) return;
-  const absl::Time now = clock_->Now();
-  loading.give_up = std::min(loading.give_up, now + kMaxWaitForRoom);
-  if (now < loading.give_up) {
+  if (!start.plan.ok()) return;
+  UnloadFor(loading, *start.plan);
+  if (HasRoom(loading.name, start.bytes)) return;
+  loading.give_up = std::min(loading.give_up, RoomDeadline());
+  if (clock_->Now() < loading.give_up) {
     start.how = LoadStart::kWaits;
     return;
   }
   start.how = LoadStart::kBeside;
-  start.plan = absl::UnavailableError(
-      absl::StrCat("needs about ", start.bytes, " bytes of memory, but ", host_.MemoryLeaving(),
-                   " are still held by models that were unloaded and compute requests; try again later"));
+  start.plan = StillHeld(start.bytes);
 }
 
-bool Catalog::UnloadFor(const Loading& loading, const LoadPlan& plan, int64_t bytes) {
-  if (!plan.unload.empty()) {
-    const LogCallScope scope(loading.call);
-    for (const std::string& other : plan.unload) UnloadIdle(other, "its memory is needed");
-    ReportChanges();
-  }
-  const int64_t max = options_.max_model_bytes;
-  return max == 0 || bytes == 0 || host_.MemoryLeaving() == 0 ||
-         host_.MemoryInUse() + running_.reserved() + bytes <= max;
+void Catalog::UnloadFor(const Loading& loading, const LoadPlan& plan) {
+  if (plan.unload.empty()) return;
+  const LogCallScope scope(loading.call);
+  for (const std::string& other : plan.unload) UnloadIdle(other, "its memory is needed");
+  ReportChanges();
 }
 
 bool Catalog::LoadsNothing(const Loading& loading) const {

@@ -276,63 +276,6 @@ TEST_F(DemandTest, TheLeastRecentlyUsedModelsMakeRoom) {
   EXPECT_TRUE(Serves("c")) << "what does not fit anyway unloads nothing";
 }
 
-// The models of these tests hold 20 MiB, a load of one is expected to need 40, and 45 are allowed.
-class TightMemoryTest : public DemandTest {
- protected:
-  void WriteWeights(const std::string& model, const std::string& config = kIdentity) const {
-    Write(model, config);
-    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", 20 << 20);
-  }
-  // Loads "a" and has it used.
-  std::shared_ptr<ServedModel> Use() {
-    EXPECT_TRUE(StartOnDemand({.max_model_bytes = 45 << 20}).ok());
-    EXPECT_TRUE(Ask("a").ok());
-    auto used = catalog_->FindReady("a", 0);
-    EXPECT_TRUE(used.ok()) << used.status();
-    return used.ok() ? *std::move(used) : nullptr;
-  }
-};
-
-TEST_F(TightMemoryTest, AModelThatIsStillUsedHoldsItsMemory) {
-  WriteWeights("a");
-  WriteWeights("b");
-  // This model is of another kind, so that it is loaded alone.
-  WriteWeights(
-      "alone",
-      "max_batch_size: 30 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n");
-  std::shared_ptr<ServedModel> used = Use();
-  for (const char* model : {"b", "alone"}) {
-    Pending request;
-    Request(model, request);
-    AwaitTurn();
-    EXPECT_FALSE(request.ended.HasBeenNotified()) << model;
-    EXPECT_EQ(Line(model).reason, "not loaded; a request loads it");
-    used.reset();
-    EXPECT_TRUE(request.Await().ok()) << request.status;
-    EXPECT_TRUE(Serves(model));
-    auto next = catalog_->FindReady(model, 0);
-    ASSERT_TRUE(next.ok()) << next.status();
-    used = *std::move(next);
-  }
-}
-
-TEST_F(TightMemoryTest, AModelThatIsUsedForLongKeepsLoadsWaitingForThirtySeconds) {
-  WriteWeights("a");
-  WriteWeights("b");
-  Write("small");
-  const std::shared_ptr<ServedModel> used = Use();
-  Pending large;
-  Pending small;
-  const absl::Time asked = clock_.Now();
-  Request("b", large);
-  Request("small", small);
-  Eventually([&] { return large.ended.HasBeenNotified(); }, absl::Milliseconds(100));
-  EXPECT_GE(clock_.Now() - asked, absl::Seconds(30));
-  EXPECT_EQ(large.Await().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(large.status.message()), HasSubstr("are still held by models"));
-  EXPECT_TRUE(small.Await().ok()) << small.status;
-}
-
 TEST_F(DemandTest, AModelThatARequestHoldsIsNotIdle) {
   Write("a");
   ASSERT_TRUE(StartOnDemand({.idle_unload = absl::Seconds(30)}).ok());

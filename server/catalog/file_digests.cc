@@ -8,7 +8,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/sha256.h"
-#include "server/repository/checksums.h"
 
 namespace saccade::server {
 
@@ -26,29 +25,49 @@ std::string StampOfFiles(const std::vector<std::string>& paths) {
   return Sha256Hex(text);
 }
 
-std::optional<std::string> FileDigests::Of(const std::vector<std::string>& paths) {
-  const std::string stamp = StampOfFiles(paths);
-  if (stamp.empty()) return std::nullopt;
+absl::StatusOr<std::string> FileDigests::SumOf(const std::string& path) {
+  const std::string stamp = StampOfFiles({path});
+  // The error says what is wrong with the file.
+  if (stamp.empty()) return sum_(path);
+  return SumOf(path, stamp);
+}
+
+absl::StatusOr<std::string> FileDigests::SumOf(const std::string& path, const std::string& stamp) {
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = kept_.find(paths.front());
-    if (found != kept_.end() && found->second.stamp == stamp) return found->second.digest;
+    const auto found = kept_.find(path);
+    if (found != kept_.end() && found->second.stamp == stamp) return found->second.sum;
   }
+  auto sum = sum_(path);
+  if (!sum.ok()) return sum;
+  if (StampOfFiles({path}) != stamp) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " was changed while it was read; write it elsewhere, and rename it"));
+  }
+  absl::MutexLock lock(&mutex_);
+  if (kept_.size() >= kMaxKept) kept_.clear();
+  kept_[path] = {stamp, *sum};
+  return sum;
+}
+
+std::optional<std::string> FileDigests::Of(const std::vector<std::string>& paths) {
+  const std::string stamp = StampOfFiles(paths);
   const std::filesystem::path first(paths.front());
   std::string text;
   for (const std::string& path : paths) {
-    const auto sum = FileSum(path);
+    const std::string stamp_of_one = StampOfFiles({path});
+    if (stamp_of_one.empty()) return std::nullopt;
+    const auto sum = SumOf(path, stamp_of_one);
     if (!sum.ok()) return std::nullopt;
     const std::filesystem::path name =
         text.empty() ? first.extension()
                      : std::filesystem::path(path).lexically_relative(first.parent_path());
     absl::StrAppend(&text, *sum, " ", absl::CEscape(name.string()), "\n");
   }
+  // A file may have changed while a later one was read.
+  if (StampOfFiles(paths) != stamp) return std::nullopt;
   std::string digest = Sha256Hex(text);
-  if (digest.empty() || StampOfFiles(paths) != stamp) return std::nullopt;
-  absl::MutexLock lock(&mutex_);
-  if (kept_.size() >= kMaxKept) kept_.clear();
-  kept_[paths.front()] = {stamp, digest};
+  if (digest.empty()) return std::nullopt;
   return digest;
 }
 

@@ -1,13 +1,16 @@
-// Digests of what files hold. Files are read again only after they have changed.
+// Checksums of files, which are read again only after they have changed.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "server/repository/checksums.h"
 
 namespace saccade::server {
 
@@ -18,28 +21,38 @@ std::string StampOfFiles(const std::vector<std::string>& paths);
 // Thread-safe.
 class FileDigests {
  public:
-  FileDigests() = default;
+  // `sum` reads a file.
+  explicit FileDigests(FileSummer sum = FileSum) : sum_(std::move(sum)) {}
   FileDigests(const FileDigests&) = delete;
   FileDigests& operator=(const FileDigests&) = delete;
 
-  // Returns a SHA-256 over the contents of the files in the order of `paths`, the ending of the first one's
-  // name, and the names of the others relative to the first one's folder. Copies in other folders thus have
-  // the same digest. nullopt if a path is no regular file, cannot be read, or changes meanwhile. The files
-  // are read unless an earlier call has read them and their sizes, times and inodes are still the same.
-  // Blocks on the file system. REQUIRES: `paths` is not empty.
+  // The SHA-256 of the file, as FileSum() returns it. The file is read unless an earlier call has read it and
+  // its size, times and inode are still the same. FAILED_PRECONDITION also if it changes meanwhile. Blocks on
+  // the file system.
+  absl::StatusOr<std::string> SumOf(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns a SHA-256 over the sums of the files in the order of `paths`, the ending of the first one's name,
+  // and the names of the others relative to the first one's folder. Copies in other folders thus have the
+  // same digest. nullopt if a path is no regular file, cannot be read, or changes meanwhile. Reads the files
+  // as SumOf() does. REQUIRES: `paths` is not empty.
   std::optional<std::string> Of(const std::vector<std::string>& paths) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Kept {
-    // Says which files they were: a digest of their paths, sizes, times and inodes.
+    // StampOfFiles() of the file.
     std::string stamp;
-    std::string digest;
+    std::string sum;
   };
-  // More files are read again.
-  static constexpr size_t kMaxKept = 8192;
+  // More files are read again. A graph may have some hundred files.
+  static constexpr size_t kMaxKept = 32768;
 
+  // SumOf() the file, which has this stamp.
+  absl::StatusOr<std::string> SumOf(const std::string& path, const std::string& stamp)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const FileSummer sum_;
   absl::Mutex mutex_;
-  // By the first path.
+  // By path.
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
 };
 

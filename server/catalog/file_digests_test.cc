@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/repository/checksums.h"
 #include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
@@ -19,7 +20,11 @@ class FileDigestsTest : public ::testing::Test {
   }
 
   const TestRepository files_;
-  FileDigests digests_;
+  int reads_ = 0;
+  FileDigests digests_{[this](const std::string& path) {
+    ++reads_;
+    return FileSum(path);
+  }};
 };
 
 TEST_F(FileDigestsTest, CopiesHaveTheSameDigest) {
@@ -54,6 +59,43 @@ TEST_F(FileDigestsTest, FilesThatChangeAreReadAgain) {
   EXPECT_NE(after, before);
 }
 
+TEST_F(FileDigestsTest, AFileIsReadOnceForAllThatNeedIt) {
+  const std::string weights = Write("weights", "1");
+  const std::string sample = Write("sample", "2");
+  EXPECT_TRUE(digests_.Of({weights, sample}));
+  EXPECT_EQ(reads_, 2);
+  EXPECT_EQ(digests_.SumOf(weights).value(), FileSum(weights).value());
+  EXPECT_TRUE(digests_.Of({weights}));
+  EXPECT_EQ(reads_, 2);
+  Write("weights", "longer");
+  EXPECT_EQ(digests_.SumOf(weights).value(), FileSum(weights).value());
+  EXPECT_TRUE(digests_.Of({weights, sample}));
+  EXPECT_EQ(reads_, 3);
+}
+
+TEST_F(FileDigestsTest, AFileThatChangesWhileItIsReadHasNoSum) {
+  const std::string path = Write("weights", "1");
+  FileDigests digests([this](const std::string& read) {
+    auto sum = FileSum(read);
+    if (++reads_ == 1) Write("weights", "longer");
+    return sum;
+  });
+  EXPECT_EQ(digests.SumOf(path).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(digests.SumOf(path).value(), FileSum(path).value()) << "it has the same contents now";
+}
+
+// A file that was read before may change while another one is read.
+TEST_F(FileDigestsTest, FilesThatChangeWhileOneIsReadHaveNoDigest) {
+  const std::string first = Write("first", "1");
+  const std::string second = Write("second", "2");
+  FileDigests digests([&](const std::string& read) {
+    if (read == second) Write("first", "longer");
+    return FileSum(read);
+  });
+  EXPECT_TRUE(digests.SumOf(first).ok());
+  EXPECT_EQ(digests.Of({first, second}), std::nullopt);
+}
+
 TEST_F(FileDigestsTest, WhatIsNoFileHasNoDigest) {
   const std::string path = Write("model.pt", "program");
   EXPECT_EQ(digests_.Of({files_.string()}), std::nullopt);
@@ -61,6 +103,7 @@ TEST_F(FileDigestsTest, WhatIsNoFileHasNoDigest) {
   ASSERT_TRUE(digests_.Of({path}));
   std::filesystem::remove(path);
   EXPECT_EQ(digests_.Of({path}), std::nullopt);
+  EXPECT_EQ(digests_.SumOf(path).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -195,6 +195,15 @@ void ModelHost::NoteFailure(const ModelSettings& settings, int64_t version, cons
   metrics->SetReady(false);
 }
 
+void ModelHost::NoteFailures(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew,
+                             const absl::Status& why) {
+  const Model& model = hosted_.at(entry.settings.name);
+  for (const ModelVersion& version : entry.versions) {
+    if (all_anew || !IsSame(model, entry.settings, version, stamp))
+      NoteFailure(entry.settings, version.version, why, model);
+  }
+}
+
 void ModelHost::DropLeftOut(const ModelEntry& entry, Model* model) {
   const std::string& name = entry.settings.name;
   const auto is_named = [&](int64_t number) {
@@ -434,8 +443,8 @@ std::shared_ptr<ModelHost::Held> ModelHost::Hold(std::unique_ptr<ServedModel> mo
 void ModelHost::LetGo(std::shared_ptr<Held> loaded, std::shared_ptr<Dismissal> dismissal,
                       std::optional<std::string> listed_as) {
   Held* const left = loaded.get();
-  Leaving& leaving =
-      leaving_.emplace_back(Leaving{.loaded = std::move(loaded), .listed_as = std::move(listed_as)});
+  Leaving& leaving = leaving_.emplace_back(
+      Leaving{.loaded = std::move(loaded), .since = clock_->Now(), .listed_as = std::move(listed_as)});
   if (dismissal != nullptr) {
     ++dismissal->left;
     leaving.dismissals.push_back(std::move(dismissal));
@@ -485,6 +494,12 @@ int64_t ModelHost::MemoryLeaving() const {
   int64_t bytes = 0;
   for (const Leaving& leaving : leaving_) bytes += leaving.loaded->model->memory_bytes();
   return bytes;
+}
+
+absl::Time ModelHost::LastLeft() const {
+  absl::Time last = absl::InfinitePast();
+  for (const Leaving& leaving : leaving_) last = std::max(last, leaving.since);
+  return last;
 }
 
 bool ModelHost::FreeUnused() {

@@ -76,6 +76,8 @@ class ModelHost {
   int64_t ExpectedBytes(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew);
   // Whether the model is hosted, and Apply() would load no version.
   bool IsUnchanged(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew) const;
+  // Lists the versions that Apply() would load as failed for the reason `why`. REQUIRES: the model is hosted.
+  void NoteFailures(const ModelEntry& entry, const ModelStamp& stamp, bool all_anew, const absl::Status& why);
   // Starts to load the versions of `entry` on threads of their own, for an Apply() of the same files, which
   // then only waits for them; a graph or a program whose load ahead failed is loaded again by Apply(), alone.
   // Skips versions that must be measured, which is done alone, and adds what they are expected to hold to
@@ -143,6 +145,8 @@ class ModelHost {
   // Memory of versions that were dismissed or replaced and that requests still use. It is freed once these
   // have ended.
   int64_t MemoryLeaving() const;
+  // When the last of these was dismissed or replaced; InfinitePast if there are none.
+  absl::Time LastLeft() const;
 
   // Frees dismissed models that are no longer used. Returns whether there were any.
   bool FreeUnused();
@@ -194,6 +198,7 @@ class ModelHost {
   };
   struct Leaving {
     std::shared_ptr<Held> loaded;
+    absl::Time since = absl::InfinitePast();
     // Belong to those who wait until it is freed.
     std::vector<std::shared_ptr<Dismissal>> dismissals = {};
     std::optional<std::string> listed_as = std::nullopt;

@@ -67,8 +67,8 @@ class ModelKinds {
   using Save = std::function<void(const std::map<std::string, MeasuredKind>&)>;
 
   ModelKinds() = default;
-  // Begins with what was measured earlier. `save` may be null.
-  ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save);
+  // Begins with what was measured earlier. `save` may be null. `sum` reads a file.
+  ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save, FileSummer sum = FileSum);
 
   // The measurements of the kind, which count as used.
   std::optional<MeasuredKind> Find(const std::string& kind);
@@ -76,7 +76,7 @@ class ModelKinds {
   // then, forgets the kind that was not used for the longest. Blocks as `save` does.
   void Keep(const std::string& kind, MeasuredKind measured);
 
-  // Digests of the files that kinds depend on.
+  // Checksums of models' files.
   FileDigests* digests() { return &digests_; }
 
  private:

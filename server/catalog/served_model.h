@@ -294,7 +294,7 @@ class ServedModel final : public ReadyModel {
   void OpenCache();
   void WatchDrift();
   void OpenShadow();
-  // Reads the weights once more.
+  // Reads the weights once more, unless their checksum is known.
   ModelIdentity MakeIdentity() const;
   std::optional<PromotionState> Promotion() const;
   void StartInstances();

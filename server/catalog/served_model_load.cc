@@ -30,6 +30,13 @@ namespace {
 constexpr int64_t kMaxGrowth = 4;
 constexpr int64_t kSlack = 32 << 20;
 
+// Computes checksums of the model's files, each once as long as the file does not change.
+FileSummer FileSummerOf(const ServedModelOptions& options) {
+  ModelKinds* const kinds = options.deps.kinds;
+  if (kinds == nullptr) return FileSum;
+  return [kinds](const std::string& path) { return kinds->digests()->SumOf(path); };
+}
+
 // The engine of a model on the CPU, for choosing its precision.
 EngineOptions OnCpu(const ServedModelOptions& options) { return {.version = options.version}; }
 
@@ -326,7 +333,7 @@ ModelIdentity ServedModel::MakeIdentity() const {
   const std::string& path =
       precision_ ? WeightsFor(options_.version, precision_->precision) : options_.version.weights_path;
   if (path.empty()) return identity;
-  auto sum = FileSum(path);
+  auto sum = FileSummerOf(options_)(path);
   if (sum.ok()) {
     identity.weights_sha256 = *std::move(sum);
   } else {
@@ -349,6 +356,7 @@ EngineOptions ServedModel::EngineOptionsFor(int device) const {
   if (!options_.settings.gpus.empty()) options.gpu = device;
   options.instances = static_cast<int>(std::count(devices_.begin(), devices_.end(), device));
   if (precision_) options.precision = precision_->precision;
+  options.file_sum = FileSummerOf(options_);
   return options;
 }
 

@@ -25,6 +25,7 @@
 #include "server/engine/testing/calls.h"
 #include "server/logging/log.h"
 #include "server/logging/log_once.h"
+#include "server/repository/checksums.h"
 #include "server/repository/testing/test_repository.h"
 
 namespace saccade::server {
@@ -619,7 +620,11 @@ class KindOfFilesOfServedModelTest : public ServedModelTest {
   bool Tried() const { return steps_.count(LoadStep::Kind::kTrial) > 0; }
 
   const TestRepository repository_;
-  ModelKinds kinds_;
+  int reads_ = 0;
+  ModelKinds kinds_{{}, nullptr, [this](const std::string& path) {
+                      ++reads_;
+                      return FileSum(path);
+                    }};
   std::set<LoadStep::Kind> steps_;
   PrecisionChoice precision_;
   bool busy_ = false;
@@ -641,6 +646,23 @@ TEST_F(KindOfFilesOfServedModelTest, AGraphIsMeasuredOnce) {
   EXPECT_FALSE(FindKind(other)) << "only its size is the same";
   ASSERT_TRUE(Load(other).ok());
   EXPECT_TRUE(Tried());
+}
+
+// Its checksum is part of the kind, which is made before and after the load, and of the identity. An engine
+// may ask for it, too.
+TEST_F(KindOfFilesOfServedModelTest, AFileIsReadOnceForAllThatNeedItsChecksum) {
+  ServedModelOptions options = Graph("first", "graph");
+  options.load_engine = [&](const ModelSettings&, const EngineOptions& wanted) {
+    EXPECT_TRUE(wanted.file_sum(wanted.version.weights_path).ok());
+    return std::make_unique<DividedEngine>(&clock_, &busy_);
+  };
+  ASSERT_TRUE(Load(options).ok());
+  EXPECT_EQ(reads_, 1);
+  ASSERT_TRUE(Load(options).ok());
+  EXPECT_EQ(reads_, 1);
+  repository_.Write("first/1/model.onnx", "a longer graph");
+  ASSERT_TRUE(Load(options).ok());
+  EXPECT_EQ(reads_, 2);
 }
 
 TEST_F(KindOfFilesOfServedModelTest, FilesThatChangeWhileTheyAreMeasuredAreNotRemembered) {

@@ -22,6 +22,7 @@
 #include "server/engine/pass_end.h"
 #include "server/engine/predict_call.h"
 #include "server/metrics/metrics.h"
+#include "server/repository/checksums.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
@@ -86,6 +87,8 @@ struct EngineOptions {
   int instances = 1;
   // In place of the option `precision` of our own networks.
   std::optional<models::Precision> precision = std::nullopt;
+  // The checksum of a file of weights.
+  FileSummer file_sum = FileSum;
 };
 
 // The weights file with which a version of one of our own networks computes in this precision.

@@ -17,7 +17,6 @@
 #include "models/weights/quantized_file.h"
 #include "server/engine/forward.h"
 #include "server/engine/samples.h"
-#include "server/repository/checksums.h"
 
 namespace saccade::server {
 namespace {
@@ -184,7 +183,7 @@ absl::StatusOr<PrecisionChoice> Fastest(const ModelSettings& settings, const Eng
 
 bool IsClearlyFaster(double share, double other_share) { return share < kClearlyFaster * other_share; }
 
-absl::Status CheckQuantizedFrom(const ModelVersion& version) {
+absl::Status CheckQuantizedFrom(const ModelVersion& version, const FileSummer& sum_of_file) {
   if (version.int8_weights_path.empty() || version.weights_path.empty()) return absl::OkStatus();
   // The version has no other weights.
   if (version.int8_weights_path == version.weights_path) return absl::OkStatus();
@@ -195,7 +194,7 @@ absl::Status CheckQuantizedFrom(const ModelVersion& version) {
     return absl::InvalidArgumentError(models::ErrorText(error));
   }
   if (source.empty()) return absl::OkStatus();
-  const auto sum = FileSum(version.weights_path);
+  const auto sum = sum_of_file(version.weights_path);
   if (!sum.ok()) return sum.status();
   if (*sum == source) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -238,7 +237,8 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
     try {
       const models::Precision precision = models::PrecisionOf(settings.options);
       if (precision == models::Precision::kInt8) {
-        if (absl::Status fits = CheckQuantizedFrom(options.version); !fits.ok()) return fits;
+        if (absl::Status fits = CheckQuantizedFrom(options.version, options.file_sum); !fits.ok())
+          return fits;
       }
       return PrecisionChoice{.precision = precision, .reason = "set in the configuration"};
     } catch (const models::LoadError& error) {
@@ -246,7 +246,8 @@ absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, c
     }
   }
   Candidates candidates = CandidatesFor(options, native);
-  const absl::Status fits = candidates.is_quantized ? CheckQuantizedFrom(options.version) : absl::OkStatus();
+  const absl::Status fits =
+      candidates.is_quantized ? CheckQuantizedFrom(options.version, options.file_sum) : absl::OkStatus();
   if (!fits.ok()) candidates.int8 = false;
   absl::StatusOr<PrecisionChoice> choice;
   if (!candidates.bfloat16 && !candidates.int8) {

@@ -45,8 +45,9 @@ std::vector<std::string> LackedPrecisions(const ModelSettings& settings, const E
 bool IsClearlyFaster(double share, double other_share);
 
 // FAILED_PRECONDITION if the version's quantized weights say that they were made from other weights than the
-// version has. Blocks while it reads both files.
-absl::Status CheckQuantizedFrom(const ModelVersion& version);
+// version has. Blocks while it reads the head of the quantized file, and while
+// `sum_of_file` reads the other one.
+absl::Status CheckQuantizedFrom(const ModelVersion& version, const FileSummer& sum_of_file = FileSum);
 
 // Returns the option `precision`, unless it is "auto". Then compares float32 with bfloat16 and, on the CPU
 // and if the version has quantized weights, with int8, as far as the processor has instructions for them. A

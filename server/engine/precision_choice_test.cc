@@ -81,7 +81,13 @@ TEST_F(PrecisionChoiceTest, QuantizedWeightsOfOtherWeightsAreNotUsed) {
   options_.version = {.version = 1, .weights_path = weights, .int8_weights_path = int8};
   models::WriteQuantized(weights, {}, int8, {{models::kSourceDigestName, FileSum(weights).value()}});
   EXPECT_TRUE(CheckQuantizedFrom(options_.version).ok());
+  int sums = 0;
+  options_.file_sum = [&](const std::string& path) {
+    ++sums;
+    return FileSum(path);
+  };
   EXPECT_THAT(Choose({.int8 = true}).reason, HasSubstr("no folder samples"));
+  EXPECT_EQ(sums, 1) << "the checksum may be known already";
   write("4321");
   EXPECT_THAT(Choose({.int8 = true}).reason, HasSubstr("was made from other weights"));
   settings_.options["precision"] = "int8";

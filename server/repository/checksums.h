@@ -1,6 +1,7 @@
 // Checks a model's files against the file SHA256SUMS in its folder, and that file against its signature.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ namespace saccade::server {
 // The SHA-256 of a regular file, in hexadecimal digits. Blocks on the file system. Thread-safe.
 // FAILED_PRECONDITION names the file.
 absl::StatusOr<std::string> FileSum(const std::string& path);
+// FileSum(), or what returns the same without reading a file again that has not changed.
+using FileSummer = std::function<absl::StatusOr<std::string>(const std::string& path)>;
 
 struct ChecksumRules {
   // If set, the file SHA256SUMS.sig of a model, if there is one, must be the signature of SHA256SUMS by it.

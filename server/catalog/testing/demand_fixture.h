@@ -77,14 +77,19 @@ class DemandTest : public ::testing::Test {
     ModelFinder::Resume resume = request.End();
     EXPECT_TRUE(catalog_->AwaitModel(call, resume)) << model;
   }
-  // Returns once the catalog has had the occasion to begin all loads that are wanted. Orders are answered
-  // before loads begin, so the second answer follows all that the first one preceded.
+  // Returns once the catalog has begun all loads that are wanted and may begin. Its thread waits with nothing
+  // left to do then, and has done so since it answered an order that was given after all that preceded this
+  // call.
   void AwaitTurn() {
-    for (int i = 0; i < 2; ++i) {
-      Pending unloaded;
-      catalog_->Unload("nowhere", false, unloaded.End());
-      EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kNotFound);
-    }
+    Pending unloaded;
+    int64_t rests = 0;
+    catalog_->Unload("nowhere", false, [&](absl::Status status) {
+      // The catalog's thread, which calls this, is at work now.
+      rests = gate_.rests();
+      unloaded.End()(std::move(status));
+    });
+    EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kNotFound);
+    EXPECT_TRUE(gate_.AwaitRest(rests));
   }
   bool Serves(const std::string& model) const { return catalog_->FindReady(model, 0).ok(); }
   IndexEntry Line(const std::string& model) const {

@@ -1,4 +1,4 @@
-// A clock at which a test stops loads.
+// A clock at which a test stops loads, and that tells when the catalog's thread has nothing to do.
 #pragma once
 
 #include <pthread.h>
@@ -21,12 +21,14 @@ class GateClock final : public Clock {
   explicit GateClock(Clock* clock) : clock_(clock) {}
 
   absl::Time Now() override {
-    std::array<char, 16> thread = {};
-    pthread_getname_np(pthread_self(), thread.data(), thread.size());
-    if (std::string(thread.data()) == "load") Pass();
+    if (ThreadName() == "load") Pass();
     return clock_->Now() + absl::Microseconds(ticks_ ? ++looks_ : looks_.load());
   }
   bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override {
+    if (ThreadName() == "catalog" && !condition.Eval() && clock_->Now() < deadline) {
+      absl::MutexLock lock(&mutex_);
+      ++rests_;
+    }
     return clock_->AwaitUntil(mu, condition, deadline);
   }
   void Shut() {
@@ -49,7 +51,27 @@ class GateClock final : public Clock {
     return mutex_.AwaitWithTimeout(absl::Condition(&are_there), absl::Seconds(60));
   }
 
+  // How often the catalog's thread has begun to wait with nothing left to do.
+  int64_t rests() const {
+    absl::MutexLock lock(&mutex_);
+    return rests_;
+  }
+  // Whether rests() is more than `before`, now or soon.
+  bool AwaitRest(int64_t before) const {
+    absl::MutexLock lock(&mutex_);
+    const auto has_rested = [this, before] {
+      mutex_.AssertHeld();
+      return rests_ > before;
+    };
+    return mutex_.AwaitWithTimeout(absl::Condition(&has_rested), absl::Seconds(60));
+  }
+
  private:
+  static std::string ThreadName() {
+    std::array<char, 16> name = {};
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+    return name.data();
+  }
   void Pass() {
     absl::MutexLock lock(&mutex_);
     const auto is_open = [this] {
@@ -64,9 +86,10 @@ class GateClock final : public Clock {
   Clock* const clock_;
   std::atomic<bool> ticks_{false};
   std::atomic<int64_t> looks_{0};
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool shut_ ABSL_GUARDED_BY(mutex_) = false;
   int standing_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t rests_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace saccade::server

@@ -128,25 +128,36 @@ void DrawConsidered(Random& random, const Features& features, const Scenario& sc
   if (is_prepared) stream.preparation = preparation;
 }
 
+// Most scenarios have at most so many models. The others have 10, 50 or 200.
+constexpr size_t kFewModels = 3;
+
 void DrawOnDemand(Random& random, const Features& features, Nanos span, Scenario& scenario) {
-  // All are loaded again within the ten seconds between the faults and the end of healing.
-  constexpr size_t kMaxModels = 3;
+  // All are loaded again within the ten seconds between the faults and the end of healing, one after the
+  // other if need be. A load takes up to 1.5 times its mean. Loads of many models take less, so that many are
+  // loaded among the faults, too.
   constexpr Nanos kMaxLoad = 1.5 * kSecond;
+  const double share =
+      std::min(1.0, static_cast<double>(kFewModels) / static_cast<double>(scenario.models.size()));
   OnDemand drawn;
   int64_t sum = 0;
   int64_t max = 0;
   for (size_t i = 0; i < scenario.models.size(); ++i) {
     drawn.bytes.push_back(1 + random.Below(100));
-    drawn.load_time.push_back(std::min(kMaxLoad, (span * Between(random, 0.005, 0.3)).Whole()));
+    const Nanos load = std::min(kMaxLoad, (span * Between(random, 0.005, 0.3)).Whole());
+    drawn.load_time.push_back((share * load).Whole());
     sum += drawn.bytes.back();
     max = std::max(max, drawn.bytes.back());
   }
-  // Sometimes too little for the largest.
-  drawn.max_bytes = OneOf<int64_t>(random, {0, sum, max, max, sum - 1, max - 1});
+  // Sometimes too little for the largest. Of many models, only a part fits.
+  if (scenario.models.size() > kFewModels) {
+    drawn.max_bytes = OneOf<int64_t>(random, {0, sum / 2, sum / 4, sum / 10, max, max - 1});
+  } else {
+    drawn.max_bytes = OneOf<int64_t>(random, {0, sum, max, max, sum - 1, max - 1});
+  }
   drawn.load_error = OneOf(random, {0.0, 0.0, 0.2});
   drawn.idle_unload = (span * Between(random, 0.02, 0.5)).Whole();
   drawn.max_waiting = OneOf<size_t>(random, {4, 256});
-  const bool is_on_demand = random.Chance(0.25) && scenario.models.size() <= kMaxModels;
+  const bool is_on_demand = random.Chance(0.25);
   if (!is_on_demand || !features.has(Feature::kOnDemand)) return;
   scenario.on_demand = drawn;
   scenario.reloads.clear();

@@ -84,6 +84,41 @@ INSTANTIATE_TEST_SUITE_P(
                       Found{Defect::kMeasuresBesideOthers, "is loaded beside one that is measured"},
                       Found{Defect::kIgnoresLimits, "the catalog's thread computes"},
                       Found{Defect::kUnloadsTheNewest, "was used before it"}));
+
+// Seeds of 50 to 200 models that requests load, of which only a part fits into memory.
+constexpr uint64_t kSeedsOfManyModels[] = {259, 522, 1262, 2722};
+
+TEST(SeedsTest, ManyModelsAreLoadedOnDemand) {
+  for (const uint64_t seed : kSeedsOfManyModels) {
+    const Scenario scenario = DrawScenario(seed, {});
+    ASSERT_GE(scenario.models.size(), 50) << seed;
+    ASSERT_TRUE(scenario.on_demand) << seed;
+    const SeedResult result = RunSeed(seed);
+    EXPECT_THAT(result.violations, IsEmpty()) << "./dev simulate --seed " << seed;
+    // All are loaded once when the faults are over.
+    EXPECT_GT(result.loads, scenario.models.size() + 20) << seed;
+  }
+}
+
+class DefectsOfManyModelsTest : public ::testing::TestWithParam<Found> {};
+
+TEST_P(DefectsOfManyModelsTest, IsFound) {
+  for (const uint64_t seed : kSeedsOfManyModels) {
+    for (const std::string& violation : RunSeed(seed, {}, GetParam().defect).violations) {
+      if (violation.find(GetParam().violation) != std::string::npos) return;
+    }
+  }
+  FAIL() << "no seed found it";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DefectsOfManyModelsTest,
+    ::testing::Values(Found{Defect::kResumesTooEarly, "continues, and its model is not loaded"},
+                      Found{Defect::kUnloadsTooEarly, "is not idle, and was unloaded"},
+                      Found{Defect::kIgnoresMemory, "the models and the loads that run hold"},
+                      Found{Defect::kForgetsRunningLoads, "the models and the loads that run hold"},
+                      Found{Defect::kMeasuresBesideOthers, "is loaded beside one that is measured"},
+                      Found{Defect::kUnloadsTheNewest, "was used before it"}));
 #endif
 
 // A seed among many in which retries started that could not end in time: their passes had failed while the
