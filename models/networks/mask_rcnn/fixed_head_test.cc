@@ -223,11 +223,11 @@ TEST_F(FixedBoxesTest, TellsWhetherThereMayBeMoreDetections) {
   constexpr int64_t kRegions = 2000;
   FixedRegions regions = RandomRegions(kRegions);
   regions.boxes.narrow(0, 0, kRegions - 10).copy_(at::tensor({3.0F, 4.0F, 30.0F, 40.0F}));
-  // The best 4096 of 6000 boxes are the first region's 4096 / 3 times, one place for each class.
+  // The best 4096 of 5970 equal boxes are looked at; one is left for each of three classes.
   const BoxNumbers equal{at::full({kRegions, 4}, 0.25), at::zeros({kRegions, 16})};
   EXPECT_FALSE(ExpectDetected(equal, regions, Narrow({{"detections", "4"}})));
   EXPECT_TRUE(ExpectDetected(equal, regions, Narrow({{"detections", "3"}}))) << "as many as asked for";
-  EXPECT_TRUE(ExpectDetected(equal, regions, Narrow({{"detections", "600"}}))) << "all are looked at";
+  EXPECT_TRUE(ExpectDetected(equal, regions, Narrow({{"detections", "800"}}))) << "all are looked at";
   // Few are above the threshold.
   const BoxNumbers various = RandomNumbers(kRegions, 4);
   EXPECT_TRUE(ExpectDetected(various, regions, Narrow({{"detections", "10"}, {"score_threshold", "0.9"}})));
@@ -312,7 +312,7 @@ TEST_F(FixedHeadTest, FindsWhatTheHostFinds) {
 
 TEST_F(FixedHeadTest, AnAnswerDoesNotDependOnItsBatch) {
   for (const char* exact : {"false", "true"}) {
-    const Heads heads({{"exact", exact}});
+    const Heads heads(Options{{"exact", exact}});
     const auto levels = RandomMaps(sizes_, heads.table.channels);
     const auto numbers = RandomMaps(sizes_, kProposalOutputs, 0.3);
     const at::Tensor together = (*heads.fixed)(levels, numbers, Pictures(sizes_));
@@ -333,7 +333,7 @@ TEST_F(FixedHeadTest, AnAnswerDoesNotDependOnItsBatch) {
 }
 
 TEST_F(FixedHeadTest, NumbersThatAreNotFiniteAreTold) {
-  const Heads heads({});
+  const Heads heads(Options{});
   const auto levels = RandomMaps(sizes_, heads.table.channels);
   const auto numbers = RandomMaps(sizes_, kProposalOutputs, 0.3);
   for (const FeatureMap& level : levels) level.values[2].fill_(kNaN);
@@ -400,7 +400,7 @@ std::set<std::string> UnfitForRecording(const std::function<void()>& work) {
 TEST_F(FixedHeadTest, APassCanBeRecorded) {
   const c10::InferenceMode inference;
   for (const char* exact : {"false", "true"}) {
-    const Heads heads({{"exact", exact}});
+    const Heads heads(Options{{"exact", exact}});
     auto levels = RandomMaps(sizes_, heads.table.channels);
     auto numbers = RandomMaps(sizes_, kProposalOutputs, 0.3);
     FeatureMap pictures = Pictures(sizes_);
@@ -420,26 +420,6 @@ TEST_F(FixedHeadTest, TheObserverSeesWhatCannotBeRecorded) {
   EXPECT_THAT(UnfitForRecording([&] { x.masked_select(x.gt(0)); }), Contains("aten::masked_select"));
   EXPECT_THAT(UnfitForRecording([&] { x.index({x.gt(0)}); }), Contains("aten::index"));
   EXPECT_THAT(UnfitForRecording([&] { at::where(x.gt(0), x, 1.0); }), Contains("aten::where.ScalarOther"));
-}
-
-// Tensors of this device have no values, and operators refuse to mix them with the CPU's: nothing is read,
-// and nothing stays on the host.
-TEST_F(FixedHeadTest, BoxesAreChosenWithoutValues) {
-  const BoxConstants constants = MakeBoxConstants(4, at::kMeta);
-  for (const char* exact : {"false", "true"}) {
-    const MaskRcnnOptions options = Narrow({{"exact", exact}});
-    auto numbers = RandomMaps(sizes_, kProposalOutputs);
-    for (FeatureMap& level : numbers)
-      level = {level.values.to(at::kMeta), level.extents.With(level.extents.AsValid().to(at::kMeta))};
-    const at::Tensor bounds = BoundsOf(Extents(sizes_).AsValid().to(at::kMeta));
-    const FixedCandidates candidates = GatherCandidates(numbers, kBucket, options, constants);
-    const FixedRegions regions = ProposeFixed(candidates.Of(0), bounds[0], options, constants);
-    EXPECT_EQ(regions.boxes.sizes(), at::IntArrayRef({150, 4}));
-    const BoxNumbers scores{at::rand({150, 4}).to(at::kMeta), at::rand({150, 16}).to(at::kMeta)};
-    const FixedFound found = DetectFixed(scores, regions, bounds[0], options, constants);
-    EXPECT_EQ(found.boxes.sizes(), at::IntArrayRef({30, 4}));
-    EXPECT_TRUE(found.complete.is_meta() && found.valid.is_meta());
-  }
 }
 
 }  // namespace
