@@ -34,7 +34,7 @@ namespace {
 // Two pictures of noise, the one larger than the other, and the same in a second batch of the same shape with
 // their sizes exchanged: a replay has to look at them.
 std::vector<Batch> TrialBatches(const Buckets& buckets) {
-  constexpr int64_t kSide = 128;
+  constexpr int64_t kSide = 64;
   Size bucket;
   if (buckets.sizes.empty()) {
     bucket.height = bucket.width = (kSide + buckets.stride - 1) / buckets.stride * buckets.stride;
