@@ -289,7 +289,7 @@ std::vector<FeatureMap> Part(const std::vector<FeatureMap>& maps, int64_t pictur
 TEST_F(FixedHeadTest, FindsWhatTheHostFinds) {
   for (const Options& more :
        {Options{}, Options{{"exact", "true"}}, Options{{"detections", "3"}},
-        Options{{"score_threshold", "1"}}, Options{{"proposals", "1000"}, {"detections", "200"}}}) {
+        Options{{"score_threshold", "1"}}, Options{{"proposals", "400"}, {"detections", "100"}}}) {
     const Heads heads(more);
     const auto levels = RandomMaps(sizes_, heads.table.channels);
     const auto numbers = RandomMaps(sizes_, kProposalOutputs, 0.3);
