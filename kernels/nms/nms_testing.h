@@ -20,11 +20,12 @@ struct NmsTestConfig {
   int64_t max_output = -1;
   bool grid = false;  // corners and scores on a grid: overlaps at the threshold, and equal scores
   double threshold = 0.5;
+  int64_t padding = 0;  // number of last boxes that are empty, have the least score and a label of their own
 };
 
 inline std::ostream& operator<<(std::ostream& out, const NmsTestConfig& c) {
   return out << c.count << " boxes, classes=" << c.classes << " max_output=" << c.max_output
-             << " grid=" << c.grid << " threshold=" << c.threshold;
+             << " grid=" << c.grid << " threshold=" << c.threshold << " padding=" << c.padding;
 }
 
 // Tiles, vectors and blocks with and without tails; few and many classes; results that max_output cuts off.
@@ -42,7 +43,9 @@ inline std::vector<NmsTestConfig> NmsTestConfigs() {
           {.count = 257, .classes = 4, .max_output = 3, .threshold = 0.7},
           {.count = 100, .max_output = 0},
           {.count = 100, .threshold = -0.5},
-          {.count = 100, .threshold = 0}};
+          {.count = 100, .threshold = 0},
+          {.count = 300, .classes = 3, .max_output = 200, .threshold = 0.3, .padding = 150},
+          {.count = 70, .classes = 2, .max_output = 20, .padding = 70}};
 }
 
 template <typename A>
@@ -57,6 +60,11 @@ class NmsTestCase {
       boxes_.insert(boxes_.end(), {x, y, x + width, y + height});
       scores_.push_back(config.grid ? std::round(uniform(random) * 8) / 8 : uniform(random) - A(0.5));
       labels_.push_back(static_cast<int64_t>(uniform(random) * static_cast<A>(config.classes)) - 1);
+    }
+    for (int64_t i = config.count - config.padding; i < config.count; ++i) {
+      std::fill_n(boxes_.begin() + 4 * i, 4, A(0));
+      scores_[i] = -1;
+      labels_[i] = -2;
     }
     out_.assign(config.max_output < 0 ? config.count : std::min(config.count, config.max_output), -7);
   }

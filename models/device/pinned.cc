@@ -42,7 +42,7 @@ at::Tensor InPinned(const at::Tensor& x) {
 }
 
 at::Tensor SmallSent(const at::Tensor& x, const at::Device& device) {
-  if (device.is_cpu()) return x;
+  if (device.is_cpu() || x.device() == device) return x;
   const at::Tensor copy = InPinned(x);
   return copy.to(device, copy.scalar_type(), /*non_blocking=*/IsPinned(copy));
 }

@@ -13,7 +13,7 @@ at::Tensor EmptyPinned(at::IntArrayRef shape, at::ScalarType type);
 at::Tensor InPinned(const at::Tensor& x);
 
 // Copies a small tensor, such as sizes or regions, from the CPU to `device`. Does not wait for the copy if
-// there is page-locked memory for it. Returns `x` itself if the device is the CPU.
+// there is page-locked memory for it. Returns `x` itself if it is there already, as in a recorded pass.
 at::Tensor SmallSent(const at::Tensor& x, const at::Device& device);
 
 // True if the tensor is in page-locked memory of EmptyPinned(). LibTorch does not reuse it before copies to

@@ -48,6 +48,9 @@ TEST(PinnedTest, SmallTensorsAreCopiedThere) {
   EXPECT_TRUE(IsPinned(copy));
   EXPECT_TRUE(copy.equal(sizes));
   EXPECT_TRUE(SmallSent(sizes, at::kCPU).is_same(sizes));
+  // A copy to the CPU would end the recording of a pass.
+  const at::Tensor there = at::empty({2, 2}, at::TensorOptions(at::kMeta));
+  EXPECT_TRUE(SmallSent(there, at::kMeta).is_same(there));
   EXPECT_EQ(allocator.allocated, 1);
 }
 

@@ -20,7 +20,7 @@ at::ScalarType TypeOf(const Target& target);
 void RefuseQuantized(const at::Tensor& weight);
 
 // A contiguous float32 copy on the target's device: for small weights that operators take at full precision
-// whatever the maps' type. A copy, because the file's weights are only mapped and must not be kept. Refuses
+// whatever the maps' type. A copy, because the file's weights are given back after a load. Refuses
 // quantized ones.
 at::Tensor Owned(const at::Tensor& weight, const Target& target);
 

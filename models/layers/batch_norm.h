@@ -26,7 +26,7 @@ Affine IdentityAffine(int64_t channels);
 Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix, double epsilon = kBatchNormEpsilon);
 
 // Returns a convolution's weight, [outputs, ...], with each output scaled: in double precision and rounded to
-// float32, in memory of its own, as the file's weights are only mapped.
+// float32, in memory of its own, as the file's weights are given back after a load.
 at::Tensor ScaledWeight(const at::Tensor& weight, const at::Tensor& scale);
 
 }  // namespace saccade::models

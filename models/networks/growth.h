@@ -7,10 +7,11 @@
 namespace saccade::models {
 
 // Returns the factor by which a side grows: e to the power of `offset`, but at most 62.5, as in torchvision.
-// Larger growth is an artefact and would overflow.
-inline float Growth(float offset) {
+// Larger growth is an artefact and would overflow. MaxGrowthOffset() is the offset of 62.5.
+inline float MaxGrowthOffset() {
   static const auto kMaxOffset = static_cast<float>(std::log(1000.0 / 16));
-  return std::exp(std::min(offset, kMaxOffset));
+  return kMaxOffset;
 }
+inline float Growth(float offset) { return std::exp(std::min(offset, MaxGrowthOffset())); }
 
 }  // namespace saccade::models

@@ -12,7 +12,6 @@ namespace {
 
 constexpr auto kHeadPrefix = "roi_heads.box_head.";
 constexpr auto kPredictorPrefix = "roi_heads.box_predictor.";
-constexpr float kMinDetectionSide = 1e-2F;
 
 const at::Tensor& Weight(const TensorMap& tensors, const std::string& name) {
   return tensors.at(name + ".weight");
@@ -47,11 +46,20 @@ BoxHead::BoxHead(const MaskRcnnTable& table, const TensorMap& tensors)
               Bias(tensors, std::string(kHeadPrefix) + "fc7"), Activation::kRelu, tensors.target),
       numbers_(MakeNumbers(tensors)) {}
 
-BoxNumbers BoxHead::operator()(const at::Tensor& regions) const {
+BoxNumbers BoxHead::operator()(const at::Tensor& regions) const { return Split(Fetched(Outputs(regions))); }
+
+BoxNumbers BoxHead::OnDevice(const at::Tensor& regions) const {
+  return Split(Outputs(regions).to(at::kFloat));
+}
+
+at::Tensor BoxHead::Outputs(const at::Tensor& regions) const {
   const at::Tensor rows = regions.permute({0, 2, 3, 1}).reshape({regions.size(0), -1});
-  const at::Tensor numbers = Fetched(numbers_(second_(first_(rows))));
-  return {at::softmax(numbers.narrow(1, 0, classes_).contiguous(), 1),
-          numbers.narrow(1, classes_, 4 * classes_).contiguous()};
+  return numbers_(second_(first_(rows)));
+}
+
+BoxNumbers BoxHead::Split(const at::Tensor& outputs) const {
+  return {at::softmax(outputs.narrow(1, 0, classes_).contiguous(), 1),
+          outputs.narrow(1, classes_, 4 * classes_).contiguous()};
 }
 
 Found Detect(const BoxNumbers& numbers, const at::Tensor& proposals, Size picture,

@@ -12,6 +12,8 @@
 
 namespace saccade::models {
 
+inline constexpr float kMinDetectionSide = 1e-2F;
+
 struct BoxNumbers {
   at::Tensor scores;  // float32 [K, classes], after the softmax, contiguous
   at::Tensor deltas;  // float32 [K, 4 * classes]: box deltas of each class
@@ -22,10 +24,17 @@ class BoxHead {
  public:
   BoxHead(const MaskRcnnTable& table, const TensorMap& tensors);
 
-  // `regions` is [K, C, kBoxSide, kBoxSide], channels-last, K >= 1.
+  // `regions` is [K, C, kBoxSide, kBoxSide], channels-last, K >= 1. Returns tensors on the CPU.
   BoxNumbers operator()(const at::Tensor& regions) const;
+  // The same, on the regions' device and without waiting for it.
+  BoxNumbers OnDevice(const at::Tensor& regions) const;
 
  private:
+  // [K, 5 * classes], of the target's type.
+  at::Tensor Outputs(const at::Tensor& regions) const;
+  // `outputs` is float32.
+  BoxNumbers Split(const at::Tensor& outputs) const;
+
   int64_t classes_;
   Linear first_;
   Linear second_;

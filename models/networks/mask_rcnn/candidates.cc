@@ -1,7 +1,6 @@
 #include "models/networks/mask_rcnn/candidates.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -9,13 +8,13 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/topk.h>
-#include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "models/device/fetching.h"
 #include "models/device/transfer.h"
+#include "models/networks/mask_rcnn/largest.h"
 #include "models/tasks/finite.h"
 
 namespace saccade::models {
@@ -67,51 +66,12 @@ std::vector<PictureCandidates> AllOnHost(const std::vector<FeatureMap>& levels, 
   return pictures;
 }
 
-// Integers in the order of the logits [B, N], all different: of equal logits the first has the largest.
-at::Tensor Keys(const at::Tensor& logits) {
-  // -0.0 equals 0.0 and has other bits; the sum is 0.0 of both.
-  const at::Tensor bits = logits.add(0.0).view(at::kInt);
-  // A negative number's bits are in the opposite order.
-  const at::Tensor ordered = at::where(bits.lt(0), bits.bitwise_xor(0x7FFFFFFF), bits);
-  const int64_t count = logits.size(1);
-  const at::Tensor later = at::arange(count - 1, -1, -1, ordered.options().dtype(at::kLong));
-  return ordered.to(at::kLong).mul(int64_t{1} << 32).add(later);
-}
-
-// The candidates of one level, on the maps' device.
-struct ChosenOnDevice {
-  at::Tensor numbers;  // float32 [B, K, 5]: the logit and the deltas
-  at::Tensor anchors;  // int64 [B, K]
-  at::Tensor finite;   // bool [B]
-};
-
-ChosenOnDevice ChooseOnDevice(const FeatureMap& level, int64_t max_count, bool exact) {
-  const at::Tensor numbers = ByPosition(level.values.to(at::kFloat));
-  const int64_t batch = numbers.size(0);
-  at::Tensor logits = numbers.narrow(3, 0, kAspectRatios);
-  int64_t count = logits.numel() / batch;
-  if (exact) {
-    // Infinite logits are chosen last, and dropped by the host.
-    at::Tensor map = logits.permute({0, 3, 1, 2}).clone();
-    level.extents.FillBeyond(map, -std::numeric_limits<float>::infinity());
-    logits = map.permute({0, 2, 3, 1});
-  }
-  logits = logits.reshape({batch, count});
-  count = std::min(max_count, count);
-  const at::Tensor anchors = std::get<1>(at::topk(Keys(logits), count, 1));
-  const at::Tensor deltas = numbers.narrow(3, kAspectRatios, kProposalOutputs - kAspectRatios)
-                                .reshape({batch, -1, 4})
-                                .gather(1, anchors.unsqueeze(2).expand({batch, count, 4}));
-  return {at::cat({logits.gather(1, anchors).unsqueeze(2), deltas}, 2), anchors,
-          at::isfinite(numbers).flatten(1).all(1)};
-}
-
 std::vector<PictureCandidates> AllOnDevice(const std::vector<FeatureMap>& levels, int64_t max_count,
                                            bool exact) {
   std::vector<at::Tensor> numbers, anchors, finite;
   std::vector<int64_t> counts;
   for (const FeatureMap& level : levels) {
-    const ChosenOnDevice chosen = ChooseOnDevice(level, max_count, exact);
+    const LevelCandidates chosen = ChooseOnDevice(level, max_count, exact);
     numbers.push_back(chosen.numbers);
     anchors.push_back(chosen.anchors);
     finite.push_back(chosen.finite);
@@ -146,6 +106,27 @@ std::vector<PictureCandidates> AllOnDevice(const std::vector<FeatureMap>& levels
 }
 
 }  // namespace
+
+LevelCandidates ChooseOnDevice(const FeatureMap& level, int64_t max_count, bool exact) {
+  const at::Tensor numbers = ByPosition(level.values.to(at::kFloat));
+  const int64_t batch = numbers.size(0);
+  at::Tensor logits = numbers.narrow(3, 0, kAspectRatios);
+  int64_t count = logits.numel() / batch;
+  if (exact) {
+    // Infinite logits are chosen last, and dropped later.
+    at::Tensor map = logits.permute({0, 3, 1, 2}).clone();
+    level.extents.FillBeyond(map, -std::numeric_limits<float>::infinity());
+    logits = map.permute({0, 2, 3, 1});
+  }
+  logits = logits.reshape({batch, count});
+  count = std::min(max_count, count);
+  const at::Tensor anchors = FirstOfLargest(logits, count);
+  const at::Tensor deltas = numbers.narrow(3, kAspectRatios, kProposalOutputs - kAspectRatios)
+                                .reshape({batch, -1, 4})
+                                .gather(1, anchors.unsqueeze(2).expand({batch, count, 4}));
+  return {at::cat({logits.gather(1, anchors).unsqueeze(2), deltas}, 2), anchors,
+          at::isfinite(numbers).flatten(1).all(1)};
+}
 
 std::vector<PictureCandidates> ChooseCandidates(const std::vector<FeatureMap>& levels, int64_t max_count,
                                                 bool exact, bool on_device) {

@@ -29,6 +29,17 @@ struct PictureCandidates {
   std::vector<Candidates> levels;
 };
 
+// The candidates of a batch on one level, on the maps' device. Their number does not depend on the numbers.
+struct LevelCandidates {
+  at::Tensor numbers;  // float32 [B, K, 5]: the logit and the deltas
+  at::Tensor anchors;  // int64 [B, K]: as above
+  at::Tensor finite;   // bool [B]: whether all of the head's outputs are
+};
+
+// Chooses them without waiting for the device; of equal logits the first anchors come first. With `exact`,
+// the logit of positions beyond a map's extent is minus infinity, so that they come last.
+LevelCandidates ChooseOnDevice(const FeatureMap& level, int64_t max_count, bool exact);
+
 // Chooses up to `max_count` candidates for each picture and level, from the proposal head's output [B,
 // kProposalOutputs, H, W] of each level. Their tensors are on the CPU. `exact`: only positions within the
 // maps' extents count. `on_device`: chooses them where the maps are; of equal logits the first anchors come

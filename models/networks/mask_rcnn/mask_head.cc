@@ -23,6 +23,8 @@ constexpr int64_t kUpscaledMaskSide = kMaskUpscaling * kMaskSide;
 
 // Regions computed at once: intermediate maps stay in the cache, and few shapes need packed weights.
 constexpr int64_t kRegionsAtOnce = 16;
+// The same for OnDevice(): limits the intermediate maps, to some 100 MB in float32, and is enough for a GPU.
+constexpr int64_t kRegionsAtOnceOnGpu = 128;
 
 // A transposed convolution whose stride equals its kernel computes each position's block separately. It is
 // therefore a 1x1 convolution to four times the channels. The weight is [inputs, outputs, 2, 2]; outputs are
@@ -54,16 +56,14 @@ float Dot(const float* a, const float* b, int64_t count) {
   return sum;
 }
 
-// Like MaskHead::Draw(), with ATen's operators.
+// Like MaskHead::Draw(), with ATen's operators; `labels` is int64 [K] on the device of `blocks`.
 at::Tensor DrawOnGpu(const at::Tensor& blocks, const at::Tensor& weights, const at::Tensor& biases,
-                     const int64_t* labels) {
+                     const at::Tensor& labels) {
   const int64_t count = blocks.size(0);
-  const at::Tensor label = SmallSent(
-      at::tensor(at::ArrayRef<int64_t>(labels, static_cast<size_t>(count)), at::kLong), blocks.device());
-  const at::Tensor weight = weights.index_select(0, label).to(blocks.scalar_type());
+  const at::Tensor weight = weights.index_select(0, labels).to(blocks.scalar_type());
   const at::Tensor positions = blocks.view({count, -1, weights.size(1)});
   return at::bmm(positions, weight.unsqueeze(2))
-      .add(biases.index_select(0, label).view({count, 1, 1}))
+      .add(biases.index_select(0, labels).view({count, 1, 1}))
       .view({count, kMaskSide, kMaskSide, kMaskUpscaling, kMaskUpscaling})
       .permute({0, 1, 3, 2, 4})
       .reshape({count, kUpscaledMaskSide, kUpscaledMaskSide});
@@ -91,12 +91,28 @@ at::Tensor MaskHead::operator()(const at::Tensor& regions, const std::vector<int
   return Fetched(at::cat(masks));
 }
 
+at::Tensor MaskHead::OnDevice(const at::Tensor& regions, const at::Tensor& labels) const {
+  std::vector<at::Tensor> masks;
+  for (int64_t first = 0; first < regions.size(0); first += kRegionsAtOnceOnGpu) {
+    const int64_t count = std::min(kRegionsAtOnceOnGpu, regions.size(0) - first);
+    masks.push_back(DrawOnGpu(Blocks(regions.narrow(0, first, count)), logits_weight_, logits_bias_,
+                              labels.narrow(0, first, count)));
+  }
+  return at::cat(masks).to(at::kFloat);
+}
+
 at::Tensor MaskHead::Some(const at::Tensor& regions, const int64_t* labels) const {
+  const at::Tensor blocks = Blocks(regions);
+  if (here_) return Draw(blocks.to(at::kFloat), labels);
+  const at::Tensor label =
+      at::tensor(at::ArrayRef<int64_t>(labels, static_cast<size_t>(regions.size(0))), at::kLong);
+  return DrawOnGpu(blocks, logits_weight_, logits_bias_, SmallSent(label, blocks.device()));
+}
+
+at::Tensor MaskHead::Blocks(const at::Tensor& regions) const {
   at::Tensor x = regions;
   for (const Convolution& layer : layers_) x = layer(x);
-  const at::Tensor blocks = upscale_(x).permute({0, 2, 3, 1}).contiguous();  // [K, 14, 14, 2 * 2 * C]
-  return here_ ? Draw(blocks.to(at::kFloat), labels)
-               : DrawOnGpu(blocks, logits_weight_, logits_bias_, labels);
+  return upscale_(x).permute({0, 2, 3, 1}).contiguous();
 }
 
 at::Tensor MaskHead::Draw(const at::Tensor& blocks, const int64_t* labels) const {

@@ -1,16 +1,25 @@
 #include "models/networks/mask_rcnn/mask_rcnn.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <exception>
+#include <optional>
 #include <utility>
 
+#include "models/api/error_text.h"
 #include "models/api/text.h"
 #include "models/device/recorded.h"
+#include "models/device/transfer.h"
+#include "models/networks/mask_rcnn/agreement.h"
 #include "models/networks/mask_rcnn/box_head.h"
 #include "models/networks/mask_rcnn/candidates.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
 #include "models/networks/mask_rcnn/describe.h"
+#include "models/networks/mask_rcnn/fixed_head.h"
 #include "models/networks/mask_rcnn/mask_head.h"
 #include "models/networks/mask_rcnn/proposals.h"
 #include "models/networks/mask_rcnn/pyramid.h"
@@ -22,33 +31,108 @@
 namespace saccade::models {
 namespace {
 
+// Two pictures of noise, the one larger than the other, and the same in a second batch of the same shape with
+// their sizes exchanged: a replay has to look at them.
+std::vector<Batch> TrialBatches(const Buckets& buckets) {
+  constexpr int64_t kSide = 64;
+  Size bucket;
+  if (buckets.sizes.empty()) {
+    bucket.height = bucket.width = (kSide + buckets.stride - 1) / buckets.stride * buckets.stride;
+  } else {
+    bucket = *std::min_element(buckets.sizes.begin(), buckets.sizes.end(),
+                               [](Size a, Size b) { return a.height * a.width < b.height * b.width; });
+  }
+  const Size part{bucket.height - bucket.height / 3, bucket.width - bucket.width / 4};
+  const auto of = [bucket](Size scaled) { return Placement{scaled, scaled, bucket}; };
+  std::vector<Batch> batches;
+  // Not the process's generator, from which loading a model takes nothing.
+  at::Generator random = at::detail::createCPUGenerator(/*seed_val=*/1);
+  for (const auto& [first, second] : {std::pair(bucket, part), std::pair(part, bucket)}) {
+    const Extents extents(std::vector<Size>{first, second});
+    at::Tensor pixels = at::randn({2, 3, bucket.height, bucket.width}, random, at::kFloat);
+    extents.ZeroBeyond(pixels);
+    batches.push_back({pixels, {of(first), of(second)}});
+  }
+  return batches;
+}
+
 // The convolutions up to the RPN run over the whole batch. The rest runs picture by picture, because its
-// exact results would depend on the number of regions in the other pictures.
+// exact results would depend on the number of regions in the other pictures. There are two ways to do it:
+//   by the host  The host chooses the boxes, in vectors of as many as there are. The CPU's way.
+//   whole        A pass has fixed shapes, is recorded from the pixels to the masks, and never waits for the
+//                host (FixedHead). The GPU's way, if a trial at load gives what the host finds.
 class MaskRcnn : public Model {
  public:
   MaskRcnn(Description description, const MaskRcnnTable& table, TensorMap tensors)
       : description_(std::move(description)),
         options_(table.options),
+        target_(tensors.target),
         on_device_(tensors.target.on_gpu() || tensors.target.replay_on_cpu),
         box_head_(table, Taken(tensors, "roi_heads.box_")),
         pyramid_(table, Taken(tensors, "backbone.")),
         proposal_head_(Taken(tensors, "rpn.")),
         mask_head_(Taken(tensors, "roi_heads.mask_")),
-        maps_(tensors.target, /*record=*/true,
-              [this](const FeatureMap& pictures) { return Maps(pictures); }) {}
+        maps_(tensors.target, /*record=*/true, [this](const FeatureMap& pictures) { return Maps(pictures); }),
+        fixed_head_(table, box_head_, mask_head_, tensors.target) {
+    if (!on_device_ || !FixedHead::Fits(table)) return;
+    rows_.emplace(target_, /*record=*/true, [this](const FeatureMap& pictures) { return Rows(pictures); });
+    if (!AgreesWithHost()) rows_.reset();
+  }
 
   const Description& description() const override { return description_; }
 
   std::vector<TaskResult> Run(const Batch& batch) const override {
     const c10::InferenceMode inference;
     CheckBatch(description_, batch);
-    std::vector<FeatureMap> levels = maps_(batch.pixels, Extents::Of(batch.placements));
-    const std::vector<FeatureMap> numbers(levels.begin() + static_cast<int64_t>(levels.size() / 2),
-                                          levels.end());
-    levels.resize(numbers.size());
+    return rows_ ? RunWhole(batch) : FinishByHost(maps_(batch.pixels, Extents::Of(batch.placements)), batch);
+  }
+
+ private:
+  // One row of FixedHead for each picture.
+  std::vector<FeatureMap> Rows(const FeatureMap& pictures) const {
+    const auto [levels, numbers] = Halves(Maps(pictures));
+    return {{fixed_head_(levels, numbers, pictures), pictures.extents}};
+  }
+
+  // REQUIRES: rows_ is not empty.
+  std::vector<TaskResult> RunWhole(const Batch& batch) const {
+    const at::Tensor on_device = (*rows_)(batch.pixels, Extents::Of(batch.placements)).front().values;
+    // Looked at while a GPU computes the rows.
+    const std::vector<bool> finite_inputs = FiniteInputs(batch);
+    const at::Tensor rows = Fetched(on_device).contiguous();
+    std::vector<TaskResult> results;
+    for (size_t i = 0; i < finite_inputs.size(); ++i) {
+      if (!finite_inputs[i]) {
+        results.push_back(NotFiniteInput());
+        continue;
+      }
+      const FixedAnswer answer = ReadFixed(rows[static_cast<int64_t>(i)]);
+      results.push_back(NeedsHost(answer) ? OneByHost(batch, i) : Answered(answer, batch.placements[i]));
+    }
+    return results;
+  }
+
+  static bool NeedsHost(const FixedAnswer& answer) {
+    return answer.finite_proposals && answer.finite_boxes && !answer.complete;
+  }
+
+  TaskResult Answered(const FixedAnswer& answer, const Placement& placement) const {
+    if (!answer.finite_proposals) return NotFinite("a proposal");
+    if (!answer.finite_boxes) return NotFinite("a score or a box");
+    if (!answer.finite_masks) return NotFinite("a mask");
+    return Answer(answer.found, answer.masks, placement);
+  }
+
+  TaskResult OneByHost(const Batch& batch, size_t picture) const {
+    const Batch one{batch.pixels.narrow(0, static_cast<int64_t>(picture), 1), {batch.placements[picture]}};
+    return FinishByHost(maps_(one.pixels, Extents::Of(one.placements)), one).front();
+  }
+
+  // `maps` is what Maps() returned for the batch.
+  std::vector<TaskResult> FinishByHost(std::vector<FeatureMap> maps, const Batch& batch) const {
+    const auto [levels, numbers] = Halves(std::move(maps));
     // Looked at while a GPU computes the maps.
-    std::vector<bool> finite_inputs;
-    for (int64_t i = 0; i < batch.pixels.size(0); ++i) finite_inputs.push_back(AllFinite(batch.pixels[i]));
+    const std::vector<bool> finite_inputs = FiniteInputs(batch);
     const std::vector<PictureCandidates> candidates =
         ChooseCandidates(numbers, options_.proposals, options_.exact, on_device_);
 
@@ -60,7 +144,6 @@ class MaskRcnn : public Model {
     return results;
   }
 
- private:
   // Returns the pyramid's levels, followed by the proposal head's output for each level.
   std::vector<FeatureMap> Maps(const FeatureMap& pictures) const {
     std::vector<FeatureMap> maps = pyramid_(pictures);
@@ -68,6 +151,47 @@ class MaskRcnn : public Model {
     for (size_t level = 0; level < levels; ++level)
       maps.push_back({proposal_head_(maps[level].values), maps[level].extents});
     return maps;
+  }
+
+  static std::pair<std::vector<FeatureMap>, std::vector<FeatureMap>> Halves(std::vector<FeatureMap> maps) {
+    const auto middle = static_cast<int64_t>(maps.size() / 2);
+    std::vector<FeatureMap> numbers(maps.begin() + middle, maps.end());
+    maps.resize(numbers.size());
+    return {std::move(maps), std::move(numbers)};
+  }
+
+  static std::vector<bool> FiniteInputs(const Batch& batch) {
+    std::vector<bool> finite;
+    for (int64_t i = 0; i < batch.pixels.size(0); ++i) finite.push_back(AllFinite(batch.pixels[i]));
+    return finite;
+  }
+
+  // Computes two pictures of noise by the host, and whole with a recording and its replay. Warns and returns
+  // false if the answers differ or the pass cannot be recorded.
+  bool AgreesWithHost() const {
+    const c10::InferenceMode inference;
+    const bool full = target_.precision == Precision::kFloat32;
+    try {
+      for (const Batch& batch : TrialBatches(options_.buckets)) {
+        const Extents extents = Extents::Of(batch.placements);
+        const auto expected = FinishByHost(Maps({Sent(batch.pixels, target_), extents}), batch);
+        const auto got = RunWhole(batch);
+        for (size_t i = 0; i < got.size(); ++i) {
+          const double part = Agreement(got[i], expected[i], full ? 1e-3 : 0.05);
+          if (part >= (full ? 0.9 : 0.5)) continue;
+          TORCH_WARN(description_.architecture, ": at load, a recorded pass found ", 100 * part,
+                     " % of the boxes that the host finds in a picture of noise; expected at least ",
+                     full ? 90 : 50, ", so the host chooses the boxes, which is slower");
+          return false;
+        }
+      }
+    } catch (const std::exception& error) {
+      TORCH_WARN(description_.architecture,
+                 ": a pass cannot be recorded whole, so the host chooses the boxes, which is slower: ",
+                 ErrorText(error));
+      return false;
+    }
+    return true;
   }
 
   TaskResult Finish(const std::vector<FeatureMap>& levels, const PictureCandidates& candidates,
@@ -108,12 +232,15 @@ class MaskRcnn : public Model {
 
   Description description_;
   MaskRcnnOptions options_;
-  bool on_device_;    // whether candidates are chosen where the maps are
+  Target target_;
+  bool on_device_;    // whether the host's candidates are chosen where the maps are
   BoxHead box_head_;  // first: packing its large layer needs the most extra memory
   Pyramid pyramid_;
   ProposalHead proposal_head_;
   MaskHead mask_head_;
   Recorded maps_;
+  FixedHead fixed_head_;
+  std::optional<Recorded> rows_;  // if empty, the host chooses the boxes
 };
 
 // Sorts places by order of execution, with the pyramid from the top down.

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "models/api/error.h"
+#include "models/networks/mask_rcnn/agreement.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
 #include "models/networks/mask_rcnn/present_name.h"
 #include "models/networks/mask_rcnn/testing/networks.h"
@@ -26,6 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr auto kR50 = "ea_mask_rcnn_r50";
+constexpr Target kWhole{.replay_on_cpu = true};
 
 using saccade::models::testing::MaskRcnnTensors;
 using saccade::models::testing::NarrowMaskRcnn;
@@ -101,9 +103,9 @@ class MaskRcnnTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<Model> Make(const std::string& architecture, const Options& options,
-                              const TensorMap& tensors) const {
+                              const TensorMap& tensors, const Target& target = {}) const {
     testing::SaveSafetensors(tensors, path_);
-    return LoadMaskRcnn(architecture, options, path_, {});
+    return LoadMaskRcnn(architecture, options, path_, {}, target);
   }
   std::unique_ptr<Model> Make(const Options& options) const {
     return Make(kR50, options, MaskRcnnTensors(kR50, options));
@@ -236,11 +238,64 @@ TEST_F(MaskRcnnTest, NumbersThatAreNotFiniteAreFailures) {
            {"roi_heads.mask_predictor.mask_fcn_logits.weight", "a mask"}}) {
     TensorMap tensors = MaskRcnnTensors(kR50, NarrowMaskRcnn());
     tensors[tensor].fill_(3e38);
-    const TaskResult result = Make(kR50, NarrowMaskRcnn(), tensors)->Run(batch).at(0);
-    ASSERT_TRUE(std::holds_alternative<Failure>(result)) << tensor;
-    EXPECT_THAT(std::get<Failure>(result).message, HasSubstr(output));
-    EXPECT_FALSE(std::get<Failure>(result).of_input);
+    for (const Target& target : {Target{}, kWhole}) {
+      const TaskResult result = Make(kR50, NarrowMaskRcnn(), tensors, target)->Run(batch).at(0);
+      ASSERT_TRUE(std::holds_alternative<Failure>(result)) << tensor;
+      EXPECT_THAT(std::get<Failure>(result).message, HasSubstr(output));
+      EXPECT_FALSE(std::get<Failure>(result).of_input);
+    }
   }
+}
+
+// The way of a GPU, on the CPU: a pass of fixed shapes, which passes the trial at load.
+TEST_F(MaskRcnnTest, APassWholeOnTheDeviceAnswersAsTheHost) {
+  for (const Options& options :
+       {NarrowMaskRcnn(), NarrowMaskRcnn({{"exact", "true"}, {"buckets", "96x96"}})}) {
+    const TensorMap tensors = MaskRcnnTensors(kR50, options);
+    const auto packed = Make(kR50, options, tensors);
+    ::testing::internal::CaptureStderr();
+    const auto whole = Make(kR50, options, tensors, kWhole);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("the host chooses the boxes")));
+    // The second batch is a replay with other sizes. Without `exact` there is no padding, whose equal logits
+    // the host breaks otherwise.
+    const Size part = options.contains("exact") ? Size{50, 70} : Size{96, 96};
+    for (const Size scaled : {Size{96, 96}, part}) {
+      const Batch batch = BatchOf({{{200, 300}, scaled, {96, 96}}, {part, part, {96, 96}}});
+      const auto expected = packed->Run(batch);
+      const auto got = whole->Run(batch);
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_FALSE(Items(expected[i]).empty());
+        // The packed convolutions round otherwise, which decides between boxes that are nearly as good.
+        EXPECT_GT(Agreement(got[i], expected[i], 1e-3), 0.9);
+      }
+    }
+  }
+}
+
+TEST_F(MaskRcnnTest, APassWholeOnTheDeviceLeavesWhatItCannotFindToTheHost) {
+  // Of 4,900 boxes nearly all overlap another one, so that less are left of 4,096 than are asked for.
+  const Options options = NarrowMaskRcnn({{"score_threshold", "0"},
+                                          {"nms_threshold", "0"},
+                                          {"proposals", "700"},
+                                          {"classes", "8"},
+                                          {"detections", "300"}});
+  const TensorMap tensors = MaskRcnnTensors(kR50, options);
+  const Batch batch = BatchOf({{{128, 192}, {128, 192}, {128, 192}}});
+  const TaskResult expected = Make(kR50, options, tensors)->Run(batch).at(0);
+  ASSERT_LT(Items(expected).size(), 300U);
+  EXPECT_GT(Agreement(Make(kR50, options, tensors, kWhole)->Run(batch).at(0), expected, 1e-2), 0.8);
+}
+
+TEST_F(MaskRcnnTest, APassWholeOnTheDeviceFailsForThePictureThatIsNotFinite) {
+  const auto model = Make(kR50, NarrowMaskRcnn(), MaskRcnnTensors(kR50, NarrowMaskRcnn()), kWhole);
+  const Placement placement{{64, 96}, {64, 96}, {64, 96}};
+  Batch batch = BatchOf({placement, placement, placement});
+  const std::vector<TaskResult> clean = model->Run(batch);
+  batch.pixels[1][2][63][95] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<TaskResult> results = model->Run(batch);
+  ExpectSameBits(results[0], clean[0]);
+  EXPECT_TRUE(std::get<Failure>(results[1]).of_input);
+  ExpectSameBits(results[2], clean[2]);
 }
 
 TEST_F(MaskRcnnTest, EveryOptionOfAttentionCounts) {

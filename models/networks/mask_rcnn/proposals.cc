@@ -13,9 +13,6 @@
 namespace saccade::models {
 namespace {
 
-constexpr double kMaxOverlap = 0.7;
-constexpr float kMinProposalSide = 1e-3F;
-
 // Concatenates the weights of the two outputs, so that one convolution computes both.
 Convolution Numbers(const TensorMap& tensors) {
   const auto read = [&](const std::string& name) {
@@ -73,7 +70,7 @@ at::Tensor Propose(const std::vector<Candidates>& levels, const Placement& place
   // Large logits become equal as probabilities and are then taken in order, as in torchvision.
   const at::Tensor scores = at::sigmoid(AsTensor(gathered.logits));
   const at::Tensor kept =
-      kernels::batched_nms(boxes, scores, AsTensor(gathered.levels), kMaxOverlap, options.proposals);
+      kernels::batched_nms(boxes, scores, AsTensor(gathered.levels), kMaxProposalOverlap, options.proposals);
   return boxes.index_select(0, kept);
 }
 

@@ -13,6 +13,9 @@
 
 namespace saccade::models {
 
+inline constexpr double kMaxProposalOverlap = 0.7;
+inline constexpr float kMinProposalSide = 1e-3F;
+
 // The RPN's convolutions, shared by all levels. Immutable and thread-safe.
 class ProposalHead {
  public:

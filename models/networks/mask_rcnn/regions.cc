@@ -22,7 +22,8 @@ RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture
   std::vector<at::Tensor> valid;
   for (size_t level = 0; level < kLevelScales.size(); ++level) {
     features.levels.push_back(levels[level].values.narrow(0, picture, 1));
-    valid.push_back(Extents({levels[level].extents[picture]}).AsValid());
+    // On the maps' device if the extents are kept there, as in a recorded pass; otherwise on the CPU.
+    valid.push_back(levels[level].extents.AsValid().narrow(0, picture, 1));
   }
   if (exact) features.valid = SmallSent(at::stack(valid), features.levels.front().device());
   return features;
