@@ -66,8 +66,9 @@ std::string TextOf(const BytePieces& bytes) {
 }
 
 std::vector<std::string> Names(const SharedMemory& memory, RegionKind kind) {
+  const auto regions = memory.Status("", "", kind);
   std::vector<std::string> names;
-  for (const SharedRegion& region : *memory.Status("", "", kind)) names.push_back(region.name);
+  for (const SharedRegion& region : *regions) names.push_back(region.name);
   return names;
 }
 
