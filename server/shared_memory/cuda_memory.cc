@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<CudaMemory>> CudaMemory::Open(const SharedGpus& g
     return absl::InvalidArgumentError(absl::StrCat(
         "raw_handle cannot be opened on GPU ", gpu, ": ", why,
         "; expected the handle of memory that another process on this machine allocated by cudaMalloc, and "
-        "has not freed"));
+        "has not freed; in containers, both processes need one PID namespace"));
   }
   // Closes the memory if it is refused below.
   auto memory = std::unique_ptr<CudaMemory>(new CudaMemory(*gpus.ipc, opened));
