@@ -1,6 +1,7 @@
 """gpu_serving.py where there is no GPU: which models it serves, and how their answers are judged."""
 
 import argparse
+import base64
 import pathlib
 
 import pytest
@@ -45,6 +46,15 @@ class NoDaemon:
 
     def stop(self):
         pass
+
+
+def test_memory_of_a_gpu_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch):
+    asked = []
+    monkeypatch.setattr(gpu_serving, "ask", lambda port, *call: asked.append(call) or {"error": "no GPU"})
+    assert gpu_serving.cuda_shared_memory(NoDaemon(), [], "cpu") == "refused without a GPU: no GPU"
+    [(method, path, body, expected)] = asked
+    assert (method, path, expected) == ("POST", "/v2/cudasharedmemory/region/gpu/register", 501)
+    assert body["byte_size"] == 64 and len(base64.b64decode(body["raw_handle"]["b64"])) == 64
 
 
 @pytest.mark.parametrize("on_gpu, failures", [(2, []), (1, ["detector_bf16 beside the CPU"])])

@@ -96,7 +96,8 @@ ROOMS = {
     "server/grpc/grpc_client_test.cc": "server std absl protobuf grpc",
     "server/grpc/testing": "server/core server/net server/http server/grpc std absl protobuf grpc zlib",
     "server/page": "server/core server/net server/http server/page std absl",
-    "server/shared_memory": "server/core server/shared_memory models/api/text.h std absl",
+    "server/shared_memory": "server/core server/shared_memory models/api/text.h kernels/common/cuda_ipc.h std absl",
+    "server/shared_memory/cuda_memory_test.cc": "server/core server/shared_memory kernels/common/testing/fake_cuda_ipc.h std absl",
     # The life of a call. It knows models by its own interface, ReadyModel.
     "server/engine": "server/core server/admission server/batching server/pictures server/decode server/logging server/metrics "
     "server/repository server/tracing server/drift server/shadow server/engine models std absl torch",
@@ -119,7 +120,7 @@ ROOMS = {
     "server/protocols/vision": "server -server/protocols/inference -server/protocols/rest models std absl protobuf json",
     "server/protocols/inference": "server -server/protocols/vision -server/protocols/rest models std absl protobuf json",
     "server/protocols/rest": "server models std absl protobuf json",
-    "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
+    "server/lifecycle": "server kernels/common/cuda_ipc.h kernels/common/cuda_plugin.h std absl protobuf cli",
     "server/lifecycle/attester_setup.cc": "server models/device/libtorch_version.h std absl",
     "server/lifecycle/check_instruction_set.cc": "server models/device/instruction_set.h kernels/common/cpu_isa.h std absl",
     "server/lifecycle/gpu_memory.cc": "server/lifecycle kernels/common/cuda_plugin.h models/device/gpu_memory.h std",

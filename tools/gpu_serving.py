@@ -1,5 +1,5 @@
 """Serves networks on a GPU with the daemon itself: compares its answers with those of the same networks on the CPU, reads its
-GPU metrics, and measures how many pictures a second it answers.
+GPU metrics, measures how many pictures a second it answers, and passes tensors in memory that another process has on the GPU.
 
 usage: python -m tools.gpu_serving --build DIR [--model classifier] [--model detector] [--seconds S] [--device cuda|cpu]
                                    [--json FILE] [--markdown FILE]
@@ -11,13 +11,16 @@ narrow networks and no GPU.
 """
 
 import argparse
+import base64
 import collections
 import concurrent.futures
 import contextlib
+import ctypes
 import dataclasses
 import http.client
 import io
 import json
+import math
 import multiprocessing
 import os
 import pathlib
@@ -110,7 +113,7 @@ class Daemon:
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [build / "bin" / "saccaded", "--model-repository", folder / "repository", "--host", "127.0.0.1",
-                 *(f"--{port}-port=0" for port in ("grpc", "http", "metrics"))],
+                 "--allow-shared-memory", *(f"--{port}-port=0" for port in ("grpc", "http", "metrics"))],
                 stdout=subprocess.PIPE, stderr=log, text=True, env={"SACCADE_PYTHON": sys.executable, **os.environ, "XDG_STATE_HOME": str(folder)})
         ports = dict(re.findall(r"(\w+)=127\.0\.0\.1:(\d+)", self.process.stdout.readline()))
         if not ports:
@@ -234,6 +237,88 @@ def throughput(daemon: Daemon, model: Served, pictures: list[bytes], concurrency
             "p99_ms": took[min(len(took) - 1, int(0.99 * len(took)))], "failed": dict(failed), "gpu": gpu}
 
 
+def ask(port: int, method: str, path: str, body: dict | None = None, expected: int = 200):
+    """Returns the JSON of the answer."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
+        connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+    if answer.status != expected:
+        raise RuntimeError(f"{method} {path} answered {answer.status}, expected {expected}: {text[:300]}")
+    return json.loads(text) if text else None
+
+
+def register_on_gpu(port: int, handle: bytes, size: int, expected: int = 200):
+    return ask(port, "POST", "/v2/cudasharedmemory/region/gpu/register",
+               {"raw_handle": {"b64": base64.b64encode(handle).decode()}, "device_id": 0, "byte_size": size}, expected)
+
+
+def ipc_handle(memory: torch.Tensor) -> bytes:
+    """The CUDA IPC handle of the allocation that begins with the tensor."""
+    driver, address = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(memory.data_ptr())
+    base, size, handle = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.create_string_buffer(64)
+    if error := driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), address):
+        raise RuntimeError(f"cuMemGetAddressRange returned {error}")
+    if base.value != address.value:
+        raise RuntimeError(f"the tensor is at byte {address.value - base.value} of its allocation, expected its begin")
+    if error := driver.cuIpcGetMemHandle(handle, address):
+        raise RuntimeError(f"cuIpcGetMemHandle returned {error}")
+    return handle.raw
+
+
+def ask_through_gpu(port: int, model: str) -> dict:
+    """Runs in a process of its own, as a client: the daemon reads the input from this process's memory on GPU 0 and writes its
+    output there, which has to be the output for the same input in the request."""
+    metadata = ask(port, "GET", f"/v2/models/{model}")
+    [given] = [one for one in metadata["inputs"] if one["datatype"] == "FP32"]
+    shape = [1, *given["shape"][1:]]
+    picture = torch.randn(shape, generator=torch.Generator().manual_seed(5))
+    infer = f"/v2/models/{model}/infer"
+    sent = {"name": given["name"], "shape": shape, "datatype": "FP32"}
+    [plain] = ask(port, "POST", infer, {"inputs": [{**sent, "data": picture.flatten().tolist()}], "outputs": [{"name": "logits"}]})["outputs"]
+    expected = torch.tensor(plain["data"])
+
+    # LibTorch allocates so many bytes alone, so that the tensor is at the begin of its allocation.
+    memory = torch.zeros(32 << 20, dtype=torch.uint8, device="cuda:0")
+    begin = 4096  # of the input
+    input_bytes, output_bytes = 4 * math.prod(shape), 4 * expected.numel()
+    memory[begin:begin + input_bytes] = picture.flatten().view(torch.uint8).cuda()
+    torch.cuda.synchronize()
+    handle = ipc_handle(memory)
+    too_large = register_on_gpu(port, handle, 1 << 40, expected=400)["error"]
+    register_on_gpu(port, bytes(64), 64, expected=400)
+    register_on_gpu(port, handle, memory.numel())
+    place = begin + -(-input_bytes // 256) * 256
+    request = {"inputs": [{**sent, "parameters": {"shared_memory_region": "gpu", "shared_memory_offset": begin,
+                                                  "shared_memory_byte_size": input_bytes}}],
+               "outputs": [{"name": "logits", "parameters": {"shared_memory_region": "gpu", "shared_memory_offset": place,
+                                                             "shared_memory_byte_size": output_bytes}}]}
+    took = []
+    for _ in range(20):
+        start = time.perf_counter()
+        ask(port, "POST", infer, request)
+        took.append(1000 * (time.perf_counter() - start))
+    found = memory[place:place + output_bytes].cpu().view(torch.float32)
+    torch.testing.assert_close(found, expected.flatten(), rtol=1e-3, atol=1e-3)
+    untouched = memory[place + output_bytes:place + output_bytes + 4096]
+    if untouched.any():
+        raise RuntimeError("bytes behind the output were written")
+    ask(port, "POST", "/v2/cudasharedmemory/region/gpu/unregister", {})
+    if left := ask(port, "GET", "/v2/cudasharedmemory/status"):
+        raise RuntimeError(f"regions are left: {left}")
+    return {"median_ms": statistics.median(took), "too_large": too_large}
+
+
+def cuda_shared_memory(daemon: Daemon, models: list[Served], device: str) -> str:
+    if device == "cpu":
+        return "refused without a GPU: " + register_on_gpu(daemon.http, bytes(64), 64, expected=501)["error"]
+    [model] = [model for model in models if model.on_gpu and model.kind == "classifier" and model.precision == "fp32"]
+    # A forked process could not use the GPU, and this one must not before it forks others.
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        found = pool.submit(ask_through_gpu, daemon.http, model.name).result()
+    return f"as in messages, median {found['median_ms']:.1f} ms; too large is refused: {found['too_large']}"
+
+
 class Report:
     """Prints each part as soon as it is known, and keeps all for the files."""
 
@@ -321,6 +406,8 @@ def serve(report: Report, models: list[Served], arguments, folder: pathlib.Path)
                     daemon, model, pictures, concurrency, arguments.seconds), lambda load: (
                     f"{load['requests_per_second']:.1f}/s, median {load['median_ms']:.1f} ms, p99 {load['p99_ms']:.1f} ms, "
                     f"failed {load['failed'] or 0}, {gpu_text(load['gpu'])}"))
+        if arguments.device == "cpu" or any(model.kind == "classifier" for model in models):
+            report.attempt("CUDA shared memory", lambda: cuda_shared_memory(daemon, models, arguments.device), str)
     finally:
         report.attempt("stop", lambda: daemon.stop() or True, lambda _: "drained, exit code 0")
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/common/cuda_graph.h"
+#include "kernels/common/cuda_ipc.h"
 #include "kernels/common/gpu_name.h"
 
 namespace saccade::kernels {
@@ -83,6 +84,11 @@ const CudaPlugin& LoadCudaPlugin() {
 }
 
 void* CudaPluginSymbol(const char* name) { return LoadCudaPlugin().loaded ? dlsym(opened, name) : nullptr; }
+
+const CudaIpc* LoadCudaIpc() {
+  const auto find = reinterpret_cast<const CudaIpc* (*)()>(CudaPluginSymbol("saccade_cuda_ipc"));
+  return find == nullptr ? nullptr : find();
+}
 
 std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu, CudaGraph* beside) {
   const auto make =

@@ -32,7 +32,7 @@ def load(folder, replaced=None, **environment):
 
 def test_the_plugin_is_loaded(tmp_path):
     assert load(tmp_path) == {"loaded": "1", "devices": "2", "reason": "", "names": NAMES, "symbol": "1", "unknown": "0",
-                              "graph": "that of the fake"}
+                              "ipc": "1", "graph": "that of the fake"}
 
 
 def test_as_many_gpus_as_the_driver_finds(tmp_path):
@@ -62,5 +62,5 @@ def test_the_reason_why_it_is_not_loaded(tmp_path, replaced, environment, names,
     begin, _, end = reason.replace("{folder}", str(tmp_path / "libraries")).partition("*")
     said = found["reason"]
     assert said.startswith(begin) and said.endswith(end) and (("*" in reason) == (len(said) > len(begin) + len(end))), said
-    assert (found["symbol"], found["unknown"]) == ("0", "0")
+    assert (found["symbol"], found["unknown"], found["ipc"]) == ("0", "0", "0")
     assert found["graph"] == f"CUDA graphs are not available: {said}"

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/common/cuda_ipc.h"
 #include "kernels/common/cuda_plugin.h"
 #include "server/admission/admission.h"
 #include "server/cache/response_cache.h"
@@ -293,9 +294,10 @@ void Daemon::CreateServices() {
                              .retry_jitter = retry_jitter_.get(),
                              .pool = front_->message_pool()},
       pipeline_.get(), catalog_.get(), clock);
-  shared_memory_ = std::make_unique<SharedMemory>(
-      SharedMemory::Options{.allowed = flags_.allow_shared_memory,
-                            .max_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});
+  shared_memory_ = std::make_unique<SharedMemory>(SharedMemory::Options{
+      .allowed = flags_.allow_shared_memory,
+      .max_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes),
+      .gpus = {.ipc = kernels::LoadCudaIpc(), .count = kernels::LoadCudaPlugin().devices}});
   inference_ = std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get(),
                                            StatusCodes(flags_.triton_status_codes));
   inference_service_ = std::make_unique<InferenceService>(

@@ -234,7 +234,7 @@ void AddTrust(CLI::App& app, Flags& flags) {
                "Also load models that fail on purpose: 'identity' with fail_at, hang_at, lose_device_at, "
                "no_room_above or broken_thread_file");
   app.add_flag("--allow-shared-memory", flags.allow_shared_memory,
-               "Let clients on this machine register files in /dev/shm for tensors");
+               "Let clients on this machine register files in /dev/shm and memory of GPUs for tensors");
 }
 
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help,

@@ -117,7 +117,7 @@ struct Flags {
   // End every call with a load report.
   bool orca_load_reports = false;
 
-  // Let clients on this machine register shared memory.
+  // Let clients on this machine register shared memory, on GPUs too.
   bool allow_shared_memory = false;
 
   LogFormat log_format = LogFormat::kText;

@@ -7,11 +7,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/shared_memory/region_memory.h"
 
 namespace saccade::server {
 
 // Owns a file descriptor. Move-only.
-class SharedFile {
+class SharedFile : public RegionMemory {
  public:
   // Opens the regular file `key` in `folder`. `key` is a plain file name, with an optional leading slash. The
   // file must belong to the daemon's user, or its owner must have made it readable and writable for the
@@ -22,14 +23,14 @@ class SharedFile {
 
   SharedFile(SharedFile&& other) noexcept;
   SharedFile& operator=(SharedFile&&) = delete;
-  ~SharedFile();
+  ~SharedFile() override;
 
   // Returns the current size of the file in bytes.
   absl::StatusOr<uint64_t> Size() const;
 
   // FAILED_PRECONDITION if the range extends beyond the end of the file.
-  absl::Status Read(uint64_t offset, size_t size, char* to) const;
-  absl::Status Write(uint64_t offset, absl::string_view bytes) const;
+  absl::Status Read(uint64_t offset, size_t size, char* to) const override;
+  absl::Status Write(uint64_t offset, absl::string_view bytes) const override;
 
  private:
   explicit SharedFile(int descriptor) : descriptor_(descriptor) {}

@@ -33,6 +33,12 @@ absl::Status Off() {
       "shared memory is disabled; start saccaded with --allow-shared-memory to use it");
 }
 
+absl::Status NoGpu() {
+  return absl::UnimplementedError(
+      "CUDA shared memory is not available, because saccaded uses no GPU (its log says why when it starts); "
+      "send the bytes, or use system shared memory");
+}
+
 // RESOURCE_EXHAUSTED with a retry hint.
 absl::Status TooManyRegions(absl::string_view why) {
   absl::Status full = absl::ResourceExhaustedError(absl::StrCat(why, ", the maximum; unregister one first"));
@@ -60,16 +66,25 @@ absl::Status CheckRegion(const SharedRegion& region) {
 
 struct SharedMemory::Open {
   SharedRegion region;
-  SharedFile file;
+  std::unique_ptr<const RegionMemory> memory;
 };
 
 SharedMemory::SharedMemory(Options options) : options_(std::move(options)) {}
 
 SharedMemory::~SharedMemory() = default;
 
-absl::Status SharedMemory::Register(const SharedRegion& region, absl::string_view client) {
+absl::Status SharedMemory::CanRegister(RegionKind kind) const {
   if (!options_.allowed) return Off();
-  if (absl::Status sane = CheckRegion(region); !sane.ok()) return sane;
+  return kind == RegionKind::kCuda && options_.gpus.ipc == nullptr ? NoGpu() : absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<const RegionMemory>> SharedMemory::OpenMemory(
+    const SharedRegion& region) const {
+  if (region.gpu) {
+    auto memory = CudaMemory::Open(options_.gpus, *region.gpu, region.key, region.size);
+    if (!memory.ok()) return memory.status();
+    return *std::move(memory);
+  }
   auto file = SharedFile::Open(options_.folder, region.key);
   if (!file.ok()) return file.status();
   const auto size = file->Size();
@@ -79,7 +94,16 @@ absl::Status SharedMemory::Register(const SharedRegion& region, absl::string_vie
         absl::StrCat(RegionSubject(region.name), ": byte_size ", region.size, " from offset ", region.offset,
                      " exceeds the shared memory, which has ", *size, " bytes"));
   }
-  const auto open = std::make_shared<const Open>(Open{region, *std::move(file)});
+  return std::make_unique<SharedFile>(*std::move(file));
+}
+
+absl::Status SharedMemory::Register(const SharedRegion& region, absl::string_view client) {
+  if (absl::Status can = CanRegister(region.kind()); !can.ok()) return can;
+  if (absl::Status sane = CheckRegion(region); !sane.ok()) return sane;
+  auto memory = OpenMemory(region);
+  if (!memory.ok()) return memory.status();
+  // Destroyed after the lock is released, if it is not kept.
+  const auto open = std::make_shared<const Open>(Open{region, *std::move(memory)});
   const std::string owner = OwnerOf(client);
   const absl::MutexLock lock(&mutex_);
   if (!owner.empty() && RegionsOf(owner) >= options_.max_regions_of_token) {
@@ -96,19 +120,20 @@ absl::Status SharedMemory::Register(const SharedRegion& region, absl::string_vie
   return absl::OkStatus();
 }
 
-void SharedMemory::Unregister(absl::string_view name, absl::string_view client) {
+void SharedMemory::Unregister(absl::string_view name, absl::string_view client, RegionKind kind) {
   const std::string owner = OwnerOf(client);
-  // Destroyed after the lock is released, because that closes files.
+  // Destroyed after the lock is released, because that closes files and memory on GPUs.
   Regions gone;
   const absl::MutexLock lock(&mutex_);
   for (auto at = regions_.lower_bound({owner, std::string(name)}); at != regions_.end();) {
-    if (at->first.first != owner || (!name.empty() && at->first.second != name)) break;
-    gone.insert(regions_.extract(at++));
+    const auto region = at++;
+    if (region->first.first != owner || (!name.empty() && region->first.second != name)) break;
+    if (region->second->region.kind() == kind) gone.insert(regions_.extract(region));
   }
 }
 
 void SharedMemory::KeepTokens(const absl::flat_hash_set<absl::string_view>& keys) {
-  // Destroyed after the lock is released, because that closes files.
+  // Destroyed after the lock is released, because that closes files and memory on GPUs.
   Regions gone;
   const absl::MutexLock lock(&mutex_);
   for (auto at = regions_.begin(); at != regions_.end();) {
@@ -127,15 +152,18 @@ size_t SharedMemory::RegionsOf(const std::string& owner) const {
 }
 
 absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view name,
-                                                               absl::string_view client) const {
+                                                               absl::string_view client,
+                                                               RegionKind kind) const {
   const std::string owner = OwnerOf(client);
   const absl::MutexLock lock(&mutex_);
   std::vector<SharedRegion> list;
   for (const auto& [known, open] : regions_) {
-    if (known.first == owner && (name.empty() || name == known.second)) list.push_back(open->region);
+    const bool asked = open->region.kind() == kind && (name.empty() || name == known.second);
+    if (known.first == owner && asked) list.push_back(open->region);
   }
   if (list.empty() && !name.empty()) {
-    return absl::NotFoundError(absl::StrCat(RegionSubject(name), " is not registered"));
+    return absl::NotFoundError(absl::StrCat(kind == RegionKind::kCuda ? "CUDA " : "system ",
+                                            RegionSubject(name), " is not registered"));
   }
   return list;
 }
@@ -175,7 +203,7 @@ absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range, absl::st
   const size_t size = range.size;
   // Not value-initialised: Read() overwrites all of it.
   const std::shared_ptr<char[]> bytes(new char[size]);
-  absl::Status read = (*open)->file.Read((*open)->region.offset + range.offset, size, bytes.get());
+  absl::Status read = (*open)->memory->Read((*open)->region.offset + range.offset, size, bytes.get());
   if (!read.ok()) return read;
   return BytePieces({bytes.get(), size}, bytes);
 }
@@ -187,7 +215,7 @@ absl::Status SharedMemory::Write(const Held& region, const SharedRange& range, c
   }
   uint64_t at = region->region.offset + range.offset;
   for (const std::string_view piece : bytes.pieces()) {
-    absl::Status written = region->file.Write(at, {piece.data(), piece.size()});
+    absl::Status written = region->memory->Write(at, {piece.data(), piece.size()});
     if (!written.ok()) return written;
     at += piece.size();
   }

@@ -1,7 +1,9 @@
 """Tests every row of docs/compatibility.md: what is listed as working is called; what is refused must give the stated
 error."""
 
+import base64
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 from google.protobuf import message_factory
 
 from harness import DEADLINE_SECONDS, ROOT, Daemon, eventually, run_to_end
+from kernels.common.testing import fake_cuda
 from messages import infer_request, message, pool
 from tiny_models import write_model
 
@@ -36,11 +39,12 @@ METHODS, ROUTES, EXTENSIONS, FLAGS = map(table, ("gRPC", "REST", "Extensions", "
 
 @pytest.fixture(scope="module")
 def daemon(tiny, tmp_path_factory):
-    """A daemon with all optional features enabled."""
+    """A daemon with all optional features enabled, and with fakes of CUDA's libraries."""
     root = tmp_path_factory.mktemp("models")
+    fakes = fake_cuda.make(tmp_path_factory.mktemp("fakes") / "libraries")
     write_model(root, "tiny", tiny)
     flags = ("--model-control-mode=explicit", "--load-model=*", "--allow-shared-memory")
-    with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
+    with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log"), environment=fakes) as running:
         yield running.await_ready()
 
 
@@ -81,6 +85,11 @@ def inference(tiny):
     return infer_request("tiny", [1, 3, tiny.height, tiny.width], tiny.random_batch(1, seed=1).tobytes())
 
 
+def handle_of(region):
+    """The handle of a fake GPU's memory: the file in /dev/shm."""
+    return f"GPU 0 PROCESS {os.getpid()} /dev/shm{region}".encode().ljust(64, b"\0")
+
+
 def fields_of(method, tiny, region):
     if method in ("ModelInfer", "ModelStreamInfer"):
         return {"request": inference(tiny)}
@@ -91,7 +100,7 @@ def fields_of(method, tiny, region):
     if method == "SystemSharedMemoryRegister":
         return {"name": "by grpc", "key": region, "byte_size": 64}
     if method == "CudaSharedMemoryRegister":
-        return {"name": "by grpc", "raw_handle": bytes(64), "byte_size": 64}
+        return {"name": "on a gpu", "raw_handle": handle_of(region), "byte_size": 64}
     return {}
 
 
@@ -133,7 +142,7 @@ def body_of(route, tiny, region):
     if route.endswith("systemsharedmemory/region/REGION/register"):
         return {"key": region, "offset": 0, "byte_size": 64}
     if route.endswith("cudasharedmemory/region/REGION/register"):
-        return {"raw_handle": {"b64": "AAAA"}, "device_id": 0, "byte_size": 64}
+        return {"raw_handle": {"b64": base64.b64encode(handle_of(region)).decode()}, "device_id": 0, "byte_size": 64}
     if route == "POST /v2/logging":
         return {"log_info": True}
     if "/generate" in route:
@@ -154,9 +163,11 @@ def test_route(daemon, call, tiny, region, route):
     state, note = ROUTES[route]
     port = daemon.metrics_port if route == "GET /metrics" else None
     if "/region/REGION/" in route:
-        call("SystemSharedMemoryUnregister", name="byrest")
+        for kind in ("System", "Cuda"):
+            call(f"{kind}SharedMemoryUnregister", name="byrest")
     if "/region/REGION/" in route and not route.endswith("REGION/register"):
-        assert call("SystemSharedMemoryRegister", name="byrest", key=region, byte_size=64)[0] == grpc.StatusCode.OK
+        kind, memory = ("Cuda", {"raw_handle": handle_of(region)}) if "/cuda" in route else ("System", {"key": region})
+        assert call(f"{kind}SharedMemoryRegister", name="byrest", byte_size=64, **memory)[0] == grpc.StatusCode.OK
     for path in paths_of(route):
         status, body = send(daemon, route.split()[0], path, body_of(route, tiny, region), port)
         if route.endswith("/unload"):

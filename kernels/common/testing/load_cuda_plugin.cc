@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/common/cuda_graph.h"
+#include "kernels/common/cuda_ipc.h"
 #include "kernels/common/cuda_plugin.h"
 
 int main() {
@@ -14,7 +15,8 @@ int main() {
             << "\n";
   for (const std::string& name : plugin.names) std::cout << "name " << name << "\n";
   std::cout << "symbol " << (kernels::CudaPluginSymbol("saccade_make_cuda_graph") != nullptr) << "\nunknown "
-            << (kernels::CudaPluginSymbol("saccade_no_such_function") != nullptr) << "\n";
+            << (kernels::CudaPluginSymbol("saccade_no_such_function") != nullptr) << "\nipc "
+            << (kernels::LoadCudaIpc() != nullptr) << "\n";
   try {
     const bool made = kernels::MakeCudaGraph(0) != nullptr;
     std::cout << "graph " << (made ? "made" : "that of the fake") << "\n";

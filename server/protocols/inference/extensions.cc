@@ -1,4 +1,5 @@
 // Triton's extensions of GRPCInferenceService beside inference itself.
+#include <cstdint>
 #include <string>
 
 #include "server/inference/absent_extensions.h"
@@ -47,6 +48,14 @@ void ToMessage(const SharedRegion& region, inference::SystemSharedMemoryStatusRe
   status.set_name(region.name);
   status.set_key(region.key);
   status.set_offset(region.offset);
+  status.set_byte_size(region.size);
+}
+
+// REQUIRES: the region is on a GPU.
+void ToMessage(const SharedRegion& region, inference::CudaSharedMemoryStatusResponse* message) {
+  auto& status = (*message->mutable_regions())[region.name];
+  status.set_name(region.name);
+  status.set_device_id(static_cast<uint64_t>(*region.gpu));
   status.set_byte_size(region.size);
 }
 
@@ -104,8 +113,7 @@ void InferenceService::AddSystemSharedMemory(CallMethods& methods) {
       }));
 }
 
-// There are no regions on GPUs: registering is UNIMPLEMENTED, the status is empty, and unregistering does
-// nothing, because clients unregister all regions before they begin.
+// On the pool where the driver opens or closes memory, which takes long.
 void InferenceService::AddCudaSharedMemory(CallMethods& methods) {
   using RegisterRequest = inference::CudaSharedMemoryRegisterRequest;
   using RegisterResponse = inference::CudaSharedMemoryRegisterResponse;
@@ -115,15 +123,29 @@ void InferenceService::AddCudaSharedMemory(CallMethods& methods) {
   using UnregisterResponse = inference::CudaSharedMemoryUnregisterResponse;
   methods.push_back(AnsweredMethod<StatusRequest, StatusResponse>(
       InferencePath("CudaSharedMemoryStatus"),
-      [](const CallStart&, const StatusRequest& request, StatusResponse*) {
-        return CudaRegionStatus(request.name());
+      [this](const CallStart& start, const StatusRequest& request, StatusResponse* response) {
+        const auto regions = deps_.shared_memory->Status(request.name(), start.client, RegionKind::kCuda);
+        if (!regions.ok()) return regions.status();
+        for (const SharedRegion& region : *regions) ToMessage(region, response);
+        return absl::OkStatus();
       }));
   methods.push_back(AnsweredMethod<RegisterRequest, RegisterResponse>(
       InferencePath("CudaSharedMemoryRegister"),
-      [](const CallStart&, const RegisterRequest&, RegisterResponse*) { return NoCudaRegions(); }));
+      [this](const CallStart& start, const RegisterRequest& request, RegisterResponse*) {
+        return deps_.shared_memory->Register({.name = request.name(),
+                                              .key = request.raw_handle(),
+                                              .size = request.byte_size(),
+                                              .gpu = request.device_id()},
+                                             start.client);
+      },
+      options_.pool));
   methods.push_back(AnsweredMethod<UnregisterRequest, UnregisterResponse>(
       InferencePath("CudaSharedMemoryUnregister"),
-      [](const CallStart&, const UnregisterRequest&, UnregisterResponse*) { return absl::OkStatus(); }));
+      [this](const CallStart& start, const UnregisterRequest& request, UnregisterResponse*) {
+        deps_.shared_memory->Unregister(request.name(), start.client, RegionKind::kCuda);
+        return absl::OkStatus();
+      },
+      options_.pool));
 }
 
 void InferenceService::AddSettings(CallMethods& methods) {

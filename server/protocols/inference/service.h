@@ -63,7 +63,7 @@ class InferenceService {
   // Configuration and statistics of models.
   void AddModelFacts(CallMethods& methods);
   void AddSystemSharedMemory(CallMethods& methods);
-  static void AddCudaSharedMemory(CallMethods& methods);
+  void AddCudaSharedMemory(CallMethods& methods);
   static void AddSettings(CallMethods& methods);
 
   // repository.cc

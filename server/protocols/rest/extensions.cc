@@ -1,10 +1,13 @@
 #include "server/protocols/rest/extensions.h"
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
 #include "server/inference/absent_extensions.h"
@@ -21,6 +24,9 @@ namespace saccade::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr char kRawHandle[] = "raw_handle";
+constexpr uint64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
 HttpResponse Told(std::string json) { return {200, "application/json", std::move(json)}; }
 
@@ -62,6 +68,48 @@ absl::Status TakeMember(const std::string& name, const RestValue& value, SharedR
   return absl::OkStatus();
 }
 
+// The bytes of {"raw_handle": {"b64": "..."}}.
+absl::StatusOr<std::string> HandleIn(absl::string_view text) {
+  const auto members = ParseMembersOf(kRawHandle, text);
+  if (!members.ok()) return members.status();
+  for (const auto& [name, value] : *members) {
+    if (name != "b64") continue;
+    std::string bytes;
+    const auto* encoded = std::get_if<std::string>(&value);
+    if (encoded == nullptr || !absl::Base64Unescape(*encoded, &bytes)) break;
+    return bytes;
+  }
+  return Invalid(kRawHandle, "expected {\"b64\": \"...\"}, the handle in base64");
+}
+
+absl::StatusOr<SharedRegion> CudaRegionIn(const HttpRequest& request) {
+  const auto members = ParseMembers(request.body, kRawHandle);
+  if (!members.ok()) return members.status();
+  SharedRegion region;
+  region.name = ValueIn(request, "region");
+  for (const auto& [name, value] : *members) {
+    if (name != "device_id" && name != "byte_size") continue;
+    const auto* number = std::get_if<uint64_t>(&value);
+    if (number == nullptr || *number > kMaxInt64)
+      return Invalid(name, "expected an integer of 0 or more, below 2^63");
+    if (name == "byte_size") {
+      region.size = *number;
+    } else {
+      region.gpu = static_cast<int64_t>(*number);
+    }
+  }
+  if (!region.gpu) return Invalid("device_id", "is missing; expected the number of a GPU");
+  auto handle = HandleIn(request.body);
+  if (!handle.ok()) return handle.status();
+  region.key = *std::move(handle);
+  return region;
+}
+
+Json Described(const SharedRegion& region) {
+  if (region.gpu) return {{"name", region.name}, {"device_id", *region.gpu}, {"byte_size", region.size}};
+  return {{"name", region.name}, {"key", region.key}, {"offset", region.offset}, {"byte_size", region.size}};
+}
+
 }  // namespace
 
 RestExtensions::Answer RestExtensions::Config(const HttpRequest& request) const {
@@ -82,15 +130,25 @@ RestExtensions::Answer RestExtensions::Statistics(const HttpRequest& request) co
   return Told(ToJson(message));
 }
 
-RestExtensions::Answer RestExtensions::RegionStatus(const HttpRequest& request) const {
-  const auto regions = deps_.shared_memory->Status(ValueIn(request, "region"), request.client);
+RestExtensions::Answer RestExtensions::RegionStatus(const HttpRequest& request, RegionKind kind) const {
+  const auto regions = deps_.shared_memory->Status(ValueIn(request, "region"), request.client, kind);
   if (!regions.ok()) return regions.status();
   Json list = Json::array();
-  for (const SharedRegion& region : *regions) {
-    list.push_back(
-        {{"name", region.name}, {"key", region.key}, {"offset", region.offset}, {"byte_size", region.size}});
-  }
+  for (const SharedRegion& region : *regions) list.push_back(Described(region));
   return Told(list.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+RestExtensions::Answer RestExtensions::Unregister(const HttpRequest& request, RegionKind kind) const {
+  deps_.shared_memory->Unregister(ValueIn(request, "region"), request.client, kind);
+  return Done();
+}
+
+RestExtensions::Answer RestExtensions::RegisterCuda(const HttpRequest& request) const {
+  if (absl::Status can = deps_.shared_memory->CanRegister(RegionKind::kCuda); !can.ok()) return can;
+  const auto region = CudaRegionIn(request);
+  if (!region.ok()) return region.status();
+  return DoneOr(deps_.inference->codes().OfRegistrationOverHttp(
+      deps_.shared_memory->Register(*region, request.client)));
 }
 
 RestExtensions::Answer RestExtensions::Register(const HttpRequest& request) const {
@@ -131,31 +189,25 @@ std::vector<HttpRoute> RestExtensions::LogAndTraceRoutes() const {
 }
 
 std::vector<HttpRoute> RestExtensions::SharedMemoryRoutes() const {
-  const auto answering = [this](auto handle) { return Answering(deps_.retry_jitter, handle); };
-  const auto status = answering([this](const HttpRequest& request) { return RegionStatus(request); });
-  const auto unregister = answering([this](const HttpRequest& request) -> Answer {
-    deps_.shared_memory->Unregister(ValueIn(request, "region"), request.client);
-    return Done();
-  });
-  const auto cuda_status = answering([](const HttpRequest& request) -> Answer {
-    if (absl::Status there = CudaRegionStatus(ValueIn(request, "region")); !there.ok()) return there;
-    return Told("[]");
-  });
-  const auto cuda_unregister = answering([](const HttpRequest&) -> Answer { return Done(); });
-  return {
-      {"GET", "/v2/systemsharedmemory/status", status},
-      {"GET", "/v2/systemsharedmemory/region/{region}/status", status},
-      {"POST", "/v2/systemsharedmemory/region/{region}/register",
-       answering([this](const HttpRequest& request) { return Register(request); })},
-      {"POST", "/v2/systemsharedmemory/unregister", unregister},
-      {"POST", "/v2/systemsharedmemory/region/{region}/unregister", unregister},
-      {"GET", "/v2/cudasharedmemory/status", cuda_status},
-      {"GET", "/v2/cudasharedmemory/region/{region}/status", cuda_status},
-      {"POST", "/v2/cudasharedmemory/region/{region}/register",
-       answering([](const HttpRequest&) -> Answer { return NoCudaRegions(); })},
-      {"POST", "/v2/cudasharedmemory/unregister", cuda_unregister},
-      {"POST", "/v2/cudasharedmemory/region/{region}/unregister", cuda_unregister},
-  };
+  std::vector<HttpRoute> routes;
+  for (const RegionKind kind : {RegionKind::kSystem, RegionKind::kCuda}) {
+    const bool cuda = kind == RegionKind::kCuda;
+    const std::string all = cuda ? "/v2/cudasharedmemory" : "/v2/systemsharedmemory";
+    const std::string one = all + "/region/{region}";
+    const auto status = Answering(
+        deps_.retry_jitter, [this, kind](const HttpRequest& request) { return RegionStatus(request, kind); });
+    const auto add = Answering(deps_.retry_jitter, [this, cuda](const HttpRequest& request) {
+      return cuda ? RegisterCuda(request) : Register(request);
+    });
+    const auto remove = Answering(
+        deps_.retry_jitter, [this, kind](const HttpRequest& request) { return Unregister(request, kind); });
+    routes.push_back({"GET", all + "/status", status});
+    routes.push_back({"GET", one + "/status", status});
+    routes.push_back({"POST", one + "/register", add});
+    routes.push_back({"POST", all + "/unregister", remove});
+    routes.push_back({"POST", one + "/unregister", remove});
+  }
+  return routes;
 }
 
 std::vector<HttpRoute> RestExtensions::Routes() const {

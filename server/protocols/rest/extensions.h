@@ -38,8 +38,10 @@ class RestExtensions {
 
   Answer Config(const HttpRequest& request) const;
   Answer Statistics(const HttpRequest& request) const;
-  Answer RegionStatus(const HttpRequest& request) const;
+  Answer RegionStatus(const HttpRequest& request, RegionKind kind) const;
   Answer Register(const HttpRequest& request) const;
+  Answer RegisterCuda(const HttpRequest& request) const;
+  Answer Unregister(const HttpRequest& request, RegionKind kind) const;
 
   const Deps deps_;
 };

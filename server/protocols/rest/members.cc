@@ -20,10 +20,11 @@ constexpr size_t kMaxMembers = 256;
 constexpr size_t kMaxSettingsBytes = size_t{4} << 20;
 
 // Receives the parser's events in the order of the text. Each callback returns whether to continue. Keeps
-// members at a nesting depth of `level` objects, the inner one being "parameters".
+// members at a nesting depth of `level` objects: of the object itself without its member `nested`, or only of
+// its member `nested`.
 class Members {
  public:
-  explicit Members(size_t level) : level_(level) {}
+  Members(size_t level, absl::string_view nested) : level_(level), nested_(nested) {}
 
   bool null() { return Add("null", std::nullopt); }
   bool boolean(bool value) { return Add("true or false", value); }
@@ -66,8 +67,10 @@ class Members {
   RestParameters Take() { return std::move(members_); }
 
  private:
-  // True for members beside "parameters", if only that is wanted.
-  bool IsPassedOver() const { return depth_ == 1 && level_ == 2 && key_ != "parameters"; }
+  bool IsPassedOver() const {
+    if (depth_ != 1) return false;
+    return level_ == 2 ? key_ != nested_ : !nested_.empty() && key_ == nested_;
+  }
 
   // Counts a value or name, also one that is ignored.
   bool Count() {
@@ -105,6 +108,7 @@ class Members {
   }
 
   const size_t level_;
+  const absl::string_view nested_;
   // The number of open objects, and of open objects and arrays that are ignored.
   size_t depth_ = 0;
   size_t skipped_ = 0;
@@ -115,13 +119,13 @@ class Members {
   absl::Status status_;
 };
 
-absl::StatusOr<RestParameters> Parse(absl::string_view text, size_t level) {
+absl::StatusOr<RestParameters> Parse(absl::string_view text, size_t level, absl::string_view nested) {
   if (text.empty()) return RestParameters();
   if (text.size() > kMaxSettingsBytes) {
     return Invalid("request", absl::StrCat("has ", text.size(), " bytes, more than the ", kMaxSettingsBytes,
                                            " that are allowed here; send settings only"));
   }
-  Members members(level);
+  Members members(level, nested);
   Json::sax_parse(text.begin(), text.end(), &members);
   if (!members.status().ok()) return members.status();
   return members.Take();
@@ -129,9 +133,17 @@ absl::StatusOr<RestParameters> Parse(absl::string_view text, size_t level) {
 
 }  // namespace
 
-absl::StatusOr<RestParameters> ParseMembers(absl::string_view text) { return Parse(text, 1); }
+absl::StatusOr<RestParameters> ParseMembers(absl::string_view text, absl::string_view ignored) {
+  return Parse(text, 1, ignored);
+}
 
-absl::StatusOr<RestParameters> ParseParameters(absl::string_view text) { return Parse(text, 2); }
+absl::StatusOr<RestParameters> ParseMembersOf(absl::string_view name, absl::string_view text) {
+  return Parse(text, 2, name);
+}
+
+absl::StatusOr<RestParameters> ParseParameters(absl::string_view text) {
+  return ParseMembersOf("parameters", text);
+}
 
 NamedParameters Named(const RestParameters& members) {
   NamedParameters named;

@@ -46,6 +46,16 @@ TEST(RestMembers, ParametersStandInAnObjectOfTheirOwn) {
   EXPECT_THAT(*parsed, ElementsAre(Pair("config", RestValue(std::string("{}")))));
 }
 
+TEST(RestMembers, OneMemberMayBeAnObject) {
+  const std::string text = R"({"raw_handle": {"b64": "AAAA"}, "byte_size": 4})";
+  EXPECT_THAT(*ParseMembers(text, "raw_handle"), ElementsAre(Pair("byte_size", RestValue(uint64_t{4}))));
+  EXPECT_THAT(*ParseMembersOf("raw_handle", text), ElementsAre(Pair("b64", RestValue(std::string("AAAA")))));
+  EXPECT_THAT(Why(ParseMembers(text)), HasSubstr("'raw_handle': expected"));
+  EXPECT_THAT(Why(ParseMembers(text, "byte_size")), HasSubstr("'raw_handle': expected"));
+  EXPECT_THAT(Why(ParseMembersOf("byte_size", text)), HasSubstr("'byte_size': expected an object"));
+  EXPECT_THAT(*ParseMembers(R"({"": 1})"), ElementsAre(Pair("", RestValue(uint64_t{1}))));
+}
+
 TEST(RestMembers, WhatIsWrongIsNamed) {
   EXPECT_THAT(Why(ParseMembers("[]")), HasSubstr("expected an object, got an array"));
   EXPECT_THAT(Why(ParseMembers("1")), HasSubstr("expected an object, got a number"));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kScript[] = "text/javascript";
 constexpr char kNoTraces[] = "tracing is configured by environment variables";
-constexpr char kNoCuda[] = "CUDA regions are not supported";
+constexpr char kNoCuda[] = "shared memory is not allowed (--allow-shared-memory), or there is no GPU";
 constexpr char kNotCaptured[] = "calls are not captured (--capture, --capture-sink)";
 constexpr char kNotAllowed[] = "shared memory is not allowed (--allow-shared-memory)";
 
@@ -100,13 +100,14 @@ constexpr Operation kOperations[] = {
     {"POST", "/v2/systemsharedmemory/unregister", "Unregisters all regions of shared memory", "v2.Any"},
     {"POST", "/v2/systemsharedmemory/region/{region}/unregister", "Unregisters a region of shared memory",
      "v2.Any"},
-    {"GET", "/v2/cudasharedmemory/status", "All CUDA regions: none", "", "v2.Regions"},
-    {"GET", "/v2/cudasharedmemory/region/{region}/status", "One CUDA region: there is none", "",
-     "v2.Regions"},
-    {"POST", "/v2/cudasharedmemory/region/{region}/register", "Not supported", "v2.Any", "", 501, kNoCuda},
-    {"POST", "/v2/cudasharedmemory/unregister", "Does nothing, because there are no CUDA regions", "v2.Any"},
-    {"POST", "/v2/cudasharedmemory/region/{region}/unregister",
-     "Does nothing, because there are no CUDA regions", "v2.Any"},
+    {"GET", "/v2/cudasharedmemory/status", "All regions of CUDA shared memory", "", "v2.CudaRegions"},
+    {"GET", "/v2/cudasharedmemory/region/{region}/status", "One region of CUDA shared memory", "",
+     "v2.CudaRegions"},
+    {"POST", "/v2/cudasharedmemory/region/{region}/register", "Registers a region of CUDA shared memory",
+     "v2.CudaRegisterRequest", "", 501, kNoCuda},
+    {"POST", "/v2/cudasharedmemory/unregister", "Unregisters all regions of CUDA shared memory", "v2.Any"},
+    {"POST", "/v2/cudasharedmemory/region/{region}/unregister", "Unregisters a region of CUDA shared memory",
+     "v2.Any"},
 };
 
 // JSON but for the schemas of tensors, whose places are marked as <... tensor>.
@@ -504,6 +505,32 @@ constexpr char kWrittenSchemas[] = R"json({
         "name": {"type": "string"},
         "key": {"type": "string"},
         "offset": {"type": "integer"},
+        "byte_size": {"type": "integer"}
+      }
+    }
+  },
+  "v2.CudaRegisterRequest": {
+    "type": "object",
+    "required": ["raw_handle", "device_id", "byte_size"],
+    "properties": {
+      "raw_handle": {
+        "type": "object",
+        "description": "A cudaIpcMemHandle_t, in base64",
+        "required": ["b64"],
+        "properties": {"b64": {"type": "string"}}
+      },
+      "device_id": {"type": "integer", "minimum": 0},
+      "byte_size": {"type": "integer", "minimum": 0}
+    }
+  },
+  "v2.CudaRegions": {
+    "type": "array",
+    "items": {
+      "type": "object",
+      "required": ["name", "device_id", "byte_size"],
+      "properties": {
+        "name": {"type": "string"},
+        "device_id": {"type": "integer"},
         "byte_size": {"type": "integer"}
       }
     }
