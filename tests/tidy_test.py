@@ -1,7 +1,9 @@
 """Checks which sources tools/tidy.py reads, and that no finding is lost, with a program in clang-tidy's place."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -55,15 +57,22 @@ class Checkout:
         self.git("commit", "--quiet", "--message", "sources")
         return self.git("rev-parse", "HEAD")
 
-    def lint(self, *options: str, seconds: float = 0) -> tuple[int, list[str], str]:
-        """Returns the exit code, the files that were read, and what was printed."""
+    def replace(self, program: str, text: str) -> None:
+        (self._programs / program).write_text(text)
+
+    def lint_in_background(self, *options: str, seconds: float = 0) -> subprocess.Popen:
         commands = [{"file": str(file), "directory": str(self.root)} for file in sorted(self.root.glob("*.cc"))]
         (self._database / "compile_commands.json").write_text(json.dumps(commands))
         self._read.write_text("")
         command = [sys.executable, ROOT / "tools" / "tidy.py", self._programs / "clang-tidy", self._database, "1", str(seconds), self.stamp]
-        done = subprocess.run([*command, *options], cwd=self.root, capture_output=True, text=True, check=False,
-                              env={"PATH": f"{self._programs}:/usr/bin:/bin", "READ": str(self._read)})
-        return done.returncode, self._read.read_text().split(), done.stderr
+        return subprocess.Popen([*command, *options], cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                env={"PATH": f"{self._programs}:/usr/bin:/bin", "READ": str(self._read)})
+
+    def lint(self, *options: str, seconds: float = 0) -> tuple[int, list[str], str]:
+        """Returns the exit code, the files that were read, and what was printed."""
+        with self.lint_in_background(*options, seconds=seconds) as running:
+            _, said = running.communicate()
+        return running.returncode, self._read.read_text().split(), said
 
 
 @pytest.fixture
@@ -164,6 +173,22 @@ def test_all_goes_on_where_it_was_stopped(checkout):
     assert checkout.lint("--all", seconds=600)[:2] == (0, ["other.cc"])
     # From here on, ./dev lint reads what changed.
     assert json.loads(checkout.stamp.read_text())["commit"] == head
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_all_ends_at_once_when_it_is_interrupted(checkout, tmp_path, sent):
+    """The first source is read, and the second would take for ever."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    checkout.replace("clang-tidy", f'#!/usr/bin/env bash\ngrep -q SLOW "${{*: -1}}" || exit 0\necho $$ >{fifo}\nexec tail -f /dev/null\n')
+    checkout.replace("timeout", '#!/usr/bin/env bash\nexec "${@:2}"\n')
+    checkout.commit(first="int a;", other="int a; // SLOW", third="int a;")
+    with checkout.lint_in_background("--all") as running:
+        hanging = int(fifo.read_text())
+        running.send_signal(sent)
+        _, said = running.communicate()
+    assert running.returncode == 130 and "goes on with the rest" in said
+    assert not pathlib.Path(f"/proc/{hanging}").exists()
 
 
 def test_sources_that_do_not_compile_together_are_read_alone(checkout):

@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -105,18 +106,30 @@ class Reader:
     def __init__(self, options: argparse.Namespace):
         (options.database / "omp.h").write_text(OMP)
         self._options, self._deadline = options, time.monotonic() + options.seconds
+        self._running: set[subprocess.Popen] = set()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Ends what runs, and starts nothing more."""
+        self._stopped = True
+        for process in list(self._running):
+            process.terminate()
 
     def run(self, file: str, database: pathlib.Path, *more: str) -> tuple[int, str]:
         """Returns the exit code, STOPPED if the time is over, and the findings."""
         left = self._deadline - time.monotonic() if self._options.seconds else 0
-        if self._options.seconds and left <= 0:
+        if self._stopped or (self._options.seconds and left <= 0):
             return STOPPED, ""
         command = [self._options.clang_tidy, "--quiet", "-p", database, "--extra-arg=-Wno-unknown-warning-option",
                    f"--extra-arg=-isystem{self._options.database.resolve()}", *more, file]
         # timeout also ends what clang-tidy's wheel starts.
-        done = subprocess.run(["timeout", f"{left:.3f}", *command], capture_output=True, text=True, check=False)
-        said = "".join(f"{line}\n" for line in (done.stdout + done.stderr).splitlines() if not GENERATED.search(line))
-        return done.returncode, "" if done.returncode == STOPPED else said
+        with subprocess.Popen(["timeout", f"{left:.3f}", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            self._running.add(process)
+            out, errors = process.communicate()
+        self._running.discard(process)
+        if self._stopped or process.returncode == STOPPED:
+            return STOPPED, ""
+        return process.returncode, "".join(f"{line}\n" for line in (out + errors).splitlines() if not GENERATED.search(line))
 
 
 def read(options: argparse.Namespace, files: list[str]) -> tuple[list[str], int]:
@@ -141,8 +154,8 @@ def read_all(options: argparse.Namespace, stamp: Stamp) -> int:
     stamp.all &= set(names.values())
     files = [file for file in everything if names[file] not in stamp.all and file.startswith(options.under)]
     batches = tidy_merged.batches(options.database, files)
-    print(f"==> clang-tidy: {len(files)} files, {len(batches)} times several at once; {len(everything) - len(files)} are left out, which "
-          "were clean or are elsewhere", file=sys.stderr, flush=True)
+    print(f"==> clang-tidy: {len(files)} of {len(everything)} files in {len(batches)} parts; the others were clean, or are not below "
+          f"'{options.under}'", file=sys.stderr, flush=True)
     reader, begun, seen, failed = Reader(options), time.monotonic(), 0, 0
 
     def check(batch: tidy_merged.Batch) -> tuple[int, str]:
@@ -155,22 +168,29 @@ def read_all(options: argparse.Namespace, stamp: Stamp) -> int:
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         running = {pool.submit(check, batch): batch for batch in batches}
-        for done in concurrent.futures.as_completed(running):
-            (code, said), sources = done.result(), running[done].sources
-            if code == STOPPED:
-                continue
-            seen += len(sources)
-            failed += code != 0
-            if code == 0:
-                stamp.all |= {names[file] for file in sources}
-                stamp.write()
-            seconds = time.monotonic() - begun
-            print(f"{said}==> clang-tidy: {seen} of {len(files)} files in {seconds:.0f} s, about {seconds / seen * (len(files) - seen):.0f} s "
-                  "left", file=sys.stderr, flush=True)
+        try:
+            for done in concurrent.futures.as_completed(running):
+                (code, said), sources = done.result(), running[done].sources
+                if code == STOPPED:
+                    continue
+                seen += len(sources)
+                failed += code != 0
+                if code == 0:
+                    stamp.all |= {names[file] for file in sources}
+                    stamp.write()
+                seconds = time.monotonic() - begun
+                print(f"{said}==> clang-tidy: {seen} of {len(files)} files in {seconds:.0f} s, "
+                      f"about {seconds / seen * (len(files) - seen):.0f} s left", file=sys.stderr, flush=True)
+        except BaseException:
+            # The pool would otherwise read the rest before it ends.
+            pool.shutdown(wait=False, cancel_futures=True)
+            reader.stop()
+            raise
     if seen < len(files):
         print(f"==> clang-tidy: stopped after {options.seconds:g} s; the next ./dev lint --all goes on with the rest", file=sys.stderr)
     if failed:
-        print(f"==> clang-tidy: findings in {failed} of {len(batches)}; the next ./dev lint --all reads these alone", file=sys.stderr)
+        print(f"==> clang-tidy: findings in {failed} of {len(batches)}; when they are mended, the next ./dev lint --all reads these again",
+              file=sys.stderr)
     if stamp.all >= set(names.values()) and not lines("status", "--porcelain", "--", "*.cc", "*.h"):
         stamp.commit, stamp.clean = commit("HEAD"), set()
         stamp.write()
@@ -190,7 +210,12 @@ def main(arguments: list[str]) -> int:
     if options.under and not options.all:
         parser.error("--under FOLDER is an option of --all")
     if options.all:
-        return read_all(options, Stamp(options.stamp))
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            return read_all(options, Stamp(options.stamp))
+        except KeyboardInterrupt:
+            print("==> clang-tidy: interrupted; the next ./dev lint --all goes on with the rest", file=sys.stderr)
+            return 130
 
     main_branch, head = commit("origin/main"), commit("HEAD")
     # Only where nothing differs from origin/main does the stamp tell what has not been read.
