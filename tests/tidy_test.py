@@ -213,7 +213,21 @@ def test_all_in_one_folder_leaves_the_others(checkout):
     ("namespace saccade {\nnamespace {\n}  // namespace\nvoid Cache::Drop() {\nusing testing::Eq;\n  int inside = 3;\n// void Comment() {", set()),
 ])
 def test_the_names_that_a_source_defines(text, names):
-    assert tidy_merged.defined(text) == names
+    assert tidy_merged.defined(text)[0] == names
+
+
+@pytest.mark.parametrize("one, other, same", [
+    ("void Read() {", "void Write() {\n  Read();", True),
+    ("void Read() {", "int Read = 3;", False),
+    # Elsewhere, Outcome is a type of a header.
+    ("namespace {\nstruct Outcome {\n};\n}  // namespace", "void Write(Outcome a) {", False),
+    ("namespace {\nint b;\n}  // namespace\nstruct Outcome {", "void Write(Outcome a) {", True),
+    ("static int Read() {", "void Write() {\n  Read();", False),
+    ("using Map = int;", "Map a;", False),
+])
+def test_names_mean_the_same_in_both_sources(one, other, same):
+    for first, second in ((one, other), (other, one)):
+        assert tidy_merged.Names(first).mean_the_same_with(tidy_merged.Names(second)) == same
 
 
 def test_what_replaces_operator_new_is_read_alone(tmp_path):

@@ -19,6 +19,7 @@ OPTIONS = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-X
 CONFIG = pathlib.Path(".clang-tidy")
 COMPILER_ERROR = re.compile(r"\[clang-diagnostic-error\b|: fatal error: |^error: ", re.MULTILINE)
 
+WORD = re.compile(r"[A-Za-z_]\w*")
 TEST = re.compile(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+), (\w+)\)")
 MACRO = re.compile(r"^# *define (\w+)")
 TYPE = re.compile(r"^(?:template <.*> )?(?:enum )?(?:class|struct|union|enum) (?:\w+\([^)]*\) )?(\w+)|^using (\w+) =")
@@ -26,17 +27,41 @@ TYPE = re.compile(r"^(?:template <.*> )?(?:enum )?(?:class|struct|union|enum) (?
 VALUE = re.compile(r"^[A-Za-z_][^=({;]*?(?<!::)\b(\w+)(?:\[\w*\])? *[=({;]")
 
 
-def defined(text: str) -> set[str]:
-    """The names that a source defines at the beginning of a line, where definitions of a namespace begin."""
-    names = set()
+def defined(text: str) -> tuple[set[str], set[str]]:
+    """The names that a source defines at the beginning of a line, where definitions of a namespace begin, and those of them that only
+    it can see."""
+    names, own, inside = set(), set(), False
     for line in text.splitlines():
+        inside = line.startswith("namespace {") or (inside and not line.startswith("}  // namespace"))
         if found := TEST.match(line):
-            names.add("_".join(found.groups()))
+            name = "_".join(found.groups())
         elif found := MACRO.match(line) or TYPE.match(line):
-            names.add(next(name for name in found.groups() if name))
+            name = next(name for name in found.groups() if name)
         elif not line.startswith("namespace") and (found := VALUE.match(line)):
-            names.add(found[1])
-    return names
+            name = found[1]
+        else:
+            continue
+        names.add(name)
+        if inside or line.startswith(("static ", "#", "using ")):
+            own.add(name)
+    return names, own
+
+
+class Names:
+    """The names in some sources."""
+
+    def __init__(self, text: str):
+        self.defined, self.own = defined(text)
+        self.used = set(WORD.findall(text))
+
+    def mean_the_same_with(self, other: "Names") -> bool:
+        """Whether no name is defined twice, and none that is one source's own would be found in place of another one's."""
+        return not (self.defined & other.defined or self.own & other.used or self.used & other.own)
+
+    def add(self, other: "Names") -> None:
+        self.defined |= other.defined
+        self.own |= other.own
+        self.used |= other.used
 
 
 REPLACEMENT = re.compile(r"^\S.*\boperator (?:new|delete)\b", re.MULTILINE)
@@ -94,15 +119,15 @@ def batches(database: pathlib.Path, files: list[str]) -> list[Batch]:
     folder = database.resolve() / "merged"
     folder.mkdir(exist_ok=True)
     entries = {os.path.relpath(entry["file"]): entry for entry in json.loads((database / "compile_commands.json").read_text())}
-    # By options: the sources of each batch, and the names that they define.
-    groups: dict[str, list[tuple[list[str], set[str]]]] = collections.defaultdict(list)
+    # By options: the sources of each batch, and their names.
+    groups: dict[str, list[tuple[list[str], Names]]] = collections.defaultdict(list)
     for file in files:
         group = groups[file if is_read_alone(file) else entries[file].get("command", "").split(" -o ")[0]]
-        names = defined(pathlib.Path(file).read_text(encoding="utf-8"))
+        names = Names(pathlib.Path(file).read_text(encoding="utf-8"))
         for sources, taken in group:
-            if len(sources) < MAX_SOURCES and not taken & names:
+            if len(sources) < MAX_SOURCES and taken.mean_the_same_with(names):
                 sources.append(file)
-                taken |= names
+                taken.add(names)
                 break
         else:
             group.append(([file], names))
