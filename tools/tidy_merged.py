@@ -15,7 +15,7 @@ import re
 MAX_SOURCES = 16
 # The static analyzer gives up a function after so many states instead of 225,000. It is the most expensive part, and few functions
 # have so many. A source that changed is read with all of them.
-OPTIONS = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=40000")]
+OPTIONS = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000")]
 CONFIG = pathlib.Path(".clang-tidy")
 COMPILER_ERROR = re.compile(r"\[clang-diagnostic-error\b|: fatal error: |^error: ", re.MULTILINE)
 
