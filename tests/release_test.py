@@ -1,6 +1,7 @@
 """Checks tools/release in a clone: the version is written, and the tag has the version's section of CHANGELOG.md."""
 
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -33,7 +34,7 @@ def git(folder, *arguments):
 def checkout(tmp_path):
     """A repository with what tools/release reads and runs, in which ./dev package makes nothing."""
     made = tmp_path / "checkout"
-    for name in ("tools/release", "tools/setup/step.sh", "CMakeLists.txt"):
+    for name in ("tools/release", "tools/setup/step.sh", "CMakeLists.txt", "deploy/container/Dockerfile"):
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_bytes((ROOT / name).read_bytes())
         (made / name).chmod((ROOT / name).stat().st_mode)
@@ -62,6 +63,23 @@ def test_the_tag_has_the_whole_section(checkout):
     assert message.strip().endswith(section.strip())
     assert "project(saccade VERSION 9.8.7" in git(checkout, "show", "v9.8.7:CMakeLists.txt")
     assert git(checkout, "status", "--porcelain") == ""
+
+
+def test_the_images_of_a_release_have_their_base_images_by_digest(checkout):
+    said = release(checkout, "9.8.7").stderr
+    for name in ("BUILD", "RUNTIME"):
+        (image,) = re.findall(rf"^ARG {name}_IMAGE=(.+)$", (ROOT / "deploy/container/Dockerfile").read_text(), re.MULTILINE)
+        assert f"{name}={image.partition('@')[0]}@$(docker buildx imagetools inspect" in said
+        assert said.count(f'--build-arg "{name}_IMAGE=${name}"') == 2
+    assert said.count("PINNED=true") == 2 and "-t saccade:9.8.7 ." in said and "CUDA=true -t saccade-cuda:9.8.7 ." in said
+
+
+def test_base_images_that_are_not_found_are_no_release(checkout):
+    dockerfile = checkout / "deploy/container/Dockerfile"
+    dockerfile.write_text(dockerfile.read_text().replace("ARG RUNTIME_IMAGE=", "ARG OTHER="))
+    git(checkout, "commit", "--quiet", "--all", "--message", "another name")
+    done = release(checkout, "9.8.7")
+    assert done.returncode == 1 and "no lines 'ARG BUILD_IMAGE='" in done.stderr and git(checkout, "tag") == ""
 
 
 @pytest.mark.parametrize("version, said", [("9.8", "expected three numbers"), ("1.2.3", "no section '## 1.2.3'")])

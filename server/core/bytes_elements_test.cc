@@ -18,7 +18,7 @@ std::string Flat(const BytePieces& bytes) {
   return flat;
 }
 
-std::string Joined(std::vector<std::string_view> elements) { return Flat(JoinBytes(elements)); }
+std::string Joined(const std::vector<std::string_view>& elements) { return Flat(JoinBytes(elements)); }
 
 TEST(BytesElementsTest, JoinedWithTheirLengths) {
   EXPECT_EQ(Joined({"a", "", "bcd"}), std::string("\1\0\0\0a\0\0\0\0\3\0\0\0bcd", 16));

@@ -54,7 +54,7 @@ class CallRecordTest : public ::testing::Test {
   }
 
   std::shared_ptr<CallRecord> Begin(const CallWatch& watch,
-                                    std::vector<absl::string_view> traceparents = {}) {
+                                    const std::vector<absl::string_view>& traceparents = {}) {
     return watch.Begin(traceparents, {"vendor=1"}, [this]() -> CallOrigin {
       ++origins_;
       return {.method = "saccade.v1.Vision/Predict",

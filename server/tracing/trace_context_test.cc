@@ -11,12 +11,13 @@ namespace {
 
 constexpr char kGood[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-std::optional<SpanContext> Read(absl::string_view traceparent, std::vector<absl::string_view> states = {}) {
+std::optional<SpanContext> Read(absl::string_view traceparent,
+                                const std::vector<absl::string_view>& states = {}) {
   return ReadTraceContext({traceparent}, states);
 }
 
-std::string StateOf(std::vector<absl::string_view> states) {
-  const auto context = Read(kGood, std::move(states));
+std::string StateOf(const std::vector<absl::string_view>& states) {
+  const auto context = Read(kGood, states);
   return context ? context->state : "no context";
 }
 

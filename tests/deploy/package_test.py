@@ -56,6 +56,21 @@ def test_the_program_that_decodes_lies_beside_the_daemon(package):
     assert done.returncode == 2 and "saccaded starts this program" in done.stderr, done
 
 
+def test_its_programs_work_from_its_files(package):
+    assert "the package's files work" in output(ROOT / "tools/package/try_files", package[0])
+
+
+def test_ci_makes_the_packages_if_what_they_are_made_of_has_changed():
+    (listed,) = re.findall(r"^cmd_package\(\) \{.*?read=\(([^)]*)\)", (ROOT / "dev").read_text(), re.MULTILINE | re.DOTALL)
+    paths = listed.split()
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    packaged = r"add_(?:executable|library)\((?:saccaded|saccade_cli|saccade-\S+|saccade_kernels|saccade_torch_stand_in|saccade_openvino) (?!SHARED IMPORTED)"
+    made = {str(file.relative_to(ROOT)) for room in ("server", "client", "kernels", "models")
+            for file in (ROOT / room).rglob("CMakeLists.txt") if re.search(packaged, file.read_text())}
+    assert made and made <= set(paths)
+    assert "'package --if-changed'" in (ROOT / ".ci/run").read_text()
+
+
 def test_nothing_of_the_machine_that_built_it_is_in_it(package):
     for file in (package[1] / "usr/lib/saccade").rglob("*"):
         if file.is_file() and file.name.startswith(("saccade", "libsaccade")):

@@ -1,7 +1,6 @@
 """Tests request storms, floods, stalled clients and failing instances: other clients are served, and every call is
 counted."""
 
-import collections
 import contextlib
 import os
 import threading
@@ -244,16 +243,6 @@ def test_a_flood_of_deadlines_of_a_microsecond(serve):
     assert daemon.metrics().total("nv_inference_count") == 2
 
 
-def answered_per_second(at_once, seconds, send):
-    """The rate at which the daemon answers while `at_once` calls are always under way."""
-    begun, sent, answered = time.monotonic(), collections.deque(), 0
-    while time.monotonic() - begun < seconds:
-        while len(sent) < at_once:
-            sent.append(send(answered + len(sent)))
-        answered += sent.popleft().code() == OK
-    return answered / seconds
-
-
 def test_ten_times_what_can_be_served(serve):
     delay, batch, deadline = 0.03, 2, 0.2
     # A minute with SACCADE_LONG=1; `./dev overload` takes ten, without sanitizers.
@@ -271,33 +260,39 @@ def test_ten_times_what_can_be_served(serve):
         for early in open_loop(10 * served, 0.5, send):
             assert early.code() in (OK, EXHAUSTED, LATE)
         await_idle(daemon)
-        peak = min(served, answered_per_second(3 * batch, 2, send))
-        await_idle(daemon)
         resident = daemon.resident_bytes()
-        computed = daemon.metrics().total("nv_inference_count")
+        before, begun = daemon.metrics(), time.monotonic()
         codes = []
         # In several rounds, so that this process need not keep all results at once.
         for _ in range(rounds):
             sent = open_loop(10 * served, seconds / rounds, send)
+            after, lasted = daemon.metrics(), time.monotonic() - begun
             codes += [one.code() for one in sent]
             assert all(pushback(one) >= 1 for one in sent if one.code() == EXHAUSTED)
         await_idle(daemon)
-        computed = daemon.metrics().total("nv_inference_count") - computed
     good, refused, late = codes.count(OK), codes.count(EXHAUSTED), codes.count(LATE)
-    figures = f"sent {len(codes)}: ok {good}, refused {refused}, late {late}, computed {computed}, peak {peak:.0f}/s"
+    # What the daemon did while the last call was sent, by its own counters: this client, which shares the two cores, receives
+    # answers late when it is slow, and a capacity that was measured before says little on a machine that others use.
+    answered, computed, passes, computing = (after.total(name) - before.total(name) for name in (
+        "nv_inference_request_success", "nv_inference_count", "nv_inference_exec_count", "nv_inference_compute_infer_duration_us"))
+    # The duration is that of each item, also of those of one pass.
+    busy = computing / 1e6 / max(1, computed) * passes / lasted
+    figures = (f"sent {len(codes)}: ok {good}, refused {refused}, late {late}; answered {answered:.0f}, computed {computed:.0f} in "
+               f"{passes:.0f} passes, busy for {busy:.0%} of {lasted:.1f} s")
     print(figures)
     assert good + refused + late == len(codes), figures
-    assert len(codes) >= 5 * served * seconds, f"the client was too slow for an overload; {figures}"
-    # Measured by the daemon, because the client pauses longer during garbage collection. Generous, because the machine
-    # is shared.
+    assert len(codes) >= 3 * computed, f"the client was too slow for an overload; {figures}"
+    # Rejected and late requests end about when their clients have to know. Generous, because the machine is shared.
     metrics = daemon.metrics()
     ended = metrics.total("saccade_request_duration_seconds_count")
-    assert metrics.total("saccade_request_duration_seconds_bucket", le="0.5") == ended, f"kept waiting; {figures}"
-    # ./dev overload requires 95 % of the peak; here the client shares the two cores and the time is short. With a sanitizer the
-    # daemon takes so much of them that the client receives many answers late.
+    assert metrics.total("saccade_request_duration_seconds_bucket", le="0.5") >= 0.99 * ended, f"kept waiting; {figures}"
+    # With a sanitizer the daemon takes so much of the cores that it answers many requests late. ./dev overload requires 95 % of the
+    # peak.
     if not SANITIZED:
-        assert good >= 0.85 * peak * seconds, figures
-        assert computed <= 1.2 * good, f"computed for nobody; {figures}"
+        assert busy >= 0.8, f"the instance waited although there were requests; {figures}"
+        assert computed >= 0.85 * batch * passes, f"batches were not full; {figures}"
+        assert computed <= 1.2 * answered, f"computed for nobody; {figures}"
+        assert good >= 0.25 * answered, f"answers came late; {figures}"
     grown = daemon.resident_bytes() - resident
     print(f"resident memory {grown / 1e6:+.1f} MB")
     assert abs(grown) <= 64 << 20

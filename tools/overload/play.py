@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import sys
 
-from harness import Daemon
+from harness import Daemon, eventually
 from tools.overload.load import LoadFailed, Loads
 from tools.overload.looks import Looks
 from tools.soak.samples import DEMO
@@ -64,6 +64,7 @@ class Step:
 @dataclasses.dataclass
 class Played:
     minutes: float
+    deadline_ms: int = DEADLINE_MS
     closed: float = 0.0
     steps: list = dataclasses.field(default_factory=list)
     # The best step's rate, measured again for longer, because the best of many measurements is partly luck.
@@ -102,15 +103,22 @@ def repository_of(model, folder):
     return folder
 
 
-def measure(loads, rate, seconds, seed):
-    calls = loads.open(rate, CLIENTS, seconds, DEADLINE_MS, seed)
+def counted(daemon):
+    """The counters when every call has ended. The daemon may still work on calls of which the load generator no longer awaits the
+    answer, and would count them as of what is measured next."""
+    eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "the daemon has ended every call")
+    return Counters.of(daemon)
+
+
+def measure(loads, rate, seconds, deadline_ms, seed):
+    calls = loads.open(rate, CLIENTS, seconds, deadline_ms, seed)
     step = Step(rate, calls["in_time"] / seconds)
     say(f"{rate:.0f} a second: {step.goodput:.1f} answered in time, {calls['refused']} refused, {calls['late']} late")
     return step
 
 
-def play(minutes, step_seconds, look_seconds, folder):
-    played = Played(minutes)
+def play(minutes, step_seconds, look_seconds, folder, deadline_ms=DEADLINE_MS):
+    played = Played(minutes, deadline_ms)
     programs = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin"
     with Daemon(repository_of(MODEL, folder / "models"), "--threads-per-instance=1", log_folder=folder) as daemon:
         daemon.await_ready()
@@ -119,21 +127,21 @@ def play(minutes, step_seconds, look_seconds, folder):
         played.closed = loads.closed(CLIENTS, step_seconds)
         say(f"{CLIENTS} clients, one request each under way: {played.closed:.1f} answers a second")
         for seed, share in enumerate(STEPS):
-            played.steps.append(measure(loads, share * played.closed, step_seconds, seed))
+            played.steps.append(measure(loads, share * played.closed, step_seconds, deadline_ms, seed))
         best = max(played.steps, key=lambda step: step.goodput)
         seeds = itertools.count(len(STEPS))
-        played.before = measure(loads, best.rate, 2 * step_seconds, next(seeds))
+        played.before = measure(loads, best.rate, 2 * step_seconds, deadline_ms, next(seeds))
         if not played.before.goodput:
-            raise LoadFailed(f"at {best.rate:.1f} calls a second none was answered within its deadline of {DEADLINE_MS} ms; "
+            raise LoadFailed(f"at {best.rate:.1f} calls a second none was answered within its deadline of {deadline_ms} ms; "
                              "other programs leave too little of the processor: end them, and measure again")
 
         played.rate = TIMES * played.before.goodput
         say(f"overload: {played.rate:.0f} a second for {minutes:g} minutes")
-        before = Counters.of(daemon)
+        before = counted(daemon)
         with Looks(daemon.process.pid, look_seconds) as looks:
-            played.calls = loads.open(played.rate, CLIENTS, played.seconds, DEADLINE_MS, next(seeds))
-        played.counters, played.looks = Counters.of(daemon).since(before), looks.made
-        played.after = measure(loads, best.rate, 2 * step_seconds, next(seeds))
+            played.calls = loads.open(played.rate, CLIENTS, played.seconds, deadline_ms, next(seeds))
+        played.counters, played.looks = counted(daemon).since(before), looks.made
+        played.after = measure(loads, best.rate, 2 * step_seconds, deadline_ms, next(seeds))
         daemon.terminate()
         played.exit_code = daemon.exit_code()
     return played

@@ -1,7 +1,7 @@
 """Reports the results of an overload as text and a plot, and lists missed bounds."""
 
 from tools.markdown import table
-from tools.overload.play import CLIENTS, DEADLINE_MS, MODEL, TIMES
+from tools.overload.play import CLIENTS, MODEL, TIMES
 from tools.soak.measure import draw, slope
 
 LEAST_GOODPUT = 0.95
@@ -62,7 +62,7 @@ class Found:
 
     def missed(self):
         """Bounds that were missed."""
-        behind = self.calls["behind_ms"]["p99"] / DEADLINE_MS
+        behind = self.calls["behind_ms"]["p99"] / self.played.deadline_ms
         checks = (
             (self.share < LEAST_GOODPUT,
              f"goodput was {self.share:.1%} of the peak, expected at least {LEAST_GOODPUT:.0%}"),
@@ -88,7 +88,7 @@ class Found:
             ("goodput", f"{played.goodput:.1f} a second, **{self.share:.1%}** of the peak of {played.peak:.1f}"),
             ("sent", f"{calls['sent']}, {calls['sent'] / played.seconds:.0f} a second"),
             ("answered in time", f"{calls['in_time']}; p50 {calls['answers_ms']['p50']:.0f} ms, p99 "
-                                 f"{calls['answers_ms']['p99']:.0f} ms of {DEADLINE_MS}"),
+                                 f"{calls['answers_ms']['p99']:.0f} ms of {played.deadline_ms}"),
             ("late", f"{calls['late']}, {self.late:.2%} of the answers"),
             ("refused", f"{calls['refused']} ({reasons}); p50 {calls['refusals_ms']['p50']:.1f} ms, p99 "
                         f"{calls['refusals_ms']['p99']:.1f} ms"),
@@ -111,7 +111,7 @@ class Found:
         played = self.played
         steps = [*played.steps, played.before, played.after]
         return "\n".join([
-            f"`{MODEL}` of the demo on one thread, PNG in, {CLIENTS} clients, a deadline of {DEADLINE_MS} ms. The peak is what "
+            f"`{MODEL}` of the demo on one thread, PNG in, {CLIENTS} clients, a deadline of {played.deadline_ms} ms. The peak is what "
             f"an open loop gets in time at the best of {len(played.steps)} rates around what {CLIENTS} clients get who wait for "
             f"their answers ({played.closed:.1f} a second): the mean of before the overload and after it, the last two columns.",
             "",

@@ -48,8 +48,9 @@ bool FailAllocation(int64_t number) {
 // These replace the operators of the whole program.
 void* operator new(size_t size) {
   if (size >= saccade::server::testing::failing_size) throw std::bad_alloc();
-  if (saccade::server::testing::before_failing >= 0 && saccade::server::testing::before_failing-- == 0)
-    throw std::bad_alloc();
+  if (saccade::server::testing::before_failing >= 0) {
+    if (saccade::server::testing::before_failing-- == 0) throw std::bad_alloc();
+  }
   void* const memory = std::malloc(size > 0 ? size : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
