@@ -59,6 +59,7 @@ inline cv::Mat Decoded(const std::string& bytes, std::string* refusal = nullptr)
   const Picture picture = File(bytes);
   models::ImageInput input;
   input.antialias = false;
+  input.reduced_jpeg = false;
   const auto header = ReadHeader(picture, {});
   const auto decoded = header.ok() ? DecodePicture(picture, *header, input) : header.status();
   if (!decoded.ok()) {
