@@ -133,7 +133,8 @@ class ExpattTestCase {
     const bool padded = !config_.valid.empty();
     const auto h = static_cast<double>(padded ? config_.valid[2 * b] : config_.height);
     const auto w = static_cast<double>(padded ? config_.valid[2 * b + 1] : config_.width);
-    const auto dy = static_cast<double>(i / config_.width - j / config_.width);
+    const int64_t rows = i / config_.width - j / config_.width;
+    const auto dy = static_cast<double>(rows);
     const auto dx = static_cast<double>(i % config_.width - j % config_.width);
     const double s = config_.sigma;
     switch (config_.kind) {
