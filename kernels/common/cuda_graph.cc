@@ -1,4 +1,5 @@
 // The plugin's side of cuda_graph.h.
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -26,7 +27,6 @@ std::mutex& GraphSetMutex() {
 
 class RecordedGraph : public CudaGraph {
  public:
-  // A pool of {0, 0} stands for a new one.
   RecordedGraph(int gpu, c10::MempoolId_t pool) : gpu_(static_cast<c10::DeviceIndex>(gpu)), pool_(pool) {
     graph_.emplace();
   }
@@ -66,11 +66,10 @@ class RecordedGraph : public CudaGraph {
     try {
       work();
     } catch (...) {
-      End();
+      EndAfterError();
       throw;
     }
-    graph_->capture_end();
-    pool_ = graph_->pool();
+    EndCapture();
     stream_ = stream;
   }
 
@@ -90,13 +89,51 @@ class RecordedGraph : public CudaGraph {
   }
 
  private:
+  struct Graph : at::cuda::CUDAGraph {
+    bool capture_ended() const { return capture_ended_; }
+  };
+
   // Takes the stream out of capture mode. Only warns on errors: the original exception is rethrown by the
   // caller.
-  void End() noexcept {
+  void EndAfterError() noexcept {
     try {
-      graph_->capture_end();
+      EndCapture();
     } catch (const std::exception& error) {
       TORCH_WARN("cannot end the capture of a CUDA graph: ", error.what());
+    }
+  }
+
+  // If CUDA invalidated the capture, LibTorch's capture_end() throws before it tells its allocators that the
+  // capture has ended. They would keep memory that other streams use until the process ends.
+  void EndCapture() {
+    try {
+      graph_->capture_end();
+    } catch (...) {
+      if (!graph_->capture_ended()) LeavePool();
+      throw;
+    }
+  }
+
+  // What capture_end() and the graph's reset() would have done with the pool.
+  void LeavePool() noexcept {
+    try {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_, pool_);
+      c10::cuda::CUDACachingAllocator::releasePool(gpu_, pool_);
+    } catch (const std::exception& error) {
+      TORCH_WARN("GPU ", static_cast<int>(gpu_),
+                 "'s memory may not be freed any more after a capture that failed; restart the process if it "
+                 "grows: ",
+                 error.what());
+    }
+    try {
+      at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
+      host->end_allocate_to_pool(pool_);
+      host->release_pool(pool_);
+    } catch (const std::exception& error) {
+      TORCH_WARN(
+          "page-locked memory may not be freed any more after a capture that failed; restart the process if "
+          "it grows: ",
+          error.what());
     }
   }
 
@@ -105,7 +142,7 @@ class RecordedGraph : public CudaGraph {
   // Where it was recorded; nothing before.
   std::optional<c10::cuda::CUDAStream> stream_;
   // Never empty before the destructor.
-  std::optional<at::cuda::CUDAGraph> graph_;
+  std::optional<Graph> graph_;
 };
 
 }  // namespace
@@ -113,7 +150,7 @@ class RecordedGraph : public CudaGraph {
 // The exported symbol that MakeCudaGraph() looks up.
 extern "C" CudaGraph* saccade_make_cuda_graph(int gpu, CudaGraph* beside) {
   const c10::MempoolId_t pool =
-      beside == nullptr ? c10::MempoolId_t{0, 0} : static_cast<RecordedGraph*>(beside)->pool();
+      beside == nullptr ? at::cuda::graph_pool_handle() : static_cast<RecordedGraph*>(beside)->pool();
   return new RecordedGraph(gpu, pool);
 }
 

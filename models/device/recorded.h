@@ -79,6 +79,9 @@ class Recorded {
   // threads begin meanwhile.
   Answer Fetch(const at::Tensor& pixels, const Extents& extents) const;
 
+  // Frees all recordings, whose memory something else needs. Returns false if there were none. Thread-safe.
+  bool DropRecordings() const;
+
  private:
   struct Recording;
   using Shape = std::vector<int64_t>;
@@ -106,8 +109,6 @@ class Recorded {
   bool RunFromRecording(const at::Tensor& sent, const Extents& extents, const Take& take) const;
   // Runs `work`, and once more without the recordings' memory if memory was insufficient.
   void WithRoom(const std::function<void()>& work) const;
-  // Frees all recordings. Returns false if there were none.
-  bool DropRecordings() const;
   // The following require mutex_.
   void Clear() const;
   bool IsPutOff(const Shape& shape) const;

@@ -389,6 +389,19 @@ TEST(RecordedTest, ADirectPassThatRunsOutOfMemoryFreesTheRecordings) {
   EXPECT_EQ(log.alive, 0);
 }
 
+TEST(RecordedTest, RecordingsThatAreDroppedForOthersAreMadeAgain) {
+  Log log;
+  const Recorded twice(kReplayed, true, Twice, GraphsOf(&log));
+  EXPECT_FALSE(twice.DropRecordings());
+  const at::Tensor pixels = at::arange(16, at::kFloat).view({1, 1, 4, 4});
+  const Extents extents({{4, 4}});
+  twice(pixels, extents);
+  EXPECT_TRUE(twice.DropRecordings());
+  EXPECT_EQ(log.alive, 0);
+  EXPECT_TRUE(twice(pixels, extents).front().values.equal(pixels.mul(2)));
+  EXPECT_EQ(log.recorded, 2);
+}
+
 TEST(RecordedTest, WithoutRecordingsMemoryThatDoesNotSufficeIsAnError) {
   const Recorded network(kReplayed, /*record=*/true, [](const FeatureMap&) -> std::vector<FeatureMap> {
     RunOutOfMemory();

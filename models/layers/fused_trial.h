@@ -18,6 +18,7 @@ using MapFunction = std::function<at::Tensor(const at::Tensor& x, const at::Tens
 struct FusedVerdict {
   bool fused = false;
   std::string reason;  // why the plain functions are used; empty if they are not
+  bool threw = false;  // whether an exception is the reason, which may not come again
 };
 
 // Maximum difference between both functions' results, as a part of the largest result.
@@ -39,22 +40,29 @@ struct FusedTrial {
   std::function<double()> now;
   double tolerance = 0;
 
-  // Calls both with random numbers of the shapes and types of `x` and `other`. Accepts the fused function
-  // only if it computes the same map within the tolerance, in the same layout; does not read memory that
-  // nobody wrote; leaves NaN as NaN, because answers that are not finite are failures; and is faster. An
-  // exception of either function is a reason against it.
+  // Calls both with random numbers of the shapes and types of `x` and `other`. They are drawn on the CPU by a
+  // generator of their own, because a GPU's belongs to a recording as long as one is captured there. Accepts
+  // the fused function only if it computes the same map within the tolerance, in the same layout; does not
+  // read memory that nobody wrote; leaves NaN as NaN, because answers that are not finite are failures; and
+  // is faster. An exception of either function is a reason against it.
   FusedVerdict Run(const at::Tensor& x, const at::Tensor& other) const;
 };
 
 // One layer's choice. Thread-safe.
 class FusedChoice {
  public:
-  // Returns the verdict, which `run` computes in the first call. Blocks while another thread does so.
-  const FusedVerdict& Get(const std::function<FusedVerdict()>& run);
+  // Trials that are run if each throws; then the plain functions stay, and the log says why, once for all
+  // layers. A recording runs a pass twice before it captures it, so that none is run during a capture.
+  static constexpr int kMaxTrials = 2;
+
+  // Returns the verdict, which `run` computes in the first call, and once more if it threw. Blocks while
+  // another thread does so.
+  FusedVerdict Get(const std::function<FusedVerdict()>& run);
 
  private:
-  std::once_flag once_;
-  FusedVerdict verdict_;  // guarded by once_
+  std::mutex mutex_;
+  int trials_ = 0;        // guarded by mutex_
+  FusedVerdict verdict_;  // guarded by mutex_
 };
 
 }  // namespace saccade::models

@@ -1,5 +1,6 @@
 #include "models/layers/fused_trial.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/where.h>
@@ -64,6 +65,19 @@ TEST_F(FusedTrialTest, TheSameInLessTimeIsChosen) {
   EXPECT_TRUE(x_.equal(kept));
 }
 
+// On a GPU that generator may belong to another model's recording.
+TEST_F(FusedTrialTest, NothingIsDrawnFromTheDevicesGenerator) {
+  const at::Tensor before = at::detail::getDefaultCPUGenerator().get_state().clone();
+  EXPECT_TRUE(Same().Run(x_, other_).fused);
+  EXPECT_TRUE(at::detail::getDefaultCPUGenerator().get_state().equal(before));
+}
+
+TEST_F(FusedTrialTest, MapsLargerThanWhatIsDrawnAreCompared) {
+  const at::Tensor large = at::randn({1, 4, 200, 150}).contiguous(at::MemoryFormat::ChannelsLast);
+  const FusedVerdict verdict = Same().Run(large, {});
+  EXPECT_TRUE(verdict.fused) << verdict.reason;
+}
+
 TEST_F(FusedTrialTest, LittleGainChoosesThePlainFunctions) {
   for (const double seconds : {0.96e-3, 1e-3, 2e-3}) {
     fused_seconds_ = seconds;
@@ -122,6 +136,7 @@ TEST_F(FusedTrialTest, AnExceptionChoosesThePlainFunctions) {
   };
   const FusedVerdict verdict = Trial(throws).Run(x_, {});
   EXPECT_FALSE(verdict.fused);
+  EXPECT_TRUE(verdict.threw);
   EXPECT_THAT(verdict.reason, HasSubstr("unable to find an engine"));
 }
 
@@ -147,6 +162,28 @@ TEST(FusedChoice, IsMadeOnce) {
   EXPECT_TRUE(choice.Get(run).fused);
   EXPECT_TRUE(choice.Get(run).fused);
   EXPECT_EQ(runs, 1);
+}
+
+TEST(FusedChoice, AnExceptionIsNoVerdictUntilItComesAgain) {
+  int runs = 0;
+  const auto throws_first = [&] {
+    ++runs;
+    return FusedVerdict{.fused = runs > 1, .reason = "", .threw = runs == 1};
+  };
+  FusedChoice choice;
+  EXPECT_FALSE(choice.Get(throws_first).fused);
+  EXPECT_TRUE(choice.Get(throws_first).fused);
+  EXPECT_TRUE(choice.Get(throws_first).fused);
+  EXPECT_EQ(runs, 2);
+
+  int thrown = 0;
+  const auto throws = [&] {
+    ++thrown;
+    return FusedVerdict{.fused = false, .reason = "no engine", .threw = true};
+  };
+  FusedChoice never;
+  for (int call = 0; call < 5; ++call) EXPECT_FALSE(never.Get(throws).fused);
+  EXPECT_EQ(thrown, FusedChoice::kMaxTrials);
 }
 
 }  // namespace

@@ -5,13 +5,17 @@
 #include <limits>
 #include <utility>
 
+#include "models/device/out_of_memory.h"
+
 namespace saccade::models {
 namespace {
 
 constexpr int64_t kUnknownBytes = std::numeric_limits<int64_t>::max();
 
-// Returns the bytes that a call allocates beside its result, or kUnknownBytes if it throws.
-int64_t BytesBesideResult(const LayerFunction& way, const std::function<int64_t()>& allocated) {
+// Returns the bytes that a call allocates beside its result, or kUnknownBytes if it throws. Sets
+// `lacked_memory` if memory was insufficient.
+int64_t BytesBesideResult(const LayerFunction& way, const std::function<int64_t()>& allocated,
+                          bool& lacked_memory) {
   try {
     way();
     int64_t least = kUnknownBytes;
@@ -21,7 +25,8 @@ int64_t BytesBesideResult(const LayerFunction& way, const std::function<int64_t(
       least = std::min(least, allocated() - before - static_cast<int64_t>(result.nbytes()));
     }
     return least;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    if (IsOutOfMemory(error)) lacked_memory = true;
     // The layer's own call reports the error if no way is without one.
     return kUnknownBytes;
   }
@@ -29,29 +34,39 @@ int64_t BytesBesideResult(const LayerFunction& way, const std::function<int64_t(
 
 }  // namespace
 
-size_t WayWithin(int64_t bound, const std::vector<LayerFunction>& ways,
-                 const std::function<int64_t()>& allocated) {
-  size_t best = 0;
+WayChoice WayWithin(int64_t bound, const std::vector<LayerFunction>& ways,
+                    const std::function<int64_t()>& allocated) {
+  WayChoice best;
+  bool lacked_memory = false;
   int64_t least = kUnknownBytes;
   for (size_t way = 0; way < ways.size(); ++way) {
-    const int64_t bytes = BytesBesideResult(ways[way], allocated);
-    if (bytes <= bound) return way;
+    const int64_t bytes = BytesBesideResult(ways[way], allocated, lacked_memory);
+    best.settled = !lacked_memory;
+    if (bytes <= bound) return {way, best.settled};
     if (bytes < least) {
       least = bytes;
-      best = way;
+      best.way = way;
     }
   }
   return best;
 }
 
-size_t WorkspaceChoice::Get(at::IntArrayRef shape, const std::function<size_t()>& choose) {
+size_t WorkspaceChoice::Get(at::IntArrayRef shape, const std::function<WayChoice()>& choose) {
   const std::lock_guard lock(mutex_);
   std::vector<int64_t> key = shape.vec();
-  if (const auto found = ways_.find(key); found != ways_.end()) return found->second;
-  const size_t way = choose();
-  if (ways_.size() >= kMaxShapes) ways_.clear();
-  ways_.emplace(std::move(key), way);
-  return way;
+  const auto found = ways_.find(key);
+  if (found == ways_.end()) {
+    const WayChoice choice = choose();
+    if (ways_.size() >= kMaxShapes) ways_.clear();
+    ways_.emplace(std::move(key), Chosen{choice, 1});
+    return choice.way;
+  }
+  Chosen& chosen = found->second;
+  if (!chosen.choice.settled && chosen.choices < kMaxChoices) {
+    chosen.choice = choose();
+    ++chosen.choices;
+  }
+  return chosen.choice.way;
 }
 
 }  // namespace saccade::models

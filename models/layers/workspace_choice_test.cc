@@ -28,7 +28,7 @@ class WayWithinTest : public ::testing::Test {
   }
 
   size_t Within(int64_t bound, const std::vector<LayerFunction>& ways) {
-    return WayWithin(bound, ways, [this] { return allocated_; });
+    return WayWithin(bound, ways, [this] { return allocated_; }).way;
   }
 
   int64_t allocated_ = 12345;
@@ -57,7 +57,7 @@ TEST_F(WayWithinTest, AWayThatThrowsIsNotChosenUnlessAllDo) {
 TEST(WorkspaceChoice, IsMadeOnceForAShape) {
   WorkspaceChoice choice;
   int made = 0;
-  const auto choose = [&] { return static_cast<size_t>(++made); };
+  const auto choose = [&] { return WayChoice{.way = static_cast<size_t>(++made)}; };
   EXPECT_EQ(choice.Get({1, 3, 8, 8}, choose), 1u);
   EXPECT_EQ(choice.Get({2, 3, 8, 8}, choose), 2u);
   EXPECT_EQ(choice.Get({1, 3, 8, 8}, choose), 1u);
@@ -65,6 +65,30 @@ TEST(WorkspaceChoice, IsMadeOnceForAShape) {
   // What is remembered is bounded.
   for (int64_t side = 1; side <= 1000; ++side) choice.Get({1, 3, side, side}, choose);
   EXPECT_GT(choice.Get({2, 3, 8, 8}, choose), 2u);
+}
+
+TEST_F(WayWithinTest, AWayThatLacksMemoryForAMomentIsTriedOnceMore) {
+  WorkspaceChoice choice;
+  int lacking = 1;
+  int tries = 0;
+  const LayerFunction lacks = [&, way = Way(0)] {
+    ++tries;
+    if (lacking-- > 0) throw std::runtime_error("CUDA out of memory");
+    return way();
+  };
+  const auto choose = [&] { return WayWithin(10, {lacks, Way(5)}, [this] { return allocated_; }); };
+  EXPECT_EQ(choice.Get({1, 3, 8, 8}, choose), 1u);
+  EXPECT_EQ(choice.Get({1, 3, 8, 8}, choose), 0u);
+  // One that lacks memory each time is tried twice.
+  lacking = 1000;
+  tries = 0;
+  for (int call = 0; call < 5; ++call) EXPECT_EQ(choice.Get({2, 3, 8, 8}, choose), 1u);
+  EXPECT_EQ(tries, 2);
+}
+
+TEST_F(WayWithinTest, AnotherErrorIsNoReasonToTryAgain) {
+  const LayerFunction refuses = []() -> at::Tensor { throw std::runtime_error("no engine"); };
+  EXPECT_TRUE(WayWithin(10, {refuses, Way(0)}, [this] { return allocated_; }).settled);
 }
 
 }  // namespace
