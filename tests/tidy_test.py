@@ -35,6 +35,7 @@ class Checkout:
 
     def __init__(self, folder: pathlib.Path):
         self.root, self.stamp, self._read = folder / "checkout", folder / "cache" / "tidy.json", folder / "read"
+        self.options = ""
         self.root.mkdir()
         self._database = folder / "database"
         self._database.mkdir()
@@ -52,16 +53,21 @@ class Checkout:
 
     def commit(self, **files: str) -> str:
         for name, text in files.items():
-            (self.root / f"{name}.cc").write_text(text)
+            self.write(f"{name}.cc", text)
         self.git("add", ".")
         self.git("commit", "--quiet", "--message", "sources")
         return self.git("rev-parse", "HEAD")
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).write_text(text)
 
     def replace(self, program: str, text: str) -> None:
         (self._programs / program).write_text(text)
 
     def lint_in_background(self, *options: str, seconds: float = 0) -> subprocess.Popen:
-        commands = [{"file": str(file), "directory": str(self.root)} for file in sorted(self.root.glob("*.cc"))]
+        commands = [{"file": str(file), "directory": str(self.root), "command": f"c++ {self.options} -o {file}.o -c {file}"}
+                    for file in sorted(self.root.rglob("*.cc"))]
         (self._database / "compile_commands.json").write_text(json.dumps(commands))
         self._read.write_text("")
         command = [sys.executable, ROOT / "tools" / "tidy.py", self._programs / "clang-tidy", self._database, "1", str(seconds), self.stamp]
@@ -169,10 +175,55 @@ def test_all_goes_on_where_it_was_stopped(checkout):
     code, read, said = checkout.lint("--all", seconds=600)
     assert (code, read) == (0, ["first.cc", "third.cc"]) and "goes on with the rest" in said
     checkout.commit(other="int a;")
-    head = checkout.git("rev-parse", "HEAD")
     assert checkout.lint("--all", seconds=600)[:2] == (0, ["other.cc"])
-    # From here on, ./dev lint reads what changed.
-    assert json.loads(checkout.stamp.read_text())["commit"] == head
+
+
+def test_after_all_a_run_without_it_reads_as_much_as_before(checkout):
+    """--all does not find everything."""
+    checkout.commit(first="1")
+    assert checkout.lint()[0] == 0
+    checkout.commit(first="2")
+    checkout.commit(other="2")
+    assert checkout.lint("--all")[0] == 0
+    assert checkout.lint()[:2] == (0, ["first.cc", "other.cc"])
+
+
+def test_all_on_another_branch_leaves_the_stamp_of_main(checkout):
+    clean = checkout.commit(first="1")
+    assert checkout.lint()[0] == 0
+    checkout.git("checkout", "--quiet", "--orphan", "another")
+    checkout.commit(first="2")
+    assert checkout.lint("--all")[0] == 0
+    assert json.loads(checkout.stamp.read_text())["commit"] == clean
+
+
+@pytest.mark.parametrize("settings, is_read", [(".clang-tidy", ["first.cc", "in/a/folder/third.cc", "other.cc"]),
+                                               ("in/.clang-tidy", ["in/a/folder/third.cc"]),
+                                               ("in/a/folder/.clang-tidy", ["in/a/folder/third.cc"])])
+def test_all_reads_again_what_has_other_checks(checkout, settings, is_read):
+    # Each is read alone, because all define the same name.
+    checkout.commit(first="int a;", other="int a;", **{"in/a/folder/third": "int a;"})
+    assert checkout.lint("--all")[0] == 0
+    assert checkout.lint("--all")[:2] == (0, [])
+    checkout.write(settings, "Checks: '*'")
+    assert checkout.lint("--all")[:2] == (0, is_read)
+
+
+def test_all_reads_again_with_another_clang_tidy(checkout):
+    pinned = "tools/setup/requirements/tests.in"
+    checkout.write(pinned, "clang-tidy==1\npytest==1\n")
+    assert checkout.lint("--all")[0] == 0
+    checkout.write(pinned, "clang-tidy==1\npytest==2\n")
+    assert checkout.lint("--all")[:2] == (0, [])
+    checkout.write(pinned, "clang-tidy==2\npytest==2\n")
+    assert len(checkout.lint("--all")[1]) == 1
+
+
+def test_all_reads_again_with_other_compile_options(checkout):
+    assert checkout.lint("--all")[0] == 0
+    assert checkout.lint("--all")[:2] == (0, [])
+    checkout.options = "-DNDEBUG"
+    assert len(checkout.lint("--all")[1]) == 1
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

@@ -10,7 +10,8 @@ that STAMP names: up to there everything was clean. Without such a stamp that is
 when the time was over, so that the next run goes on with the others.
 
 With --all, it reads all sources (those in FOLDER): several at a time (tools/tidy_merged.py), because the headers of one take longer
-than itself. What was clean is written to STAMP after each of these, so that the next run goes on where one was stopped."""
+than itself. What was clean is written to STAMP after each of these, so that the next run of --all goes on where one was stopped. A run
+without --all reads no less because of it, as --all does not find everything (docs/decisions/0030-compile-time.md)."""
 
 import argparse
 import concurrent.futures
@@ -31,6 +32,8 @@ import tidy_merged
 GENERATED = re.compile(r"^\d+ (warning|error)s?\b.* generated\.$")
 # The exit code of timeout(1) if the command was stopped.
 STOPPED = 124
+# Where clang-tidy's version is pinned.
+PINNED = pathlib.Path("tools/setup/requirements/tests.in")
 # clang-tidy's wheel has no omp.h, and GCC's is not for clang. LibTorch's headers and we need these functions of it.
 OMP = "".join(f'extern "C" int omp_{name}(void);\n' for name in ("get_max_threads", "get_num_threads", "get_thread_num", "in_parallel"))
 
@@ -60,15 +63,23 @@ class Stamp:
             self.commit, self.clean, self.all = kept["commit"], set(kept["clean"]), set(kept.get("all", ()))
         except (OSError, ValueError, KeyError, TypeError):
             self.commit, self.clean, self.all = None, set(), set()
+        self._kept = self.commit, self.clean
         # The commit may be one of another branch, or of a history that was rewritten.
         if not self.commit or git("merge-base", "--is-ancestor", self.commit, "HEAD") is None:
             self.commit, self.clean = commit("HEAD~1"), set()
 
     def write(self) -> None:
+        self._write(self.commit, self.clean)
+
+    def write_all(self) -> None:
+        """Writes what --all has found clean, and leaves the rest of the file as it was."""
+        self._write(*self._kept)
+
+    def _write(self, clean_commit: str | None, clean: set[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # A run that is ended meanwhile leaves the old file.
         new = self._path.with_suffix(".new")
-        new.write_text(json.dumps({"commit": self.commit, "clean": sorted(self.clean), "all": sorted(self.all)}), encoding="utf-8")
+        new.write_text(json.dumps({"commit": clean_commit, "clean": sorted(clean), "all": sorted(self.all)}), encoding="utf-8")
         new.replace(self._path)
 
 
@@ -82,10 +93,19 @@ def digest(file: str) -> str:
     return hashlib.sha256(pathlib.Path(file).read_bytes()).hexdigest() if os.path.exists(file) else ""
 
 
-def content_with_headers(file: str) -> str:
-    """Stands for the file, this repository's headers that it includes, and what clang-tidy is told to look for."""
-    files = [file, *sorted(thread_safety.included([file])), ".clang-tidy"]
-    return hashlib.sha256("\0".join(part for name in files for part in (name, digest(name))).encode()).hexdigest()
+@functools.cache
+def pinned_version() -> str:
+    text = PINNED.read_text(encoding="utf-8") if PINNED.exists() else ""
+    return "".join(line for line in text.splitlines() if line.startswith("clang-tidy=="))
+
+
+def content_with_headers(file: str, command: str) -> str:
+    """Stands for all that decides what clang-tidy finds in a file: the file, this repository's headers that it includes, its compile
+    command, every .clang-tidy above it, and clang-tidy's version."""
+    settings = [str(folder / ".clang-tidy") for folder in pathlib.Path(file).parents]
+    files = [file, *sorted(thread_safety.included([file])), *settings]
+    parts = [pinned_version(), command, *(part for name in files for part in (name, digest(name)))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def changed(base: str | None) -> list[str]:
@@ -94,9 +114,13 @@ def changed(base: str | None) -> list[str]:
     return sorted({*differ, *lines("ls-files", "--others", "--exclude-standard", "--", "*.cc")})
 
 
+def compile_commands(database: pathlib.Path) -> dict[str, str]:
+    return {os.path.relpath(entry["file"]): entry.get("command", "") for entry in json.loads((database / "compile_commands.json").read_text())}
+
+
 def compiled(database: pathlib.Path, files: list[str]) -> list[str]:
     """Those of the files that have a compile command: a machine without nvcc leaves out the CUDA side."""
-    known = {os.path.relpath(entry["file"]) for entry in json.loads((database / "compile_commands.json").read_text())}
+    known = compile_commands(database)
     return [file for file in files if file in known]
 
 
@@ -150,7 +174,8 @@ def read_all(options: argparse.Namespace, stamp: Stamp) -> int:
     """Reads all sources that are not known to be clean, several at a time. Returns the exit code."""
     tracked = lines("ls-files", "--cached", "--others", "--exclude-standard", "--", "*.cc")
     everything = compiled(options.database, sorted(file for file in tracked if os.path.exists(file)))
-    names = {file: content_with_headers(file) for file in everything}
+    commands = compile_commands(options.database)
+    names = {file: content_with_headers(file, commands[file]) for file in everything}
     stamp.all &= set(names.values())
     files = [file for file in everything if names[file] not in stamp.all and file.startswith(options.under)]
     batches = tidy_merged.batches(options.database, files)
@@ -177,7 +202,7 @@ def read_all(options: argparse.Namespace, stamp: Stamp) -> int:
                 failed += code != 0
                 if code == 0:
                     stamp.all |= {names[file] for file in sources}
-                    stamp.write()
+                    stamp.write_all()
                 seconds = time.monotonic() - begun
                 print(f"{said}==> clang-tidy: {seen} of {len(files)} files in {seconds:.0f} s, "
                       f"about {seconds / seen * (len(files) - seen):.0f} s left", file=sys.stderr, flush=True)
@@ -191,9 +216,6 @@ def read_all(options: argparse.Namespace, stamp: Stamp) -> int:
     if failed:
         print(f"==> clang-tidy: findings in {failed} of {len(batches)}; when they are mended, the next ./dev lint --all reads these again",
               file=sys.stderr)
-    if stamp.all >= set(names.values()) and not lines("status", "--porcelain", "--", "*.cc", "*.h"):
-        stamp.commit, stamp.clean = commit("HEAD"), set()
-        stamp.write()
     return 1 if failed else 0
 
 

@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -35,20 +37,31 @@ struct IpcBlock {
   cudaStream_t stream = nullptr;
 };
 
+// CUDA's sticky errors, as in server/engine/pass_failure.cc.
+constexpr std::array<int, 16> kStickyErrors = {214, 220, 226, 700, 702, 709, 710, 714,
+                                               715, 716, 717, 718, 719, 721, 810, 911};
+
+bool IsStickyError(cudaError_t error) {
+  return std::find(kStickyErrors.begin(), kStickyErrors.end(), static_cast<int>(error)) !=
+         kStickyErrors.end();
+}
+
+CudaIpcOutcome FailedWith(cudaError_t error) { return {cudaGetErrorString(error), IsStickyError(error)}; }
+
 // Runs `work` with `gpu` as the thread's device. Clears the thread's last error, as ~IpcBlock() does.
 template <typename Work>
-const char* OnGpu(int gpu, const Work& work) {
+CudaIpcOutcome OnGpu(int gpu, const Work& work) {
   try {
     const c10::cuda::CUDAGuard device(static_cast<c10::DeviceIndex>(gpu));
     const cudaError_t error = work();
-    if (error == cudaSuccess) return nullptr;
+    if (error == cudaSuccess) return {};
     cudaGetLastError();
-    return cudaGetErrorString(error);
+    return FailedWith(error);
   } catch (const std::bad_alloc&) {
-    return "out of memory";
+    return {"out of memory"};
   } catch (const std::exception&) {
-    cudaGetLastError();
-    return "the GPU cannot be selected";
+    const cudaError_t error = cudaGetLastError();
+    return {"the GPU cannot be selected", IsStickyError(error)};
   }
 }
 
@@ -94,7 +107,7 @@ cudaError_t OpenBlock(const void* handle, IpcBlock* block, OpenedCudaMemory* ope
   return cudaSuccess;
 }
 
-const char* Open(int gpu, const void* handle, OpenedCudaMemory* opened) {
+CudaIpcOutcome Open(int gpu, const void* handle, OpenedCudaMemory* opened) {
   return OnGpu(gpu, [&] {
     auto block = std::make_unique<IpcBlock>();
     block->gpu = gpu;
@@ -124,17 +137,17 @@ char* Within(const IpcBlock& block, uint64_t offset, size_t size) {
   return static_cast<char*>(block.address) + offset;
 }
 
-const char* Read(void* opened, uint64_t offset, size_t size, void* to) {
+CudaIpcOutcome Read(void* opened, uint64_t offset, size_t size, void* to) {
   const IpcBlock& block = *static_cast<const IpcBlock*>(opened);
   const char* const from = Within(block, offset, size);
-  if (from == nullptr) return cudaGetErrorString(cudaErrorInvalidValue);
+  if (from == nullptr) return FailedWith(cudaErrorInvalidValue);
   return OnGpu(block.gpu, [&] { return CopyOn(block.stream, to, from, size, cudaMemcpyDeviceToHost); });
 }
 
-const char* Write(void* opened, uint64_t offset, size_t size, const void* from) {
+CudaIpcOutcome Write(void* opened, uint64_t offset, size_t size, const void* from) {
   const IpcBlock& block = *static_cast<const IpcBlock*>(opened);
   char* const to = Within(block, offset, size);
-  if (to == nullptr) return cudaGetErrorString(cudaErrorInvalidValue);
+  if (to == nullptr) return FailedWith(cudaErrorInvalidValue);
   return OnGpu(block.gpu, [&] { return CopyOn(block.stream, to, from, size, cudaMemcpyHostToDevice); });
 }
 

@@ -1,9 +1,12 @@
 #include "server/inference/inference.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "server/batching/batch_task.h"
 #include "server/core/served_by.h"
 #include "server/inference/cached_outputs.h"
 #include "server/inference/crop_models.h"
@@ -69,14 +72,46 @@ absl::StatusOr<TensorAnswer> ToAnswer(const absl::StatusOr<Response>& outcome, P
   return std::move(pending.answer);
 }
 
-// Wraps `done` to write the shared outputs first.
-TensorDone Sharing(HeldRegions held, TensorDone done) {
-  return [held = std::move(held), done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
+// A call whose outputs are written to shared memory.
+struct SharingCall {
+  HeldRegions held;
+  TensorDone done;
+  BatchTask::Traits traits;
+  Clock* clock;
+  absl::StatusOr<TensorAnswer> answer = absl::UnknownError("");
+
+  // OK unless the client is gone, and may use the memory for something else.
+  absl::Status CheckWanted() const {
+    absl::Status alive = CheckAlive(traits, clock->Now());
+    if (absl::IsDeadlineExceeded(alive))
+      return absl::DeadlineExceededError(
+          "the deadline passed before the outputs were written to shared memory");
+    return alive;
+  }
+
+  void End() {
     if (answer.ok()) {
-      absl::Status shared = ShareOutputs(held, answer->outputs);
+      absl::Status shared = CheckWanted();
+      if (shared.ok()) shared = ShareOutputs(held, answer->outputs);
       if (!shared.ok()) answer = std::move(shared);
     }
+    // The last holder closes the memory.
+    held.clear();
     std::move(done)(std::move(answer));
+  }
+};
+
+// Wraps `call.done` to write the shared outputs first. If one is on a GPU, for which a thread has to wait,
+// the outputs are written and the call is answered on `pool`, unless that is null or has no room.
+TensorDone Sharing(SharingCall call, DecodePool* pool, DecodeQueue::Order order) {
+  const bool is_on_gpu = std::any_of(call.held.begin(), call.held.end(),
+                                     [](const HeldRegion& to) { return SharedMemory::IsOnGpu(to.region); });
+  if (!is_on_gpu) pool = nullptr;
+  // Shared, because a pool without room destroys its task.
+  return [kept = std::make_shared<SharingCall>(std::move(call)), pool,
+          order = std::move(order)](absl::StatusOr<TensorAnswer> answer) mutable {
+    kept->answer = std::move(answer);
+    if (pool == nullptr || !pool->Schedule([kept] { kept->End(); }, order).ok()) kept->End();
   };
 }
 
@@ -201,7 +236,24 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
       pipeline_->CountMalformed(call.protocol, held.status().code());
       return std::move(done)(held.status());
     }
-    done = Sharing(*std::move(held), std::move(done));
+    const Pipeline::Deps& deps = pipeline_->deps();
+    const ModelSettings& settings = (*model)->settings();
+    // On the pool, one answer could overtake another.
+    DecodePool* const pool = (*model)->answer_order() == nullptr ? deps.decode_pool : nullptr;
+    // Before the model's pictures that wait to be decoded, because the call has been computed.
+    DecodeQueue::Order order = {.model = settings.name,
+                                .weight = settings.batching.weight,
+                                .client = call.client,
+                                .priority = std::numeric_limits<int>::max(),
+                                .deadline = call.deadline,
+                                .may_replace = false,
+                                .done_in_any_case = true};
+    done = Sharing(
+        {.held = *std::move(held),
+         .done = std::move(done),
+         .traits = {.arrival = call.arrival, .deadline = call.deadline, .cancellation = call.cancellation},
+         .clock = deps.clock},
+        pool, std::move(order));
   }
   if (const auto ensemble = (*model)->ensemble(); ensemble != nullptr) {
     return ensembles_.Infer(*std::move(model), ensemble, std::move(call), std::move(done));

@@ -18,9 +18,13 @@ absl::Status CheckHandle(absl::string_view handle) {
                    " of a cudaIpcMemHandle_t, as cudaIpcGetMemHandle makes it"));
 }
 
-absl::Status CopyFailed(absl::string_view what, const char* why) {
-  return absl::InternalError(absl::StrCat("cannot ", what, " CUDA shared memory: ", why,
-                                          "; keep the memory allocated until its region is unregistered"));
+constexpr absl::string_view kGpuFailed =
+    "; the GPU has failed, and saccaded cannot use it any more: restart saccaded";
+
+absl::Status CopyFailed(absl::string_view what, const kernels::CudaIpcOutcome& failed) {
+  return absl::InternalError(absl::StrCat(
+      "cannot ", what, " CUDA shared memory: ", failed.why,
+      failed.gpu_failed ? kGpuFailed : "; keep the memory allocated until its region is unregistered"));
 }
 
 }  // namespace
@@ -30,9 +34,14 @@ absl::StatusOr<std::unique_ptr<CudaMemory>> CudaMemory::Open(const SharedGpus& g
   if (absl::Status there = CheckGpu(gpus, gpu); !there.ok()) return there;
   if (absl::Status whole = CheckHandle(handle); !whole.ok()) return whole;
   kernels::OpenedCudaMemory opened;
-  if (const char* const why = gpus.ipc->open(static_cast<int>(gpu), handle.data(), &opened)) {
+  const kernels::CudaIpcOutcome outcome = gpus.ipc->open(static_cast<int>(gpu), handle.data(), &opened);
+  if (outcome.why != nullptr && outcome.gpu_failed) {
+    return absl::InternalError(
+        absl::StrCat("raw_handle cannot be opened on GPU ", gpu, ": ", outcome.why, kGpuFailed));
+  }
+  if (outcome.why != nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "raw_handle cannot be opened on GPU ", gpu, ": ", why,
+        "raw_handle cannot be opened on GPU ", gpu, ": ", outcome.why,
         "; expected the handle of memory that another process on this machine allocated by cudaMalloc, and "
         "has not freed; in containers, both processes need one PID namespace"));
   }
@@ -61,14 +70,14 @@ absl::Status CudaMemory::CheckRange(uint64_t offset, size_t size) const {
 
 absl::Status CudaMemory::Read(uint64_t offset, size_t size, char* to) const {
   if (absl::Status inside = CheckRange(offset, size); !inside.ok() || size == 0) return inside;
-  const char* const why = ipc_.read(opened_.block, offset, size, to);
-  return why == nullptr ? absl::OkStatus() : CopyFailed("read", why);
+  const kernels::CudaIpcOutcome outcome = ipc_.read(opened_.block, offset, size, to);
+  return outcome.why == nullptr ? absl::OkStatus() : CopyFailed("read", outcome);
 }
 
 absl::Status CudaMemory::Write(uint64_t offset, absl::string_view bytes) const {
   if (absl::Status inside = CheckRange(offset, bytes.size()); !inside.ok() || bytes.empty()) return inside;
-  const char* const why = ipc_.write(opened_.block, offset, bytes.size(), bytes.data());
-  return why == nullptr ? absl::OkStatus() : CopyFailed("write", why);
+  const kernels::CudaIpcOutcome outcome = ipc_.write(opened_.block, offset, bytes.size(), bytes.data());
+  return outcome.why == nullptr ? absl::OkStatus() : CopyFailed("write", outcome);
 }
 
 }  // namespace saccade::server

@@ -25,7 +25,8 @@ class CudaMemory : public RegionMemory {
  public:
   // Opens the memory whose handle is `handle`. Blocks for the driver. INVALID_ARGUMENT if there is no GPU
   // `gpu`, if the handle has another length than CUDA's or CUDA does not open it, or if the memory is on
-  // another GPU or smaller than `size`. REQUIRES: gpus.ipc is not null.
+  // another GPU or smaller than `size`; INTERNAL if the GPU has failed for good. REQUIRES: gpus.ipc is not
+  // null.
   static absl::StatusOr<std::unique_ptr<CudaMemory>> Open(const SharedGpus& gpus, int64_t gpu,
                                                           absl::string_view handle, uint64_t size);
 

@@ -219,8 +219,22 @@ TEST_F(CudaMemoryTest, AGpuThatFailsIsAnErrorOfTheCall) {
   const absl::Status read = memory.Read(range).status();
   EXPECT_EQ(read.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(read.message()), HasSubstr("cannot read CUDA shared memory: an illegal memory"));
+  EXPECT_THAT(std::string(read.message()), HasSubstr("the GPU has failed, and saccaded cannot use it"));
   EXPECT_EQ(SharedMemory::Write(*memory.Hold(range), range, BytePieces(std::string_view("12345"))).code(),
             absl::StatusCode::kInternal);
+}
+
+// Not the handle.
+TEST_F(CudaMemoryTest, AfterAGpuHasFailedTheHandleIsNotBlamed) {
+  kernels::CudaIpc failed = *saccade_cuda_ipc();
+  failed.open = [](int /*gpu*/, const void* /*handle*/, kernels::OpenedCudaMemory* /*opened*/) {
+    return kernels::CudaIpcOutcome{"unspecified launch failure", /*gpu_failed=*/true};
+  };
+  options_.gpus.ipc = &failed;
+  SharedMemory memory(options_);
+  EXPECT_EQ(memory.Register(Region("r")),
+            absl::InternalError("raw_handle cannot be opened on GPU 1: unspecified launch failure; the GPU "
+                                "has failed, and saccaded cannot use it any more: restart saccaded"));
 }
 
 TEST_F(CudaMemoryTest, WithoutAGpuOrPermissionTheReasonIsTold) {

@@ -208,6 +208,8 @@ absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range, absl::st
   return BytePieces({bytes.get(), size}, bytes);
 }
 
+bool SharedMemory::IsOnGpu(const Held& region) { return region->region.kind() == RegionKind::kCuda; }
+
 absl::Status SharedMemory::Write(const Held& region, const SharedRange& range, const BytePieces& bytes) {
   if (bytes.size() > range.size) {
     return absl::InvalidArgumentError(

@@ -83,7 +83,8 @@ class SharedMemory {
   // or size is invalid, if a handle is refused by CudaMemory::Open(), or if the key is not a
   // plain name, or the file is not a regular file, is shorter than the region, or is not accessible to the
   // daemon's user (see SharedFile::Open). NOT_FOUND if the file does not exist; ALREADY_EXISTS if the name is
-  // registered; RESOURCE_EXHAUSTED if there are too many regions, or too many of the client's token.
+  // registered; RESOURCE_EXHAUSTED if there are too many regions, or too many of the client's token;
+  // INTERNAL if the GPU has failed for good.
   absl::Status Register(const SharedRegion& region, absl::string_view client = "");
 
   // Unregisters a region of that kind, or all of the client's regions of that kind if `name` is empty;
@@ -110,6 +111,9 @@ class SharedMemory {
 
   // Holds the region for a later Write() to `range`. Errors as Check.
   absl::StatusOr<Held> Hold(const SharedRange& range, absl::string_view client = "") const;
+
+  // Whether the region's memory is on a GPU: a thread that writes it, or that releases it last, waits.
+  static bool IsOnGpu(const Held& region);
 
   // Writes `bytes` to the start of the range. INVALID_ARGUMENT if the range is too small; FAILED_PRECONDITION
   // if the file was truncated; INTERNAL if the system or the GPU fails. REQUIRES: `region` was held for

@@ -13,6 +13,7 @@
 
 namespace {
 
+using saccade::kernels::CudaIpcOutcome;
 using saccade::kernels::kCudaIpcHandleBytes;
 using saccade::kernels::OpenedCudaMemory;
 
@@ -20,6 +21,9 @@ struct FakeBlock {
   int file;
   std::string path;
 };
+
+// A sticky error.
+constexpr CudaIpcOutcome kIllegalAccess = {"an illegal memory access was encountered", /*gpu_failed=*/true};
 
 std::atomic<int> open_blocks = 0;
 
@@ -32,24 +36,24 @@ void Note(const char* what, const std::string& path) {
   }
 }
 
-const char* FakeOpen(int /*gpu*/, const void* handle, OpenedCudaMemory* opened) {
+CudaIpcOutcome FakeOpen(int /*gpu*/, const void* handle, OpenedCudaMemory* opened) {
   std::array<char, kCudaIpcHandleBytes + 1> text{};
   std::memcpy(text.data(), handle, kCudaIpcHandleBytes);
   std::array<char, kCudaIpcHandleBytes + 1> path{};
   int gpu = 0;
   int process = 0;
   if (std::sscanf(text.data(), "GPU %d PROCESS %d %64s", &gpu, &process, path.data()) != 3)
-    return "invalid argument";
+    return {"invalid argument"};
   // CUDA does not open a handle in the process that made it.
-  if (process == getpid()) return "invalid device context";
+  if (process == getpid()) return {"invalid device context"};
   const int file = open(path.data(), O_RDWR | O_CLOEXEC);
   struct stat found{};
-  if (file < 0 || fstat(file, &found) != 0) return "invalid resource handle";
+  if (file < 0 || fstat(file, &found) != 0) return {"invalid resource handle"};
   *opened = {
       .block = new FakeBlock{file, path.data()}, .gpu = gpu, .size = static_cast<uint64_t>(found.st_size)};
   ++open_blocks;
   Note("open", path.data());
-  return nullptr;
+  return {};
 }
 
 void FakeClose(void* opened) {
@@ -60,19 +64,19 @@ void FakeClose(void* opened) {
   delete block;
 }
 
-const char* FakeRead(void* opened, uint64_t offset, size_t size, void* to) {
+CudaIpcOutcome FakeRead(void* opened, uint64_t offset, size_t size, void* to) {
   const int file = static_cast<const FakeBlock*>(opened)->file;
   const bool whole = pread(file, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
-  return whole ? nullptr : "an illegal memory access was encountered";
+  return whole ? CudaIpcOutcome() : kIllegalAccess;
 }
 
-const char* FakeWrite(void* opened, uint64_t offset, size_t size, const void* from) {
+CudaIpcOutcome FakeWrite(void* opened, uint64_t offset, size_t size, const void* from) {
   const int file = static_cast<const FakeBlock*>(opened)->file;
   struct stat found{};
   const bool fits = fstat(file, &found) == 0 && offset + size <= static_cast<uint64_t>(found.st_size);
   const bool whole =
       fits && pwrite(file, from, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
-  return whole ? nullptr : "an illegal memory access was encountered";
+  return whole ? CudaIpcOutcome() : kIllegalAccess;
 }
 
 }  // namespace

@@ -154,22 +154,24 @@ class Splitter {
   int64_t groups_ = 0;
 };
 
-// What the inputs of a message may be, found out without parsing the message. If that is not clear from the
+// What the tensors of a message may be, found out without parsing the message. If that is not clear from the
 // first fields, they may be everything.
-class InputForms {
+class TensorForms {
  public:
-  explicit InputForms(const BytePieces& message) : bytes_(message), input_(&bytes_) {
+  explicit TensorForms(const BytePieces& message) : bytes_(message), input_(&bytes_) {
     if (ReadMessage()) return;
     may_have_elements_ = true;
     may_be_shared_ = true;
   }
 
-  // Whether one may have the type BYTES.
+  // Whether an input may have the type BYTES.
   bool may_have_elements() const { return may_have_elements_; }
+  // Whether an input or an output may be in shared memory.
   bool may_be_shared() const { return may_be_shared_; }
 
  private:
   using Input = Message::InferInputTensor;
+  using Output = Message::InferRequestedOutputTensor;
 
   static constexpr int kMaxFields = 1024;
 
@@ -178,15 +180,25 @@ class InputForms {
   // All of these return false if the bytes are not valid, or have too many fields.
   bool ReadMessage() {
     return EachField([this](uint32_t tag) {
-      return tag == TagOf(Message::kInputsFieldNumber) ? Nested([this](uint32_t of) { return ReadInput(of); })
-                                                       : Skip(tag);
+      if (tag == TagOf(Message::kInputsFieldNumber))
+        return Nested([this](uint32_t of) { return ReadInput(of); });
+      if (tag == TagOf(Message::kOutputsFieldNumber))
+        return Nested([this](uint32_t of) { return ReadOutput(of); });
+      return Skip(tag);
     });
   }
 
   bool ReadInput(uint32_t tag) {
     if (tag == TagOf(Input::kDatatypeFieldNumber)) return Find("BYTES", may_have_elements_);
-    if (tag != TagOf(Input::kParametersFieldNumber)) return Skip(tag);
-    // An entry of a map, whose key is field 1.
+    return tag == TagOf(Input::kParametersFieldNumber) ? ReadParameter() : Skip(tag);
+  }
+
+  bool ReadOutput(uint32_t tag) {
+    return tag == TagOf(Output::kParametersFieldNumber) ? ReadParameter() : Skip(tag);
+  }
+
+  // Reads an entry of a map, whose key is field 1.
+  bool ReadParameter() {
     return Nested([this](uint32_t of) {
       return of == TagOf(1) ? Find("shared_memory_region", may_be_shared_) : Skip(of);
     });
@@ -249,7 +261,7 @@ size_t BytesToRead(const BytePieces& message, bool may_share, bool is_captured) 
   first.received = message;
   Splitter splitter(first);
   if (!splitter.Split(kFirstFields).ok()) return may_share ? SIZE_MAX : message.size();
-  const InputForms forms(splitter.rest());
+  const TensorForms forms(splitter.rest());
   if (may_share && forms.may_be_shared()) return SIZE_MAX;
   return forms.may_have_elements() ? message.size() : splitter.rest().size();
 }

@@ -35,9 +35,9 @@ absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, B
 
 // How many bytes are gone through to read the ModelInferRequest `message`: all but raw_input_contents. All of
 // them if an input may have the type BYTES, whose elements are split. If `may_share`, SIZE_MAX if an input
-// may be in shared memory, because a small message may name large tensors. Looks at no message that is small
-// enough to be read here, unless `may_share`; of others at the first fields, and assumes the worst of the
-// rest. If `is_captured`, a large message counts as a whole, because the capture may copy it.
+// or output may be in shared memory, because a small message may name large tensors. Looks at no message that
+// is small enough to be read here, unless `may_share`; of others at the first fields, and assumes the worst
+// of the rest. If `is_captured`, a large message counts as a whole, because the capture may copy it.
 size_t BytesToRead(const BytePieces& message, bool may_share, bool is_captured);
 
 // A message with model_name, model_version and id of the ModelInferRequest `message`, as far as those come

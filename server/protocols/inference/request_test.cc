@@ -230,6 +230,13 @@ TEST(InferenceRequest, TensorsInSharedMemoryAreLarge) {
   parameters["shared_memory_region"].set_string_param("r");
   EXPECT_EQ(bytes(message, true), SIZE_MAX);
   EXPECT_EQ(bytes(message, false), message.ByteSizeLong());
+  inference::ModelInferRequest output = Example();
+  auto& of_output = *output.add_outputs()->mutable_parameters();
+  of_output["shared_memory_byte_size"].set_int64_param(4);
+  EXPECT_EQ(bytes(output, true), output.ByteSizeLong());
+  of_output["shared_memory_region"].set_string_param("r");
+  EXPECT_EQ(bytes(output, true), SIZE_MAX);
+  EXPECT_EQ(bytes(output, false), output.ByteSizeLong());
   // An input whose length is missing.
   EXPECT_EQ(BytesToRead(testing::InPieces("\x2a", 3), true, false), SIZE_MAX);
 }

@@ -93,5 +93,14 @@ TEST_F(InferenceServiceTest, TensorsInSharedMemoryAreCopiedOnThePool) {
   EXPECT_THAT(ErrorsOf(request), HasSubstr(kNoRoom));
 }
 
+// An answer from the cache is written by the thread that reads the request.
+TEST_F(InferenceServiceTest, RequestsWithOutputsInSharedMemoryAreReadOnThePool) {
+  inference::ModelInferRequest request = RequestOf("FP32");
+  auto& parameters = *request.add_outputs()->mutable_parameters();
+  EXPECT_THAT(ErrorsOf(request), Not(HasSubstr(kNoRoom)));
+  parameters["shared_memory_region"].set_string_param("r");
+  EXPECT_THAT(ErrorsOf(request), HasSubstr(kNoRoom));
+}
+
 }  // namespace
 }  // namespace saccade::server
