@@ -231,6 +231,12 @@ void Catalog::BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan,
   absl::Status refused = Note(loading.repository, name, loading.files);
   if (refused.ok() && !plan.ok()) {
     ReportUnavailable(name, plan.status());
+    // What serves goes on.
+    if (host_.IsHosted(name)) {
+      const auto& [stamp, entry] = loading.files;
+      host_.NoteFailures(*entry, stamp.ok() ? *stamp : ModelStamp(), IsAnew(name, loading.config_json),
+                         plan.status());
+    }
     refused =
         absl::Status(plan.status().code(), absl::StrCat("model '", name, "': ", plan.status().message()));
   }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -378,6 +379,27 @@ TEST_F(LeavingMemoryTest, AVersionWaitsForThirtySecondsAndIsTriedAgain) {
   EXPECT_THAT(LineOf(3).reason, HasSubstr("20971520 are still held by models"));
   used.reset();
   Eventually([&] { return Serving() == 3; }, absl::Seconds(1));
+}
+
+TEST_F(LeavingMemoryTest, AVersionThatAnOrderDoesNotLoadIsListedWithTheReason) {
+  WriteWeights("a");
+  ASSERT_TRUE(StartOnDemand({.max_model_bytes = kMaxBytesOfPoll}).ok());
+  ASSERT_TRUE(Ask("a").ok());
+  const std::shared_ptr<ServedModel> used = Find("a");
+  AddVersion(2);
+  Pending second;
+  catalog_->Load("a", std::nullopt, second.End());
+  ASSERT_TRUE(second.Await().ok()) << second.status;
+  AddVersion(3);
+  Pending third;
+  catalog_->Load("a", std::nullopt, third.End());
+  AwaitTurn();
+  EXPECT_FALSE(third.ended.HasBeenNotified());
+  clock_.Advance(absl::Seconds(30));
+  EXPECT_EQ(third.Await().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Serving(), 2);
+  EXPECT_EQ(LineOf(3).state, State::kUnavailable);
+  EXPECT_THAT(LineOf(3).reason, HasSubstr("20971520 are still held by models"));
 }
 
 }  // namespace
