@@ -278,17 +278,22 @@ class Catalog final : public ModelFinder {
   std::vector<LoadedModel> LoadedModels() const;
   // Unloads the least recently used models until `bytes` more fit into max_model_bytes. Never unloads `name`,
   // which needs them. FAILED_PRECONDITION if that is not possible; nothing is unloaded then. Does not wait
-  // for models that are unloaded and still in use.
+  // for models that are unloaded and still in use. If these are late (IsRoomLate), unloads others for what
+  // they hold; UNAVAILABLE (StillHeld) if only they are in the way.
   absl::Status MakeRoom(const std::string& name, int64_t bytes);
   // Whether the model, which is expected to hold `bytes`, fits also while the models that were unloaded and
   // that requests still use hold their memory.
   bool HasRoom(const std::string& name, int64_t bytes) const;
   // Waits for such memory, after MakeRoom(). The thread frees what is no longer used and answers late unloads
-  // meanwhile, and does nothing else. UNAVAILABLE (StillHeld) at RoomDeadline(), and when the daemon ends.
+  // meanwhile, and does nothing else. Calls MakeRoom() once more at RoomDeadline(), and returns its error if
+  // there can be no room. UNAVAILABLE when the daemon ends.
   absl::Status AwaitRoom(const std::string& name, int64_t bytes);
   // When loads cease to wait for such memory. A pass that takes minutes, or hangs, would otherwise keep all
   // other loads waiting. REQUIRES: HasRoom() returned false.
   absl::Time RoomDeadline() const;
+  // Whether a load that waits until `give_up` at most has ceased to wait for such memory, which is still
+  // held. What holds it then counts like a model that cannot be unloaded.
+  bool IsRoomLate(absl::Time give_up = absl::InfiniteFuture()) const;
   absl::Status StillHeld(int64_t bytes) const;
   void UnloadIdle(const std::string& name, absl::string_view why);
   // Frees models that were unloaded and are no longer in use.

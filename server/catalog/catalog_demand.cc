@@ -63,17 +63,22 @@ absl::Status Catalog::MakeRoom(const std::string& name, int64_t bytes) {
   const int64_t max = options_.max_model_bytes;
   // At the start, models are loaded ahead that no order or request has asked for.
   int64_t held = host_.MemoryHosted() + std::max(running_.reserved(), host_.MemoryAhead(name));
-  if (max == 0 || held + bytes <= max) return absl::OkStatus();
+  // A model that is loaded already waits for no memory: see HasRoom().
+  const int64_t leaving = bytes > 0 && IsRoomLate() ? host_.MemoryLeaving() : 0;
+  if (max == 0 || held + leaving + bytes <= max) return absl::OkStatus();
   std::vector<LoadedModel> others = LoadedModels();
   std::erase_if(others, [&](const LoadedModel& other) { return other.name == name; });
-  auto plan = PlanUnloads(others, held, bytes, max);
+  auto plan = PlanUnloads(others, held + leaving, bytes, max);
   if (!plan.ok() && loading_.empty() && host_.MemoryAhead(name) > 0) {
     // Their turn comes after this model's.
     host_.DropAllAhead(name);
     held = host_.MemoryHosted() + running_.reserved();
-    plan = PlanUnloads(std::move(others), held, bytes, max);
+    plan = PlanUnloads(others, held + leaving, bytes, max);
   }
-  if (!plan.ok()) return plan.status();
+  if (!plan.ok()) {
+    const bool is_held = leaving > 0 && PlanUnloads(std::move(others), held, bytes, max).ok();
+    return is_held ? StillHeld(bytes) : plan.status();
+  }
   for (const std::string& other : *plan) UnloadIdle(other, "its memory is needed");
   return absl::OkStatus();
 }
@@ -87,6 +92,10 @@ bool Catalog::HasRoom(const std::string& name, int64_t bytes) const {
 
 absl::Time Catalog::RoomDeadline() const { return host_.LastLeft() + kMaxWaitForRoom; }
 
+bool Catalog::IsRoomLate(absl::Time give_up) const {
+  return host_.MemoryLeaving() > 0 && clock_->Now() >= std::min(give_up, RoomDeadline());
+}
+
 absl::Status Catalog::StillHeld(int64_t bytes) const {
   return absl::UnavailableError(
       absl::StrCat("needs about ", bytes, " bytes of memory, but ", host_.MemoryLeaving(),
@@ -98,9 +107,9 @@ absl::Status Catalog::AwaitRoom(const std::string& name, int64_t bytes) {
     if (refusing()) return Closing();
     const absl::Time give_up = RoomDeadline();
     if (clock_->Now() >= give_up) {
-      if (!loading_.empty() || host_.MemoryAhead(name) == 0) return StillHeld(bytes);
-      // Their turn comes after this model's.
-      host_.DropAllAhead(name);
+      // Other models are unloaded instead. If they are in use, their own time to end follows.
+      if (absl::Status room = MakeRoom(name, bytes); !room.ok()) return room;
+      if (!HasRoom(name, bytes) && clock_->Now() >= RoomDeadline()) return StillHeld(bytes);
       continue;
     }
     ReportChanges();

@@ -162,13 +162,19 @@ Catalog::LoadStart Catalog::PlanStart(Loading& loading) {
   start.bytes = host_.ExpectedBytes(*entry, *stamp, IsAnew(loading.name, loading.config_json));
   if (alone && start.bytes == 0) return start;
   const int64_t max = options_.max_model_bytes;
-  // Models that were unloaded and are still in use are freed soon, so no other is unloaded for their memory:
-  // see HasRoom().
-  const int64_t held = host_.MemoryHosted();
+  // Models that were unloaded and are still in use are freed soon, so no other is unloaded for their memory,
+  // until the load has waited for it in vain: see HasRoom().
+  const int64_t hosted = host_.MemoryHosted();
+  const bool is_late = IsRoomLate(loading.give_up);
+  const int64_t held = hosted + (is_late ? host_.MemoryLeaving() : 0);
   const bool fits = max == 0 || held + running_.reserved() + start.bytes <= max;
   std::vector<LoadedModel> others = fits ? std::vector<LoadedModel>() : LoadedModels();
   std::erase_if(others, [&](const LoadedModel& other) { return other.name == loading.name; });
-  start.plan = PlanLoad(running_, std::move(others), held, start.bytes, max, alone);
+  start.plan = PlanLoad(running_, others, held, start.bytes, max, alone);
+  if (is_late && !start.plan.ok() && PlanUnloads(std::move(others), hosted, start.bytes, max).ok()) {
+    start.how = LoadStart::kBeside;
+    start.plan = StillHeld(start.bytes);
+  }
   if (start.plan.ok() && start.plan->waits) start.how = LoadStart::kWaits;
   return start;
 }
@@ -183,6 +189,8 @@ void Catalog::TakeRoom(Loading& loading, LoadStart& start) {
   if (!start.plan.ok()) return;
   UnloadFor(loading, *start.plan);
   if (HasRoom(loading.name, start.bytes)) return;
+  // Models that were unloaded just now have their own time to end.
+  if (!start.plan->unload.empty()) loading.give_up = absl::InfiniteFuture();
   loading.give_up = std::min(loading.give_up, RoomDeadline());
   if (clock_->Now() < loading.give_up) {
     start.how = LoadStart::kWaits;
@@ -223,6 +231,12 @@ void Catalog::BeginBeside(Loading loading, const absl::StatusOr<LoadPlan>& plan,
   absl::Status refused = Note(loading.repository, name, loading.files);
   if (refused.ok() && !plan.ok()) {
     ReportUnavailable(name, plan.status());
+    // What serves goes on.
+    if (host_.IsHosted(name)) {
+      const auto& [stamp, entry] = loading.files;
+      host_.NoteFailures(*entry, stamp.ok() ? *stamp : ModelStamp(), IsAnew(name, loading.config_json),
+                         plan.status());
+    }
     refused =
         absl::Status(plan.status().code(), absl::StrCat("model '", name, "': ", plan.status().message()));
   }

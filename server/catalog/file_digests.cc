@@ -7,9 +7,16 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "server/core/sha256.h"
 
 namespace saccade::server {
+namespace {
+
+// Times of files are at most so coarse.
+constexpr absl::Duration kTickOfFileTimes = absl::Seconds(2);
+
+}  // namespace
 
 // The time of the last change of the inode is part of it, because anybody can set the time of the last change
 // of the contents.
@@ -38,16 +45,26 @@ absl::StatusOr<std::string> FileDigests::SumOf(const std::string& path, const st
     const auto found = kept_.find(path);
     if (found != kept_.end() && found->second.stamp == stamp) return found->second.sum;
   }
+  // Changes while the file is read count as well.
+  const bool is_settled = IsSettled(path);
   auto sum = sum_(path);
   if (!sum.ok()) return sum;
   if (StampOfFiles({path}) != stamp) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " was changed while it was read; write it elsewhere, and rename it"));
   }
+  if (!is_settled) return sum;
   absl::MutexLock lock(&mutex_);
   if (kept_.size() >= kMaxKept) kept_.clear();
   kept_[path] = {stamp, *sum};
   return sum;
+}
+
+bool FileDigests::IsSettled(const std::string& path) const {
+  const absl::Time now = now_();
+  struct stat file{};
+  if (stat(path.c_str(), &file) != 0) return false;
+  return absl::TimeFromTimespec(file.st_ctim) <= now - kTickOfFileTimes;
 }
 
 std::optional<std::string> FileDigests::Of(const std::vector<std::string>& paths) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "server/repository/checksums.h"
 #include "server/repository/testing/test_repository.h"
@@ -21,10 +23,13 @@ class FileDigestsTest : public ::testing::Test {
 
   const TestRepository files_;
   int reads_ = 0;
+  // How long ago the files of the test were written, at least.
+  absl::Duration age_ = absl::Minutes(1);
   FileDigests digests_{[this](const std::string& path) {
-    ++reads_;
-    return FileSum(path);
-  }};
+                         ++reads_;
+                         return FileSum(path);
+                       },
+                       [this] { return absl::Now() + age_; }};
 };
 
 TEST_F(FileDigestsTest, CopiesHaveTheSameDigest) {
@@ -70,6 +75,20 @@ TEST_F(FileDigestsTest, AFileIsReadOnceForAllThatNeedIt) {
   Write("weights", "longer");
   EXPECT_EQ(digests_.SumOf(weights).value(), FileSum(weights).value());
   EXPECT_TRUE(digests_.Of({weights, sample}));
+  EXPECT_EQ(reads_, 3);
+}
+
+// Another change within the tick of the file's times would not be seen.
+TEST_F(FileDigestsTest, AFileThatWasJustWrittenIsReadAgain) {
+  const std::string path = Write("weights", "1");
+  // The test may be slow.
+  age_ = -absl::Minutes(10);
+  EXPECT_TRUE(digests_.SumOf(path).ok());
+  EXPECT_TRUE(digests_.SumOf(path).ok());
+  EXPECT_EQ(reads_, 2);
+  age_ = absl::Minutes(1);
+  EXPECT_TRUE(digests_.SumOf(path).ok());
+  EXPECT_TRUE(digests_.SumOf(path).ok());
   EXPECT_EQ(reads_, 3);
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,6 +27,8 @@ class LeavingMemoryTest : public DemandTest {
   static constexpr int64_t kMaxBytes = 45 << 20;
   // Room for a load beside one model, but not beside two.
   static constexpr int64_t kMaxBytesOfPoll = 65 << 20;
+  // Room for a load beside two models, but not beside three.
+  static constexpr int64_t kMaxBytesOfThree = 85 << 20;
 
   static constexpr absl::Duration kUnloadTimeout = absl::Seconds(10);
 
@@ -84,6 +87,20 @@ class LeavingMemoryTest : public DemandTest {
     for (const IndexEntry& line : catalog_->Index())
       if (line.name == "a" && line.version == version) return line;
     return {};
+  }
+
+  // Has "b" and "c" served while "a", which was unloaded, is used.
+  std::shared_ptr<ServedModel> UseUnloaded(Pending& unloaded) {
+    for (const char* model : {"a", "b", "c"}) WriteWeights(model);
+    EXPECT_TRUE(
+        StartOnDemand(
+            {.max_model_bytes = kMaxBytesOfThree, .unload_timeout = kUnloadTimeout, .check_ensemble = check_})
+            .ok());
+    for (const char* model : {"a", "b", "c"}) EXPECT_TRUE(Ask(model).ok()) << model;
+    std::shared_ptr<ServedModel> used = Find("a");
+    catalog_->Unload("a", false, unloaded.End());
+    AwaitTurn();
+    return used;
   }
 
   EnsembleChecker check_ = [](const Ensemble& /*ensemble*/, const Catalog& /*catalog*/) {
@@ -192,6 +209,52 @@ TEST_F(LeavingMemoryTest, APartWaitsNoLongerWhenTheDaemonEnds) {
   RequestThatWaits("e", request);
   catalog_.reset();
   EXPECT_THAT(std::string(request.Await().message()), HasSubstr("shutting down"));
+}
+
+TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasAnotherUnloaded) {
+  Pending unloaded;
+  const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
+  WriteWeights("d");
+  Pending request;
+  RequestThatWaits("d", request);
+  for (const char* model : {"b", "c"}) EXPECT_TRUE(Serves(model)) << model;
+  clock_.Advance(absl::Seconds(30));
+  EXPECT_TRUE(request.Await().ok()) << request.status;
+  EXPECT_NE(Serves("b"), Serves("c"));
+  EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasAnotherUnloadedForAnEnsemblesPart) {
+  Pending unloaded;
+  const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
+  WriteWeights("part");
+  Write("e", kEnsemble);
+  Pending request;
+  RequestThatWaits("e", request);
+  for (const char* model : {"b", "c"}) EXPECT_TRUE(Serves(model)) << model;
+  clock_.Advance(absl::Seconds(30));
+  EXPECT_TRUE(request.Await().ok()) << request.status;
+  EXPECT_NE(Serves("b"), Serves("c"));
+  EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+// Each of these would fit if both other models were unloaded and "a" were not used.
+TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasNothingUnloadedInVain) {
+  Pending unloaded;
+  const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
+  for (const char* model : {"large", "part"}) {
+    Write(model);
+    std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", 40 << 20);
+  }
+  Write("e", kEnsemble);
+  clock_.Advance(absl::Seconds(30));
+  for (const char* model : {"large", "e"}) {
+    const absl::Status asked = Ask(model);
+    EXPECT_EQ(asked.code(), absl::StatusCode::kUnavailable) << model;
+    EXPECT_THAT(std::string(asked.message()), HasSubstr("20971520 are still held by models"));
+    for (const char* other : {"b", "c"}) EXPECT_TRUE(Serves(other)) << model;
+  }
+  EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 // The ensemble e does not load, so that its part makes room for what else is to be loaded at the start.
@@ -316,6 +379,27 @@ TEST_F(LeavingMemoryTest, AVersionWaitsForThirtySecondsAndIsTriedAgain) {
   EXPECT_THAT(LineOf(3).reason, HasSubstr("20971520 are still held by models"));
   used.reset();
   Eventually([&] { return Serving() == 3; }, absl::Seconds(1));
+}
+
+TEST_F(LeavingMemoryTest, AVersionThatAnOrderDoesNotLoadIsListedWithTheReason) {
+  WriteWeights("a");
+  ASSERT_TRUE(StartOnDemand({.max_model_bytes = kMaxBytesOfPoll}).ok());
+  ASSERT_TRUE(Ask("a").ok());
+  const std::shared_ptr<ServedModel> used = Find("a");
+  AddVersion(2);
+  Pending second;
+  catalog_->Load("a", std::nullopt, second.End());
+  ASSERT_TRUE(second.Await().ok()) << second.status;
+  AddVersion(3);
+  Pending third;
+  catalog_->Load("a", std::nullopt, third.End());
+  AwaitTurn();
+  EXPECT_FALSE(third.ended.HasBeenNotified());
+  clock_.Advance(absl::Seconds(30));
+  EXPECT_EQ(third.Await().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Serving(), 2);
+  EXPECT_EQ(LineOf(3).state, State::kUnavailable);
+  EXPECT_THAT(LineOf(3).reason, HasSubstr("20971520 are still held by models"));
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ absl::StatusOr<std::vector<std::string>> PlanUnloads(std::vector<LoadedModel> ot
   std::vector<std::string> unload;
   for (const LoadedModel& other : others) {
     if (held + bytes <= max) break;
+    // Ensembles, which hold no memory, are unloaded in their turn as well: else their parts would be kept.
     held -= other.bytes;
     unload.push_back(other.name);
   }

@@ -330,3 +330,27 @@ def test_models_that_do_not_fit_are_named(tmp_path):
     assert "the task of model 'maps', which sees the crops, is segmentation, expected classification" in reasons["unfit"]
     assert "'crop_classes' names class 3, expected 0 to 2" in reasons["classless"]
     assert "nobody" in reasons["missing"]
+
+
+def test_crops_are_computed_although_their_model_is_unloaded(tmp_path):
+    models = tmp_path / "models"
+    write(models, "squares", ManySquares(), {"kind": "boxes", "score_threshold": 0.1, "nms": 1}, labels=LABELS)
+    write(models, "slow", Slow(), {"kind": "classes"})
+    # More crops than one client has in flight, so that some begin after the unload.
+    write_crops(models, "late", "slow", detector="squares", max="40")
+    flags = ("--model-control-mode=explicit", "--load-model=*", "--unload-timeout-seconds=60")
+    with Daemon(models, ALLOW, *flags, log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        with daemon.vision() as vision:
+            request = predict_request(model="late", encoded=pictures.encoded(pictures.pixels(4, 64, 64)))
+            call = vision.predict.future(request, timeout=60)
+            queued = {"model": "slow", "version": "1"}
+            eventually(lambda: daemon.metrics().value("saccade_queue_requests", **queued) > 0, "crops wait")
+            unload = urllib.request.Request(
+                f"http://127.0.0.1:{daemon.http_port}/v2/repository/models/slow/unload", data=b"", method="POST"
+            )
+            # It is answered when the crops have ended.
+            urllib.request.urlopen(unload, timeout=60).close()
+            found = call.result().detections.detections
+    seen = [crop.WhichOneof("result") for one in found for crop in one.crops]
+    assert seen == ["classification"] * 40

@@ -156,11 +156,15 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       return made;
     };
     const std::shared_ptr<CallRecord> record = detect.record;
-    pipeline_->Predict(std::move(detect),
-                       [run = shared_from_this(), record](const absl::StatusOr<Response>& outcome) {
-                         if (record != nullptr) record->End({.status = outcome.status()});
-                         run->Detected(outcome);
-                       });
+    // Not by its name: if it was unloaded meanwhile, a load of it would wait for the memory that this run
+    // holds.
+    pipeline_->PredictOn(
+        models_.detector, std::move(detect),
+        [run = shared_from_this(), record](const absl::StatusOr<Response>& outcome) {
+          if (record != nullptr) record->End({.status = outcome.status()});
+          run->Detected(outcome);
+        },
+        /*ticket=*/nullptr);
   }
 
   void Detected(const absl::StatusOr<Response>& outcome) {
@@ -325,11 +329,13 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
       return SetCrop(response, job.crop);
     };
     const std::shared_ptr<CallRecord> record = see.record;
-    pipeline_->Predict(std::move(see), [run = shared_from_this(), record, job,
-                                        answerer](const absl::StatusOr<Response>& outcome) {
-      if (record != nullptr) record->End({.status = outcome.status()});
-      run->Seen(job, outcome);
-    });
+    pipeline_->PredictOn(
+        models_.models.at(job.model), std::move(see),
+        [run = shared_from_this(), record, job, answerer](const absl::StatusOr<Response>& outcome) {
+          if (record != nullptr) record->End({.status = outcome.status()});
+          run->Seen(job, outcome);
+        },
+        /*ticket=*/nullptr);
   }
 
   absl::Status SetCrop(const Response& response, v1::Crop* crop) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -434,6 +440,7 @@ class CropRun : public std::enable_shared_from_this<CropRun> {
 
   Pipeline* const pipeline_;
   const std::shared_ptr<ServedModel> ensemble_;
+  // They compute all steps, also after they were replaced or unloaded.
   const CropModels models_;
   const Request request_;
   const VisionCall call_;
