@@ -79,7 +79,7 @@ ROOMS = {
     "server/encode": "server/core server/pictures server/encode models/api/placement.h models/tasks/mask.h models/tasks/result.h std absl opencv",
     "server/logging": "server/core server/logging std absl spdlog json",
     "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf openssl",
-    "server/metrics": "server/core server/metrics std absl prometheus",
+    "server/metrics": "server/core server/metrics models/weights/format/file_contents.h std absl prometheus",
     # The access log writes log lines.
     "server/tracing": "server/core server/logging server/tracing models/api/text.h std absl curl protobuf",
     "server/cache": "server/core server/cache std absl openssl",

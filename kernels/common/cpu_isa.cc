@@ -48,10 +48,10 @@ const CpuIsaLimit& Limit() {
 }  // namespace
 
 CpuIsaLimit CpuIsaLimitOf(std::string_view name) {
-  if (name == "portable") return {CpuIsa::kPortable, false, false};
-  if (name == "avx2") return {CpuIsa::kAvx2, false, false};
-  if (name == "avx512") return {CpuIsa::kAvx512, false, false};
-  if (name == "avx512_bf16") return {CpuIsa::kAvx512, true, true};
+  if (name == "portable") return {CpuIsa::kPortable, false, false, false};
+  if (name == "avx2") return {CpuIsa::kAvx2, false, false, false};
+  if (name == "avx512") return {CpuIsa::kAvx512, false, false, false};
+  if (name == "avx512_bf16") return {CpuIsa::kAvx512, true, true, false};
   throw std::invalid_argument(std::string(kCpuIsaVariable) + " is '" + std::string(name) +
                               "'; expected portable, avx2, avx512 or avx512_bf16. Unset it to use everything "
                               "that the processor has");
@@ -82,6 +82,8 @@ bool MultipliesInt8() {
   return false;
 #endif
 }
+
+bool MayUseAmx() { return Limit().amx; }
 
 std::string_view CpuIsaName(CpuIsa isa) {
   switch (isa) {

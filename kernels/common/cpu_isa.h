@@ -18,11 +18,13 @@ struct CpuIsaLimit {
   bool bfloat16 = true;
   // Whether they may use the instructions that sum products of bytes (VNNI).
   bool int8 = true;
+  // Whether they may use AMX, which came after all of these.
+  bool amx = true;
 };
 
 // Returns the limit of this name: "portable", "avx2", "avx512" (these three without the instructions for
-// bfloat16 and bytes, as on the first processors that had the set) or "avx512_bf16" (no limit). Throws
-// std::invalid_argument, with the known names, if there is none.
+// bfloat16 and bytes, as on the first processors that had the set) or "avx512_bf16" (with both). None of
+// them permits AMX. Throws std::invalid_argument, with the known names, if there is none.
 CpuIsaLimit CpuIsaLimitOf(std::string_view name);
 
 // Returns the best set that this processor and this build support, within the limit of the environment.
@@ -40,5 +42,8 @@ bool MultipliesBFloat16();
 // Whether this processor sums products of bytes itself within the limit (AVX-512 VNNI or, below AVX-512,
 // AVX-VNNI), so that they are faster than float32. Constant within a process; thread-safe.
 bool MultipliesInt8();
+
+// Whether the limit permits AMX; the processor may lack it. Constant within a process; thread-safe.
+bool MayUseAmx();
 
 }  // namespace saccade::kernels

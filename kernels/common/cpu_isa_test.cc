@@ -60,10 +60,12 @@ TEST(CpuIsaLimitOf, KnowsTheNames) {
     EXPECT_EQ(CpuIsaLimitOf(CpuIsaName(isa)).isa, isa);
     EXPECT_FALSE(CpuIsaLimitOf(CpuIsaName(isa)).bfloat16);
     EXPECT_FALSE(CpuIsaLimitOf(CpuIsaName(isa)).int8);
+    EXPECT_FALSE(CpuIsaLimitOf(CpuIsaName(isa)).amx);
   }
   EXPECT_EQ(CpuIsaLimitOf("avx512_bf16").isa, CpuIsa::kAvx512);
   EXPECT_TRUE(CpuIsaLimitOf("avx512_bf16").bfloat16);
   EXPECT_TRUE(CpuIsaLimitOf("avx512_bf16").int8);
+  EXPECT_FALSE(CpuIsaLimitOf("avx512_bf16").amx);
 }
 
 TEST(CpuIsaLimitOf, AnotherNameIsAnErrorThatListsThem) {
@@ -87,7 +89,7 @@ TEST_F(CpuIsaOfTheEnvironment, AnEmptyLimitIsNone) {
   EXPECT_EXIT(ExitWithSet(""), testing::ExitedWithCode(unlimited_), "");
 }
 
-TEST_F(CpuIsaOfTheEnvironment, TheNameOfEverythingLimitsNothing) {
+TEST_F(CpuIsaOfTheEnvironment, TheLastNameLeavesAllButAmx) {
   FindUnlimited();
   EXPECT_EXIT(ExitWithSet("avx512_bf16"), testing::ExitedWithCode(unlimited_), "");
 }

@@ -70,7 +70,7 @@ class CudaStoredMap : public ExpattStoredMemory {
       return Refused();
     }
     ++*pins;
-    static_cast<void>(pin.release());  // Unpin() deletes it.
+    std::ignore = pin.release();  // Unpin() deletes it.
     if (cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove) == cudaSuccess) return true;
     cudaUserObjectRelease(object, 1);
     return Refused();

@@ -27,7 +27,8 @@ using BFloat16Product = void (*)(int64_t rows, int64_t columns, int64_t depth, c
 bool ComputesBlocks(BFloat16Product product);
 
 // Registers the function that TileCodeFor() asks, once, for the product of bfloat16 blocks that this machine
-// should use; it returns null for none. Call before the first TileCodeFor(), while there is one thread.
+// should use; it returns null for none. It is not asked if the limit of kCpuIsaVariable excludes AMX. Call
+// before the first TileCodeFor(), while there is one thread.
 void SetBFloat16ProductSource(BFloat16Product (*source)());
 
 #if defined(__x86_64__)

@@ -52,7 +52,8 @@ std::atomic<BFloat16Product (*)()> product_source = nullptr;
 #if defined(__x86_64__)
 const TileCode<float>& BFloat16TileCode() {
   static const TileCode<float>& code = []() -> const TileCode<float>& {
-    BFloat16Product (*const source)() = product_source.load();
+    // Products of blocks by a library are with AMX, which is newer than all that the limit names.
+    BFloat16Product (*const source)() = MayUseAmx() ? product_source.load() : nullptr;
     const BFloat16Product product = source == nullptr ? nullptr : source();
     return product == nullptr ? Avx512BFloat16TileCode() : BlockTileCode(product);
   }();

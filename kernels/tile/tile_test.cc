@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <random>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "kernels/common/bfloat16.h"
 #include "kernels/common/testing/below_tensors.h"
 #include "kernels/tile/bfloat16_product.h"
+#include "kernels/tile/tile_tables.h"
 
 namespace saccade::kernels {
 namespace {
@@ -287,6 +289,27 @@ TEST(TileTest, ProductsByBlocksKeepWhatIsNotFiniteInItsRow) {
       .product(2, 16, 3, {a.data(), 3, 1}, b.data(), kRowPadding, c.data(), kRowPadding, false);
   EXPECT_TRUE(std::isnan(c[0]));
   EXPECT_EQ(c[kRowPadding], 6);
+}
+
+// Ends the process with 0 if maps of bfloat16 get our own loops under this limit (null: none), with 1 if they
+// get products of blocks.
+[[noreturn]] void ExitWithLoops(const char* limit) {
+  if (limit == nullptr) {
+    unsetenv(kCpuIsaVariable);
+  } else {
+    setenv(kCpuIsaVariable, limit, 1);
+  }
+  SetBFloat16ProductSource([]() -> BFloat16Product { return &PlainBlocks; });
+  const TileCode<float>& code = TileCodeFor<float>(CpuIsa::kAvx512, Dtype::kBFloat16);
+  std::exit(&code == &Avx512BFloat16TileCode() ? 0 : 1);
+}
+
+// The loops are chosen once in a process, so this test executes itself for a new one.
+TEST(TileTest, TheLimitOfTheEnvironmentExcludesProductsWithAmx) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16 itself";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(ExitWithLoops("avx512_bf16"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ExitWithLoops(nullptr), testing::ExitedWithCode(1), "");
 }
 #endif
 

@@ -20,6 +20,18 @@ struct OnnxField {
   uint64_t value = 0;
 };
 
+// Throws the LoadError about a damaged message.
+[[noreturn]] inline void RefuseOnnx(const char* name, const std::string& problem) {
+  throw LoadError(std::string("the ONNX file is cut short or damaged: ") + name + " " + problem +
+                  "; copy the file again, and compare its size and checksum with the source's");
+}
+
+// The same for a length that is greater than what is left of the message.
+[[noreturn]] inline void RefuseOnnxLength(const char* name, uint64_t bytes, uint64_t left) {
+  RefuseOnnx(name,
+             "says that " + std::to_string(bytes) + " bytes follow, but there are " + std::to_string(left));
+}
+
 // The fields of one message, in their order. The message must outlive what is read from it. All functions
 // throw a LoadError if the message is cut short or damaged; it says `name`.
 class OnnxFields {
@@ -52,16 +64,10 @@ class OnnxFields {
   }
 
  private:
-  [[noreturn]] void Refuse(const std::string& problem) const {
-    throw LoadError(std::string("the ONNX file is cut short or damaged: ") + name_ + " " + problem +
-                    "; copy the file again, and compare its size and checksum with the source's");
-  }
+  [[noreturn]] void Refuse(const std::string& problem) const { RefuseOnnx(name_, problem); }
 
   std::string_view Take(uint64_t bytes) {
-    if (bytes > rest_.size()) {
-      Refuse("says that " + std::to_string(bytes) + " bytes follow, but there are " +
-             std::to_string(rest_.size()));
-    }
+    if (bytes > rest_.size()) RefuseOnnxLength(name_, bytes, rest_.size());
     const std::string_view taken = rest_.substr(0, bytes);
     rest_.remove_prefix(bytes);
     return taken;

@@ -41,6 +41,9 @@ TensorToWrite GridsOf(const Int8Grids& grids, std::string name) {
 }  // namespace
 
 bool IsQuantized(const std::string& path) {
+  const auto beginning =
+      FileContents::Read(path, kMaxWeightsFileBytes, [](Bytes /*beginning*/) { return size_t{0}; });
+  if (IsStateDict(beginning->bytes())) return false;
   const auto file = ReadWeightsIndex(path);
   const std::vector<TensorEntry> entries = ParseWeights(file->bytes());
   return std::any_of(entries.begin(), entries.end(), [](const TensorEntry& entry) {

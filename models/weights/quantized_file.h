@@ -19,7 +19,8 @@ struct QuantizedLayer {
   Int8Grids grids;
 };
 
-// Whether a weight in the file is quantized. Throws a LoadError if the file cannot be read.
+// Whether a weight in the file is quantized. A state_dict's never is; only its first bytes are read. Throws a
+// LoadError if the file cannot be read.
 bool IsQuantized(const std::string& path);
 
 // Returns the SHA-256 of the weights from which the file was made, in hexadecimal digits; "" if it does not

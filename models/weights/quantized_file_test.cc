@@ -18,6 +18,7 @@
 #include "models/testing/random_weights.h"
 #include "models/weights/format/file_contents.h"
 #include "models/weights/format/safetensors.h"
+#include "models/weights/format/testing/files.h"
 #include "models/weights/format/weights_format.h"
 #include "models/weights/format/write_safetensors.h"
 #include "models/weights/weights.h"
@@ -130,6 +131,36 @@ TEST_F(QuantizedFileTest, AWeightWithoutAnOppositeIsRefused) {
   Write();
   EXPECT_THAT(Error(), AllOf(HasSubstr(path_), HasSubstr("'a.weight' is quantized (I8) and holds -128"),
                              HasSubstr("expected values from -127 to 127"), HasSubstr("saccade quantize")));
+}
+
+// The rest of the file is read when it is loaded, and not before that as well.
+TEST_F(QuantizedFileTest, OnlyTheBeginningOfAStateDictIsRead) {
+  std::ofstream(path_) << "PK\x03\x04 and no archive behind it";
+  EXPECT_FALSE(IsQuantized(path_));
+  std::ofstream(path_, std::ios::trunc) << testing::SmallSavedStream().substr(0, 20);
+  EXPECT_FALSE(IsQuantized(path_));
+}
+
+// Without a read of it nobody knows whether it is quantized.
+TEST_F(QuantizedFileTest, AStateDictHoldsNoQuantizedWeights) {
+  using testing::PickledTensor;
+  const std::string pickle =
+      testing::PickledDict({{"a.weight", PickledTensor("CharStorage", "0", 1, 0, {1, 1, 1, 1}, {1, 1, 1, 1})},
+                            {"a.weight_scale", PickledTensor("FloatStorage", "1", 1, 0, {1}, {1})},
+                            {"a.grids", PickledTensor("FloatStorage", "2", 4, 0, {4}, {1})}});
+  const std::string one = testing::Little(0x3F800000, 4);
+  std::ofstream(path_) << testing::Zip(
+      {{"w/data.pkl", pickle},
+       {"w/data/0", "x"},
+       {"w/data/1", one},
+       {"w/data/2", one + testing::Little(0, 4) + one + testing::Little(0, 4)}});
+  EXPECT_FALSE(IsQuantized(path_));
+  try {
+    LoadWeights(path_, {{"a.weight", {1, 1, 1, 1}}});
+    FAIL() << "was loaded";
+  } catch (const LoadError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'a.weight' expected F16, BF16, F32 or F64, got I8"));
+  }
 }
 
 // Only a convolution can compute with it.

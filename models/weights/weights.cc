@@ -226,6 +226,7 @@ std::string ClassesText(const std::set<std::pair<int64_t, int64_t>>& shapes) {
 
 LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<TensorSpec>& expected,
                     const WeightNames& names, std::shared_ptr<const FileContents> file) {
+  const bool may_be_quantized = !IsStateDict(file->bytes());
   const WeightsSource source{std::move(file), SharedEntriesOf(entries)};
   std::map<std::string, const TensorEntry*> left = ByName(entries, names);
   LoadedWeights loaded{{}, AbsentModules(left, expected)};
@@ -243,7 +244,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
     const TensorEntry& entry = *found->second;
     left.erase(found);
     std::optional<at::ScalarType> type = FloatingType(entry.type);
-    const bool quantized = entry.type == ElementType::kI8 && MayBeQuantized(spec);
+    const bool quantized = may_be_quantized && entry.type == ElementType::kI8 && MayBeQuantized(spec);
     if (quantized) type = at::kChar;
     (*file_names)[spec.name] = entry.name;
     if (entry.shape != spec.shape) {

@@ -23,9 +23,9 @@ struct TensorMap : std::map<std::string, at::Tensor> {
   std::shared_ptr<const std::map<std::string, std::string>> file_names;
 };
 
-// What a file has beside NAME.weight if that is quantized, of type I8 with values from -127 to 127:
-// NAME.weight_scale, F32 [outputs], and NAME.grids, F32 [4]: scale and zero point of the input and of the
-// result (models/layers/int8_convolution.h). Both are loaded with it, and checked.
+// What a safetensors file has beside NAME.weight if that is quantized, of type I8 with values from -127 to
+// 127: NAME.weight_scale, F32 [outputs], and NAME.grids, F32 [4]: scale and zero point of the input and of
+// the result (models/layers/int8_convolution.h). Both are loaded with it, and checked.
 inline constexpr char kScaleSuffix[] = ".weight_scale";
 inline constexpr char kGridsSuffix[] = ".grids";
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <system_error>
 
+#include "models/weights/format/file_contents.h"
 #include "server/core/free_memory.h"
 
 namespace saccade::server {
@@ -41,10 +42,11 @@ MachineMetrics::MachineMetrics(prometheus::Registry& registry)
                      "Processor time of the daemon, without its decode workers' processes.")),
       resident_memory_(AddGauge(registry, "process_resident_memory_bytes",
                                 "Memory the daemon holds, without its decode workers' processes.")),
-      allocated_memory_(
-          AddGauge(registry, "saccade_memory_allocated_bytes",
-                   "Memory that the daemon has allocated and not freed, without its decode workers' "
-                   "processes. The allocator holds more, for allocations to come.")),
+      allocated_memory_(AddGauge(
+          registry, "saccade_memory_allocated_bytes",
+          "Memory that the daemon has allocated and not freed, with weights as they were read from files, "
+          "without its decode workers' processes and the code that oneDNN generates. The allocator "
+          "holds more, for allocations to come.")),
       virtual_memory_(AddGauge(registry, "process_virtual_memory_bytes",
                                "The daemon's address space, without its decode workers' processes.")),
       start_time_(AddGauge(registry, "process_start_time_seconds",
@@ -79,7 +81,7 @@ void MachineMetrics::UpdateProcess() {
   const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   process_cpu_seconds_.Increment(
       std::max(0.0, process->cpu_ticks / ticks_per_second - process_cpu_seconds_.Value()));
-  allocated_memory_.Set(static_cast<double>(AllocatedBytes()));
+  allocated_memory_.Set(static_cast<double>(AllocatedBytes() + models::FileContents::HeldByAll()));
   resident_memory_.Set(process->resident_pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
   virtual_memory_.Set(process->virtual_bytes);
   if (const auto boot = ParseBootTime(ReadAll("/proc/stat"))) {

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/weights/format/file_contents.h"
 #include "server/core/free_memory.h"
 
 namespace saccade::server {
@@ -105,6 +108,32 @@ TEST(MachineMetricsTest, AnAllocationIsCountedUntilItIsFreed) {
   EXPECT_NEAR(allocated(), before + kBytes, kBytes / 8);
   block.reset();
   EXPECT_NEAR(allocated(), before, kBytes / 8);
+}
+
+// Weights are read into memory that is not the allocator's.
+TEST(MachineMetricsTest, AFileInMemoryIsCountedUntilItIsLetGo) {
+  prometheus::Registry registry;
+  MachineMetrics machine(registry);
+  const auto allocated = [&] {
+    machine.Update();
+    const std::string text = prometheus::TextSerializer().Serialize(registry.Collect());
+    const std::string name = "\nsaccade_memory_allocated_bytes ";
+    return std::stod(text.substr(text.find(name) + name.size()));
+  };
+  constexpr double kBytes = 64 << 20;
+  const std::string path = testing::TempDir() + "/machine_test." + std::to_string(getpid());
+  std::ofstream(path).flush();
+  std::filesystem::resize_file(path, 64 << 20);
+  const double before = allocated();
+  auto file = models::FileContents::Read(path, 64 << 20);
+  EXPECT_NEAR(allocated(), before + kBytes, kBytes / 8);
+  file->LetGo(file->bytes().first(32 << 20));
+  EXPECT_NEAR(allocated(), before + kBytes / 2, kBytes / 8);
+  file.reset();
+  EXPECT_NEAR(allocated(), before, kBytes / 8);
+  file = models::FileContents::Read(path, 64 << 20, [](models::Bytes) { return size_t{100}; });
+  EXPECT_NEAR(allocated(), before, kBytes / 8) << "what is not read takes no memory";
+  std::filesystem::remove(path);
 }
 
 TEST(MachineMetricsTest, AnOpenFileIsCounted) {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -14,6 +13,7 @@
 #include "models/api/data_type.h"
 #include "models/api/error.h"
 #include "models/api/text.h"
+#include "models/graphs/onnx_index.h"
 #include "models/graphs/onnx_ports.h"
 #include "models/weights/format/file_contents.h"
 #include "models/weights/format/safetensors.h"
@@ -132,10 +132,7 @@ absl::Status CompleteGraph(const RepositoryPath& folder, const std::string& name
   const auto graph = ChooseWeights(folder, Backend::kOpenvino, named);
   if (!graph.ok() || !absl::EndsWith(*graph, ".onnx")) return absl::OkStatus();
   return WithFile(folder / *graph, [&](const std::string& path) {
-    const auto contents = models::FileContents::Read(path, kMaxGraphBytes);
-    const models::Bytes bytes = contents->bytes();
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return TakePorts(models::SummariseOnnx(text), config);
+    return TakePorts(models::SummariseOnnx(models::ReadOnnxIndex(path, kMaxGraphBytes)), config);
   });
 }
 

@@ -28,16 +28,19 @@ std::shared_ptr<const FileContents> ReadWeightsIndex(const std::string& path) {
   return FileContents::Read(path, kMaxWeightsFileBytes, &IndexBytes);
 }
 
-std::vector<TensorEntry> ParseWeights(Bytes file) {
-  const std::string_view start(reinterpret_cast<const char*>(file.data()), file.size());
+bool IsStateDict(Bytes beginning) {
+  const std::string_view start(reinterpret_cast<const char*>(beginning.data()), beginning.size());
   const bool archive = start.starts_with(std::string_view("PK\x03\x04", 4));
   // Safetensors' header may have a length that begins like a pickle: 640 bytes, for example. It follows the
   // eight bytes of the length, and begins with a brace. Pickles of protocols 3 to 5 are refused by
   // ParseStateDict(), in words about pickles.
   const bool pickle = start.size() > 1 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5 &&
                       !(start.size() > 8 && start[8] == '{');
-  if (archive || pickle) return ParseStateDict(file);
-  return ParseSafetensors(file);
+  return archive || pickle;
+}
+
+std::vector<TensorEntry> ParseWeights(Bytes file) {
+  return IsStateDict(file) ? ParseStateDict(file) : ParseSafetensors(file);
 }
 
 bool IsBatchCounter(std::string_view name) { return name.ends_with(".num_batches_tracked"); }

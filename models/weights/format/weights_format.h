@@ -14,6 +14,9 @@ namespace saccade::models {
 // Parses a zip archive and a pickle as a state_dict, and anything else as safetensors. Throws LoadError.
 std::vector<TensorEntry> ParseWeights(Bytes file);
 
+// Whether a file that begins so, with FileContents::kBeginningBytes or more, is read as a state_dict.
+bool IsStateDict(Bytes beginning);
+
 // Reads as much of a weights file as ParseWeights() looks at: the header of safetensors, and the whole of any
 // other file. The entries have names, types and shapes; their data is not read. Throws as
 // FileContents::Read().
