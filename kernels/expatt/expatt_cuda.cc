@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "kernels/common/cuda_run.h"
