@@ -77,7 +77,7 @@ struct SharingCall {
   HeldRegions held;
   TensorDone done;
   BatchTask::Traits traits;
-  Clock* clock;
+  Clock* clock = nullptr;
   absl::StatusOr<TensorAnswer> answer = absl::UnknownError("");
 
   // OK unless the client is gone, and may use the memory for something else.
@@ -248,12 +248,14 @@ void Inference::InferOn(absl::StatusOr<std::shared_ptr<ServedModel>> model, Tens
                                 .deadline = call.deadline,
                                 .may_replace = false,
                                 .done_in_any_case = true};
-    done = Sharing(
-        {.held = *std::move(held),
-         .done = std::move(done),
-         .traits = {.arrival = call.arrival, .deadline = call.deadline, .cancellation = call.cancellation},
-         .clock = deps.clock},
-        pool, std::move(order));
+    SharingCall sharing;
+    sharing.held = *std::move(held);
+    sharing.done = std::move(done);
+    sharing.traits.arrival = call.arrival;
+    sharing.traits.deadline = call.deadline;
+    sharing.traits.cancellation = call.cancellation;
+    sharing.clock = deps.clock;
+    done = Sharing(std::move(sharing), pool, std::move(order));
   }
   if (const auto ensemble = (*model)->ensemble(); ensemble != nullptr) {
     return ensembles_.Infer(*std::move(model), ensemble, std::move(call), std::move(done));
