@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -291,25 +292,25 @@ TEST(TileTest, ProductsByBlocksKeepWhatIsNotFiniteInItsRow) {
   EXPECT_EQ(c[kRowPadding], 6);
 }
 
-// Ends the process with 0 if maps of bfloat16 get our own loops under this limit (null: none), with 1 if they
-// get products of blocks.
-[[noreturn]] void ExitWithLoops(const char* limit) {
-  if (limit == nullptr) {
-    unsetenv(kCpuIsaVariable);
-  } else {
-    setenv(kCpuIsaVariable, limit, 1);
-  }
+// Ends the process with 0 if maps of bfloat16 get our own loops, with 1 if they get products of blocks.
+[[noreturn]] void ExitWithLoops() {
   SetBFloat16ProductSource([]() -> BFloat16Product { return &PlainBlocks; });
   const TileCode<float>& code = TileCodeFor<float>(CpuIsa::kAvx512, Dtype::kBFloat16);
   std::exit(&code == &Avx512BFloat16TileCode() ? 0 : 1);
 }
 
-// The loops are chosen once in a process, so this test executes itself for a new one.
+// The limit is read and the loops are chosen once in a process, so this test executes itself for each limit.
 TEST(TileTest, TheLimitOfTheEnvironmentExcludesProductsWithAmx) {
-  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16 itself";
+  if (!__builtin_cpu_supports("avx512bf16"))
+    GTEST_SKIP() << "this processor does not multiply bfloat16 itself";
+  const char* const set = std::getenv(kCpuIsaVariable);
+  const std::string before = set == nullptr ? "" : set;
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(ExitWithLoops("avx512_bf16"), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(ExitWithLoops(nullptr), testing::ExitedWithCode(1), "");
+  setenv(kCpuIsaVariable, "avx512_bf16", 1);
+  EXPECT_EXIT(ExitWithLoops(), testing::ExitedWithCode(0), "");
+  setenv(kCpuIsaVariable, "", 1);
+  EXPECT_EXIT(ExitWithLoops(), testing::ExitedWithCode(1), "");
+  setenv(kCpuIsaVariable, before.c_str(), 1);
 }
 #endif
 

@@ -212,9 +212,9 @@ TEST_F(LeavingMemoryTest, APartWaitsNoLongerWhenTheDaemonEnds) {
 }
 
 TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasAnotherUnloaded) {
+  WriteWeights("d");
   Pending unloaded;
   const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
-  WriteWeights("d");
   Pending request;
   RequestThatWaits("d", request);
   for (const char* model : {"b", "c"}) EXPECT_TRUE(Serves(model)) << model;
@@ -225,10 +225,10 @@ TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasAnotherUnloaded) {
 }
 
 TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasAnotherUnloadedForAnEnsemblesPart) {
-  Pending unloaded;
-  const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
   WriteWeights("part");
   Write("e", kEnsemble);
+  Pending unloaded;
+  const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
   Pending request;
   RequestThatWaits("e", request);
   for (const char* model : {"b", "c"}) EXPECT_TRUE(Serves(model)) << model;
@@ -240,13 +240,13 @@ TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasAnotherUnloadedForAnEnsem
 
 // Each of these would fit if both other models were unloaded and "a" were not used.
 TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasNothingUnloadedInVain) {
-  Pending unloaded;
-  const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
   for (const char* model : {"large", "part"}) {
     Write(model);
     std::filesystem::resize_file(repository_.path() / model / "1" / "weights.safetensors", 40 << 20);
   }
   Write("e", kEnsemble);
+  Pending unloaded;
+  const std::shared_ptr<ServedModel> used = UseUnloaded(unloaded);
   clock_.Advance(absl::Seconds(30));
   for (const char* model : {"large", "e"}) {
     const absl::Status asked = Ask(model);

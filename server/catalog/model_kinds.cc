@@ -120,8 +120,9 @@ std::optional<std::string> KindOfFiles(const ModelSettings& settings, const Mode
   return absl::StrCat("\nfiles ", *digest);
 }
 
-ModelKinds::ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save, FileSummer sum)
-    : save_(std::move(save)), digests_(std::move(sum)), kinds_(std::move(kinds)) {
+ModelKinds::ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save, FileSummer sum,
+                       std::function<absl::Time()> now)
+    : save_(std::move(save)), digests_(std::move(sum), std::move(now)), kinds_(std::move(kinds)) {
   for (const auto& [name, kind] : kinds_) last_use_ = std::max(last_use_, kind.last_use);
 }
 

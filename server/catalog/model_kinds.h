@@ -68,7 +68,8 @@ class ModelKinds {
 
   ModelKinds() = default;
   // Begins with what was measured earlier. `save` may be null. `sum` reads a file.
-  ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save, FileSummer sum = FileSum);
+  ModelKinds(std::map<std::string, MeasuredKind> kinds, Save save, FileSummer sum = FileSum,
+             std::function<absl::Time()> now = absl::Now);
 
   // The measurements of the kind, which count as used.
   std::optional<MeasuredKind> Find(const std::string& kind);

@@ -621,10 +621,14 @@ class KindOfFilesOfServedModelTest : public ServedModelTest {
 
   const TestRepository repository_;
   int reads_ = 0;
-  ModelKinds kinds_{{}, nullptr, [this](const std::string& path) {
+  ModelKinds kinds_{{},
+                    nullptr,
+                    [this](const std::string& path) {
                       ++reads_;
                       return FileSum(path);
-                    }};
+                    },
+                    // The sum of a file that was just written would not be kept.
+                    [] { return absl::Now() + absl::Hours(1); }};
   std::set<LoadStep::Kind> steps_;
   PrecisionChoice precision_;
   bool busy_ = false;
