@@ -71,7 +71,9 @@ class Checkout:
         (self._database / "compile_commands.json").write_text(json.dumps(commands))
         self._read.write_text("")
         command = [sys.executable, ROOT / "tools" / "tidy.py", self._programs / "clang-tidy", self._database, "1", str(seconds), self.stamp]
-        return subprocess.Popen([*command, *options], cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        # A shell's background jobs ignore SIGINT, and so would all that they start.
+        heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        return subprocess.Popen([*command, *options], cwd=self.root, preexec_fn=heed, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                 env={"PATH": f"{self._programs}:/usr/bin:/bin", "READ": str(self._read)})
 
     def lint(self, *options: str, seconds: float = 0) -> tuple[int, list[str], str]:
