@@ -34,7 +34,7 @@ LABELS = {
     "saccade_models": {"state"},
     "saccade_model_loads_total": {"result"},
     "saccade_thread_trials_total": {"result"},
-    **dict.fromkeys(("saccade_model_memory_bytes", "saccade_load_waiting_requests"), NONE),
+    **dict.fromkeys(("saccade_model_memory_bytes", "saccade_load_waiting_requests", "saccade_memory_allocated_bytes"), NONE),
     "saccade_front_refusals_total": {"reason"},
     "saccade_log_lines_dropped_total": {"reason"},
     "saccade_decode_workers": {"state"},

@@ -73,7 +73,7 @@ def families(daemon):
 def still(samples):
     """The samples that do not change between scrapes. A client's connection may end between them, and an average falls."""
     moving = ("nv_cpu_", "nv_gpu_", "nv_energy_", "saccade_gpu_", "process_", "saccade_trace_", "saccade_front_connections",
-              "saccade_utilization")
+              "saccade_memory_allocated_bytes", "saccade_utilization")
     return {key: value for key, value in samples.items() if not key[0].startswith(moving)}
 
 

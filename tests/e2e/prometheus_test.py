@@ -121,7 +121,7 @@ def sample(name, labels):
 
 def settled(samples):
     """The daemon's samples that do not change between two scrapes while it is idle."""
-    moves = ("nv_cpu_", "nv_gpu_", "nv_energy_", "saccade_gpu_")
+    moves = ("nv_cpu_", "nv_gpu_", "nv_energy_", "saccade_gpu_", "saccade_memory_allocated_bytes")
     names = {labels: dict(labels)["__name__"] for labels in samples}
     return {labels: value for labels, value in samples.items()
             if names[labels].startswith(("nv_", "saccade_")) and not names[labels].startswith(moves)}
