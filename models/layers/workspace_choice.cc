@@ -42,11 +42,12 @@ WayChoice WayWithin(int64_t bound, const std::vector<LayerFunction>& ways,
   for (size_t way = 0; way < ways.size(); ++way) {
     const int64_t bytes = BytesBesideResult(ways[way], allocated, lacked_memory);
     best.settled = !lacked_memory;
-    if (bytes <= bound) return {way, best.settled};
     if (bytes < least) {
       least = bytes;
       best.way = way;
+      best.ran = true;
     }
+    if (bytes <= bound) return best;
   }
   return best;
 }
@@ -63,7 +64,9 @@ size_t WorkspaceChoice::Get(at::IntArrayRef shape, const std::function<WayChoice
   }
   Chosen& chosen = found->second;
   if (!chosen.choice.settled && chosen.choices < kMaxChoices) {
-    chosen.choice = choose();
+    const WayChoice again = choose();
+    // If memory is shorter still, a way that ran once is better than the first one.
+    if (again.ran || !chosen.choice.ran) chosen.choice = again;
     ++chosen.choices;
   }
   return chosen.choice.way;

@@ -23,6 +23,8 @@ struct WayChoice {
   size_t way = 0;
   // Whether no way that was tried lacked memory, which another time it might have.
   bool settled = true;
+  // Whether the way ran without an error when it was chosen.
+  bool ran = false;
 };
 
 // Chooses the first of `ways` that allocates at most `bound` bytes beside its result, or else the one that

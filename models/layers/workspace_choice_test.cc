@@ -86,6 +86,17 @@ TEST_F(WayWithinTest, AWayThatLacksMemoryForAMomentIsTriedOnceMore) {
   EXPECT_EQ(tries, 2);
 }
 
+TEST_F(WayWithinTest, AWayThatRanIsKeptIfAllLackMemoryTheSecondTime) {
+  WorkspaceChoice choice;
+  bool is_short = false;
+  const LayerFunction lacks = Throwing();
+  const LayerFunction some = [&] { return is_short ? lacks() : Way(5)(); };
+  const auto choose = [&] { return WayWithin(10, {lacks, some}, [this] { return allocated_; }); };
+  EXPECT_EQ(choice.Get({1, 3, 8, 8}, choose), 1u);
+  is_short = true;
+  for (int call = 0; call < 3; ++call) EXPECT_EQ(choice.Get({1, 3, 8, 8}, choose), 1u);
+}
+
 TEST_F(WayWithinTest, AnotherErrorIsNoReasonToTryAgain) {
   const LayerFunction refuses = []() -> at::Tensor { throw std::runtime_error("no engine"); };
   EXPECT_TRUE(WayWithin(10, {refuses, Way(0)}, [this] { return allocated_; }).settled);

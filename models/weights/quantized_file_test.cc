@@ -159,7 +159,9 @@ TEST_F(QuantizedFileTest, AStateDictHoldsNoQuantizedWeights) {
     LoadWeights(path_, {{"a.weight", {1, 1, 1, 1}}});
     FAIL() << "was loaded";
   } catch (const LoadError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("'a.weight' expected F16, BF16, F32 or F64, got I8"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("'a.weight' expected F16, BF16, F32 or F64, got I8 (a file of torch.save holds no "
+                          "int8 weights: make a safetensors file of them with saccade quantize"));
   }
 }
 

@@ -224,6 +224,12 @@ std::string ClassesText(const std::set<std::pair<int64_t, int64_t>>& shapes) {
          "; if that is the number of classes, set the option classes to " + got;
 }
 
+std::string HintOf(ElementType type, bool may_be_quantized) {
+  if (type != ElementType::kI8 || may_be_quantized) return "";
+  return " (a file of torch.save holds no int8 weights: make a safetensors file of them with saccade "
+         "quantize)";
+}
+
 LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<TensorSpec>& expected,
                     const WeightNames& names, std::shared_ptr<const FileContents> file) {
   const bool may_be_quantized = !IsStateDict(file->bytes());
@@ -253,7 +259,8 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
                                         ", got " + ShapeText(entry.shape));
     } else if (!type) {
       complaints.Add("wrong type", Quote(names.Written(spec.name)) + " expected F16, BF16, F32 or F64, got " +
-                                       Info(entry.type).safetensors_name);
+                                       Info(entry.type).safetensors_name +
+                                       HintOf(entry.type, may_be_quantized));
     } else {
       loaded.tensors[spec.name] = Alias(entry, *type, source);
       if (quantized) {

@@ -406,6 +406,8 @@ class Catalog final : public ModelFinder {
   std::atomic<bool> has_failed_at_start_{false};
   // By model, the attempts still to be made.
   std::map<std::string, Retry> retries_;
+  // The models of the steps of ensembles whose parts are being loaded, once for each step.
+  std::multiset<std::string> parts_in_load_;
   // The loads that run. Those on threads of their own are also in `loading_`.
   RunningLoads running_;
   std::map<std::string, Loading> loading_;

@@ -40,7 +40,7 @@ void Catalog::WantModel(const CallHead& call) const {
 std::vector<LoadedModel> Catalog::LoadedModels() const {
   const std::vector<std::string> hosted = host_.Hosted();
   // The models of ensembles' steps.
-  std::set<std::string> parts;
+  std::set<std::string> parts(parts_in_load_.begin(), parts_in_load_.end());
   for (const std::string& name : hosted) {
     for (std::string& part : host_.PartsOf(name)) parts.insert(std::move(part));
   }

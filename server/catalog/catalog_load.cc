@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/catalog/catalog.h"
@@ -128,6 +129,11 @@ absl::Status Catalog::LoadByName(const std::string& name, int depth) {
 
 // Loads the models of an ensemble's steps before the ensemble itself.
 absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
+  // None of them makes room for another.
+  for (const EnsembleStep& step : settings.ensemble) parts_in_load_.insert(step.model);
+  const absl::Cleanup let_go = [&] {
+    for (const EnsembleStep& step : settings.ensemble) parts_in_load_.erase(parts_in_load_.find(step.model));
+  };
   for (const EnsembleStep& step : settings.ensemble) {
     if (host_.IsHosted(step.model)) continue;
     if (depth > kMaxDepth) {

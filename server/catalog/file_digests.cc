@@ -13,8 +13,9 @@
 namespace saccade::server {
 namespace {
 
-// Times of files are at most so coarse.
-constexpr absl::Duration kTickOfFileTimes = absl::Seconds(2);
+// Times of files are at most so coarse: in file systems that have whole seconds alone, and in others.
+constexpr absl::Duration kTickOfSeconds = absl::Seconds(2);
+constexpr absl::Duration kTick = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -64,7 +65,9 @@ bool FileDigests::IsSettled(const std::string& path) const {
   const absl::Time now = now_();
   struct stat file{};
   if (stat(path.c_str(), &file) != 0) return false;
-  return absl::TimeFromTimespec(file.st_ctim) <= now - kTickOfFileTimes;
+  // A file may come from a machine whose clock is ahead.
+  return absl::AbsDuration(now - absl::TimeFromTimespec(file.st_ctim)) >=
+         (file.st_ctim.tv_nsec == 0 ? kTickOfSeconds : kTick);
 }
 
 std::optional<std::string> FileDigests::Of(const std::vector<std::string>& paths) {

@@ -1,6 +1,9 @@
 #include "server/catalog/file_digests.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,13 +26,13 @@ class FileDigestsTest : public ::testing::Test {
 
   const TestRepository files_;
   int reads_ = 0;
-  // How long ago the files of the test were written, at least.
-  absl::Duration age_ = absl::Minutes(1);
+  // The time after the last change of the files at which they are looked at.
+  std::function<absl::Time()> now_ = [] { return absl::Now() + absl::Minutes(1); };
   FileDigests digests_{[this](const std::string& path) {
                          ++reads_;
                          return FileSum(path);
                        },
-                       [this] { return absl::Now() + age_; }};
+                       [this] { return now_(); }};
 };
 
 TEST_F(FileDigestsTest, CopiesHaveTheSameDigest) {
@@ -81,15 +84,24 @@ TEST_F(FileDigestsTest, AFileIsReadOnceForAllThatNeedIt) {
 // Another change within the tick of the file's times would not be seen.
 TEST_F(FileDigestsTest, AFileThatWasJustWrittenIsReadAgain) {
   const std::string path = Write("weights", "1");
-  // The test may be slow.
-  age_ = -absl::Minutes(10);
-  EXPECT_TRUE(digests_.SumOf(path).ok());
-  EXPECT_TRUE(digests_.SumOf(path).ok());
-  EXPECT_EQ(reads_, 2);
-  age_ = absl::Minutes(1);
-  EXPECT_TRUE(digests_.SumOf(path).ok());
-  EXPECT_TRUE(digests_.SumOf(path).ok());
-  EXPECT_EQ(reads_, 3);
+  struct stat file{};
+  ASSERT_EQ(stat(path.c_str(), &file), 0);
+  const absl::Time written = absl::TimeFromTimespec(file.st_ctim);
+  const auto reads_after = [&](absl::Duration age) {
+    now_ = [=] { return written + age; };
+    const int before = reads_;
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(digests_.SumOf(path).ok());
+    return reads_ - before;
+  };
+  EXPECT_EQ(reads_after(absl::Milliseconds(50)), 2);
+  EXPECT_EQ(reads_after(absl::Seconds(2)), 1);
+}
+
+TEST_F(FileDigestsTest, AFileOfAClockThatIsAheadIsReadOnce) {
+  now_ = [] { return absl::Now() - absl::Hours(1); };
+  const std::string path = Write("weights", "1");
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(digests_.SumOf(path).ok());
+  EXPECT_EQ(reads_, 1);
 }
 
 TEST_F(FileDigestsTest, AFileThatChangesWhileItIsReadHasNoSum) {

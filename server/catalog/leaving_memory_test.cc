@@ -238,6 +238,26 @@ TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasAnotherUnloadedForAnEnsem
   EXPECT_EQ(unloaded.Await().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
+TEST_F(LeavingMemoryTest, AnEnsemblesPartMakesNoRoomForAnother) {
+  WriteWeights("part");
+  WriteWeights("second");
+  std::string both = kEnsemble;
+  const size_t at = both.find("output_map { key: \"y\" value: \"b\" }");
+  both.replace(at, both.find('}', at) + 1 - at, R"pb(
+    output_map { key: "y" value: "between" }
+  }
+        step {
+    model_name: "second"
+    model_version: -1
+    input_map { key: "x" value: "between" }
+    output_map { key: "y" value: "b" })pb");
+  Write("e", both);
+  ASSERT_TRUE(StartOnDemand({.max_model_bytes = kMaxBytes, .check_ensemble = check_}).ok());
+  EXPECT_EQ(Ask("e").code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Serves("part"));
+  EXPECT_FALSE(Serves("second"));
+}
+
 // Each of these would fit if both other models were unloaded and "a" were not used.
 TEST_F(LeavingMemoryTest, AModelThatIsUsedForTooLongHasNothingUnloadedInVain) {
   for (const char* model : {"large", "part"}) {

@@ -23,6 +23,10 @@ namespace {
 
 constexpr char kPlatform[] = "saccade";
 
+// Outputs that wait on the decode pool to be written to GPUs, and other tasks there, before a computing
+// thread writes its own.
+constexpr int64_t kMaxWritesAhead = 8;
+
 // A call that is being computed.
 struct Pending {
   TensorCall call;
@@ -102,7 +106,8 @@ struct SharingCall {
 };
 
 // Wraps `call.done` to write the shared outputs first. If one is on a GPU, for which a thread has to wait,
-// the outputs are written and the call is answered on `pool`, unless that is null or has no room.
+// the outputs are written and the call is answered on `pool`, unless that is null, or has no room or so much
+// waiting that pictures of other models would find none.
 TensorDone Sharing(SharingCall call, DecodePool* pool, DecodeQueue::Order order) {
   const bool is_on_gpu = std::any_of(call.held.begin(), call.held.end(),
                                      [](const HeldRegion& to) { return SharedMemory::IsOnGpu(to.region); });
@@ -111,7 +116,8 @@ TensorDone Sharing(SharingCall call, DecodePool* pool, DecodeQueue::Order order)
   return [kept = std::make_shared<SharingCall>(std::move(call)), pool,
           order = std::move(order)](absl::StatusOr<TensorAnswer> answer) mutable {
     kept->answer = std::move(answer);
-    if (pool == nullptr || !pool->Schedule([kept] { kept->End(); }, order).ok()) kept->End();
+    const bool waits = pool != nullptr && kept->answer.ok() && pool->pending() < kMaxWritesAhead;
+    if (!waits || !pool->Schedule([kept] { kept->End(); }, order).ok()) kept->End();
   };
 }
 

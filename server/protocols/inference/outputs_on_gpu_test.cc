@@ -83,8 +83,7 @@ class OutputsOnGpuTest : public testing::ModelPipelineTest {
     ModelPipelineTest::TearDown();
   }
 
-  // Returns when the call is computed, and waits for the pool.
-  void Compute() {
+  void Infer() {
     TensorCall call;
     call.model = "identity";
     call.protocol = "oip";
@@ -93,12 +92,17 @@ class OutputsOnGpuTest : public testing::ModelPipelineTest {
     call.cancellation = cancellation_;
     const std::string_view bytes(reinterpret_cast<const char*>(kSent.data()), sizeof(kSent));
     call.inputs = {Tensor{
-        .name = "image", .type = DataType::kFp32, .shape = {1, 1, 1, 1, 4}, .data = BytePieces(bytes)}};
+        .name = "image", .type = DataType::kFp32, .shape = {rows_, 1, 1, 1, 4}, .data = BytePieces(bytes)}};
     call.outputs = {{.name = "restored", .shared = SharedRange{.region = "r", .size = sizeof(Voxels)}}};
     inference_.Infer(std::move(call), [this](const absl::StatusOr<TensorAnswer>& answer) {
       answer_ = answer.status();
       answered_.Notify();
     });
+  }
+
+  // Returns when the call is computed, and waits for the pool.
+  void Compute() {
+    Infer();
     const absl::Time end = absl::Now() + absl::Minutes(1);
     while (decode_pool_->pending() == 0 && !answered_.HasBeenNotified()) {
       ASSERT_LT(absl::Now(), end);
@@ -127,6 +131,8 @@ class OutputsOnGpuTest : public testing::ModelPipelineTest {
   Pipeline timed_{DepsWithClock()};
   Inference inference_{&timed_, &catalog_, &shared_memory_, StatusCodes()};
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+  // Of the input, which has the values for one.
+  int64_t rows_ = 1;
   std::thread::id pool_thread_;
   absl::Notification go_on_;
   absl::Notification answered_;
@@ -155,6 +161,24 @@ TEST_F(OutputsOnGpuTest, AreNotWrittenAfterTheDeadline) {
   clock_.Advance(absl::Hours(2));
   EXPECT_EQ(Answer(), absl::DeadlineExceededError(
                           "the deadline passed before the outputs were written to shared memory"));
+  EXPECT_FALSE(client_memory.written_by);
+}
+
+// So many tasks could not be replaced by pictures of other models.
+TEST_F(OutputsOnGpuTest, AreWrittenByTheComputingThreadIfManyWait) {
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(decode_pool_->Schedule([] {}).ok());
+  Infer();
+  answered_.WaitForNotification();
+  EXPECT_EQ(answer_, absl::OkStatus());
+  EXPECT_EQ(client_memory.voxels, kSent);
+  EXPECT_NE(client_memory.written_by, pool_thread_);
+}
+
+TEST_F(OutputsOnGpuTest, AFailureDoesNotWaitForThePool) {
+  rows_ = 2;
+  Infer();
+  answered_.WaitForNotification();
+  EXPECT_EQ(answer_.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(client_memory.written_by);
 }
 
