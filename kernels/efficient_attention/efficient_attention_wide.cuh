@@ -75,14 +75,53 @@ __device__ inline int64_t EaFragment(int64_t tile, int warp, int n, int groups) 
   return ((tile * 4 + warp) * groups + n) * kWarp + threadIdx.x % kWarp;
 }
 
+// Calls use(key_weight, query_weight, tile) for each slice of the channels, with the positions from `first`
+// on, while the next slices arrive in `steps`, which has the size of EaWideLogitsShared. Places the biases of
+// the queries before the first call.
+template <typename T, bool kChannelsLast, typename Use>
+__device__ void EaForSlices(const EaTiled& run, const EaMap& map, int first, T* steps, float* query_bias,
+                            const Use& use) {
+  using Shared = EaWideLogitsShared<T, kChannelsLast>;
+  constexpr int kWeights = EaWideWeights<T>::kElements;
+  constexpr int kSteps = Shared::kSteps;
+  const auto slices = static_cast<int>(run.Slices());
+  const auto fetch = [&](int slice) {
+    if (slice < slices) {
+      T* const step = steps + slice % kSteps * Shared::kStep;
+      EaFetchMatrix(static_cast<const T*>(run.query_weight) + slice * kWeights, kWeights, step);
+      EaTile<T, kEaSlice, kChannelsLast>::Fetch(EaChannelsOf<T>(map, slice * kEaSlice, kEaSlice), first,
+                                                step + kWeights);
+    }
+    CommitCopies();
+  };
+  for (int slice = 0; slice < kSteps - 1; ++slice) fetch(slice);
+  EaPlaceQueryBiases<T>(run.p, query_bias);
+  for (int slice = 0; slice < slices; ++slice) {
+    WaitForCopies<kSteps - 2>();
+    __syncthreads();
+    // The step that it replaces was used before the barrier.
+    fetch(slice + kSteps - 1);
+    const T* const step = steps + slice % kSteps * Shared::kStep;
+    use(step, step + kEaKeys * kEaSliceRow<T>, step + kWeights);
+  }
+}
+
+// The place of this block in a grid of `blocks` x `slabs` x B blocks.
+struct EaWidePlace {
+  __device__ EaWidePlace(int64_t blocks, int64_t slabs)
+      : first(static_cast<int>(blockIdx.x) % static_cast<int>(slabs) * kEaMaxChannels),
+        block(static_cast<int>(blockIdx.x) / static_cast<int>(slabs) % static_cast<int>(blocks)),
+        sample(static_cast<int>(blockIdx.x) / static_cast<int>(slabs) / static_cast<int>(blocks)) {}
+
+  int first;  // channel of the slab
+  int block;
+  int sample;
+};
+
 // Launched with one block for each tile of each sample.
 template <typename T, bool kChannelsLast>
 __global__ void __launch_bounds__(kEaThreads<T>, 2) EaWideLogitsKernel(EaTiled run) {
   if constexpr (kHasMma) {
-    using Shared = EaWideLogitsShared<T, kChannelsLast>;
-    using Weights = EaWideWeights<T>;
-    using Tile = EaTile<T, kEaSlice, kChannelsLast>;
-    constexpr int kSteps = Shared::kSteps;
     SACCADE_DYNAMIC_SHARED(T, steps);
     SACCADE_SHARED(float, query_bias, kEaKeys);
     const EfficientAttentionProblem& p = run.p;
@@ -93,34 +132,16 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaWideLogitsKernel(EaTiled r
     const EaMap map = EaMapOf<T>(p.x, sample, box, p.channels);
     if (first >= map.count) return;
 
-    const auto slices = static_cast<int>(run.Slices());
-    const auto fetch = [&](int slice) {
-      if (slice < slices) {
-        T* const step = steps + slice % kSteps * Shared::kStep;
-        EaFetchMatrix(static_cast<const T*>(run.query_weight) + slice * Weights::kElements,
-                      Weights::kElements, step);
-        Tile::Fetch(EaChannelsOf<T>(map, slice * kEaSlice, kEaSlice), first, step + Weights::kElements);
-      }
-      CommitCopies();
-    };
-    for (int slice = 0; slice < kSteps - 1; ++slice) fetch(slice);
-    EaPlaceQueryBiases<T>(p, query_bias);
-
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     float logits[kEaTile / 8][4];
     float products[kEaKeys / 8][4];
     EaClear(logits);
     EaClear(products);
-    for (int slice = 0; slice < slices; ++slice) {
-      WaitForCopies<kSteps - 2>();
-      __syncthreads();
-      // The step that it replaces was used before the barrier.
-      fetch(slice + kSteps - 1);
-      const T* const step = steps + slice % kSteps * Shared::kStep;
-      const T* const tile = step + Weights::kElements;
-      EaAddLogits<T, kEaSlice, kChannelsLast>(step, tile, warp, logits);
-      EaAddQueries<T, kEaSlice, kChannelsLast>(step + kEaKeys * kEaSliceRow<T>, tile, warp, products);
-    }
+    EaForSlices<T, kChannelsLast>(
+        run, map, first, steps, query_bias, [&](const T* key_weight, const T* query_weight, const T* tile) {
+          EaAddLogits<T, kEaSlice, kChannelsLast>(key_weight, tile, warp, logits);
+          EaAddQueries<T, kEaSlice, kChannelsLast>(query_weight, tile, warp, products);
+        });
 
     uint32_t queries[kEaKeys / 8][2];
     EaQueryCoefficients<T>(p, query_bias, products, queries);
@@ -148,11 +169,7 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaWideGatherKernel(EaTiled r
   if constexpr (kHasMma) {
     SACCADE_DYNAMIC_SHARED(T, tiles);
     const EfficientAttentionProblem& p = run.p;
-    const auto blocks = static_cast<int>(run.blocks);
-    const auto slabs = static_cast<int>(run.slabs);
-    const int first = static_cast<int>(blockIdx.x) % slabs * kEaMaxChannels;
-    const int split = static_cast<int>(blockIdx.x) / slabs % blocks;
-    const int sample = static_cast<int>(blockIdx.x) / slabs / blocks;
+    const auto [first, split, sample] = EaWidePlace(run.blocks, run.slabs);
     const DeviceBox box(p.extent, sample);
     const EaMap map = EaChannelsOf<T>(EaMapOf<T>(p.x, sample, box, p.channels), first, kEaMaxChannels);
     if (split >= run.Splits(EaTiled::Tiles(map.count))) return;
@@ -186,10 +203,7 @@ __global__ void __launch_bounds__(kEaThreads<T>, 2) EaWideApplyKernel(EaTiled ru
     auto* const out_bias = reinterpret_cast<float*>(tile + Shared::kTileElements);
     const EfficientAttentionProblem& p = run.p;
     const auto blocks = static_cast<int>(run.out_blocks);
-    const auto slabs = static_cast<int>(run.out_slabs);
-    const int first = static_cast<int>(blockIdx.x) % slabs * kEaMaxChannels;
-    const int block = static_cast<int>(blockIdx.x) / slabs % blocks;
-    const int sample = static_cast<int>(blockIdx.x) / slabs / blocks;
+    const auto [first, block, sample] = EaWidePlace(blocks, run.out_slabs);
     const DeviceBox box(p.extent, sample);
     const EaMap out = EaChannelsOf<T>(EaMapOf<T>(p.out, sample, box, p.out_channels), first, kEaMaxChannels);
     int number = static_cast<int>(EaTiled::Tiles(out.count)) - 1 - block;

@@ -24,10 +24,6 @@ __device__ inline void EaAddFours(const EaFours<kEaFour>& part, EaFours<kEaFour>
 // Launched with one block for each tile of each sample.
 template <bool kChannelsLast>
 __global__ void __launch_bounds__(kEaThreads<float>, 2) EaWideFloatLogitsKernel(EaTiled run) {
-  using Shared = EaWideLogitsShared<float, kChannelsLast>;
-  using Weights = EaWideWeights<float>;
-  using Tile = EaTile<float, kEaSlice, kChannelsLast>;
-  constexpr int kSteps = Shared::kSteps;
   SACCADE_DYNAMIC_SHARED(float, steps);
   SACCADE_SHARED(float, query_bias, kEaKeys);
   const EfficientAttentionProblem& p = run.p;
@@ -38,36 +34,19 @@ __global__ void __launch_bounds__(kEaThreads<float>, 2) EaWideFloatLogitsKernel(
   const EaMap map = EaMapOf<float>(p.x, sample, box, p.channels);
   if (first >= map.count) return;
 
-  const auto slices = static_cast<int>(run.Slices());
-  const auto fetch = [&](int slice) {
-    if (slice < slices) {
-      float* const step = steps + slice % kSteps * Shared::kStep;
-      EaFetchMatrix(static_cast<const float*>(run.query_weight) + slice * Weights::kElements,
-                    Weights::kElements, step);
-      Tile::Fetch(EaChannelsOf<float>(map, slice * kEaSlice, kEaSlice), first, step + Weights::kElements);
-    }
-    CommitCopies();
-  };
-  for (int slice = 0; slice < kSteps - 1; ++slice) fetch(slice);
-  EaPlaceQueryBiases<float>(p, query_bias);
-
   EaFours<kEaFour> logits = {};
   EaFours<kEaFour> queries = {};
-  for (int slice = 0; slice < slices; ++slice) {
-    WaitForCopies<kSteps - 2>();
-    __syncthreads();
-    // The step that it replaces was used before the barrier.
-    fetch(slice + kSteps - 1);
-    const float* const step = steps + slice % kSteps * Shared::kStep;
-    const float* const tile = step + Weights::kElements;
-    // Each slice is summed separately, so that rounding grows with the number of slices.
-    EaFours<kEaFour> part = {};
-    EaFloatAddLogits<kEaSlice, kChannelsLast>(step, tile, part);
-    EaAddFours(part, logits);
-    part = {};
-    EaFloatAddQueries<kEaSlice, kChannelsLast>(step + kEaKeys * kEaSliceRow<float>, tile, part);
-    EaAddFours(part, queries);
-  }
+  EaForSlices<float, kChannelsLast>(
+      run, map, first, steps, query_bias,
+      [&](const float* key_weight, const float* query_weight, const float* tile) {
+        // Each slice is summed separately, so that rounding grows with the number of slices.
+        EaFours<kEaFour> part = {};
+        EaFloatAddLogits<kEaSlice, kChannelsLast>(key_weight, tile, part);
+        EaAddFours(part, logits);
+        part = {};
+        EaFloatAddQueries<kEaSlice, kChannelsLast>(query_weight, tile, part);
+        EaAddFours(part, queries);
+      });
 
   EaFours<kEaFour> coefficients;
   EaFloatQueryCoefficients<kChannelsLast>(p, query_bias, queries, coefficients);
@@ -92,11 +71,7 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaWideFloatGatherKernel(
   using Shared = EaWideGatherShared<float, kChannelsLast>;
   SACCADE_DYNAMIC_SHARED(float, tiles);
   const EfficientAttentionProblem& p = run.p;
-  const auto blocks = static_cast<int>(run.blocks);
-  const auto slabs = static_cast<int>(run.slabs);
-  const int first = static_cast<int>(blockIdx.x) % slabs * kEaMaxChannels;
-  const int split = static_cast<int>(blockIdx.x) / slabs % blocks;
-  const int sample = static_cast<int>(blockIdx.x) / slabs / blocks;
+  const auto [first, split, sample] = EaWidePlace(run.blocks, run.slabs);
   const DeviceBox box(p.extent, sample);
   const EaMap map = EaChannelsOf<float>(EaMapOf<float>(p.x, sample, box, p.channels), first, kEaMaxChannels);
   if (split >= run.Splits(EaTiled::Tiles(map.count))) return;
@@ -127,10 +102,7 @@ __global__ void __launch_bounds__(kEaThreads<float>, 1) EaWideFloatApplyKernel(E
   float* const out_bias = coefficients + Shared::kCoefficients;
   const EfficientAttentionProblem& p = run.p;
   const auto blocks = static_cast<int>(run.out_blocks);
-  const auto slabs = static_cast<int>(run.out_slabs);
-  const int first = static_cast<int>(blockIdx.x) % slabs * kEaMaxChannels;
-  const int block = static_cast<int>(blockIdx.x) / slabs % blocks;
-  const int sample = static_cast<int>(blockIdx.x) / slabs / blocks;
+  const auto [first, block, sample] = EaWidePlace(blocks, run.out_slabs);
   const DeviceBox box(p.extent, sample);
   const EaMap out =
       EaChannelsOf<float>(EaMapOf<float>(p.out, sample, box, p.out_channels), first, kEaMaxChannels);
