@@ -100,7 +100,7 @@ ROOMS = {
     "server/shared_memory/cuda_memory_test.cc": "server/core server/shared_memory kernels/common/testing/fake_cuda_ipc.h std absl",
     # The life of a call. It knows models by its own interface, ReadyModel.
     "server/engine": "server/core server/admission server/batching server/pictures server/decode server/logging server/metrics "
-    "server/repository server/tracing server/drift server/shadow server/engine models std absl torch",
+    "server/repository server/tracing server/drift server/shadow server/engine models kernels/common/sticky_errors.h std absl torch",
     # The life of a model.
     "server/catalog": "server/core server/batching server/cache server/logging server/metrics server/repository "
     "server/drift server/shadow server/engine server/ensembles server/catalog models std absl",

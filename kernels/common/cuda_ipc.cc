@@ -5,12 +5,12 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
+
+#include "kernels/common/sticky_errors.h"
 
 namespace saccade::kernels {
 namespace {
@@ -36,15 +36,6 @@ struct IpcBlock {
   // A stream of its own: copies neither wait for models nor disturb the recording of a graph.
   cudaStream_t stream = nullptr;
 };
-
-// CUDA's sticky errors, as in server/engine/pass_failure.cc.
-constexpr std::array<int, 16> kStickyErrors = {214, 220, 226, 700, 702, 709, 710, 714,
-                                               715, 716, 717, 718, 719, 721, 810, 911};
-
-bool IsStickyError(cudaError_t error) {
-  return std::find(kStickyErrors.begin(), kStickyErrors.end(), static_cast<int>(error)) !=
-         kStickyErrors.end();
-}
 
 CudaIpcOutcome FailedWith(cudaError_t error) { return {cudaGetErrorString(error), IsStickyError(error)}; }
 

@@ -12,13 +12,16 @@
 namespace saccade::models {
 namespace {
 
-// What is kept of a kind of message.
 struct KeptMessage;
+
+// A field that the index keeps.
 struct KeptField {
   uint64_t number = 0;
-  // What is kept of a field that is a message; null for all of it.
+  // The fields of the message in this field that the index keeps; null if it keeps all of the field.
   const KeptMessage* inside = nullptr;
 };
+
+// A message of which the index keeps these fields.
 struct KeptMessage {
   // For errors.
   const char* name;

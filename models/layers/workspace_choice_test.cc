@@ -62,7 +62,7 @@ TEST(WorkspaceChoice, IsMadeOnceForAShape) {
   EXPECT_EQ(choice.Get({2, 3, 8, 8}, choose), 2u);
   EXPECT_EQ(choice.Get({1, 3, 8, 8}, choose), 1u);
   EXPECT_EQ(made, 2);
-  // What is remembered is bounded.
+  // The number of remembered shapes is bounded.
   for (int64_t side = 1; side <= 1000; ++side) choice.Get({1, 3, side, side}, choose);
   EXPECT_GT(choice.Get({2, 3, 8, 8}, choose), 2u);
 }

@@ -67,7 +67,8 @@ bool Fits(const MeasuredKind& kind, const ServedModelOptions& options) {
          (PrecisionsBySamples(options).empty() || PrecisionOf(kind, options));
 }
 
-// What is known of the model, whose kind is `kind`. REQUIRES: there are kinds.
+// Returns the measurements of the kind `kind`, if there are any that fit the model. REQUIRES: there are
+// kinds.
 std::optional<MeasuredKind> FindKind(const ServedModelOptions& options, const std::string& kind) {
   if (kind.empty()) return std::nullopt;
   auto known = options.deps.kinds->Find(kind);

@@ -32,8 +32,8 @@ enum class RegionKind { kSystem, kCuda };
 
 struct SharedRegion {
   std::string name;
-  // Of system shared memory as for shm_open: both "/frames" and "frames" name the file "frames". Of CUDA
-  // shared memory the CUDA IPC handle.
+  // The file of system shared memory, as for shm_open: both "/frames" and "frames" name the file "frames".
+  // The CUDA IPC handle of CUDA shared memory.
   std::string key;
   // The region's range in the file, in bytes. CUDA shared memory begins where its handle says, at offset 0.
   uint64_t offset = 0;

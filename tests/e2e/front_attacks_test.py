@@ -170,7 +170,7 @@ def test_an_attack_costs_little(daemon, innocent, rest, attack, reasons):
     (Cost(0.024, 0.05, 1.0, 20), 100, ""),
     (Cost(0.026, 0.05, 1.0, 20), 100, "a call took 0.026 s"),
     (Cost(0.002, 0.30, 1.0, 20), 100, "s of a core beyond those at rest"),
-    # Who sends much may cost more.
+    # An attacker who sends more may cost more.
     (Cost(0.002, 0.30, 1.0, 20), 200_000, ""),
 ])
 def test_what_is_too_dear(cost, sent, dear):

@@ -288,8 +288,8 @@ TEST_F(MaskRcnnTest, TheTrialComparesBoxesOfAnyScore) {
 }
 
 TEST_F(MaskRcnnTest, APassWholeOnTheDeviceLeavesWhatItCannotFindToTheHost) {
-  // Of 11,000 boxes nearly all overlap another one, so that of the best 4,096 about 250 are left, far less
-  // than are asked for and than the host finds.
+  // Nearly all of the 11,000 boxes overlap another one, so that about 250 of the best 4,096 are left, far
+  // less than are asked for and than the host finds.
   const Options options = NarrowMaskRcnn({{"score_threshold", "0"},
                                           {"nms_threshold", "0"},
                                           {"proposals", "1000"},

@@ -131,7 +131,7 @@ class OutputsOnGpuTest : public testing::ModelPipelineTest {
   Pipeline timed_{DepsWithClock()};
   Inference inference_{&timed_, &catalog_, &shared_memory_, StatusCodes()};
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
-  // Of the input, which has the values for one.
+  // The batch size that the input's shape says. The input has values for one item.
   int64_t rows_ = 1;
   std::thread::id pool_thread_;
   absl::Notification go_on_;
