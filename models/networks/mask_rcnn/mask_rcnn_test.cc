@@ -217,18 +217,20 @@ TEST_F(MaskRcnnTest, APictureOfOneLineIsNoError) {
   }
 }
 
-TEST_F(MaskRcnnTest, APictureThatIsNotFiniteFailsAlone) {
-  const auto model = Make(NarrowMaskRcnn());
+// Runs a batch of three pictures without and with a value in the second one that is not finite.
+void ExpectThatItFailsAlone(const Model& model) {
   const Placement placement{{64, 96}, {64, 96}, {64, 96}};
   Batch batch = BatchOf({placement, placement, placement});
-  const std::vector<TaskResult> clean = model->Run(batch);
+  const std::vector<TaskResult> clean = model.Run(batch);
   batch.pixels[1][2][63][95] = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<TaskResult> results = model->Run(batch);
+  const std::vector<TaskResult> results = model.Run(batch);
   ExpectSameBits(results[0], clean[0]);
   EXPECT_THAT(std::get<Failure>(results[1]).message, HasSubstr("input holds a value that is not finite"));
   EXPECT_TRUE(std::get<Failure>(results[1]).of_input);
   ExpectSameBits(results[2], clean[2]);
 }
+
+TEST_F(MaskRcnnTest, APictureThatIsNotFiniteFailsAlone) { ExpectThatItFailsAlone(*Make(NarrowMaskRcnn())); }
 
 TEST_F(MaskRcnnTest, NumbersThatAreNotFiniteAreFailures) {
   const Batch batch = BatchOf({{{64, 96}, {64, 96}, {64, 96}}});
@@ -306,15 +308,7 @@ TEST_F(MaskRcnnTest, APassWholeOnTheDeviceLeavesWhatItCannotFindToTheHost) {
 }
 
 TEST_F(MaskRcnnTest, APassWholeOnTheDeviceFailsForThePictureThatIsNotFinite) {
-  const auto model = Make(kR50, NarrowMaskRcnn(), MaskRcnnTensors(kR50, NarrowMaskRcnn()), kWhole);
-  const Placement placement{{64, 96}, {64, 96}, {64, 96}};
-  Batch batch = BatchOf({placement, placement, placement});
-  const std::vector<TaskResult> clean = model->Run(batch);
-  batch.pixels[1][2][63][95] = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<TaskResult> results = model->Run(batch);
-  ExpectSameBits(results[0], clean[0]);
-  EXPECT_TRUE(std::get<Failure>(results[1]).of_input);
-  ExpectSameBits(results[2], clean[2]);
+  ExpectThatItFailsAlone(*Make(kR50, NarrowMaskRcnn(), MaskRcnnTensors(kR50, NarrowMaskRcnn()), kWhole));
 }
 
 TEST_F(MaskRcnnTest, EveryOptionOfAttentionCounts) {
